@@ -1,0 +1,148 @@
+//! Allocation, names, hints.
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use multigrain_protocol::Kind;
+use multigrain_runtime::{Error, runtime};
+
+use crate::status::{pointer, with_runtime};
+
+/// `bytes` of shared memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_malloc(bytes: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| runtime.malloc(bytes)))
+}
+
+/// `count * bytes` of zeroed shared memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_calloc(count: usize, bytes: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| {
+        let all = count.checked_mul(bytes);
+        runtime.calloc(all.ok_or_else(|| Error::NoMemory(format!("{count} times {bytes} bytes")))?)
+    }))
+}
+
+/// An array of separately shared elements.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_malloc_array(count: usize, bytes: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| runtime.malloc_array(count, bytes)))
+}
+
+/// Address of one element.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_element(array: *mut c_void, index: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| runtime.element(array.addr(), index)))
+}
+
+/// Addresses of the first `count` elements.
+///
+/// # Safety
+/// `out` is NULL or has room for `count` pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_elements(
+    array: *mut c_void,
+    count: usize,
+    out: *mut *mut c_void,
+) -> c_int {
+    with_runtime(|runtime| {
+        if out.is_null() {
+            return Err(Error::Invalid("NULL for the element addresses".into()));
+        }
+        let mut addresses = vec![0; count];
+        runtime.elements(array.addr(), &mut addresses)?;
+        for (index, address) in addresses.into_iter().enumerate() {
+            // SAFETY: the caller gives room for `count` pointers.
+            let place = unsafe { out.add(index) };
+            // SAFETY: as above.
+            unsafe { place.write(core::ptr::with_exposed_provenance_mut(address)) };
+        }
+        Ok(())
+    })
+}
+
+/// A block of minipages of `grain` bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_malloc_grain(bytes: usize, grain: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| runtime.malloc_grain(bytes, grain)))
+}
+
+/// Gives an allocation back.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_free(p: *mut c_void) -> c_int {
+    if p.is_null() {
+        return 0;
+    }
+    with_runtime(|runtime| runtime.free(p.addr()))
+}
+
+/// Chunking level of later allocations.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_set_chunking(level: c_uint) -> c_int {
+    with_runtime(|runtime| runtime.set_chunking(level))
+}
+
+/// Names an address.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_publish(name: *const c_char, p: *const c_void) -> c_int {
+    with_runtime(|runtime| {
+        // SAFETY: the caller gives NULL or a C string.
+        let name = unsafe { bytes_of(name) }?;
+        runtime.publish(name, p.addr())
+    })
+}
+
+/// The address behind a name, once there.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_lookup(name: *const c_char) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| {
+        // SAFETY: the caller gives NULL or a C string.
+        let name = unsafe { bytes_of(name) }?;
+        runtime.lookup(name)
+    }))
+}
+
+/// # Safety
+/// `name` is NULL or a C string that outlives the result.
+unsafe fn bytes_of<'a>(name: *const c_char) -> Result<&'a [u8], Error> {
+    if name.is_null() {
+        return Err(Error::Invalid("NULL for a name".into()));
+    }
+    // SAFETY: not NULL, so a C string.
+    Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
+/// Read copies ahead of use.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_prefetch_read(p: *const c_void, bytes: usize) -> c_int {
+    with_runtime(|runtime| runtime.prefetch(p.addr(), bytes, Kind::Read))
+}
+
+/// Writable copies ahead of use.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_prefetch_write(p: *mut c_void, bytes: usize) -> c_int {
+    with_runtime(|runtime| runtime.prefetch(p.addr(), bytes, Kind::Write))
+}
+
+/// Read copies for everybody.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_push(p: *const c_void, bytes: usize) -> c_int {
+    with_runtime(|runtime| runtime.push(p.addr(), bytes))
+}
+
+/// Read access ahead of a system call.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_touch_read(p: *const c_void, bytes: usize) -> c_int {
+    with_runtime(|runtime| runtime.touch(p.addr(), bytes, Kind::Read))
+}
+
+/// Write access ahead of a system call.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_touch_write(p: *mut c_void, bytes: usize) -> c_int {
+    with_runtime(|runtime| runtime.touch(p.addr(), bytes, Kind::Write))
+}

@@ -1,0 +1,54 @@
+//! Threads on named nodes.
+
+use core::ffi::{c_int, c_void};
+
+use multigrain_runtime::{Error, ThreadHandle};
+
+use crate::status::with_runtime;
+
+/// Any node will do.
+const MG_ANY_NODE: c_int = -1;
+
+/// Starts a thread on a node.
+///
+/// # Safety
+/// `thread` is NULL or a place for one handle; `start` is NULL or a function of the program.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_thread_create(
+    thread: *mut u64,
+    node: c_int,
+    start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
+    argument: *mut c_void,
+) -> c_int {
+    with_runtime(|runtime| {
+        let Some(start) = start.filter(|_| !thread.is_null()) else {
+            return Err(Error::Invalid("NULL for a thread or its function".into()));
+        };
+        let node = if node == MG_ANY_NODE { runtime.any_node() } else { node.into() };
+        let ThreadHandle(handle) = runtime.thread_create(
+            node,
+            (start as *const ()).expose_provenance(),
+            argument.expose_provenance(),
+        )?;
+        // SAFETY: not NULL, and the caller gives a place for the handle.
+        unsafe { thread.write(handle) };
+        Ok(())
+    })
+}
+
+/// Waits for the end of a thread.
+///
+/// # Safety
+/// `result` is NULL or a place for one pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_thread_join(thread: u64, result: *mut *mut c_void) -> c_int {
+    with_runtime(|runtime| {
+        let value = runtime.thread_join(ThreadHandle(thread))?;
+        if !result.is_null() {
+            let value = usize::try_from(value).unwrap_or(0);
+            // SAFETY: not NULL, and the caller gives a place for the pointer.
+            unsafe { result.write(core::ptr::with_exposed_provenance_mut(value)) };
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,42 @@
+//! The `multigrain` command: reads the command line and hands over to the subcommands.
+//!
+//! Each subcommand is a module of its own; this file knows their names and nothing else of them.
+
+mod man;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// One memory over many processes, shared at the grain you choose.
+#[derive(Debug, Parser)]
+#[command(name = "multigrain", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Box<run::RunArgs>),
+    /// Writes the manual pages into a directory.
+    #[command(hide = true)]
+    Man {
+        /// Where the pages go; made if it is missing.
+        directory: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Man { directory } => match man::write_pages(&directory) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("multigrain: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}

@@ -1,0 +1,100 @@
+//! `multigrain man`: the manual pages, made from the same declarations as `--help`.
+
+use anyhow::{Context, Result};
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::fs;
+use std::path::Path;
+
+const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "Every node ended with 0."),
+    ("1-255", "That of the first node that failed; 128 + S if signal S killed it."),
+    ("1", "Also: a node exited with 0 but left the others without mg_finalize."),
+    ("2", "The command line is wrong."),
+    ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
+    ("124", "The time of --timeout was over."),
+    ("125", "The launcher itself failed, for want of file descriptors for instance."),
+    ("126", "The program cannot be executed."),
+    ("127", "The program was not found."),
+    ("130", "Ended by Ctrl-C."),
+    ("141", "Nobody read the launcher's stdout any more."),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("MULTIGRAIN_RANK", "This node's rank, 0 to N - 1."),
+    ("MULTIGRAIN_NODES", "N."),
+    ("MULTIGRAIN_THREADS", "Threads each node is meant to run (--threads)."),
+    ("MULTIGRAIN_JOB", "The job's id: 32 hexadecimal digits."),
+    ("MULTIGRAIN_SECRET", "64 hexadecimal digits that only nodes of the job know."),
+    (
+        "MULTIGRAIN_PEERS",
+        "Addresses of all nodes by rank, separated by commas: unix:@NAME or tcp:HOST:PORT.",
+    ),
+    ("MULTIGRAIN_LISTEN_FD", "Descriptor of this node's own socket, bound and listening."),
+    (
+        "MULTIGRAIN_CONTROL_FD",
+        "Descriptor of the stream to the launcher; its end means that the launcher is gone.",
+    ),
+    ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
+    ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
+    ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
+    ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
+    ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
+];
+
+const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the process groups of \
+    all nodes; a second Ctrl-C within two seconds kills them. Ctrl-Z stops the nodes with the \
+    launcher. When a node fails, the others get SIGTERM and after half a second SIGKILL. No process \
+    of a job outlives it, not even if the launcher is killed.";
+
+/// One page per visible command.
+pub(crate) fn write_pages(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut main = crate::Cli::command().disable_help_subcommand(true);
+    main.build();
+    let commands: Vec<Command> =
+        main.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    write_page(directory, "multigrain", main)?;
+    for command in commands {
+        let name = format!("multigrain-{}", command.get_name());
+        write_page(directory, &name, command)?;
+    }
+    Ok(())
+}
+
+fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
+    let is_run = name == "multigrain-run";
+    let man = Man::new(command).title(name).date("").manual("Multigrain");
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    if is_run {
+        let mut more = Roff::new();
+        table(&mut more, "EXIT STATUS", EXIT_CODES);
+        more.control("SH", ["ENVIRONMENT"]);
+        more.text([roman(
+            "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, SHARED and \
+             CHUNK may also be set by the user; options win over them.",
+        )]);
+        entries(&mut more, ENVIRONMENT);
+        more.control("SH", ["SIGNALS"]);
+        more.text([roman(SIGNALS)]);
+        more.to_writer(&mut page)?;
+    }
+    let path = directory.join(format!("{name}.1"));
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn table(roff: &mut Roff, title: &str, rows: &[(&str, &str)]) {
+    roff.control("SH", [title]);
+    entries(roff, rows);
+}
+
+fn entries(roff: &mut Roff, rows: &[(&str, &str)]) {
+    for (term, text) in rows {
+        roff.control("TP", []);
+        roff.text([bold(*term)]);
+        roff.text([roman(*text)]);
+    }
+}

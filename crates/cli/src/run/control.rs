@@ -1,0 +1,184 @@
+//! The control channel: what a node tells the launcher, one line of text per message.
+//!
+//! Nothing goes the other way. A node that reads end-of-file knows that the launcher is gone.
+
+use rustix::io::Errno;
+use serde_json::{Map, Value};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A longer line is dropped; it cannot be one of the protocol.
+const MAX_LINE_BYTES: usize = 1 << 18;
+
+/// How far the application is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Count {
+    /// Steps done.
+    pub(super) done: u64,
+    /// Steps in all.
+    pub(super) total: u64,
+}
+
+/// One line of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    /// `ready`: mg_init is done.
+    Ready,
+    /// `progress DONE TOTAL`.
+    Progress(Count),
+    /// `refused TEXT`: a stranger was turned away.
+    Refused(String),
+    /// `lost RANK TEXT`: this node noticed that a peer is gone.
+    Lost { rank: usize, text: String },
+    /// `fatal TEXT`: this node is about to die of an error of its own.
+    Fatal(String),
+    /// `stats {...}`.
+    Stats(Map<String, Value>),
+    /// `left`: mg_finalize is done.
+    Left,
+}
+
+impl Message {
+    /// None for what is not of the protocol, or of a newer one.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match verb {
+            "ready" => Some(Self::Ready),
+            "left" => Some(Self::Left),
+            "refused" => Some(Self::Refused(printable(rest))),
+            "fatal" => Some(Self::Fatal(printable(rest))),
+            "progress" => {
+                let (done, total) = rest.split_once(' ')?;
+                let count = Count { done: done.parse().ok()?, total: total.trim().parse().ok()? };
+                Some(Self::Progress(count))
+            }
+            "lost" => {
+                let (rank, text) = rest.split_once(' ').unwrap_or((rest, ""));
+                Some(Self::Lost { rank: rank.parse().ok()?, text: printable(text) })
+            }
+            "stats" => serde_json::from_str(rest).ok().map(Self::Stats),
+            _ => None,
+        }
+    }
+}
+
+/// The text may quote a stranger: no control characters reach the terminal.
+fn printable(text: &str) -> String {
+    text.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// The launcher's end of one node's channel.
+pub(super) struct Channel {
+    fd: OwnedFd,
+    partial: Vec<u8>,
+}
+
+impl Channel {
+    /// Takes over the launcher's end, which becomes non-blocking.
+    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { fd, partial: Vec::new() })
+    }
+
+    /// Reads what is there, at most one `buffer` full, and returns the messages in it; false says
+    /// that there is no more, now or ever.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> (Vec<Message>, Received) {
+        loop {
+            return match rustix::io::read(&self.fd, &mut *buffer) {
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => (Vec::new(), Received::Blocked),
+                Ok(0) | Err(_) => (Vec::new(), Received::End),
+                Ok(count) => (self.feed(&buffer[..count]), Received::Some),
+            };
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
+        let mut messages = Vec::new();
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.partial.len() <= MAX_LINE_BYTES {
+                self.partial.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.partial);
+                if line.len() <= MAX_LINE_BYTES {
+                    messages.extend(Message::parse(String::from_utf8_lossy(&line).trim_end()));
+                }
+            }
+        }
+        messages
+    }
+}
+
+/// How a read of the channel went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Received {
+    /// There may be more.
+    Some,
+    /// Nothing is there now.
+    Blocked,
+    /// The node's end is closed.
+    End,
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_protocol_is_understood() {
+        let count = Count { done: 3, total: 10 };
+        let lost = Message::Lost { rank: 2, text: "connection reset".into() };
+        for (line, message) in [
+            ("ready", Message::Ready),
+            ("left", Message::Left),
+            ("progress 3 10", Message::Progress(count)),
+            ("refused a wrong\x1b secret", Message::Refused("a wrong? secret".into())),
+            ("lost 2 connection reset", lost),
+            ("lost 2", Message::Lost { rank: 2, text: String::new() }),
+            ("fatal out of memory", Message::Fatal("out of memory".into())),
+        ] {
+            assert_eq!(Message::parse(line), Some(message), "{line}");
+        }
+        let Some(Message::Stats(stats)) = Message::parse(r#"stats {"upgrades": 4}"#) else {
+            panic!("stats not understood");
+        };
+        assert_eq!(stats["upgrades"], 4);
+    }
+
+    #[test]
+    fn nonsense_is_ignored() {
+        for line in [
+            "",
+            "hello",
+            "progress",
+            "progress 1",
+            "progress x y",
+            "lost",
+            "lost x",
+            "stats",
+            "stats [1]",
+            "stats {",
+        ] {
+            assert_eq!(Message::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_are_joined_over_reads_and_a_monster_is_dropped() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut channel = Channel::new(ours.into()).unwrap();
+        assert_eq!(channel.feed(b"rea"), []);
+        assert_eq!(channel.feed(b"dy\nleft\nle"), [Message::Ready, Message::Left]);
+        for _ in 0..10 {
+            assert_eq!(channel.feed(&[b'x'; 100_000]), []);
+        }
+        assert_eq!(channel.feed(b"\nready\n"), [Message::Ready]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The variables through which a node learns of its job: the contract with the runtime.
+
+use super::options::{RunArgs, Variable, name_of};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::env;
+use std::fmt::Write;
+use std::io;
+
+/// A fresh random number of `BYTES` bytes, in hexadecimal.
+pub(super) fn random_hex<const BYTES: usize>() -> io::Result<String> {
+    let mut bytes = [0_u8; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes.iter().fold(String::with_capacity(2 * BYTES), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+/// What is the same for all nodes: `-x` first, the contract after it, so that the contract wins.
+pub(super) fn common(
+    args: &RunArgs,
+    job: &str,
+    secret: String,
+    peers: String,
+) -> Vec<(String, String)> {
+    let mut variables: Vec<(String, String)> = args
+        .env
+        .iter()
+        .filter_map(|Variable { name, value }| Some((name.clone(), value.clone()?)))
+        .collect();
+    let chosen = [
+        ("MULTIGRAIN_THREADS", args.threads.map(|t| t.to_string()), Some("1")),
+        ("MULTIGRAIN_GUARD", args.guard.as_ref().map(name_of), Some("auto")),
+        ("MULTIGRAIN_WAIT", args.wait.as_ref().map(name_of), Some("adaptive")),
+        ("MULTIGRAIN_MANAGER", args.manager.as_ref().map(name_of), Some("allocator")),
+        ("MULTIGRAIN_SHARED", args.shared.map(|bytes| bytes.to_string()), None),
+        ("MULTIGRAIN_CHUNK", args.chunk.map(|level| level.to_string()), None),
+    ];
+    for (name, option, default) in chosen {
+        // An option wins over the user's environment, and that over the default.
+        let given = env::var_os(name).is_some() || variables.iter().any(|(n, _)| n == name);
+        let value = option.or_else(|| default.filter(|_| !given).map(str::to_owned));
+        variables.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    variables.push(("MULTIGRAIN_NODES".to_owned(), args.nodes.to_string()));
+    variables.push(("MULTIGRAIN_JOB".to_owned(), job.to_owned()));
+    variables.push(("MULTIGRAIN_SECRET".to_owned(), secret));
+    variables.push(("MULTIGRAIN_PEERS".to_owned(), peers));
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_numbers_have_the_length_of_the_contract_and_differ() {
+        let (one, two) = (random_hex::<16>().unwrap(), random_hex::<16>().unwrap());
+        assert_eq!(one.len(), 32);
+        assert!(one.bytes().all(|b| b.is_ascii_hexdigit()));
+        assert_ne!(one, two);
+    }
+}

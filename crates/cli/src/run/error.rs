@@ -1,0 +1,94 @@
+//! What can go wrong before or while the nodes are started, in words for the user.
+
+use std::io;
+use std::path::PathBuf;
+
+/// One line for stderr, and an exit code.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum LaunchError {
+    /// No such file.
+    #[error("{program}: no such program; give a path or a name that is in PATH")]
+    NoProgram {
+        /// As the user wrote it.
+        program: String,
+    },
+    /// There is such a file, but it cannot be executed.
+    #[error("{}: {why}", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: &'static str,
+    },
+    /// A `#!` line or a dynamic loader names a file that is missing.
+    #[error("{}: the interpreter its first line or its ELF header names is missing", path.display())]
+    NoInterpreter {
+        /// The file.
+        path: PathBuf,
+    },
+    /// EMFILE or ENFILE.
+    #[error(
+        "out of file descriptors at {what}: {nodes} nodes need about {needed}; \
+         raise the limit (ulimit -n {needed}) or start fewer nodes"
+    )]
+    Descriptors {
+        /// What was being made.
+        what: String,
+        /// Nodes asked for.
+        nodes: u32,
+        /// A limit that would do.
+        needed: u32,
+    },
+    /// EAGAIN from fork.
+    #[error(
+        "cannot start node {rank}: no more processes; raise the limit (ulimit -u) or start fewer nodes"
+    )]
+    Processes {
+        /// The node that could not be started.
+        rank: u32,
+    },
+    /// The file of `--stats` cannot be written.
+    #[error("--stats {}: {source}; name a file that can be written", path.display())]
+    StatsFile {
+        /// As the user wrote it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Anything else the system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// Exit code: 127, 126 and 2 as shells and `env` use them, 125 for the launcher's own failures.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            Self::StatsFile { .. } => 2,
+            Self::Descriptors { .. } | Self::Processes { .. } | Self::System { .. } => 125,
+        }
+    }
+
+    /// Sorts out an error of the system; `nodes` is the size of the job.
+    pub(super) fn system(
+        what: impl Into<String>,
+        nodes: u32,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        let (what, source) = (what.into(), source.into());
+        match source.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => {
+                Self::Descriptors { what, nodes, needed: 5 * nodes + 32 }
+            }
+            Some(_) | None => Self::System { what, source },
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What each event of a job does: a signal, a message, output, an end.
+
+use super::control::{Message, Received};
+use super::job::Job;
+use super::output::Pumped;
+use super::source::Source;
+use super::stdin::Waiting;
+use super::verdict::{End, Loss, NodeFacts, Order, Status};
+use super::writer::Target;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid};
+use std::io;
+use std::time::Duration;
+
+/// Two interrupts within this time mean: at once.
+const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
+/// Different strangers of one node that are reported.
+const MAX_REFUSED: usize = 32;
+/// Buffers read of a dead node's output before its end is judged, so that its last words come
+/// before the verdict.
+const LAST_WORDS: usize = 16;
+
+impl NodeFacts {
+    /// Of a node that was just started.
+    pub(super) fn of(node: &super::spawn::Node) -> Self {
+        Self { pid: node.pid.as_raw_nonzero().get(), ..Self::default() }
+    }
+}
+
+impl Job {
+    /// One event of the event loop.
+    pub(super) fn handle(&mut self, source: Source, buffer: &mut [u8]) {
+        match source {
+            Source::Signals => {
+                while let Some(signal) = self.signals.next() {
+                    self.on_signal(signal);
+                }
+            }
+            Source::Writer => self.on_writer(),
+            Source::Typed => self.on_typed(buffer),
+            Source::Relay => self.on_room(),
+            Source::Exit(rank) => self.on_exit(rank, buffer),
+            Source::Control(rank) => {
+                self.on_control(rank, buffer);
+            }
+            Source::Out(_) | Source::Err(_) => {
+                self.on_output(source, buffer);
+            }
+        }
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        let now = self.now();
+        if signal == Signal::CHILD {
+            self.reap_later(now);
+        } else if signal == Signal::TSTP {
+            self.stop();
+        } else {
+            let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
+            let again = signal == Signal::INT
+                && self.last_interrupt.is_some_and(|at| now <= at + INTERRUPT_WINDOW);
+            if again {
+                self.facts.order.get_or_insert(Order::Interrupt(signal.as_raw()));
+            }
+            self.hurry |= again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2);
+            if signal == Signal::INT {
+                self.last_interrupt = Some(now);
+            }
+            self.facts.forwarded = Some(signal.as_raw());
+            self.signal_nodes(if again { Signal::KILL } else { signal });
+        }
+    }
+
+    /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.
+    fn stop(&self) {
+        self.signal_nodes(Signal::STOP);
+        let _ = kill_process(getpid(), Signal::STOP);
+        self.signal_nodes(Signal::CONT);
+    }
+
+    fn on_writer(&mut self) {
+        self.writer.acknowledge();
+        if self.writer.is_broken() {
+            self.facts.order.get_or_insert(Order::Unread);
+        }
+        if self.writer.is_full() {
+            return;
+        }
+        for source in std::mem::take(&mut self.paused) {
+            let pipe = match source {
+                Source::Out(rank) => self.nodes[rank].stdout.as_ref(),
+                Source::Err(rank) => self.nodes[rank].stderr.as_ref(),
+                Source::Signals
+                | Source::Writer
+                | Source::Typed
+                | Source::Relay
+                | Source::Exit(_)
+                | Source::Control(_) => None,
+            };
+            // Registering what was registered before cannot fail but for want of memory.
+            let _ = pipe.map(|pipe| self.register(pipe, source));
+        }
+    }
+
+    /// Reads one buffer of a node's output; false when there is nothing more for now.
+    fn on_output(&mut self, source: Source, buffer: &mut [u8]) -> bool {
+        if self.paused.contains(&source) {
+            return false;
+        }
+        let full = self.writer.is_full();
+        let (target, slot) = match source {
+            Source::Out(rank) => (Target::Out, &mut self.nodes[rank].stdout),
+            Source::Err(rank) => (Target::Err, &mut self.nodes[rank].stderr),
+            Source::Signals
+            | Source::Writer
+            | Source::Typed
+            | Source::Relay
+            | Source::Exit(_)
+            | Source::Control(_) => return false,
+        };
+        let Some(pipe) = slot else { return false };
+        if full {
+            let _ = epoll::delete(&self.epoll, &*pipe);
+            self.paused.push(source);
+            return false;
+        }
+        let (bytes, more) = match pipe.pump(buffer) {
+            Pumped::Some(bytes) => (bytes, true),
+            Pumped::Blocked => return false,
+            Pumped::End(rest) => {
+                *slot = None;
+                (rest, false)
+            }
+        };
+        self.writer.push(target, bytes);
+        self.last_output = self.now();
+        more
+    }
+
+    fn on_control(&mut self, rank: usize, buffer: &mut [u8]) -> Received {
+        let (messages, received) = self.nodes[rank].node.control.receive(buffer);
+        for message in messages {
+            self.on_message(rank, message);
+        }
+        if received == Received::End {
+            let _ = epoll::delete(&self.epoll, &self.nodes[rank].node.control);
+        }
+        received
+    }
+
+    fn on_message(&mut self, rank: usize, message: Message) {
+        let facts = &mut self.facts.nodes[rank];
+        match message {
+            Message::Ready => facts.ready = true,
+            Message::Left => facts.left = true,
+            Message::Progress(count) => {
+                if self.count.is_none_or(|largest| count.done >= largest.done) {
+                    self.count = Some(count);
+                }
+            }
+            Message::Refused(text) => {
+                let refused = &mut self.nodes[rank].refused;
+                if refused.len() < MAX_REFUSED && refused.insert(text.clone()) {
+                    self.writer.say(&format!("node {rank}: {text}"));
+                }
+            }
+            Message::Lost { rank: peer, text } => {
+                facts.lost.get_or_insert(Loss { rank: peer, text });
+            }
+            Message::Fatal(text) => self.writer.say(&format!("node {rank}: {text}")),
+            Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
+        }
+    }
+
+    fn on_exit(&mut self, rank: usize, buffer: &mut [u8]) {
+        while self.on_control(rank, buffer) == Received::Some {}
+        for source in [Source::Out(rank), Source::Err(rank)] {
+            for _ in 0..LAST_WORDS {
+                if !self.on_output(source, buffer) {
+                    break;
+                }
+            }
+        }
+        let pidfd = &self.nodes[rank].node.pidfd;
+        // Not reaped before the job's end: the process id, which names the group too, stays ours.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let Ok(Some(status)) = waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options)
+        else {
+            return;
+        };
+        let _ = epoll::delete(&self.epoll, pidfd);
+        let place = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
+        let at = self.now();
+        self.facts.nodes[rank].end = Some(End { at, place, status: status_of(&status) });
+    }
+
+    fn reap_later(&mut self, now: Duration) {
+        self.reap_at.get_or_insert(now + super::job::REAP_WAIT);
+    }
+
+    fn on_typed(&mut self, buffer: &mut [u8]) {
+        let waiting = self.relay.as_mut().map(|relay| relay.read(buffer));
+        match waiting {
+            Some(Waiting::Input) => {}
+            Some(Waiting::Room) => {
+                let _ = epoll::delete(&self.epoll, io::stdin());
+                if let Some(relay) = &self.relay {
+                    let data = Source::Relay.data();
+                    let _ = epoll::add(&self.epoll, relay, data, EventFlags::OUT);
+                }
+            }
+            Some(Waiting::Nothing) | None => {
+                let _ = epoll::delete(&self.epoll, io::stdin());
+                self.relay = None;
+            }
+        }
+    }
+
+    fn on_room(&mut self) {
+        match self.relay.as_mut().map(super::stdin::Relay::write) {
+            Some(Waiting::Room) => {}
+            Some(Waiting::Input) => {
+                if let Some(relay) = &self.relay {
+                    let _ = epoll::delete(&self.epoll, relay);
+                }
+                let _ = self.register(io::stdin(), Source::Typed);
+            }
+            Some(Waiting::Nothing) | None => self.relay = None,
+        }
+    }
+}
+
+fn status_of(status: &WaitIdStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Exited(code),
+        (None, Some(signal)) => Status::Killed { signal, core: status.dumped() },
+        // waitid reports ends only; what else it may say is no success.
+        (None, None) => Status::Exited(i32::from(u8::MAX)),
+    }
+}

@@ -1,0 +1,373 @@
+//! A running job: one event loop, from the first output to the last process gone.
+//!
+//! The phases of a job and what ends each of them are in [`Job::next_phase`]. No phase waits for a
+//! node's good will: every wait has an end in time, and the last resort is SIGKILL.
+
+use super::control::Count;
+use super::leftovers;
+use super::output::Pipe;
+use super::progress::{self, Line};
+use super::signals::Signals;
+use super::source::Source;
+use super::spawn::Node;
+use super::stdin::Relay;
+use super::summary::{NodeReport, Report};
+use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
+use super::writer::{Target, Writer, write_if_possible};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// From SIGTERM to SIGKILL, once the job is to end.
+const TERM_WAIT: Duration = Duration::from_millis(500);
+/// From SIGKILL until the launcher believes that a process cannot be killed.
+const KILL_WAIT: Duration = Duration::from_millis(1500);
+/// How long processes that outlive their node may go on writing after a good end.
+const LINGER_WAIT: Duration = Duration::from_millis(500);
+/// How long pipes may stay open in silence after everybody who wrote to them was killed.
+const SILENCE_WAIT: Duration = Duration::from_millis(500);
+/// How long a blocked stdout is waited for, if the job was ended from outside.
+const DRAIN_WAIT: Duration = Duration::from_secs(1);
+/// How long dead orphans may wait to be reaped.
+pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
+/// When the progress line appears, and how often it is drawn.
+const FIRST_LINE: Duration = Duration::from_millis(300);
+const LINE_PERIOD: Duration = Duration::from_millis(250);
+/// Bytes read at once.
+pub(super) const BUFFER_BYTES: usize = 64 << 10;
+
+/// What the user and the launch decided.
+pub(super) struct Settings {
+    pub(super) start: Instant,
+    pub(super) timeout: Option<Duration>,
+    /// Whether there is a progress line.
+    pub(super) line: bool,
+    pub(super) tagged: bool,
+    pub(super) summary: bool,
+    pub(super) stats: Option<File>,
+    /// A child that is not of the job.
+    pub(super) warden: Pid,
+}
+
+/// Where a job is. Times are since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has gone wrong.
+    Running,
+    /// The nodes were asked to end (SIGTERM).
+    Ending { kill_at: Duration },
+    /// The nodes were killed.
+    Killed { until: Duration },
+    /// All nodes ended well; processes they left behind may still write.
+    Lingering { until: Duration },
+    /// Everybody else was killed; what they wrote is being read.
+    Swept { since: Duration },
+    /// All is said; the writer writes the rest.
+    Draining { since: Duration },
+    /// The launcher may exit.
+    Done,
+}
+
+/// A node while the job runs; pipes are None once closed.
+pub(super) struct Live {
+    pub(super) node: Node,
+    pub(super) stdout: Option<Pipe>,
+    pub(super) stderr: Option<Pipe>,
+    pub(super) stats: Option<Map<String, Value>>,
+    /// What was already reported of strangers.
+    pub(super) refused: BTreeSet<String>,
+}
+
+/// See the module.
+pub(super) struct Job {
+    settings: Settings,
+    pub(super) epoll: OwnedFd,
+    pub(super) signals: Signals,
+    pub(super) writer: Writer,
+    pub(super) relay: Option<Relay>,
+    pub(super) nodes: Vec<Live>,
+    pub(super) facts: Facts,
+    pub(super) count: Option<Count>,
+    /// Pipes not read from because the writer is behind.
+    pub(super) paused: Vec<Source>,
+    pub(super) last_output: Duration,
+    pub(super) last_interrupt: Option<Duration>,
+    pub(super) reap_at: Option<Duration>,
+    /// The user wants out.
+    pub(super) hurry: bool,
+    phase: Phase,
+    look_at: Option<Duration>,
+    draw_at: Duration,
+    verdict: Verdict,
+    /// When the last node ended.
+    wall: Option<Duration>,
+}
+
+impl Job {
+    /// A job of nodes that were just started.
+    pub(super) fn new(settings: Settings, signals: Signals, nodes: Vec<Node>) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let writer = Writer::start(settings.line.then(Line::new))?;
+        let facts = Facts { nodes: nodes.iter().map(NodeFacts::of).collect(), ..Facts::default() };
+        let mut relay = None;
+        let mut live = Vec::new();
+        for mut node in nodes {
+            if let Some(pipe) = node.stdin.take() {
+                relay = Some(Relay::new(pipe)?);
+            }
+            let (stdout, stderr) = (node.stdout.take(), node.stderr.take());
+            live.push(Live { node, stdout, stderr, stats: None, refused: BTreeSet::new() });
+        }
+        let job = Self {
+            settings,
+            epoll,
+            signals,
+            writer,
+            relay,
+            nodes: live,
+            facts,
+            count: None,
+            paused: Vec::new(),
+            last_output: Duration::ZERO,
+            last_interrupt: None,
+            reap_at: None,
+            hurry: false,
+            phase: Phase::Running,
+            look_at: None,
+            draw_at: FIRST_LINE,
+            verdict: Verdict { code: 0, line: None },
+            wall: None,
+        };
+        job.register_all()?;
+        Ok(job)
+    }
+
+    fn register_all(&self) -> io::Result<()> {
+        self.register(&self.signals, Source::Signals)?;
+        self.register(&self.writer, Source::Writer)?;
+        if self.relay.is_some() {
+            self.register(io::stdin(), Source::Typed)?;
+        }
+        for (rank, live) in self.nodes.iter().enumerate() {
+            self.register(&live.node.control, Source::Control(rank))?;
+            self.register(&live.node.pidfd, Source::Exit(rank))?;
+            for (pipe, source) in
+                [(&live.stdout, Source::Out(rank)), (&live.stderr, Source::Err(rank))]
+            {
+                pipe.as_ref().map_or(Ok(()), |pipe| self.register(pipe, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports `source` while `fd` is readable.
+    pub(super) fn register(&self, fd: impl AsFd, source: Source) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, source.data(), EventFlags::IN)?)
+    }
+
+    /// Since the start of the job.
+    pub(super) fn now(&self) -> Duration {
+        self.settings.start.elapsed()
+    }
+
+    /// To the end; returns the exit code.
+    pub(super) fn run(mut self) -> u8 {
+        let mut buffer = vec![0_u8; BUFFER_BYTES];
+        let mut events = Vec::with_capacity(256);
+        loop {
+            self.advance();
+            if self.phase == Phase::Done {
+                break;
+            }
+            events.clear();
+            let wait = self.deadline().map(|at| at.saturating_sub(self.now()));
+            let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, spare, wait.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // Cannot happen with a valid epoll descriptor; the warden cleans up after us.
+                Err(error) => panic!("epoll_wait: {error}"),
+            }
+            for source in events.iter().filter_map(|event| Source::of(event.data)) {
+                self.handle(source, &mut buffer);
+            }
+        }
+        for live in &self.nodes {
+            let _ = waitpid(Some(live.node.pid), WaitOptions::NOHANG);
+        }
+        self.verdict.code
+    }
+
+    /// Does all that is due.
+    fn advance(&mut self) {
+        let now = self.now();
+        if self.reap_at.is_some_and(|at| now >= at) {
+            self.reap_at = None;
+            leftovers::reap_but(&self.own_children());
+        }
+        self.draw(now);
+        while let Some(next) = self.next_phase(now) {
+            self.phase = next;
+        }
+    }
+
+    /// The table of phases: when each of them ends, what is done then, and which follows.
+    fn next_phase(&mut self, now: Duration) -> Option<Phase> {
+        let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
+        let silent = self.nodes.iter().all(|live| live.stdout.is_none() && live.stderr.is_none());
+        let patient = self.facts.order.is_none() && !self.hurry;
+        match self.phase {
+            Phase::Running => self.look(now),
+            Phase::Ending { .. } | Phase::Killed { .. } if all_ended => Some(self.sweep(now)),
+            Phase::Ending { kill_at } if now >= kill_at || self.hurry => {
+                self.signal_nodes(Signal::KILL);
+                Some(Phase::Killed { until: now + KILL_WAIT })
+            }
+            Phase::Killed { until } if now >= until => {
+                self.writer.say("some nodes cannot be killed; they are left behind");
+                Some(self.sweep(now))
+            }
+            Phase::Lingering { until } => {
+                let over = now >= until && self.paused.is_empty();
+                (silent || over || !patient).then(|| self.sweep(now))
+            }
+            Phase::Swept { since } => {
+                let quiet = now >= since.max(self.last_output) + SILENCE_WAIT;
+                let over = quiet && (self.paused.is_empty() || !patient);
+                (silent || over || self.hurry).then(|| self.close(now))
+            }
+            Phase::Draining { since } => {
+                let over = self.hurry || (!patient && now >= since + DRAIN_WAIT);
+                if over && !self.writer.is_finished() {
+                    self.verdict.line.iter().for_each(|line| write_if_possible(line));
+                }
+                (over || self.writer.is_finished()).then_some(Phase::Done)
+            }
+            Phase::Ending { .. } | Phase::Killed { .. } | Phase::Done => None,
+        }
+    }
+
+    /// When [`Self::advance`] has to be called again, if no event comes.
+    fn deadline(&self) -> Option<Duration> {
+        let patient = self.facts.order.is_none() && !self.hurry;
+        let phase = match self.phase {
+            Phase::Running => self.look_at.into_iter().chain(self.settings.timeout).min(),
+            Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
+            Phase::Lingering { until } if self.paused.is_empty() => Some(until),
+            Phase::Swept { since } if self.paused.is_empty() || !patient => {
+                Some(since.max(self.last_output) + SILENCE_WAIT)
+            }
+            Phase::Draining { since } if !patient => Some(since + DRAIN_WAIT),
+            Phase::Lingering { .. }
+            | Phase::Swept { .. }
+            | Phase::Draining { .. }
+            | Phase::Done => None,
+        };
+        let line = self.line_wanted().then_some(self.draw_at);
+        phase.into_iter().chain(self.reap_at).chain(line).min()
+    }
+
+    /// Running: asks for the verdict.
+    fn look(&mut self, now: Duration) -> Option<Phase> {
+        if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
+            self.facts.order.get_or_insert(Order::Timeout(limit));
+        }
+        let verdict = match judge(&self.facts, now) {
+            Decision::Running => {
+                self.look_at = None;
+                return None;
+            }
+            Decision::Wait(until) => {
+                self.look_at = Some(until);
+                return None;
+            }
+            Decision::Over(verdict) => verdict,
+        };
+        if let Some(line) = &verdict.line {
+            self.writer.say(line);
+        }
+        let good = verdict.code == 0;
+        self.verdict = verdict;
+        if good {
+            self.wall = Some(now);
+            return Some(Phase::Lingering { until: now + LINGER_WAIT });
+        }
+        self.signal_nodes(Signal::TERM);
+        Some(Phase::Ending { kill_at: now + TERM_WAIT })
+    }
+
+    /// All nodes have ended: nobody else of the job stays.
+    fn sweep(&mut self, now: Duration) -> Phase {
+        self.wall.get_or_insert(now);
+        // The nodes are not reaped yet, so their process groups cannot be somebody else's.
+        self.signal_nodes(Signal::KILL);
+        leftovers::kill_but(&self.own_children(), KILL_WAIT);
+        Phase::Swept { since: now }
+    }
+
+    /// Everything was read: the last words.
+    fn close(&mut self, now: Duration) -> Phase {
+        for live in &mut self.nodes {
+            let ends = [(Target::Out, live.stdout.take()), (Target::Err, live.stderr.take())];
+            for (target, pipe) in ends {
+                self.writer.push(target, pipe.map(|mut pipe| pipe.finish()).unwrap_or_default());
+            }
+        }
+        let report = self.report(now);
+        if self.settings.summary && self.facts.order != Some(Order::Unread) {
+            self.writer.push(Target::Err, report.text().into_bytes());
+        }
+        if let Some(Err(error)) = self.settings.stats.take().map(|file| report.write(file)) {
+            self.writer.say(&format!("the file of --stats could not be written: {error}"));
+        }
+        self.writer.close();
+        Phase::Draining { since: now }
+    }
+
+    fn report(&mut self, now: Duration) -> Report {
+        let node = |(live, facts): (&mut Live, &NodeFacts)| NodeReport {
+            pid: facts.pid,
+            status: facts.end.map(|end| end.status),
+            stats: live.stats.take(),
+        };
+        Report {
+            wall: self.wall.unwrap_or(now),
+            code: self.verdict.code,
+            nodes: self.nodes.iter_mut().zip(&self.facts.nodes).map(node).collect(),
+        }
+    }
+
+    /// Sends a signal to the process groups of all nodes.
+    pub(super) fn signal_nodes(&self, signal: Signal) {
+        for live in &self.nodes {
+            let _ = kill_process_group(live.node.pid, signal);
+        }
+    }
+
+    fn own_children(&self) -> Vec<Pid> {
+        let nodes = self.nodes.iter().map(|live| live.node.pid);
+        nodes.chain([self.settings.warden]).collect()
+    }
+
+    /// A single untagged node may have written half a line, a prompt for one: there the line
+    /// appears only if the application asks for it.
+    fn line_wanted(&self) -> bool {
+        let alone = self.nodes.len() == 1 && !self.settings.tagged;
+        self.settings.line && self.phase == Phase::Running && (!alone || self.count.is_some())
+    }
+
+    fn draw(&mut self, now: Duration) {
+        if self.line_wanted() && now >= self.draw_at {
+            let ready = self.facts.nodes.iter().filter(|node| node.ready).count();
+            self.writer.show(progress::text(ready, self.nodes.len(), self.count));
+            self.draw_at = now + LINE_PERIOD;
+        }
+    }
+}

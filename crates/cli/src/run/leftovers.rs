@@ -1,0 +1,94 @@
+//! Finds what a job left behind: processes that nodes forked and that outlived them.
+//!
+//! The launcher is a child subreaper, so an orphan of the job becomes its child.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, waitpid,
+};
+use std::time::{Duration, Instant};
+
+/// All children of this process but `known`, dead ones included.
+pub(super) fn children_but(known: &[Pid]) -> Vec<Pid> {
+    let me = getpid();
+    processes().filter(|&pid| parent_of(pid) == Some(me) && !known.contains(&pid)).collect()
+}
+
+/// All processes whose environment, as they were started, names this job.
+pub(super) fn with_job_id(job: &str) -> Vec<Pid> {
+    let mark = format!("MULTIGRAIN_JOB={job}").into_bytes();
+    let me = getpid();
+    processes()
+        .filter(|&pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            pid != me && environment.split(|&byte| byte == 0).any(|variable| variable == mark)
+        })
+        .collect()
+}
+
+/// Reaps those children that are dead, but none of `known`.
+pub(super) fn reap_but(known: &[Pid]) {
+    for pid in children_but(known) {
+        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+    }
+}
+
+/// Kills and reaps all children but `known`, and the children that they leave in turn, for no longer
+/// than `limit`.
+pub(super) fn kill_but(known: &[Pid], limit: Duration) {
+    let deadline = Instant::now() + limit;
+    loop {
+        let found = children_but(known);
+        for &pid in &found {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        for &pid in &found {
+            wait_for_end(pid, deadline);
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        if found.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+    }
+}
+
+fn wait_for_end(pid: Pid, deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if let (Ok(pidfd), Ok(left)) = (pidfd_open(pid, PidfdFlags::empty()), Timespec::try_from(left))
+    {
+        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left));
+    }
+}
+
+fn processes() -> impl Iterator<Item = Pid> {
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
+}
+
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // PID (NAME) STATE PPID ...; the name may hold anything, the last ')' ends it.
+    let (_, rest) = stat.rsplit_once(')')?;
+    Pid::from_raw(rest.split_ascii_whitespace().nth(1)?.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_child_is_found_by_parent_and_by_job_id() {
+        let job = format!("leftovers-test-{}", getpid());
+        let mut child =
+            Command::new("sleep").arg("60").env("MULTIGRAIN_JOB", &job).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(children_but(&[]).contains(&pid));
+        assert!(!children_but(&[pid]).contains(&pid));
+        assert_eq!(with_job_id(&job), [pid]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! `multigrain run`: starts the nodes of a job on this host, cares for them, and ends them all.
+//!
+//! The parts, in the order in which a job meets them:
+//!
+//! | file | part |
+//! |---|---|
+//! | `options`, `program`, `error` | what the user says, and what is told back if it cannot be |
+//! | `environment`, `listen` | what a node finds: variables and a listening socket |
+//! | `signals`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
+//! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
+//! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
+//! | `verdict` | who is to blame, and the exit code |
+//! | `leftovers`, `summary` | the end |
+
+mod control;
+mod environment;
+mod error;
+mod events;
+mod job;
+mod leftovers;
+mod listen;
+mod options;
+mod output;
+mod program;
+mod progress;
+mod signals;
+mod source;
+mod spawn;
+mod stdin;
+mod summary;
+mod verdict;
+mod warden;
+mod writer;
+
+pub(crate) use options::RunArgs;
+
+use error::LaunchError;
+use job::{Job, Settings};
+use rustix::process::{Signal, getpid, kill_process_group, set_child_subreaper};
+use signals::Signals;
+use spawn::{Node, Plan};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use warden::Warden;
+
+/// Runs a job to its end; the exit code is that of the job.
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    match launch(args) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            say(&error.to_string());
+            error.exit_code().into()
+        }
+    }
+}
+
+/// One line on stderr, for when there is no writer; a closed stderr is no reason to panic.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "multigrain: {text}");
+}
+
+fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
+    let program = program::find(&args.command[0])?;
+    let stats = args.stats.as_ref().map(|path| {
+        let wrap = |source| LaunchError::StatsFile { path: path.clone(), source };
+        File::create(path).map_err(wrap)
+    });
+    let stats = stats.transpose()?;
+    let refused = |what: &str, error: io::Error| LaunchError::system(what, args.nodes, error);
+    let start = Instant::now();
+
+    let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
+    let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
+    let signals = Signals::block().map_err(|e| refused("signals", e))?;
+    let warden = Warden::start(&job).map_err(|e| refused("the warden process", e))?;
+    let result = set_child_subreaper(Some(getpid()))
+        .map_err(|e| refused("the child subreaper", e.into()))
+        .and_then(|()| start_all(args, program, &job, secret, &warden))
+        .and_then(|nodes| {
+            let stderr_is_terminal = io::stderr().is_terminal();
+            let settings = Settings {
+                start,
+                timeout: args.timeout,
+                line: stderr_is_terminal,
+                tagged: args.tagged(),
+                summary: args.summarized(stderr_is_terminal),
+                stats,
+                warden: warden.pid(),
+            };
+            Job::new(settings, signals, nodes).map_err(|e| refused("the event loop", e))
+        })
+        .map(Job::run);
+    if result.is_err() {
+        leftovers::kill_but(&[warden.pid()], Duration::from_secs(1));
+    }
+    warden.dismiss();
+    result
+}
+
+/// All sockets first, then all nodes; none is left if one cannot be started.
+fn start_all(
+    args: &RunArgs,
+    program: std::path::PathBuf,
+    job: &str,
+    secret: String,
+    warden: &Warden,
+) -> Result<Vec<Node>, LaunchError> {
+    if let Err(error) = signals::fix_addresses() {
+        say(&format!(
+            "address randomization cannot be turned off ({error}); addresses of functions may \
+             differ between the nodes"
+        ));
+    }
+    let descriptors = spawn::raise_descriptor_limit();
+    let mut listeners = Vec::new();
+    for rank in 0..args.nodes {
+        let listener = listen::bind(args.transport, job, rank, args.nodes);
+        let what = || format!("the listening socket of node {rank}");
+        listeners.push(listener.map_err(|e| LaunchError::system(what(), args.nodes, e))?);
+    }
+    let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
+    let plan = Plan {
+        nodes: args.nodes,
+        program,
+        command: args.command.clone(),
+        variables: environment::common(args, job, secret, peers.join(",")),
+        tagged: args.tagged(),
+        descriptors,
+    };
+    let mut nodes: Vec<Node> = Vec::new();
+    for (rank, listener) in (0..args.nodes).zip(listeners) {
+        match spawn::start(&plan, rank, listener, warden, stdin::for_node(rank)) {
+            Ok(node) => nodes.push(node),
+            Err(error) => {
+                for node in &nodes {
+                    let _ = kill_process_group(node.pid, Signal::KILL);
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(nodes)
+}

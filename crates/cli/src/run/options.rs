@@ -1,0 +1,223 @@
+//! What the user may say to `multigrain run`.
+
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Most nodes of one job.
+const MAX_NODES: i64 = 1024;
+
+/// Starts a program as the nodes of one job, on this host.
+///
+/// Every node gets the same arguments. Their output comes back line by line, the exit code is that
+/// of the first node that failed, and no process of the job outlives it. Programs that know nothing
+/// of Multigrain may be run as well.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: multigrain run -n 4 -t 2 -- ./app --size 1000")]
+pub(crate) struct RunArgs {
+    /// Processes to start, 1 to 1024.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_NODES))]
+    pub(super) nodes: u32,
+
+    /// Threads each node is meant to run: what `mg_threads()` says [default: 1].
+    #[arg(short = 't', long, value_name = "T",
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(super) threads: Option<u32>,
+
+    /// How accesses are noticed [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) guard: Option<Guard>,
+
+    /// What carries the messages between the nodes.
+    #[arg(long, value_enum, default_value_t = Transport::Unix)]
+    pub(super) transport: Transport,
+
+    /// How a thread waits for a reply [default: adaptive].
+    #[arg(long, value_enum)]
+    pub(super) wait: Option<Wait>,
+
+    /// Where directory entries live [default: allocator].
+    #[arg(long, value_enum)]
+    pub(super) manager: Option<Manager>,
+
+    /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024).
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(super) shared: Option<u64>,
+
+    /// Chunking level: how many neighbouring elements share a minipage; 1 is off.
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) chunk: Option<u32>,
+
+    /// Ends the job after this many seconds, with exit code 124.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) timeout: Option<Duration>,
+
+    /// Sets a variable for every node; without a value it passes the variable on, as happens to the
+    /// whole environment on this host. May be repeated.
+    #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]
+    pub(super) env: Vec<Variable>,
+
+    /// Puts the node's rank before each line of output, as `[rank] ` [default: when N > 1].
+    #[arg(long, overrides_with = "no_tag_output")]
+    tag_output: bool,
+
+    /// Leaves the lines as the nodes wrote them.
+    #[arg(long, overrides_with = "tag_output")]
+    no_tag_output: bool,
+
+    /// Prints time and counters on stderr at the end [default: when stderr is a terminal].
+    #[arg(long, overrides_with = "no_summary")]
+    summary: bool,
+
+    /// Prints no summary.
+    #[arg(long, overrides_with = "summary")]
+    no_summary: bool,
+
+    /// Writes the counters of every node to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(super) stats: Option<PathBuf>,
+
+    /// The program, by path or by name in PATH, and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true,
+          value_name = "PROGRAM", num_args = 1..)]
+    pub(super) command: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// Whether output lines carry the rank.
+    pub(super) fn tagged(&self) -> bool {
+        self.tag_output || (self.nodes > 1 && !self.no_tag_output)
+    }
+
+    /// Whether the summary is printed.
+    pub(super) fn summarized(&self, stderr_is_terminal: bool) -> bool {
+        self.summary || (stderr_is_terminal && !self.no_summary)
+    }
+}
+
+/// `--guard`; the names are those of MULTIGRAIN_GUARD.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Guard {
+    /// Userfaultfd where the system allows it, else mprotect.
+    Auto,
+    /// Userfaultfd.
+    Uffd,
+    /// Mprotect and SIGSEGV.
+    Mprotect,
+}
+
+/// `--transport`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Transport {
+    /// Unix sockets.
+    Unix,
+    /// TCP over the loopback interface.
+    Tcp,
+}
+
+/// `--wait`; the names are those of MULTIGRAIN_WAIT.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Wait {
+    /// Busy: fastest, one core per waiting thread.
+    Spin,
+    /// Busy, but gives the core up between looks.
+    Yield,
+    /// Sleeps in the kernel.
+    Block,
+    /// Spins for a while, then sleeps.
+    Adaptive,
+}
+
+/// `--manager`; the names are those of MULTIGRAIN_MANAGER.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Manager {
+    /// Node 0 manages everything.
+    First,
+    /// Spread over the nodes.
+    Spread,
+    /// The node that allocated.
+    Allocator,
+}
+
+/// The name a value has on the command line and in the environment.
+pub(super) fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
+}
+
+/// One `-x`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// Its name.
+    pub(super) name: String,
+    /// Its value; none means that of the launcher's own environment.
+    pub(super) value: Option<String>,
+}
+
+fn parse_variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("give a name: VAR or VAR=VALUE".to_owned());
+    }
+    Ok(Variable { name: name.to_owned(), value })
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a number of seconds above 0, such as 90 or 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(limit) if !limit.is_zero() => Ok(limit),
+        Ok(_) | Err(_) => Err(wrong()),
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || "give bytes above 0, such as 4096, 512M or 64G".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let shift = match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("64G"), Ok(64 << 30));
+        assert_eq!(parse_size("3mib"), Ok(3 << 20));
+        for wrong in ["", "G", "0", "-1", "1.5G", "64X", "99999999999T"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_out_is_a_positive_number() {
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["0", "-1", "nan", "inf", "x", ""] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_variable_may_hold_equal_signs() {
+        let variable = parse_variable("A=b=c").unwrap();
+        assert_eq!(variable, Variable { name: "A".into(), value: Some("b=c".into()) });
+        assert_eq!(parse_variable("A").unwrap().value, None);
+        assert!(parse_variable("=x").is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Finds the program before anything is started, so that a mistake costs one line and not N.
+
+use super::error::LaunchError;
+use rustix::fs::{Access, access};
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where PATH is not set, as execvp does it.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// The file to execute for `name`, by the rules of execvp.
+pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
+    find_in(name, &env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()))
+}
+
+fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
+    let missing = || LaunchError::NoProgram { program: name.to_string_lossy().into_owned() };
+    if name.is_empty() {
+        return Err(missing());
+    }
+    if name.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(name);
+        return match fault_of(&file) {
+            None => Ok(file),
+            Some(Fault::Missing) => Err(missing()),
+            Some(Fault::Unusable(why)) => Err(LaunchError::NotExecutable { path: file, why }),
+        };
+    }
+    let mut unusable = None;
+    for directory in env::split_paths(path) {
+        let file = Path::new(".").join(directory).join(name);
+        match fault_of(&file) {
+            None => return Ok(file),
+            Some(Fault::Missing) => {}
+            Some(Fault::Unusable(why)) => {
+                unusable.get_or_insert(LaunchError::NotExecutable { path: file, why });
+            }
+        }
+    }
+    Err(unusable.unwrap_or_else(missing))
+}
+
+enum Fault {
+    Missing,
+    Unusable(&'static str),
+}
+
+fn fault_of(file: &Path) -> Option<Fault> {
+    match file.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Some(Fault::Unusable("a directory on the way to it may not be searched"))
+        }
+        Err(_) => Some(Fault::Missing),
+        Ok(metadata) if metadata.is_dir() => {
+            Some(Fault::Unusable("is a directory; name a program"))
+        }
+        Ok(_) if access(file, Access::EXEC_OK).is_err() => {
+            Some(Fault::Unusable("is not executable; use chmod +x if it is a program"))
+        }
+        Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_looked_up_in_the_path_and_a_path_is_not() {
+        let path = OsStr::new("/nonexistent:/bin:/usr/bin");
+        assert!(find_in(OsStr::new("sh"), path).unwrap().ends_with("bin/sh"));
+        assert_eq!(find_in(OsStr::new("/bin/sh"), OsStr::new("")).unwrap(), Path::new("/bin/sh"));
+    }
+
+    #[test]
+    fn missing_programs_give_127_and_unusable_ones_126() {
+        let code =
+            |name: &str| find_in(OsStr::new(name), OsStr::new("/bin")).unwrap_err().exit_code();
+        assert_eq!(code("no-such-program-here"), 127);
+        assert_eq!(code("/no/such/program"), 127);
+        assert_eq!(code(""), 127);
+        assert_eq!(code("/etc/passwd"), 126);
+        assert_eq!(code("/tmp"), 126);
+    }
+}

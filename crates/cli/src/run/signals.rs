@@ -1,0 +1,125 @@
+//! Signals as a file descriptor: blocked in the launcher, read one by one by the event loop.
+#![expect(unsafe_code, reason = "signalfd and the signal mask have no safe interface here")]
+
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Handed on to every node.
+pub(super) const FORWARDED: [Signal; 6] =
+    [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2];
+
+/// The launcher's blocked signals.
+pub(super) struct Signals {
+    fd: OwnedFd,
+}
+
+impl Signals {
+    /// Blocks [`FORWARDED`], SIGTSTP and SIGCHLD in this thread and those it starts. Children
+    /// inherit that and have to call [`unblock`].
+    pub(super) fn block() -> io::Result<Self> {
+        let set = change_mask(libc::SIG_BLOCK)?;
+        // SAFETY: the set is whole; -1 asks for a new descriptor.
+        let fd =
+            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: signalfd just made this descriptor, and nobody else owns it.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// The next pending signal, if there is one.
+    pub(super) fn next(&self) -> Option<Signal> {
+        let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        loop {
+            match rustix::io::read(&self.fd, &mut record) {
+                Ok(count) if count == record.len() => {
+                    // ssi_signo is the record's first field.
+                    let [a, b, c, d, ..] = record;
+                    return Signal::from_named_raw(i32::from_ne_bytes([a, b, c, d]));
+                }
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Undoes [`Signals::block`] in a node, between fork and exec: async-signal-safe.
+pub(super) fn unblock() -> io::Result<()> {
+    change_mask(libc::SIG_UNBLOCK).map(drop)
+}
+
+fn change_mask(how: libc::c_int) -> io::Result<libc::sigset_t> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the pointer is to a sigset_t, which the call fills.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    for signal in FORWARDED.into_iter().chain([Signal::TSTP, Signal::CHILD]) {
+        // SAFETY: the set was made by sigemptyset above.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
+    }
+    // SAFETY: sigemptyset has filled it.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: the set is whole; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(set),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Turns address randomization off for the programs this process will start, so that addresses of
+/// functions and globals agree on all nodes. Some containers forbid it.
+pub(super) fn fix_addresses() -> io::Result<()> {
+    const QUERY: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: the query changes nothing.
+    let current = unsafe { libc::personality(QUERY) };
+    let wanted = libc::c_ulong::try_from(current).unwrap_or(0) | ADDR_NO_RANDOMIZE;
+    // SAFETY: affects later execs only, no memory of this process.
+    if unsafe { libc::personality(wanted) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x004_0000;
+
+/// `SIGKILL` for 9; `signal 40` where there is no name.
+pub(super) fn name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let index = usize::try_from(signal).ok().and_then(|s| s.checked_sub(1));
+    match index.and_then(|i| NAMES.get(i)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_their_names() {
+        for (number, text) in [
+            (libc::SIGKILL, "SIGKILL"),
+            (libc::SIGSEGV, "SIGSEGV"),
+            (libc::SIGTERM, "SIGTERM"),
+            (libc::SIGSYS, "SIGSYS"),
+            (64, "signal 64"),
+        ] {
+            assert_eq!(name(number), text);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Starts one node: a process group of its own, its sockets and pipes, and a leash to the launcher.
+#![expect(unsafe_code, reason = "CommandExt::pre_exec is unsafe")]
+
+use super::control::Channel;
+use super::error::LaunchError;
+use super::listen::Listener;
+use super::output::{Format, Pipe};
+use super::signals;
+use super::warden::{self, Warden};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, pidfd_open,
+    set_parent_process_death_signal, setrlimit,
+};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// What all nodes of a job have in common.
+pub(super) struct Plan {
+    /// Nodes in the job.
+    pub(super) nodes: u32,
+    /// The file to execute.
+    pub(super) program: PathBuf,
+    /// The command line, the program's name as the user wrote it first.
+    pub(super) command: Vec<OsString>,
+    /// Variables beyond the launcher's own environment.
+    pub(super) variables: Vec<(String, String)>,
+    /// Whether lines get the rank as a tag.
+    pub(super) tagged: bool,
+    /// The user's limit of descriptors, which the nodes get back.
+    pub(super) descriptors: Rlimit,
+}
+
+/// A started node, as the launcher holds it.
+pub(super) struct Node {
+    pub(super) pid: Pid,
+    /// Readable once the process is dead.
+    pub(super) pidfd: OwnedFd,
+    pub(super) control: Channel,
+    /// Both pipes are there until the job takes them.
+    pub(super) stdout: Option<Pipe>,
+    pub(super) stderr: Option<Pipe>,
+    /// The other end of the node's stdin, if that is a pipe.
+    pub(super) stdin: Option<OwnedFd>,
+}
+
+/// Lets the launcher open as many descriptors as it may; returns the limit as it was.
+pub(super) fn raise_descriptor_limit() -> Rlimit {
+    let before = getrlimit(Resource::Nofile);
+    // Where this fails, the launch itself says so, when it runs out.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before });
+    before
+}
+
+/// Starts node `rank`; its listening socket is closed here and open there afterwards.
+pub(super) fn start(
+    plan: &Plan,
+    rank: u32,
+    listener: Listener,
+    warden: &Warden,
+    stdin: Stdio,
+) -> Result<Node, LaunchError> {
+    let at = |what: &str| format!("node {rank}: {what}");
+    let refused = |what: &str, error: io::Error| LaunchError::system(at(what), plan.nodes, error);
+
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| refused("the control channel", error.into()))?;
+    let enrolment = warden.enrolment().map_err(|error| refused("the control channel", error))?;
+
+    let mut command = Command::new(&plan.program);
+    let mut words = plan.command.iter();
+    if let Some(name) = words.next() {
+        command.arg0(name);
+    }
+    command.args(words).process_group(0);
+    command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
+    command.env("MULTIGRAIN_RANK", rank.to_string());
+    command.env("MULTIGRAIN_LISTEN_FD", listener.fd.as_raw_fd().to_string());
+    command.env("MULTIGRAIN_CONTROL_FD", theirs.as_raw_fd().to_string());
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    leash(&mut command, [listener.fd, theirs], enrolment, plan.descriptors);
+    let mut child = command.spawn().map_err(|error| spawn_error(plan, rank, error))?;
+
+    adopt(&mut child, ours, format_of(plan, rank)).map_err(|error| refused("its pipes", error))
+}
+
+/// What happens in the child between fork and exec. Only system calls: no memory is allocated.
+fn leash(command: &mut Command, own: [OwnedFd; 2], enrolment: OwnedFd, descriptors: Rlimit) {
+    let launcher = getpid();
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() != Some(launcher) {
+            // It died before the line above; a signal for that will never come.
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        warden::enroll(&enrolment)?;
+        signals::unblock()?;
+        for fd in &own {
+            fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        setrlimit(Resource::Nofile, descriptors)?;
+        Ok(())
+    };
+    // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+fn format_of(plan: &Plan, rank: u32) -> Format {
+    match (plan.tagged, plan.nodes) {
+        (true, _) => Format::Lines(format!("[{rank}] ")),
+        (false, 1) => Format::Raw,
+        (false, _) => Format::Lines(String::new()),
+    }
+}
+
+fn adopt(child: &mut Child, control: OwnedFd, format: Format) -> io::Result<Node> {
+    let missing = || io::Error::from_raw_os_error(libc::EBADF);
+    let pid = Pid::from_child(child);
+    let node = (|| {
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        Ok(Node {
+            pid,
+            pidfd: pidfd_open(pid, PidfdFlags::empty())?,
+            control: Channel::new(control)?,
+            stdout: Some(Pipe::new(stdout.into(), format.clone())?),
+            stderr: Some(Pipe::new(stderr.into(), format)?),
+            stdin: child.stdin.take().map(OwnedFd::from),
+        })
+    })();
+    if node.is_err() {
+        // Nobody else knows of this child yet.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    node
+}
+
+fn spawn_error(plan: &Plan, rank: u32, error: io::Error) -> LaunchError {
+    let path = plan.program.clone();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => LaunchError::Processes { rank },
+        Some(libc::ENOENT) => LaunchError::NoInterpreter { path },
+        Some(libc::ENOEXEC) => LaunchError::NotExecutable {
+            path,
+            why: "is no program this system can run; a script needs a first line such as #!/bin/sh",
+        },
+        Some(libc::EACCES | libc::EPERM) => {
+            LaunchError::NotExecutable { path, why: "the system forbids to execute it" }
+        }
+        Some(libc::E2BIG) => LaunchError::NotExecutable {
+            path,
+            why: "its arguments and environment are too long; pass less",
+        },
+        Some(_) | None => LaunchError::system(format!("node {rank}"), plan.nodes, error),
+    }
+}

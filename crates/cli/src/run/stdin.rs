@@ -1,0 +1,83 @@
+//! The launcher's stdin, for node 0.
+//!
+//! A file or a pipe is simply inherited. A terminal cannot be: node 0 is not in the terminal's
+//! foreground process group and would be stopped when it reads; so the launcher reads for it.
+
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Stdio;
+
+/// What node `rank` gets as stdin.
+pub(super) fn for_node(rank: u32) -> Stdio {
+    let stdin = io::stdin();
+    match (rank, stdin.is_terminal()) {
+        (0, false) => Stdio::inherit(),
+        (0, true) if in_foreground() => Stdio::piped(),
+        (_, _) => Stdio::null(),
+    }
+}
+
+fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
+}
+
+/// Carries what is typed to node 0.
+pub(super) struct Relay {
+    pipe: OwnedFd,
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+/// What the relay waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// For the user to type.
+    Input,
+    /// For node 0 to read.
+    Room,
+    /// For nothing: it can be dropped.
+    Nothing,
+}
+
+impl Relay {
+    /// Takes over the writing end of node 0's stdin.
+    pub(super) fn new(pipe: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        Ok(Self { pipe, pending: Vec::new(), ended: false })
+    }
+
+    /// Reads once from the terminal, which is known to have something, and passes it on.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Waiting {
+        // In the background a read would stop the launcher, and with it the care for the job.
+        let count =
+            if in_foreground() { rustix::io::read(io::stdin(), &mut *buffer) } else { Ok(0) };
+        match count {
+            Ok(0) => self.ended = true,
+            Ok(count) => self.pending.extend_from_slice(&buffer[..count]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.ended = true,
+        }
+        self.write()
+    }
+
+    /// Writes what node 0 takes.
+    pub(super) fn write(&mut self) -> Waiting {
+        while !self.pending.is_empty() {
+            match rustix::io::write(&self.pipe, &self.pending) {
+                Ok(count) => drop(self.pending.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Waiting::Room,
+                Err(_) => return Waiting::Nothing,
+            }
+        }
+        if self.ended { Waiting::Nothing } else { Waiting::Input }
+    }
+}
+
+impl AsFd for Relay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}

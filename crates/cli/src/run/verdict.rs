@@ -1,0 +1,223 @@
+//! The verdict: which node is to blame, what the user is told, and with which exit code.
+//!
+//! A pure function of what is known about the job and of the time. A node that ends because it lost
+//! a peer is a consequence; the verdict names the peer, and waits a moment to learn how it died.
+
+use super::signals;
+use std::time::Duration;
+
+/// How long a consequence waits for its cause.
+const CAUSE_WAIT: Duration = Duration::from_millis(200);
+/// How long the others may take to end once a node left without mg_finalize.
+const LEAVER_WAIT: Duration = Duration::from_secs(1);
+/// Exit code of a node that ends because it lost a peer (EX_TEMPFAIL).
+const LOST_PEER: i32 = 75;
+/// Exit code of a job that ran out of time.
+const TIMED_OUT: u8 = 124;
+/// Exit code where no node gave one: a node exited with 0 but broke the rules.
+const BROKEN_RULES: u8 = 1;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// With this exit code.
+    Exited(i32),
+    /// Killed by a signal, perhaps with a core file.
+    Killed { signal: i32, core: bool },
+}
+
+/// A node's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// Since the start of the job.
+    pub(super) at: Duration,
+    /// 0 for the first node that ended, 1 for the next, ...
+    pub(super) place: usize,
+    pub(super) status: Status,
+}
+
+/// A node's word that a peer is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Loss {
+    /// The peer.
+    pub(super) rank: usize,
+    /// How the node noticed.
+    pub(super) text: String,
+}
+
+/// What is known about one node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NodeFacts {
+    pub(super) pid: i32,
+    /// mg_init is done.
+    pub(super) ready: bool,
+    /// mg_finalize is done.
+    pub(super) left: bool,
+    /// The first peer it lost.
+    pub(super) lost: Option<Loss>,
+    pub(super) end: Option<End>,
+}
+
+/// Why the launcher itself ends the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The limit of --timeout is over.
+    Timeout(Duration),
+    /// A second Ctrl-C.
+    Interrupt(i32),
+    /// Nobody reads the launcher's stdout any more.
+    Unread,
+}
+
+/// What is known about the job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// By rank.
+    pub(super) nodes: Vec<NodeFacts>,
+    pub(super) order: Option<Order>,
+    /// The last signal that was handed on to the nodes.
+    pub(super) forwarded: Option<i32>,
+}
+
+/// How the job ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The launcher's exit code.
+    pub(super) code: u8,
+    /// The one line about it; none after success, or where silence is wanted.
+    pub(super) line: Option<String>,
+}
+
+/// What [`judge`] finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// All is well so far.
+    Running,
+    /// Something happened; ask again at this time, or when more is known.
+    Wait(Duration),
+    /// The job is over, or is to be ended.
+    Over(Verdict),
+}
+
+impl NodeFacts {
+    fn failed(&self) -> Option<End> {
+        self.end.filter(|end| end.status != Status::Exited(0))
+    }
+
+    /// Failed for a reason of its own.
+    fn failed_first(&self) -> Option<End> {
+        self.failed().filter(|end| !self.failed_by_peer(end.status))
+    }
+
+    fn failed_by_peer(&self, status: Status) -> bool {
+        self.lost.is_some() || (self.ready && status == Status::Exited(LOST_PEER))
+    }
+
+    /// Went quietly, with the others still counting on it.
+    fn deserted(&self) -> Option<End> {
+        self.end.filter(|end| self.ready && !self.left && end.status == Status::Exited(0))
+    }
+}
+
+/// Decides about a job at time `now` since its start.
+pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
+    if let Some(order) = facts.order {
+        return Decision::Over(by_order(order));
+    }
+    if let Some((rank, end)) = first(facts, NodeFacts::failed_first) {
+        return Decision::Over(of_failure(facts, rank, end.status));
+    }
+    let all_ended = facts.nodes.iter().all(|node| node.end.is_some());
+    let deserter = first(facts, NodeFacts::deserted);
+    if let Some((rank, end)) = first(facts, NodeFacts::failed) {
+        // Only consequences so far: look for the cause.
+        return match deserter {
+            Some((deserter, _)) => Decision::Over(of_deserter(facts, deserter)),
+            None if all_ended || now >= end.at + CAUSE_WAIT => {
+                Decision::Over(of_consequence(facts, rank, end.status))
+            }
+            None => Decision::Wait(end.at + CAUSE_WAIT),
+        };
+    }
+    match deserter {
+        _ if all_ended => Decision::Over(Verdict { code: 0, line: None }),
+        Some((rank, end)) if now >= end.at + LEAVER_WAIT => {
+            Decision::Over(of_deserter(facts, rank))
+        }
+        Some((_, end)) => Decision::Wait(end.at + LEAVER_WAIT),
+        None => Decision::Running,
+    }
+}
+
+/// The first node to end among those `ended` picks.
+fn first(facts: &Facts, ended: impl Fn(&NodeFacts) -> Option<End>) -> Option<(usize, End)> {
+    let ends = facts.nodes.iter().enumerate();
+    ends.filter_map(|(rank, node)| Some((rank, ended(node)?))).min_by_key(|(_, end)| end.place)
+}
+
+fn by_order(order: Order) -> Verdict {
+    match order {
+        Order::Timeout(limit) => Verdict {
+            code: TIMED_OUT,
+            line: Some(format!("time-out after {} s; the job ends", limit.as_secs_f64())),
+        },
+        Order::Interrupt(signal) => by_signal(signal),
+        Order::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
+    }
+}
+
+fn by_signal(signal: i32) -> Verdict {
+    let line = format!("the job was ended by {}", signals::name(signal));
+    Verdict { code: code_of_signal(signal), line: Some(line) }
+}
+
+fn code_of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
+    let pid = facts.nodes[rank].pid;
+    match status {
+        Status::Killed { signal, .. } if facts.forwarded == Some(signal) => by_signal(signal),
+        Status::Killed { signal, core } => {
+            let name = signals::name(signal);
+            let core = if core { ", core dumped" } else { "" };
+            let line = format!(
+                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){core}; the job ends"
+            );
+            Verdict { code: code_of_signal(signal), line: Some(line) }
+        }
+        Status::Exited(code) => {
+            let line = format!("node {rank} (pid {pid}) exited with code {code}; the job ends");
+            Verdict { code: u8::try_from(code).unwrap_or(u8::MAX), line: Some(line) }
+        }
+    }
+}
+
+fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
+    let pid = facts.nodes[rank].pid;
+    let line = format!("node {rank} (pid {pid}) left without mg_finalize; the job ends");
+    Verdict { code: BROKEN_RULES, line: Some(line) }
+}
+
+/// Nodes lost a peer that did not fail: it hangs, or cannot be reached.
+fn of_consequence(facts: &Facts, rank: usize, status: Status) -> Verdict {
+    let Some(loss) = &facts.nodes[rank].lost else {
+        return of_failure(facts, rank, status);
+    };
+    let pid = match facts.nodes.get(loss.rank) {
+        Some(peer) => format!(" (pid {})", peer.pid),
+        None => String::new(),
+    };
+    let text = if loss.text.is_empty() { String::new() } else { format!(": {}", loss.text) };
+    let line = format!("node {}{pid} was lost by node {rank}{text}; the job ends", loss.rank);
+    let code = match status {
+        Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
+        Status::Killed { signal, .. } => code_of_signal(signal),
+    };
+    Verdict { code, line: Some(line) }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! The verdict over jobs that end in every way.
+
+use super::*;
+
+/// A job of `nodes` ready nodes with pids 100, 101, ...
+fn job(nodes: i32) -> Facts {
+    let node = |rank| NodeFacts { pid: 100 + rank, ready: true, ..NodeFacts::default() };
+    Facts { nodes: (0..nodes).map(node).collect(), ..Facts::default() }
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+impl Facts {
+    fn end(mut self, rank: usize, at: u64, status: Status) -> Self {
+        let place = self.nodes.iter().filter(|node| node.end.is_some()).count();
+        self.nodes[rank].end = Some(End { at: ms(at), place, status });
+        self
+    }
+
+    fn exit(self, rank: usize, at: u64, code: i32) -> Self {
+        self.end(rank, at, Status::Exited(code))
+    }
+
+    fn kill(self, rank: usize, at: u64, signal: i32) -> Self {
+        self.end(rank, at, Status::Killed { signal, core: false })
+    }
+
+    fn leave(mut self, rank: usize, at: u64) -> Self {
+        self.nodes[rank].left = true;
+        self.exit(rank, at, 0)
+    }
+
+    fn lost(mut self, rank: usize, peer: usize) -> Self {
+        self.nodes[rank].lost = Some(Loss { rank: peer, text: "connection reset".to_owned() });
+        self
+    }
+}
+
+fn over(facts: &Facts, at: u64) -> (u8, String) {
+    match judge(facts, ms(at)) {
+        Decision::Over(Verdict { code, line }) => (code, line.unwrap_or_default()),
+        decision @ (Decision::Running | Decision::Wait(_)) => panic!("not over: {decision:?}"),
+    }
+}
+
+#[test]
+fn a_job_runs_until_all_have_left() {
+    let facts = job(2).leave(0, 5);
+    assert_eq!(judge(&facts, ms(5000)), Decision::Running);
+    assert_eq!(over(&facts.leave(1, 5001), 5001), (0, String::new()));
+}
+
+#[test]
+fn programs_without_mg_init_end_well_one_by_one() {
+    let mut facts = job(2);
+    facts.nodes.iter_mut().for_each(|node| node.ready = false);
+    let facts = facts.exit(1, 5, 0);
+    assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
+    assert_eq!(over(&facts.exit(0, 60_000, 0), 60_000).0, 0);
+}
+
+#[test]
+fn the_first_failure_is_named_at_once() {
+    let facts = job(4).exit(2, 5, 3).kill(1, 6, 9);
+    assert_eq!(over(&facts, 6), (3, "node 2 (pid 102) exited with code 3; the job ends".into()));
+    let (code, line) = over(&job(4).kill(2, 5, 9), 5);
+    assert_eq!(code, 137);
+    assert_eq!(line, "node 2 (pid 102) was killed by signal 9 (SIGKILL); the job ends");
+}
+
+#[test]
+fn a_core_file_is_mentioned() {
+    let facts = job(1).end(0, 5, Status::Killed { signal: 11, core: true });
+    assert!(over(&facts, 5).1.ends_with("(SIGSEGV), core dumped; the job ends"));
+}
+
+#[test]
+fn a_consequence_waits_for_its_cause() {
+    let facts = job(4).lost(0, 2).exit(0, 10, 75).exit(1, 11, 75);
+    assert_eq!(judge(&facts, ms(12)), Decision::Wait(ms(210)));
+    let (code, line) = over(&facts.kill(2, 15, 9), 15);
+    assert_eq!(code, 137);
+    assert!(line.starts_with("node 2 (pid 102) was killed"), "{line}");
+}
+
+#[test]
+fn a_lost_peer_that_lives_on_is_named_after_the_wait() {
+    let facts = job(4).lost(0, 2).exit(0, 10, 75);
+    let (code, line) = over(&facts, 210);
+    assert_eq!(code, 75);
+    assert_eq!(line, "node 2 (pid 102) was lost by node 0: connection reset; the job ends");
+}
+
+#[test]
+fn exit_code_75_of_a_stranger_to_us_is_its_own() {
+    let mut facts = job(2);
+    facts.nodes[1].ready = false;
+    assert_eq!(over(&facts.exit(1, 5, 75), 5).0, 75);
+    // In a ready node it is a consequence, and names itself if nothing else turns up.
+    let (code, line) = over(&job(2).exit(1, 5, 75), 205);
+    assert_eq!((code, line.contains("node 1 (pid 101) exited with code 75")), (75, true));
+}
+
+#[test]
+fn a_node_that_leaves_without_finalize_gets_a_second() {
+    let facts = job(3).exit(1, 100, 0);
+    assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(1100)));
+    let (code, line) = over(&facts, 1100);
+    assert_eq!(code, 1);
+    assert_eq!(line, "node 1 (pid 101) left without mg_finalize; the job ends");
+    assert_eq!(over(&facts.leave(0, 300).leave(2, 400), 400).0, 0);
+}
+
+#[test]
+fn a_deserter_is_blamed_for_its_consequences_but_not_for_a_crash() {
+    let deserted = job(3).exit(1, 100, 0).lost(0, 1).exit(0, 110, 75);
+    assert!(over(&deserted, 110).1.contains("node 1 (pid 101) left without mg_finalize"));
+    assert!(over(&deserted.kill(2, 120, 11), 120).1.contains("node 2 (pid 102) was killed"));
+}
+
+#[test]
+fn a_forwarded_signal_is_the_cause_of_deaths_by_it() {
+    let mut facts = job(2);
+    facts.forwarded = Some(2);
+    assert_eq!(over(&facts.clone().kill(1, 5, 2), 5), (130, "the job was ended by SIGINT".into()));
+    // Who handles the signal may choose how to end.
+    assert_eq!(over(&facts.clone().leave(0, 5).leave(1, 6), 6), (0, String::new()));
+    assert_eq!(over(&facts.exit(0, 5, 4), 5).0, 4);
+}
+
+#[test]
+fn orders_of_the_launcher_come_first() {
+    let mut facts = job(2).kill(0, 5, 9);
+    facts.order = Some(Order::Timeout(ms(1500)));
+    assert_eq!(over(&facts, 5), (124, "time-out after 1.5 s; the job ends".into()));
+    facts.order = Some(Order::Interrupt(2));
+    assert_eq!(over(&facts, 5).0, 130);
+    facts.order = Some(Order::Unread);
+    assert_eq!(over(&facts, 5), (141, String::new()));
+}

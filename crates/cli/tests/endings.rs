@@ -1,0 +1,137 @@
+//! However a job ends, nothing of it stays: time-outs, signals, and a launcher that is killed.
+
+mod support;
+
+use rustix::process::Signal;
+use std::time::Duration;
+use support::{alive, assert_gone_within, launcher, multigrain, run, start, unique_time};
+
+const SOON: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_time_out_gives_124_and_one_line() {
+    let ended = run(multigrain().args(["run", "-n", "2", "--timeout", "0.3", "sleep", "60"]));
+    assert_eq!(ended.code, Some(124));
+    assert_eq!(ended.line(), "multigrain: time-out after 0.3 s; the job ends");
+    assert!(ended.took < SOON, "{ended:?}");
+}
+
+#[test]
+fn stopped_nodes_do_not_outlast_the_time_out() {
+    let time = unique_time();
+    let script = format!("sleep {time} & kill -STOP $$");
+    let ended = run(&mut launcher("-n 2 --timeout 0.3", &script));
+    assert_eq!(ended.code, Some(124));
+    assert!(ended.took < SOON, "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn a_blocked_stdout_does_not_outlast_the_time_out() {
+    let time = unique_time();
+    let mut command = launcher("-n 2 --timeout 0.5", &format!("yes & sleep {time}"));
+    let job = start(&mut command);
+    // Nobody reads; the launcher has to end all the same.
+    assert_gone_within(SOON, &time);
+    assert_eq!(job.wait().code, Some(124));
+}
+
+#[test]
+fn processes_the_nodes_forked_end_with_a_failed_job() {
+    let time = unique_time();
+    let script = format!(
+        "sleep {time} & (setsid sleep {time} &) ; (trap '' TERM HUP; sleep {time}) & \
+         [ $MULTIGRAIN_RANK = 0 ] && exit 9; sleep {time}"
+    );
+    let ended = run(&mut launcher("-n 3", &script));
+    assert_eq!(ended.code, Some(9));
+    assert_eq!(alive(&time), [""; 0]);
+    assert!(ended.took < SOON, "{ended:?}");
+}
+
+#[test]
+fn processes_the_nodes_forked_end_with_a_good_job() {
+    let time = unique_time();
+    let script = format!("sleep {time} & (setsid sleep {time} &) ; echo done");
+    let ended = run(&mut launcher("-n 2", &script));
+    assert_eq!((ended.code, ended.out.lines().count()), (Some(0), 2));
+    assert_eq!(alive(&time), [""; 0]);
+    assert!(ended.took < SOON, "{ended:?}");
+}
+
+#[test]
+fn a_helper_that_outlives_its_node_may_finish_its_output() {
+    let ended = run(&mut launcher("-n 2", "exec > >(sleep 0.2; sed s/x/y/); echo x"));
+    let mut lines: Vec<&str> = ended.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] y", "[1] y"]);
+}
+
+#[test]
+fn a_killed_launcher_takes_nodes_and_all_they_forked_along() {
+    let time = unique_time();
+    let script = format!("sleep {time} & (setsid sleep {time} &); echo pid $$; sleep {time}");
+    let mut job = start(&mut launcher("-n 3", &script));
+    job.lines(3);
+    assert!(alive(&time).len() >= 9);
+    job.signal(Signal::KILL);
+    assert_gone_within(SOON, &time);
+    assert_eq!(job.wait().code, None);
+}
+
+#[test]
+fn signals_reach_every_node_once() {
+    let script = "trap 'echo usr1' USR1; trap 'echo int; exit 0' INT
+        echo started; while :; do sleep 0.01; done";
+    let mut job = start(&mut launcher("-n 3", script));
+    job.lines(3);
+    job.signal(Signal::USR1);
+    let mut lines = job.lines(3);
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] usr1", "[1] usr1", "[2] usr1"]);
+    job.signal(Signal::INT);
+    let ended = job.wait();
+    let mut lines: Vec<&str> = ended.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] int", "[1] int", "[2] int"]);
+    assert_eq!(ended.code, Some(0), "the nodes chose to end well: {ended:?}");
+}
+
+#[test]
+fn a_signal_the_nodes_do_not_handle_ends_the_job_with_its_code() {
+    for (signal, code, name) in [(Signal::INT, 130, "SIGINT"), (Signal::TERM, 143, "SIGTERM")] {
+        let mut job = start(&mut launcher("-n 2", "echo started; sleep 60"));
+        job.lines(2);
+        job.signal(signal);
+        let ended = job.wait();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert_eq!(ended.line(), format!("multigrain: the job was ended by {name}"));
+        assert!(ended.took < SOON);
+    }
+}
+
+#[test]
+fn a_second_interrupt_kills_those_who_ignore_the_first() {
+    let time = unique_time();
+    let script = format!("trap '' INT TERM; echo started; sleep {time}; sleep {time}");
+    let mut job = start(&mut launcher("-n 2", &script));
+    job.lines(2);
+    job.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(alive(&time).iter().filter(|line| line.starts_with("sleep")).count(), 2);
+    job.signal(Signal::INT);
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.took < Duration::from_secs(1), "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn four_nodes_that_do_nothing_take_no_time() {
+    // On a busy machine most tries are late; one that is not shows that nothing in us waits.
+    let quick = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        run(multigrain().args(["run", "-n", "4", "/bin/true"])).took < Duration::from_millis(60)
+    });
+    assert!(quick);
+}

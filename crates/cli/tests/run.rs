@@ -1,0 +1,234 @@
+//! `multigrain run` as a user meets it: output, exit codes, and who is blamed.
+
+mod support;
+
+use rustix::process::{Signal, kill_process};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+use support::{alive, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time};
+
+const SOON: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_program_that_knows_nothing_of_us_runs_on_every_node() {
+    let ended = run(multigrain().args(["run", "-n", "2", "--", "echo", "hello"]));
+    assert_eq!(ended.code, Some(0));
+    let mut lines: Vec<&str> = ended.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] hello", "[1] hello"]);
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn the_environment_is_that_of_the_contract() {
+    let options = "-n 2 -t 3 --guard mprotect --wait block --manager spread --shared 1G --chunk 4 \
+                   --transport tcp -x GREETING=a=b --no-tag-output";
+    let script = "[ $MULTIGRAIN_RANK = 1 ] && env | grep -E '^(MULTIGRAIN_|GREETING)'; exit 0";
+    let ended = run(&mut launcher(options, script));
+    let variables: BTreeMap<&str, &str> =
+        ended.out.lines().filter_map(|line| line.split_once('=')).collect();
+    for (name, value) in [
+        ("MULTIGRAIN_RANK", "1"),
+        ("MULTIGRAIN_NODES", "2"),
+        ("MULTIGRAIN_THREADS", "3"),
+        ("MULTIGRAIN_GUARD", "mprotect"),
+        ("MULTIGRAIN_WAIT", "block"),
+        ("MULTIGRAIN_MANAGER", "spread"),
+        ("MULTIGRAIN_SHARED", "1073741824"),
+        ("MULTIGRAIN_CHUNK", "4"),
+        ("GREETING", "a=b"),
+    ] {
+        assert_eq!(variables.get(name), Some(&value), "{name}");
+    }
+    assert_eq!(variables["MULTIGRAIN_JOB"].len(), 32);
+    assert_eq!(variables["MULTIGRAIN_SECRET"].len(), 64);
+    let peers: Vec<&str> = variables["MULTIGRAIN_PEERS"].split(',').collect();
+    assert!(peers.len() == 2 && peers.iter().all(|peer| peer.starts_with("tcp:127.0.0.1:")));
+}
+
+#[test]
+fn a_node_inherits_its_own_two_sockets_and_no_others() {
+    let script = "echo $MULTIGRAIN_LISTEN_FD $MULTIGRAIN_CONTROL_FD; \
+                  for f in /proc/$$/fd/*; do readlink $f; done | grep -c socket:; \
+                  readlink /proc/$$/fd/$MULTIGRAIN_LISTEN_FD; cat /proc/$$/personality";
+    let ended = run(&mut launcher("-n 3", script));
+    for rank in 0..3 {
+        let tag = format!("[{rank}] ");
+        let lines: Vec<&str> = ended.out.lines().filter_map(|l| l.strip_prefix(&tag)).collect();
+        assert_eq!(lines[1], "2", "{}", ended.out);
+        assert!(lines[2].starts_with("socket:"), "{}", ended.out);
+        assert_eq!(lines[3], "00040000", "address randomization is off");
+    }
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_failing_node() {
+    let ended = run(&mut launcher("-n 4", "[ $MULTIGRAIN_RANK = 2 ] && exit 3; sleep 60"));
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.line().starts_with("multigrain: node 2 (pid "), "{ended:?}");
+    assert!(ended.line().ends_with(") exited with code 3; the job ends"), "{ended:?}");
+    assert!(ended.took < SOON);
+}
+
+#[test]
+fn a_killed_node_ends_the_others_even_those_that_ignore_sigterm() {
+    let time = unique_time();
+    let script = format!("trap '' TERM; echo pid $$; sleep {time}; sleep {time}");
+    let mut job = start(&mut launcher("-n 4", &script));
+    let lines = job.lines(4);
+    kill_process(pid_of(2, &lines), Signal::KILL).unwrap();
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(137));
+    assert!(ended.line().ends_with("was killed by signal 9 (SIGKILL); the job ends"));
+    assert!(ended.line().starts_with("multigrain: node 2 "));
+    assert!(ended.took < SOON, "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn nodes_that_lost_a_peer_are_not_blamed() {
+    let script = "echo ready >&$MULTIGRAIN_CONTROL_FD
+        if [ $MULTIGRAIN_RANK = 1 ]; then sleep 0.1; kill -SEGV $$; fi
+        echo 'lost 1 connection reset' >&$MULTIGRAIN_CONTROL_FD; exit 75";
+    let ended = run(&mut launcher("-n 3", script));
+    assert_eq!(ended.code, Some(139), "{ended:?}");
+    assert!(ended.line().contains("node 1 (pid "), "{ended:?}");
+    assert!(ended.line().contains("signal 11 (SIGSEGV)"), "{ended:?}");
+}
+
+#[test]
+fn a_peer_that_hangs_is_named_and_killed() {
+    let script = "echo ready >&$MULTIGRAIN_CONTROL_FD
+        if [ $MULTIGRAIN_RANK = 1 ]; then kill -STOP $$; fi
+        echo 'lost 1 no answer' >&$MULTIGRAIN_CONTROL_FD; exit 75";
+    let ended = run(&mut launcher("-n 2", script));
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    assert!(ended.line().contains("was lost by node 0: no answer"), "{ended:?}");
+    assert!(ended.took < SOON);
+}
+
+#[test]
+fn leaving_without_finalize_is_a_failure_while_others_stay() {
+    let script = "echo ready >&$MULTIGRAIN_CONTROL_FD; [ $MULTIGRAIN_RANK = 1 ] || sleep 60";
+    let ended = run(&mut launcher("-n 3", script));
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.line().contains("node 1 (pid "), "{ended:?}");
+    assert!(ended.line().ends_with("left without mg_finalize; the job ends"), "{ended:?}");
+    assert!(ended.took < SOON);
+}
+
+#[test]
+fn words_of_the_nodes_are_printed_once() {
+    let script = "exec >&$MULTIGRAIN_CONTROL_FD
+        echo 'refused a stranger'; echo 'refused a stranger'; echo nonsense; echo 'fatal no luck'; exit 4";
+    let ended = run(&mut launcher("-n 1", script));
+    assert_eq!(ended.own_lines().len(), 3, "{ended:?}");
+    assert_eq!(ended.own_lines()[0], "multigrain: node 0: a stranger");
+    assert_eq!(ended.own_lines()[1], "multigrain: node 0: no luck");
+    assert_eq!(ended.code, Some(4));
+}
+
+#[test]
+fn the_summary_and_the_stats_file_hold_the_counters() {
+    let file = std::env::temp_dir().join(format!("multigrain-stats-{}", std::process::id()));
+    let options = format!("-n 2 --summary --stats {}", file.display());
+    let script = r#"exec >&$MULTIGRAIN_CONTROL_FD; echo ready
+        echo 'stats {"read_faults": 1000, "guard": "uffd"}'; echo left"#;
+    let ended = run(&mut launcher(&options, script));
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.err.contains("multigrain: 2 nodes, "), "{ended:?}");
+    assert!(ended.err.contains("2,000 read"), "{ended:?}");
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(json["nodes"][1]["stats"]["read_faults"], 1000);
+    assert_eq!(json["total"]["read_faults"], 2000);
+}
+
+#[test]
+fn big_output_of_many_nodes_keeps_its_lines() {
+    let script = "seq -f 'line %.0f of some length, to fill the pipes' 100000; printf partial";
+    let ended = run(&mut launcher("-n 4", script));
+    let mut next = [1_usize; 4];
+    let mut partial = 0;
+    for line in ended.out.lines() {
+        let rank: usize = line[1..2].parse().unwrap();
+        if line[4..] == *"partial" {
+            partial += 1;
+            continue;
+        }
+        assert_eq!(line[4..], format!("line {} of some length, to fill the pipes", next[rank]));
+        next[rank] += 1;
+    }
+    assert_eq!((next, partial), ([100_001; 4], 4));
+}
+
+#[test]
+fn a_slow_reader_loses_nothing() {
+    let mut job = start(&mut launcher("-n 2", "seq 500000; exit 0"));
+    std::thread::sleep(Duration::from_millis(1500));
+    let first = job.lines(1).len();
+    let ended = job.wait();
+    assert_eq!(first + ended.out.lines().count(), 1_000_000);
+    assert_eq!(ended.code, Some(0));
+}
+
+#[test]
+fn a_single_node_is_passed_through_as_it_is() {
+    let ended = run(&mut launcher("-n 1", "printf 'a\\nb'; printf oops >&2"));
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("a\nb", "oops"));
+    assert_eq!(run(&mut launcher("-n 1 --tag-output", "echo a")).out, "[0] a\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_job_quietly() {
+    let time = unique_time();
+    let script = format!("yes & sleep {time}");
+    let mut command = launcher("-n 2", &script);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(141));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn stdin_goes_to_node_0_alone() {
+    let mut command = launcher("-n 2", "cat");
+    let file = std::fs::File::open("/etc/hostname").unwrap();
+    let ended = run(command.stdin(file));
+    let expected = std::fs::read_to_string("/etc/hostname").unwrap();
+    assert_eq!(ended.out, format!("[0] {expected}"));
+}
+
+#[test]
+fn mistakes_get_one_line_and_the_codes_of_a_shell() {
+    let code = |words: &[&str]| run(multigrain().arg("run").args(words)).code;
+    assert_eq!(code(&[]), Some(2));
+    assert_eq!(code(&["-n", "0", "true"]), Some(2));
+    assert_eq!(code(&["-n", "1025", "true"]), Some(2));
+    assert_eq!(code(&["--guard", "wall", "true"]), Some(2));
+    assert_eq!(code(&["--shared", "12Q", "true"]), Some(2));
+    assert_eq!(code(&["--stats", "/nonexistent/file", "true"]), Some(2));
+    let missing = run(multigrain().args(["run", "-n", "4", "no-such-program"]));
+    assert_eq!(missing.code, Some(127));
+    assert!(missing.line().starts_with("multigrain: no-such-program: no such program"));
+    let unusable = run(multigrain().args(["run", "-n", "4", "/etc/passwd"]));
+    assert_eq!(unusable.code, Some(126));
+    assert!(unusable.line().contains("is not executable"));
+}
+
+#[test]
+fn too_few_descriptors_give_one_line_that_names_ulimit() {
+    let time = unique_time();
+    let launch = format!("ulimit -n 60; exec \"$0\" run -n 20 sleep {time}");
+    let mut command = std::process::Command::new("bash");
+    let ended = run(command.args(["-c", &launch, env!("CARGO_BIN_EXE_multigrain")]));
+    assert_eq!(ended.code, Some(125));
+    assert!(ended.line().contains("ulimit -n"), "{ended:?}");
+    assert_gone_within(SOON, &time);
+}

@@ -1,0 +1,132 @@
+//! Runs the real launcher and looks at what it leaves behind.
+#![allow(dead_code, reason = "each test binary uses its part of it")]
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// `multigrain run` with these arguments, split at blanks, and a shell script as the program.
+pub(crate) fn launcher(options: &str, script: &str) -> Command {
+    let mut command = multigrain();
+    command.arg("run").args(options.split_whitespace());
+    command.args(["--", "bash", "-c", script]);
+    command
+}
+
+/// The binary; through `env`, since in the background of a script SIGINT would be ignored.
+pub(crate) fn multigrain() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_multigrain")]);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a launcher that ended said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) took: Duration,
+}
+
+impl Ended {
+    /// The launcher's own lines on stderr.
+    pub(crate) fn own_lines(&self) -> Vec<&str> {
+        self.err.lines().filter(|line| line.starts_with("multigrain: ")).collect()
+    }
+
+    /// The single line the launcher said.
+    pub(crate) fn line(&self) -> &str {
+        let lines = self.own_lines();
+        assert_eq!(lines.len(), 1, "exactly one line: {self:?}");
+        lines[0]
+    }
+}
+
+/// Runs it to the end.
+pub(crate) fn run(command: &mut Command) -> Ended {
+    let start = Instant::now();
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    Ended {
+        code: status.code(),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+        took: start.elapsed(),
+    }
+}
+
+/// A launcher that runs, its stdout read line by line.
+pub(crate) struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+/// Starts it.
+pub(crate) fn start(command: &mut Command) -> Running {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    Running { child, out }
+}
+
+impl Running {
+    /// Waits for `count` lines.
+    pub(crate) fn lines(&mut self, count: usize) -> Vec<String> {
+        (0..count)
+            .map(|_| {
+                let mut line = String::new();
+                self.out.read_line(&mut line).unwrap();
+                line.trim_end().to_owned()
+            })
+            .collect()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end; `took` counts from here.
+    pub(crate) fn wait(mut self) -> Ended {
+        let start = Instant::now();
+        let (mut out, mut err) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        let code = self.child.wait().unwrap().code();
+        Ended { code, out, err, took: start.elapsed() }
+    }
+}
+
+/// The number at the end of the line `[rank] pid N` of this rank.
+pub(crate) fn pid_of(rank: usize, lines: &[String]) -> Pid {
+    let start = format!("[{rank}] pid ");
+    let number = lines.iter().find_map(|line| line.strip_prefix(&start)).unwrap();
+    Pid::from_raw(number.parse().unwrap()).unwrap()
+}
+
+/// An argument for `sleep` that no other process has.
+pub(crate) fn unique_time() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("3141.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Live processes with this text in their command line.
+pub(crate) fn alive(text: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
+}
+
+/// Waits until no process has this text in its command line.
+pub(crate) fn assert_gone_within(limit: Duration, text: &str) {
+    let deadline = Instant::now() + limit;
+    while !alive(text).is_empty() {
+        assert!(Instant::now() < deadline, "still there: {:?}", alive(text));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,144 @@
+//! What can go wrong in the memory layer; each line says what to do about it.
+//!
+//! Errors hold numbers only, so that making one never allocates: hot paths run in signal context.
+
+use multigrain_types::{AreaId, MinipageId};
+use rustix::io::Errno;
+
+use crate::guard::GuardKind;
+
+/// An error of the memory layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The kernel's pages are not the 4 KiB this build counts in.
+    #[error("this kernel has pages of {bytes} bytes: boot one with pages of 4096 bytes")]
+    PageSize {
+        /// Bytes of the kernel's pages.
+        bytes: usize,
+    },
+    /// The shared size asked for is zero or too large.
+    #[error("a shared size of {bytes} bytes is not within 1 to {limit}: choose another size")]
+    SharedSize {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The most bytes there can be.
+        limit: u64,
+    },
+    /// An area breaks a rule of the layout; if it came from a peer, the peer is wrong.
+    #[error("area {} at {base:#x} of {bytes} bytes is not valid: {rule}", .id.0)]
+    BadArea {
+        /// The area's id.
+        id: AreaId,
+        /// Its first address.
+        base: usize,
+        /// Bytes of one of its views.
+        bytes: u64,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// The id is in use on this node.
+    #[error("area {} is mapped already: unmap it first", .id.0)]
+    AreaExists {
+        /// The area's id.
+        id: AreaId,
+    },
+    /// No such area is mapped here.
+    #[error("area {} is not mapped on this node: map it first", .id.0)]
+    UnknownArea {
+        /// The area's id.
+        id: AreaId,
+    },
+    /// The area has no minipage of that index.
+    #[error("{minipage} does not exist: its area has {count} minipages")]
+    UnknownMinipage {
+        /// The minipage asked for.
+        minipage: MinipageId,
+        /// Minipages in its area.
+        count: u32,
+    },
+    /// A page range leaves its area.
+    #[error("pages {start}..{end} leave area {}, which has {pages} pages", .id.0)]
+    PageRange {
+        /// The area's id.
+        id: AreaId,
+        /// First page asked for.
+        start: u32,
+        /// Page after the last one asked for.
+        end: u32,
+        /// Pages in the area.
+        pages: u64,
+    },
+    /// Only areas mapped as fresh can be populated.
+    #[error("area {} is not fresh on this node: its minipages come from their holders", .id.0)]
+    NotFresh {
+        /// The area's id.
+        id: AreaId,
+    },
+    /// Something else of this process lies where shared memory has to be.
+    #[error(
+        "addresses {address:#x} to {end:#x} are in use in this process: start it through \
+         `multigrain run`, without sanitizers, and with one Memory only"
+    )]
+    AddressTaken {
+        /// First address wanted.
+        address: usize,
+        /// Address after the last one wanted.
+        end: usize,
+    },
+    /// The mprotect guard has reached the kernel's limit of mappings.
+    #[error(
+        "too many minipages for the mprotect guard at {address:#x}: raise vm.max_map_count \
+         or use --guard uffd"
+    )]
+    TooManyMinipages {
+        /// The vpage whose protection could not be changed.
+        address: usize,
+    },
+    /// The kernel's limit of mappings leaves no room for the views of an area.
+    #[error(
+        "no room to map {views} views of area {}: raise vm.max_map_count, or allocate more \
+         minipages at a time", .id.0
+    )]
+    TooManyViews {
+        /// The area's id.
+        id: AreaId,
+        /// Its views.
+        views: u16,
+    },
+    /// A guard that was asked for by name does not work here.
+    #[error(
+        "the {guard} guard does not work here ({call}: {errno}): allow userfaultfd in the \
+         container's seccomp profile (Linux 6.4 or newer), or use --guard mprotect"
+    )]
+    GuardUnavailable {
+        /// The guard asked for.
+        guard: GuardKind,
+        /// The system call that failed.
+        call: &'static str,
+        /// Its error.
+        errno: Errno,
+    },
+    /// The physical memory for shared pages could not be had.
+    #[error("no memory for {bytes} shared bytes at {address:#x} ({errno}): free or add memory")]
+    OutOfMemory {
+        /// Address in the privileged view.
+        address: usize,
+        /// Bytes wanted.
+        bytes: usize,
+        /// The kernel's error.
+        errno: Errno,
+    },
+    /// A system call failed in a way nothing above describes.
+    #[error("{call} of {bytes} bytes at {address:#x} failed: {errno}")]
+    System {
+        /// The system call.
+        call: &'static str,
+        /// The address it was about; 0 if none.
+        address: usize,
+        /// The bytes it was about.
+        bytes: usize,
+        /// Its error.
+        errno: Errno,
+    },
+}

@@ -1,0 +1,130 @@
+//! Guards: how accesses that the protocol has not granted become traps.
+//!
+//! Role: one trait, one file per backend, one conformance suite (tests/conformance.rs) over all.
+//! A guard knows vpages and access rights; it knows neither minipages nor who holds them. The
+//! caller holds the minipage's lock around state and protection together.
+
+use core::fmt;
+use core::ops::Range;
+use core::str::FromStr;
+
+use multigrain_types::{Access, PAGE_BYTES};
+use rustix::mm::ProtFlags;
+
+use crate::error::MemoryError;
+use crate::layout::Area;
+use crate::object::Object;
+
+mod mprotect;
+mod uffd;
+mod uffd_ioctl;
+
+/// Which guard to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum GuardChoice {
+    /// userfaultfd where it works, else mprotect.
+    #[default]
+    Auto,
+    /// userfaultfd, or an error.
+    Uffd,
+    /// mprotect.
+    Mprotect,
+}
+
+impl FromStr for GuardChoice {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "uffd" => Ok(Self::Uffd),
+            "mprotect" => Ok(Self::Mprotect),
+            _ => Err("a guard is auto, uffd or mprotect"),
+        }
+    }
+}
+
+/// The guard in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GuardKind {
+    /// userfaultfd with SIGBUS in the faulting thread: protections live in page tables.
+    Uffd,
+    /// mprotect and SIGSEGV: works everywhere, costs a kernel mapping per change of protection.
+    Mprotect,
+}
+
+impl fmt::Display for GuardKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Uffd => "uffd",
+            Self::Mprotect => "mprotect",
+        })
+    }
+}
+
+/// Neighbouring vpages of one view and the pages of the object behind them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vpages {
+    /// First address, at the start of a page.
+    pub(crate) address: usize,
+    /// Whole pages.
+    pub(crate) bytes: usize,
+    /// First byte in the object.
+    pub(crate) file_offset: u64,
+    /// Whether the area started here as the initial holder: pages may never have been touched.
+    pub(crate) fresh: bool,
+}
+
+/// A way to make accesses trap. All methods but `attach` may run in signal context: they take
+/// no lock, allocate nothing and leave errno alone.
+pub(crate) trait Guard: Send + Sync + fmt::Debug {
+    fn kind(&self) -> GuardKind;
+    /// The signal a trap raises.
+    fn signal(&self) -> i32;
+    /// The protection to map the views of an area with.
+    fn first_protection(&self, fresh: bool) -> ProtFlags;
+    /// Takes charge of new views. Afterwards accesses trap everywhere (not fresh) or nowhere.
+    fn attach(&self, address: usize, bytes: usize, fresh: bool) -> Result<(), MemoryError>;
+    /// Changes the access of vpages; a restriction holds in every thread when this returns.
+    fn protect(
+        &self,
+        object: &Object,
+        vpages: Vpages,
+        from: Access,
+        to: Access,
+    ) -> Result<(), MemoryError>;
+    /// Makes the page tables agree with `access`, whatever they hold.
+    fn reprotect(&self, object: &Object, vpages: Vpages, access: Access)
+    -> Result<(), MemoryError>;
+    /// Allocates pages of a fresh area and maps them in all its views, so that no touch traps.
+    fn populate(
+        &self,
+        object: &Object,
+        area: &Area,
+        pages: Range<usize>,
+    ) -> Result<(), MemoryError>;
+}
+
+/// The guard for `choice` and one line on which it is and why.
+pub(crate) fn choose(choice: GuardChoice) -> Result<(Box<dyn Guard>, String), MemoryError> {
+    if choice == GuardChoice::Mprotect {
+        let note = "mprotect, as asked for: up to about 65,000 minipages".to_owned();
+        return Ok((Box::new(mprotect::Mprotect), note));
+    }
+    match uffd::Uffd::open() {
+        Ok(guard) => Ok((Box::new(guard), "userfaultfd: traps in the faulting thread".to_owned())),
+        Err(MemoryError::GuardUnavailable { call, errno, .. }) if choice == GuardChoice::Auto => {
+            let note = format!(
+                "mprotect, because userfaultfd does not work here ({call}: {errno}): up to about \
+                 65,000 minipages"
+            );
+            Ok((Box::new(mprotect::Mprotect), note))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The offset and the bytes of pages of an area, in each of its views and in the object.
+fn page_bytes(pages: &Range<usize>) -> (usize, usize) {
+    (pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES)
+}

@@ -1,0 +1,80 @@
+//! The guard of last resort: mprotect and SIGSEGV.
+//!
+//! Role: works in every container and on every kernel. Each vpage whose protection differs from
+//! its neighbour's costs the kernel a mapping, so it ends at vm.max_map_count (65,530 by default).
+#![expect(unsafe_code, reason = "changes the protection of views")]
+
+use core::ffi::c_void;
+use core::ops::Range;
+
+use multigrain_types::Access;
+use rustix::io::Errno;
+use rustix::mm::{MprotectFlags, ProtFlags, mprotect};
+
+use super::{Guard, GuardKind, Vpages, page_bytes};
+use crate::error::MemoryError;
+use crate::layout::Area;
+use crate::object::Object;
+
+/// Stateless: the protection lives in the kernel's mappings.
+#[derive(Debug)]
+pub(crate) struct Mprotect;
+
+impl Guard for Mprotect {
+    fn kind(&self) -> GuardKind {
+        GuardKind::Mprotect
+    }
+
+    fn signal(&self) -> i32 {
+        libc::SIGSEGV
+    }
+
+    fn first_protection(&self, fresh: bool) -> ProtFlags {
+        if fresh { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::empty() }
+    }
+
+    fn attach(&self, _address: usize, _bytes: usize, _fresh: bool) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
+    fn protect(
+        &self,
+        object: &Object,
+        vpages: Vpages,
+        from: Access,
+        to: Access,
+    ) -> Result<(), MemoryError> {
+        if from == to { Ok(()) } else { self.reprotect(object, vpages, to) }
+    }
+
+    fn reprotect(
+        &self,
+        _object: &Object,
+        vpages: Vpages,
+        access: Access,
+    ) -> Result<(), MemoryError> {
+        let Vpages { address, bytes, .. } = vpages;
+        let flags = match access {
+            Access::NoAccess => MprotectFlags::empty(),
+            Access::ReadOnly => MprotectFlags::READ,
+            Access::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+        };
+        let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+        // SAFETY: the range lies in a view this crate mapped; applications expect its traps.
+        match unsafe { mprotect(start, bytes, flags) } {
+            Ok(()) => Ok(()),
+            Err(Errno::NOMEM) => Err(MemoryError::TooManyMinipages { address }),
+            Err(errno) => Err(MemoryError::System { call: "mprotect", address, bytes, errno }),
+        }
+    }
+
+    fn populate(
+        &self,
+        object: &Object,
+        area: &Area,
+        pages: Range<usize>,
+    ) -> Result<(), MemoryError> {
+        let (offset, bytes) = page_bytes(&pages);
+        object.allocate(area.file_offset + offset as u64, bytes)
+    }
+}

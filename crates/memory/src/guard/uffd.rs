@@ -1,0 +1,238 @@
+//! The default guard: userfaultfd with SIGBUS in the faulting thread.
+//!
+//! Role: protections live in page-table entries, not in kernel mappings, so a million minipages
+//! cost no more than ten. NoAccess = no entry; ReadOnly = an entry with the write-protect mark;
+//! ReadWrite = a plain entry. Kernel surprises are written down where they bite.
+#![expect(unsafe_code, reason = "zaps entries of views, and maps a page to try the kernel out")]
+
+use core::ffi::c_void;
+use core::ops::Range;
+use core::ptr::null_mut;
+
+use multigrain_types::{Access, PAGE_BYTES};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use super::uffd_ioctl::{Register, Userfault};
+use super::{Guard, GuardKind, Vpages, page_bytes};
+use crate::error::MemoryError;
+use crate::layout::Area;
+use crate::object::Object;
+
+/// One userfaultfd over all areas.
+#[derive(Debug)]
+pub(crate) struct Uffd {
+    userfault: Userfault,
+}
+
+/// What to do with vpages that have an entry already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Present {
+    Adjust,
+    Leave,
+}
+
+impl Uffd {
+    /// Opens the guard and tries it on a page of its own, for old kernels lack some requests
+    /// that no feature bit tells of (CONTINUE with write protection came with 6.4).
+    pub(crate) fn open() -> Result<Self, MemoryError> {
+        let unavailable =
+            |(call, errno)| MemoryError::GuardUnavailable { guard: GuardKind::Uffd, call, errno };
+        let userfault = Userfault::open().map_err(unavailable)?;
+        try_out(&userfault).map_err(unavailable)?;
+        Ok(Self { userfault })
+    }
+
+    /// Maps vpages with `access`, which is not NoAccess, wherever they have no entry.
+    fn map(
+        &self,
+        object: &Object,
+        vpages: Vpages,
+        access: Access,
+        present: Present,
+    ) -> Result<(), MemoryError> {
+        let Vpages { address, bytes, file_offset, .. } = vpages;
+        let write_protected = access == Access::ReadOnly;
+        let (mut done, mut adjusted, mut allocated) = (0, false, false);
+        while done < bytes {
+            let (at, rest) = (address + done, bytes - done);
+            match self.userfault.map_present(at, rest, write_protected) {
+                Ok(()) => break,
+                Err((mapped, _)) if mapped > 0 => done += mapped,
+                Err((_, Errno::AGAIN | Errno::INTR)) => {}
+                // The entry is there: CONTINUE leaves it as it is.
+                Err((_, Errno::EXIST)) => {
+                    if present == Present::Adjust && !adjusted {
+                        self.write_protect(at, rest, write_protected)?;
+                        adjusted = true;
+                    }
+                    done += PAGE_BYTES;
+                }
+                // A hole of the object: nothing to map before it is allocated.
+                Err((_, Errno::FAULT)) if !allocated => {
+                    object.allocate(file_offset + done as u64, rest)?;
+                    allocated = true;
+                }
+                Err((_, errno)) => {
+                    let call = "UFFDIO_CONTINUE";
+                    return Err(MemoryError::System { call, address: at, bytes: rest, errno });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write_protect(
+        &self,
+        address: usize,
+        bytes: usize,
+        protect: bool,
+    ) -> Result<(), MemoryError> {
+        let call = "UFFDIO_WRITEPROTECT";
+        self.userfault.write_protect(address, bytes, protect).map_err(|errno| MemoryError::System {
+            call,
+            address,
+            bytes,
+            errno,
+        })
+    }
+
+    /// Takes write access away. Fresh pages nobody touched are allocated first: the mark alone
+    /// was seen to survive a later allocation (6.18), but this does not hang on it.
+    fn downgrade(&self, object: &Object, vpages: Vpages) -> Result<(), MemoryError> {
+        if vpages.fresh {
+            object.touch(vpages.file_offset, vpages.bytes);
+        }
+        self.write_protect(vpages.address, vpages.bytes, true)
+    }
+
+    /// Takes all access away. Fresh pages nobody touched are allocated first, else the next
+    /// touch would allocate and map them without a trap.
+    fn zap(&self, object: &Object, vpages: Vpages) -> Result<(), MemoryError> {
+        if vpages.fresh {
+            object.touch(vpages.file_offset, vpages.bytes);
+        }
+        let Vpages { address, bytes, .. } = vpages;
+        let zapped = match dont_need(address, bytes, Advice::LinuxDontNeed) {
+            // Views that mlockall() has locked need the advice that allows for it.
+            Err(Errno::INVAL) => dont_need(address, bytes, Advice::LinuxDontneedLocked),
+            result => result,
+        };
+        zapped.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })
+    }
+}
+
+impl Guard for Uffd {
+    fn kind(&self) -> GuardKind {
+        GuardKind::Uffd
+    }
+
+    fn signal(&self) -> i32 {
+        libc::SIGBUS
+    }
+
+    fn first_protection(&self, _fresh: bool) -> ProtFlags {
+        ProtFlags::READ | ProtFlags::WRITE
+    }
+
+    fn attach(&self, address: usize, bytes: usize, fresh: bool) -> Result<(), MemoryError> {
+        let register = if fresh { Register::Allocated } else { Register::Everything };
+        let call = "UFFDIO_REGISTER";
+        self.userfault.register(address, bytes, register).map_err(|errno| MemoryError::System {
+            call,
+            address,
+            bytes,
+            errno,
+        })
+    }
+
+    fn protect(
+        &self,
+        object: &Object,
+        vpages: Vpages,
+        from: Access,
+        to: Access,
+    ) -> Result<(), MemoryError> {
+        match (from, to) {
+            (Access::NoAccess, Access::NoAccess)
+            | (Access::ReadOnly, Access::ReadOnly)
+            | (Access::ReadWrite, Access::ReadWrite) => Ok(()),
+            (Access::NoAccess, Access::ReadOnly | Access::ReadWrite) => {
+                self.map(object, vpages, to, Present::Adjust)
+            }
+            (Access::ReadOnly, Access::ReadWrite) => {
+                self.write_protect(vpages.address, vpages.bytes, false)
+            }
+            (Access::ReadWrite, Access::ReadOnly) => self.downgrade(object, vpages),
+            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => self.zap(object, vpages),
+        }
+    }
+
+    fn reprotect(
+        &self,
+        object: &Object,
+        vpages: Vpages,
+        access: Access,
+    ) -> Result<(), MemoryError> {
+        match access {
+            Access::NoAccess => self.zap(object, vpages),
+            Access::ReadOnly | Access::ReadWrite => {
+                self.map(object, vpages, access, Present::Adjust)
+            }
+        }
+    }
+
+    fn populate(
+        &self,
+        object: &Object,
+        area: &Area,
+        pages: Range<usize>,
+    ) -> Result<(), MemoryError> {
+        let (offset, bytes) = page_bytes(&pages);
+        let file_offset = area.file_offset + offset as u64;
+        object.allocate(file_offset, bytes)?;
+        for view in 0..usize::from(area.views()) {
+            let address = area.base + view * area.view_bytes() + offset;
+            let vpages = Vpages { address, bytes, file_offset, fresh: true };
+            self.map(object, vpages, Access::ReadWrite, Present::Leave)?;
+        }
+        Ok(())
+    }
+}
+
+fn dont_need(address: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    // SAFETY: the views share the object's pages: dropping their entries loses no byte.
+    unsafe { madvise(start, bytes, advice) }
+}
+
+/// Goes once through every request on a page of a memfd of its own.
+fn try_out(userfault: &Userfault) -> Result<(), (&'static str, Errno)> {
+    let file = memfd_create(c"multigrain-probe", MemfdFlags::CLOEXEC).map_err(|e| ("memfd", e))?;
+    ftruncate(&file, PAGE_BYTES as u64).map_err(|e| ("ftruncate", e))?;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the kernel picks the address, so no memory in use is replaced.
+    let view = unsafe { mmap(null_mut(), PAGE_BYTES, protection, MapFlags::SHARED, &file, 0) };
+    let view = view.map_err(|e| ("mmap", e))?;
+    let tried = try_requests(userfault, view);
+    // SAFETY: this mapping was made just above and nobody else knows of it.
+    let _ = unsafe { munmap(view, PAGE_BYTES) };
+    tried
+}
+
+fn try_requests(userfault: &Userfault, view: *mut c_void) -> Result<(), (&'static str, Errno)> {
+    let address = view.expose_provenance();
+    // SAFETY: allocates the page of a mapping that is ours.
+    let populated = unsafe { madvise(view, PAGE_BYTES, Advice::LinuxPopulateWrite) };
+    populated.map_err(|e| ("MADV_POPULATE_WRITE", e))?;
+    userfault
+        .register(address, PAGE_BYTES, Register::Everything)
+        .map_err(|e| ("UFFDIO_REGISTER", e))?;
+    dont_need(address, PAGE_BYTES, Advice::LinuxDontNeed).map_err(|e| ("MADV_DONTNEED", e))?;
+    userfault
+        .map_present(address, PAGE_BYTES, true)
+        .map_err(|(_, e)| ("UFFDIO_CONTINUE with write protection", e))?;
+    userfault.write_protect(address, PAGE_BYTES, false).map_err(|e| ("UFFDIO_WRITEPROTECT", e))
+}

@@ -1,0 +1,249 @@
+//! Where minipages lie: arithmetic between indices, addresses and file offsets.
+//!
+//! Role: MultiView's layout (Millipage 2.2), made per area: allocations of less than a page get
+//! as many views as minipages share a page; larger ones span whole pages of a single view. Pure:
+//! it touches no memory.
+
+use multigrain_types::{AreaId, PAGE_BYTES};
+
+use crate::areas::MAX_AREAS;
+use crate::error::MemoryError;
+
+/// First address of the application views, on every node.
+pub const VIEWS_BASE: usize = 0x1000_0000_0000;
+/// Address after the last one of the application views.
+pub const VIEWS_END: usize = 0x2000_0000_0000;
+/// Alignment of an area's first address: one translation chunk.
+pub const VIEW_ALIGN: usize = 4 << 20;
+/// First address of the privileged view, on every node.
+pub const PRIVILEGED_BASE: usize = VIEWS_END;
+/// The smallest minipage of a [`Shape::Sub`], in bytes; slots are multiples of it.
+pub const MIN_SLOT_BYTES: u32 = 4;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// How an area is divided into minipages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Several minipages to a page, each in a view of its own.
+    Sub {
+        /// Bytes of a minipage, a multiple of [`MIN_SLOT_BYTES`].
+        slot: u32,
+        /// Minipages in a page, and so views: the page's bytes divided by `slot`.
+        per_page: u16,
+    },
+    /// A minipage is a run of whole pages of the only view.
+    Pages {
+        /// Pages of a minipage.
+        pages: u32,
+    },
+}
+
+impl Shape {
+    /// The shape for allocations of `bytes` bytes aligned to `align` (a power of two, at least
+    /// 4): as many as fit a page share one. None above half a page: use [`Shape::Pages`].
+    #[must_use]
+    pub fn sub_for(bytes: usize, align: usize) -> Option<Self> {
+        let align = align.checked_next_power_of_two()?.max(MIN_SLOT_BYTES as usize);
+        let bytes = bytes.max(1).checked_next_multiple_of(align)?;
+        if bytes > PAGE_BYTES / 2 {
+            return None;
+        }
+        let per_page = PAGE_BYTES / bytes;
+        let slot = (PAGE_BYTES / per_page) & !(align - 1);
+        Some(Self::Sub { slot: u32::try_from(slot).ok()?, per_page: u16::try_from(per_page).ok()? })
+    }
+
+    /// Application views an area of this shape has.
+    #[must_use]
+    pub const fn views(self) -> u16 {
+        match self {
+            Self::Sub { per_page, .. } => per_page,
+            Self::Pages { .. } => 1,
+        }
+    }
+
+    fn broken_rule(self) -> Option<&'static str> {
+        match self {
+            Self::Sub { slot, .. } if !slot.is_multiple_of(MIN_SLOT_BYTES) => {
+                Some("a slot is a multiple of 4 bytes")
+            }
+            Self::Sub { slot, .. } if slot == 0 || slot as usize > PAGE_BYTES => {
+                Some("a slot is at most a page and not empty")
+            }
+            Self::Sub { slot, per_page } if usize::from(per_page) != PAGE_BYTES / slot as usize => {
+                Some("minipages in a page are the page divided by the slot")
+            }
+            Self::Pages { pages: 0 } => Some("a minipage has at least one page"),
+            Self::Sub { .. } | Self::Pages { .. } => None,
+        }
+    }
+}
+
+/// A page range of the memory object with one minipage shape, mapped as views one after the
+/// other: view v starts at `base + v * bytes`. The same on every node.
+///
+/// All methods but `validate` presume that [`Area::validate`] would pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Its id, below [`MAX_AREAS`].
+    pub id: AreaId,
+    /// First address of view 0, a multiple of [`VIEW_ALIGN`].
+    pub base: usize,
+    /// First byte in the memory object, a multiple of a page.
+    pub file_offset: u64,
+    /// Bytes in the memory object and of each view, a multiple of a page.
+    pub bytes: u64,
+    /// Its minipages.
+    pub shape: Shape,
+}
+
+impl Area {
+    /// Pages of the memory object in this area.
+    #[must_use]
+    pub const fn pages(&self) -> u64 {
+        self.bytes / PAGE
+    }
+
+    /// Minipages in this area.
+    #[must_use]
+    pub const fn minipages(&self) -> u32 {
+        low_half(self.minipages_wide())
+    }
+
+    /// Application views of this area.
+    #[must_use]
+    pub const fn views(&self) -> u16 {
+        self.shape.views()
+    }
+
+    /// Bytes of one view.
+    #[must_use]
+    pub const fn view_bytes(&self) -> usize {
+        index(self.bytes)
+    }
+
+    /// Bytes of address space over all views.
+    #[must_use]
+    pub const fn span_bytes(&self) -> usize {
+        self.view_bytes() * self.views() as usize
+    }
+
+    /// Address of the first byte of minipage `index` in its own view.
+    #[must_use]
+    pub fn address(&self, index: u32) -> usize {
+        let (view, offset) = self.place(index);
+        self.base + view * self.view_bytes() + offset
+    }
+
+    /// Bytes of minipage `index`; the last one of a [`Shape::Pages`] area may be shorter.
+    #[must_use]
+    pub fn minipage_bytes(&self, index: u32) -> usize {
+        self.file_range(index).1
+    }
+
+    /// Where minipage `index` lies in the memory object: first byte and length.
+    #[must_use]
+    pub fn file_range(&self, index: u32) -> (u64, usize) {
+        let (_, offset) = self.place(index);
+        let bytes = match self.shape {
+            Shape::Sub { slot, .. } => slot as usize,
+            Shape::Pages { pages } => {
+                (pages as usize * PAGE_BYTES).min(self.view_bytes().saturating_sub(offset))
+            }
+        };
+        (self.file_offset + offset as u64, bytes)
+    }
+
+    /// The minipage whose vpage holds `address`; None outside of the area.
+    #[must_use]
+    pub fn locate(&self, address: usize) -> Option<u32> {
+        let from_base = address.checked_sub(self.base)?;
+        if from_base >= self.span_bytes() {
+            return None;
+        }
+        let page = from_base % self.view_bytes() / PAGE_BYTES;
+        let found = match self.shape {
+            Shape::Sub { per_page, .. } => {
+                page * usize::from(per_page) + from_base / self.view_bytes()
+            }
+            Shape::Pages { pages } => page / pages as usize,
+        };
+        Some(low_half(found as u64))
+    }
+
+    /// Checks every rule of the layout, for areas received from peers and before mapping.
+    ///
+    /// # Errors
+    /// [`MemoryError::BadArea`] with the first broken rule. Whether the memory object is long
+    /// enough is checked when the area is mapped.
+    pub fn validate(&self) -> Result<(), MemoryError> {
+        match self.broken_rule() {
+            None => Ok(()),
+            Some(rule) => Err(self.bad(rule)),
+        }
+    }
+
+    pub(crate) const fn bad(&self, rule: &'static str) -> MemoryError {
+        MemoryError::BadArea { id: self.id, base: self.base, bytes: self.bytes, rule }
+    }
+
+    fn broken_rule(&self) -> Option<&'static str> {
+        if self.id.0 as usize >= MAX_AREAS {
+            return Some("its id is too large");
+        }
+        if let Some(rule) = self.shape.broken_rule() {
+            return Some(rule);
+        }
+        if self.bytes == 0 || !self.bytes.is_multiple_of(PAGE) {
+            return Some("its bytes are whole pages, at least one");
+        }
+        if !self.file_offset.is_multiple_of(PAGE) {
+            return Some("its place in the memory object starts a page");
+        }
+        if self.file_offset.checked_add(self.bytes).is_none() {
+            return Some("its place in the memory object ends somewhere");
+        }
+        if !self.base.is_multiple_of(VIEW_ALIGN) || self.base < VIEWS_BASE {
+            return Some("its base is a multiple of 4 MiB among the views");
+        }
+        let room = (VIEWS_END as u64).saturating_sub(self.base as u64);
+        if self.bytes.checked_mul(u64::from(self.views())).is_none_or(|span| span > room) {
+            return Some("its views end among the views");
+        }
+        if self.minipages_wide() > u64::from(u32::MAX) {
+            return Some("it has fewer than 2^32 minipages");
+        }
+        None
+    }
+
+    const fn minipages_wide(&self) -> u64 {
+        match self.shape {
+            Shape::Sub { per_page, .. } => self.pages() * per_page as u64,
+            Shape::Pages { pages } => self.pages().div_ceil(pages as u64),
+        }
+    }
+
+    /// View of a minipage, and its offset within the view.
+    fn place(&self, index: u32) -> (usize, usize) {
+        let index = index as usize;
+        match self.shape {
+            Shape::Sub { slot, per_page } => {
+                let per_page = usize::from(per_page);
+                let view = index % per_page;
+                (view, index / per_page * PAGE_BYTES + view * slot as usize)
+            }
+            Shape::Pages { pages } => (0, index * pages as usize * PAGE_BYTES),
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "usize has 64 bits: checked in lib.rs")]
+pub(crate) const fn index(wide: u64) -> usize {
+    wide as usize
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "validate() keeps counts below 2^32")]
+const fn low_half(wide: u64) -> u32 {
+    wide as u32
+}

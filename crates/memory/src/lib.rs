@@ -1,0 +1,31 @@
+//! Views over one memory object, minipage layout and page guards.
+//!
+//! Role: the memory layer of a node (Millipage section 2: MultiView). One memfd holds the shared
+//! bytes; the *privileged view* maps it whole and writable for the runtime alone; *areas* map
+//! parts of it as application views, one view for each minipage that shares a page. A [guard]
+//! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals.
+//!
+//! Invariants the caller upholds: one lock per minipage around its state and its protection;
+//! data is read for sending only after the restricting call returned, and written before the
+//! granting call. What this crate must not know: messages, protocols, nodes.
+//!
+//! [guard]: GuardKind
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("multigrain-memory needs 64-bit Linux");
+
+mod areas;
+mod error;
+mod guard;
+mod layout;
+mod memory;
+mod object;
+mod table;
+mod trap;
+
+pub use areas::MAX_AREAS;
+pub use error::MemoryError;
+pub use guard::{GuardChoice, GuardKind};
+pub use layout::{Area, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+pub use memory::{Config, Memory, Minipages};
+pub use trap::Trap;

@@ -1,0 +1,240 @@
+//! A node in small: a state per minipage, a lock around it, and a handler that grants whatever
+//! a trap asks for. Traps are counted per thread.
+#![expect(unsafe_code, reason = "installs signal handlers and touches views")]
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use libc::{siginfo_t, ucontext_t};
+use multigrain_memory::{
+    Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Shape, Trap, VIEW_ALIGN, VIEWS_BASE,
+};
+use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
+
+pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
+const AREAS: usize = 16;
+const LOCKED: u8 = 0x80;
+
+static ONE_NODE: Mutex<()> = Mutex::new(());
+static MEMORY: AtomicPtr<Memory> = AtomicPtr::new(std::ptr::null_mut());
+static STATES: [AtomicPtr<Vec<AtomicU8>>; AREAS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; AREAS];
+
+/// What the handler saw in one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Log {
+    /// Traps on accesses that the state did not allow.
+    pub(crate) real: u64,
+    /// Traps on accesses that it did.
+    pub(crate) spurious: u64,
+    pub(crate) last: Option<Trap>,
+}
+
+thread_local! {
+    static LOG: Cell<Log> = const { Cell::new(Log { real: 0, spurious: 0, last: None }) };
+}
+
+/// The traps of this thread since the last call.
+pub(crate) fn take_log() -> Log {
+    LOG.replace(Log::default())
+}
+
+pub(crate) struct Node {
+    pub(crate) memory: &'static Memory,
+    _only: MutexGuard<'static, ()>,
+}
+
+impl Node {
+    /// None, with a line of output, where the guard does not work.
+    pub(crate) fn start(guard: GuardChoice, shared_bytes: u64) -> Option<Self> {
+        let only = ONE_NODE.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = match Memory::new(&Config { shared_bytes, guard }) {
+            Ok(memory) => Box::into_raw(Box::new(memory)),
+            Err(error @ MemoryError::GuardUnavailable { .. }) => {
+                println!("skipped: {error}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        MEMORY.store(memory, Ordering::SeqCst);
+        for signal in [libc::SIGBUS, libc::SIGSEGV] {
+            install(signal);
+        }
+        take_log();
+        // SAFETY: just leaked; it is taken back when this node is dropped, which borrows end by.
+        let memory = unsafe { &*memory };
+        Some(Self { memory, _only: only })
+    }
+
+    pub(crate) fn map(&self, area: Area, fresh: bool) {
+        self.memory.map_area(area, fresh).expect("a valid area");
+        let state = if fresh { Access::ReadWrite } else { Access::NoAccess };
+        let states: Vec<AtomicU8> =
+            (0..area.minipages()).map(|_| AtomicU8::new(encode(state))).collect();
+        let old =
+            STATES[area.id.0 as usize].swap(Box::into_raw(Box::new(states)), Ordering::SeqCst);
+        drop_states(old);
+    }
+
+    /// A protection change as the protocol makes it: under the minipage's lock.
+    pub(crate) fn set(&self, minipage: MinipageId, to: Access) {
+        self.set_then(minipage, to, || ());
+    }
+
+    /// As `set`, and then does something before the lock is given back.
+    pub(crate) fn set_then<R>(
+        &self,
+        minipage: MinipageId,
+        to: Access,
+        then: impl FnOnce() -> R,
+    ) -> R {
+        let cell = cell(minipage);
+        let from = lock(cell);
+        self.memory.protect(minipage, from, to).expect("an allowed change");
+        let result = then();
+        cell.store(encode(to), Ordering::Release);
+        result
+    }
+
+    pub(crate) fn is_uffd(&self) -> bool {
+        self.memory.guard() == GuardKind::Uffd
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let memory = MEMORY.swap(std::ptr::null_mut(), Ordering::SeqCst);
+        // SAFETY: this is the box that start() leaked, and its threads have been joined.
+        drop(unsafe { Box::from_raw(memory) });
+        for states in &STATES {
+            drop_states(states.swap(std::ptr::null_mut(), Ordering::SeqCst));
+        }
+    }
+}
+
+fn drop_states(states: *mut Vec<AtomicU8>) {
+    if !states.is_null() {
+        // SAFETY: every non-null entry is a box leaked by map(), swapped out only once.
+        drop(unsafe { Box::from_raw(states) });
+    }
+}
+
+/// Runs a test once for each guard.
+pub(crate) fn with_guards(shared_bytes: u64, test: impl Fn(&Node)) {
+    for guard in [GuardChoice::Uffd, GuardChoice::Mprotect] {
+        if let Some(node) = Node::start(guard, shared_bytes) {
+            test(&node);
+        }
+    }
+}
+
+/// An area whose views start `chunk` translation chunks into the views.
+pub(crate) fn area(id: u32, chunk: usize, first_page: u64, pages: u64, shape: Shape) -> Area {
+    Area {
+        id: AreaId(id),
+        base: VIEWS_BASE + chunk * VIEW_ALIGN,
+        file_offset: first_page * PAGE,
+        bytes: pages * PAGE,
+        shape,
+    }
+}
+
+pub(crate) fn minipage(area: &Area, index: u32) -> MinipageId {
+    MinipageId::new(area.id, index)
+}
+
+pub(crate) fn read(address: usize) -> u32 {
+    // SAFETY: tests pass addresses of mapped views; a trap grants access and retries.
+    unsafe { pointer(address).read_volatile() }
+}
+
+pub(crate) fn write(address: usize, value: u32) {
+    // SAFETY: tests pass addresses of mapped views; a trap grants access and retries.
+    unsafe { pointer(address).write_volatile(value) }
+}
+
+pub(crate) fn pointer(address: usize) -> *mut u32 {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+/// The first word of a minipage as the privileged view has it.
+pub(crate) fn privileged_word(memory: &Memory, minipage: MinipageId) -> u32 {
+    let (bytes, _) = memory.privileged(minipage);
+    // SAFETY: minipages have at least four bytes, aligned to four, always readable there.
+    unsafe { bytes.cast::<u32>().read_volatile() }
+}
+
+/// Drops the entry of a vpage behind the guard's back, as the kernel does when it swaps.
+pub(crate) fn lose_entry(address: usize) {
+    let start = pointer(address & !(PAGE_BYTES - 1)).cast::<c_void>();
+    // SAFETY: drops an entry of a shared mapping, which loses no byte.
+    let done = unsafe { libc::madvise(start, PAGE_BYTES, libc::MADV_DONTNEED) };
+    assert_eq!(done, 0);
+}
+
+fn install(signal: i32) {
+    let handler: extern "C" fn(i32, *mut siginfo_t, *mut c_void) = on_signal;
+    // SAFETY: all-zero is a valid sigaction: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: the handler has the signature SA_SIGINFO asks for.
+    let installed = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    assert_eq!(installed, 0);
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: null, or the memory of the node that is running.
+    let handled = unsafe { MEMORY.load(Ordering::SeqCst).as_ref() }.and_then(|memory| {
+        let trap = memory.decode(signal, info, context.cast::<ucontext_t>().cast())?;
+        grant(memory, trap)
+    });
+    if handled.is_none() {
+        // SAFETY: back to the default action, which ends the process at the retried access.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+fn grant(memory: &Memory, trap: Trap) -> Option<()> {
+    let minipage = memory.translate(trap.address)?;
+    let cell = cell(minipage);
+    let state = lock(cell);
+    let wanted = if trap.write { Access::ReadWrite } else { Access::ReadOnly };
+    let mut log = LOG.get();
+    log.last = Some(trap);
+    let (done, state) = if state < wanted {
+        log.real += 1;
+        (memory.protect(minipage, state, wanted), wanted)
+    } else {
+        log.spurious += 1;
+        (memory.reprotect(minipage, state), state)
+    };
+    LOG.set(log);
+    cell.store(encode(state), Ordering::Release);
+    done.ok()
+}
+
+fn cell(minipage: MinipageId) -> &'static AtomicU8 {
+    let states = STATES[minipage.area().0 as usize].load(Ordering::SeqCst);
+    // SAFETY: tests use minipages of areas they mapped, while their node lives.
+    unsafe { &(&*states)[minipage.index() as usize] }
+}
+
+fn lock(cell: &AtomicU8) -> Access {
+    loop {
+        let seen = cell.load(Ordering::Relaxed) & !LOCKED;
+        let taken =
+            cell.compare_exchange_weak(seen, seen | LOCKED, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            return [Access::NoAccess, Access::ReadOnly, Access::ReadWrite][usize::from(seen)];
+        }
+        std::thread::yield_now();
+    }
+}
+
+const fn encode(access: Access) -> u8 {
+    access as u8
+}

@@ -1,0 +1,30 @@
+//! The protocols of Multigrain as pure state machines.
+//!
+//! Role: decides what each node does about a minipage, a lock or a barrier. An engine takes one
+//! input and names its effects; [`Node::step`] routes inputs to engines and applies the effects
+//! through a [`World`]. The same code runs in the runtime (real memory and sockets), in the
+//! simulator and in the model checker.
+//!
+//! - [`coherence`]: sequential consistency by single writer / multiple readers (Millipage 3.3,
+//!   Figure 3).
+//! - [`sync`]: locks, barriers, counting semaphores and condition variables.
+//!
+//! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
+//! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
+
+pub mod coherence;
+mod effect;
+mod message;
+mod node;
+mod nodeset;
+pub mod sync;
+mod wire;
+
+pub use effect::{Effect, Effects, World};
+pub use message::{
+    Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
+    SemaphoreMessage, SyncMessage,
+};
+pub use node::{Cell, Input, Node, OwnedTables, Tables, Violation};
+pub use nodeset::NodeSet;
+pub use wire::{WireError, Words};

@@ -1,0 +1,122 @@
+//! A set of nodes, such as the copyset of a minipage (Millipage 3.3).
+
+use core::fmt;
+
+use multigrain_types::NodeId;
+use smallvec::SmallVec;
+
+/// A set of nodes as a bitmap; one word without allocation for jobs of up to 64 nodes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeSet {
+    /// Never ends in a zero word, so that equal sets are equal values.
+    words: SmallVec<[u64; 1]>,
+}
+
+impl NodeSet {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The set of nodes 0 to `count` - 1.
+    #[must_use]
+    pub fn all(count: u16) -> Self {
+        (0..count).map(NodeId).collect()
+    }
+
+    /// Adds a node; true if it was not there.
+    pub fn insert(&mut self, node: NodeId) -> bool {
+        let (word, bit) = place(node);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        let fresh = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        fresh
+    }
+
+    /// Removes a node; true if it was there.
+    pub fn remove(&mut self, node: NodeId) -> bool {
+        let (word, bit) = place(node);
+        let Some(slot) = self.words.get_mut(word) else { return false };
+        let there = *slot & bit != 0;
+        *slot &= !bit;
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
+        there
+    }
+
+    /// Whether the node is in the set.
+    #[must_use]
+    pub fn contains(&self, node: NodeId) -> bool {
+        let (word, bit) = place(node);
+        self.words.get(word).is_some_and(|slot| slot & bit != 0)
+    }
+
+    /// Whether no node is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Nodes in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The lowest rank in the set.
+    #[must_use]
+    pub fn first(&self) -> Option<NodeId> {
+        self.iter().next()
+    }
+
+    /// The nodes in order of rank.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0u16..).step_by(64).zip(self.words.iter()).flat_map(|(base, &word)| {
+            (0u16..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| NodeId(base + bit))
+        })
+    }
+}
+
+fn place(node: NodeId) -> (usize, u64) {
+    (node.index() / 64, 1 << (node.index() % 64))
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
+        let mut set = Self::new();
+        for node in nodes {
+            set.insert(node);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for NodeSet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_set().entries(self.iter().map(|node| node.0)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_that_lost_its_high_nodes_equals_one_that_never_had_them() {
+        let mut set: NodeSet = [NodeId(1), NodeId(700)].into_iter().collect();
+        assert!(set.contains(NodeId(700)) && !set.contains(NodeId(65)));
+        assert!(set.remove(NodeId(700)) && !set.remove(NodeId(700)));
+        assert_eq!(set, [NodeId(1)].into_iter().collect());
+        assert_eq!((set.len(), set.first()), (1, Some(NodeId(1))));
+    }
+
+    #[test]
+    fn all_nodes_come_out_in_order_of_rank() {
+        let ranks: Vec<u16> = NodeSet::all(130).iter().map(|node| node.0).collect();
+        assert_eq!(ranks, (0..130).collect::<Vec<u16>>());
+    }
+}

@@ -1,0 +1,110 @@
+//! Barriers: threads of a node gather, one message a node tells the manager, one message a node
+//! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use multigrain_types::{NodeId, ThreadId};
+
+use super::{SyncError, SyncSite};
+use crate::effect::{Effect, Effects};
+use crate::message::BarrierMessage;
+
+/// One barrier as one node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Barrier {
+    /// Threads of this node that wait, longest first.
+    waiting: VecDeque<ThreadId>,
+    /// Of them, those the manager has not been told of.
+    untold: u32,
+    /// Manager: arrivals of the present episode by node, and its size.
+    arrived: BTreeMap<NodeId, u32>,
+    total: u32,
+}
+
+impl Barrier {
+    /// The first state: nobody has come.
+    pub(super) fn new(_: &SyncSite) -> Self {
+        Self::default()
+    }
+
+    pub(super) fn arrive(
+        &mut self,
+        site: &SyncSite,
+        thread: ThreadId,
+        local: u32,
+        total: u32,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        if total == 0 {
+            return Err(SyncError::Misuse(format!("barrier {} of no threads", site.id)));
+        }
+        self.waiting.push_back(thread);
+        self.untold += 1;
+        if self.untold >= local {
+            let arrivals = core::mem::take(&mut self.untold);
+            site.send(site.manager, BarrierMessage::Arrive { arrivals, total }.about(site.id), out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        site: &SyncSite,
+        from: NodeId,
+        message: BarrierMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        match message {
+            BarrierMessage::Arrive { arrivals, total } if site.is_manager() => {
+                self.gather(site, from, arrivals, total, out)
+            }
+            BarrierMessage::Release { arrivals } if from == site.manager => {
+                for _ in 0..arrivals {
+                    let Some(thread) = self.waiting.pop_front() else {
+                        return Err(SyncError::Illegal(format!(
+                            "{message:?} frees more threads than wait"
+                        )));
+                    };
+                    out.push(Effect::Wake { thread });
+                }
+                Ok(())
+            }
+            BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. } => {
+                Err(SyncError::Illegal(format!("{message:?} meets {self:?}")))
+            }
+        }
+    }
+
+    fn gather(
+        &mut self,
+        site: &SyncSite,
+        from: NodeId,
+        arrivals: u32,
+        total: u32,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        if !self.arrived.is_empty() && self.total != total {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: threads disagree about its size ({} and {total})",
+                site.id, self.total
+            )));
+        }
+        self.total = total;
+        let here = self.arrived.entry(from).or_insert(0);
+        *here = here.saturating_add(arrivals);
+        let sum: u64 = self.arrived.values().map(|&count| u64::from(count)).sum();
+        if sum > u64::from(total) {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: {sum} threads came to a barrier of {total}",
+                site.id
+            )));
+        }
+        if sum == u64::from(total) {
+            self.total = 0;
+            for (to, arrivals) in core::mem::take(&mut self.arrived) {
+                site.send(to, BarrierMessage::Release { arrivals }.about(site.id), out);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Locks: one token per lock, a queue of nodes in the order the manager heard of them, and a
+//! hand-over among threads of one node before the token travels.
+//!
+//! The manager knows only the last node in line (as in a queue lock): a request makes it tell that
+//! node whom to pass the token to. A node keeps a token nobody asks for, so taking it again is
+//! free. Once a successor is known, at most [`LOCAL_HANDOVERS`] local hand-overs come before it.
+
+use std::collections::VecDeque;
+
+use multigrain_types::{NodeId, ThreadId};
+
+use super::{SyncError, SyncSite};
+use crate::effect::{Effect, Effects};
+use crate::message::LockMessage;
+
+/// Local hand-overs allowed while another node waits for the token.
+pub const LOCAL_HANDOVERS: u8 = 8;
+
+/// One lock as one node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lock {
+    /// Manager: the last node in line for the token.
+    tail: NodeId,
+    token: Token,
+    waiting: VecDeque<ThreadId>,
+    successor: Option<NodeId>,
+    handovers: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Token {
+    Elsewhere,
+    Asked,
+    Free,
+    Owned(ThreadId),
+}
+
+impl Lock {
+    /// The first state: the token lies free at the manager.
+    pub(super) fn new(site: &SyncSite) -> Self {
+        let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
+        Self { tail: site.manager, token, waiting: VecDeque::new(), successor: None, handovers: 0 }
+    }
+
+    /// The thread of this node that holds the lock.
+    #[must_use]
+    pub fn owner(&self) -> Option<ThreadId> {
+        match self.token {
+            Token::Owned(thread) => Some(thread),
+            Token::Elsewhere | Token::Asked | Token::Free => None,
+        }
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        site: &SyncSite,
+        thread: ThreadId,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        match self.token {
+            Token::Free => self.give(thread, out),
+            Token::Owned(owner) if owner == thread => {
+                return Err(SyncError::Misuse(format!(
+                    "lock {} is held by this thread already",
+                    site.id
+                )));
+            }
+            Token::Owned(_) | Token::Asked => self.waiting.push_back(thread),
+            Token::Elsewhere => {
+                self.waiting.push_back(thread);
+                self.token = Token::Asked;
+                site.send(site.manager, LockMessage::Request.about(site.id), out);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn release(
+        &mut self,
+        site: &SyncSite,
+        thread: ThreadId,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        if self.owner() != Some(thread) {
+            return Err(SyncError::Misuse(format!(
+                "unlock of lock {}, which this thread does not hold",
+                site.id
+            )));
+        }
+        let local_first = self.successor.is_none() || self.handovers < LOCAL_HANDOVERS;
+        match self.waiting.pop_front() {
+            Some(next) if local_first => {
+                self.handovers += u8::from(self.successor.is_some());
+                self.give(next, out);
+            }
+            Some(next) => {
+                self.waiting.push_front(next);
+                self.pass_on(site, out);
+            }
+            None => {
+                self.token = Token::Free;
+                self.pass_on(site, out);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        site: &SyncSite,
+        from: NodeId,
+        message: LockMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let illegal =
+            |state: &Self| Err(SyncError::Illegal(format!("{message:?} meets {state:?}")));
+        match message {
+            LockMessage::Request if site.is_manager() && self.tail != from => {
+                let last = core::mem::replace(&mut self.tail, from);
+                site.send(last, LockMessage::Recall { to: from }.about(site.id), out);
+                Ok(())
+            }
+            LockMessage::Recall { to } if from == site.manager && self.successor.is_none() => {
+                match self.token {
+                    Token::Free => {
+                        self.successor = Some(to);
+                        self.pass_on(site, out);
+                    }
+                    Token::Owned(_) | Token::Asked => self.successor = Some(to),
+                    Token::Elsewhere => return illegal(self),
+                }
+                Ok(())
+            }
+            LockMessage::Grant if self.token == Token::Asked => match self.waiting.pop_front() {
+                Some(thread) => {
+                    self.give(thread, out);
+                    Ok(())
+                }
+                None => illegal(self),
+            },
+            LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Grant => illegal(self),
+        }
+    }
+
+    fn give(&mut self, thread: ThreadId, out: &mut Effects) {
+        self.token = Token::Owned(thread);
+        out.push(Effect::Wake { thread });
+    }
+
+    /// Sends the token to the successor, if one is known, and gets in line again for those left.
+    fn pass_on(&mut self, site: &SyncSite, out: &mut Effects) {
+        let Some(to) = self.successor.take() else { return };
+        self.handovers = 0;
+        self.token = Token::Elsewhere;
+        site.send(to, LockMessage::Grant.about(site.id), out);
+        if !self.waiting.is_empty() {
+            self.token = Token::Asked;
+            site.send(site.manager, LockMessage::Request.about(site.id), out);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Synchronization engines: locks, barriers, counting semaphores, condition variables.
+//!
+//! Ids are any 32-bit numbers; an id is managed by node `id mod nodes`. Each engine has two roles
+//! in one struct: the manager's, used on the managing node alone, and the node's own. States equal
+//! to the first state are dropped from the tables, so ids cost nothing once they rest.
+
+mod barrier;
+mod condition;
+mod lock;
+mod semaphore;
+
+use std::collections::BTreeMap;
+
+pub use barrier::Barrier;
+pub use condition::Condition;
+pub use lock::{LOCAL_HANDOVERS, Lock};
+use multigrain_types::{NodeId, ThreadId};
+pub use semaphore::Semaphore;
+
+use crate::effect::{Effect, Effects};
+use crate::message::{ConditionMessage, Message, SemaphoreMessage, SyncMessage};
+
+/// What a synchronization engine knows of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncSite {
+    /// The node the engine runs on.
+    pub me: NodeId,
+    /// The synchronization id.
+    pub id: u32,
+    /// The node that manages it.
+    pub manager: NodeId,
+}
+
+impl SyncSite {
+    /// The site of `id` on node `me` of a job of `nodes` nodes.
+    #[must_use]
+    pub fn new(me: NodeId, nodes: u16, id: u32) -> Self {
+        let rank = id % u32::from(nodes.max(1));
+        Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)) }
+    }
+
+    fn send(&self, to: NodeId, message: Message, out: &mut Effects) {
+        debug_assert!(matches!(message, Message::Sync { id, .. } if id == self.id));
+        out.push(Effect::Send { to, message });
+    }
+
+    /// Whether this node manages the id.
+    #[must_use]
+    pub fn is_manager(&self) -> bool {
+        self.me == self.manager
+    }
+}
+
+/// Why a synchronization input is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncError {
+    /// The calling program is wrong: unlock without lock, barriers of unlike size.
+    Misuse(String),
+    /// No correct peer can have sent this now.
+    Illegal(String),
+}
+
+/// All synchronization state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct SyncTables {
+    locks: BTreeMap<u32, Lock>,
+    barriers: BTreeMap<u32, Barrier>,
+    semaphores: BTreeMap<u32, Semaphore>,
+    conditions: BTreeMap<u32, Condition>,
+}
+
+/// What threads ask of the synchronization engines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are ids and counts in the caller's words")]
+pub enum SyncInput {
+    Lock {
+        thread: ThreadId,
+        id: u32,
+    },
+    Unlock {
+        thread: ThreadId,
+        id: u32,
+    },
+    /// `local` threads of this node come together and are announced in one message; 0 announces
+    /// each thread alone. `total` threads of the job make the episode complete.
+    Barrier {
+        thread: ThreadId,
+        id: u32,
+        local: u32,
+        total: u32,
+    },
+    SemaphoreWait {
+        thread: ThreadId,
+        id: u32,
+    },
+    SemaphorePost {
+        id: u32,
+        count: u32,
+    },
+    /// The caller holds `lock`.
+    ConditionWait {
+        thread: ThreadId,
+        id: u32,
+        lock: u32,
+    },
+    ConditionSignal {
+        id: u32,
+        all: bool,
+    },
+}
+
+impl SyncTables {
+    /// Whether every id rests in its first state.
+    #[must_use]
+    pub fn is_resting(&self) -> bool {
+        self.locks.is_empty()
+            && self.barriers.is_empty()
+            && self.semaphores.is_empty()
+            && self.conditions.is_empty()
+    }
+
+    /// The lock's state on this node, if it is not at rest.
+    #[must_use]
+    pub fn lock(&self, id: u32) -> Option<&Lock> {
+        self.locks.get(&id)
+    }
+
+    /// One request of a thread of this node.
+    ///
+    /// # Errors
+    /// [`SyncError::Misuse`] when the program broke a rule; nothing was changed then.
+    pub fn ask(
+        &mut self,
+        me: NodeId,
+        nodes: u16,
+        input: &SyncInput,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let site = |id| SyncSite::new(me, nodes, id);
+        match *input {
+            SyncInput::Lock { thread, id } => {
+                with(&mut self.locks, site(id), Lock::new, |lock, site| {
+                    lock.acquire(site, thread, out)
+                })
+            }
+            SyncInput::Unlock { thread, id } => {
+                with(&mut self.locks, site(id), Lock::new, |lock, site| {
+                    lock.release(site, thread, out)
+                })
+            }
+            SyncInput::Barrier { thread, id, local, total } => {
+                with(&mut self.barriers, site(id), Barrier::new, |barrier, site| {
+                    barrier.arrive(site, thread, local, total, out)
+                })
+            }
+            SyncInput::SemaphoreWait { thread, id } => {
+                with(&mut self.semaphores, site(id), Semaphore::new, |sem, site| {
+                    sem.wait(site, thread, out)
+                })
+            }
+            SyncInput::SemaphorePost { id, count } => {
+                site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
+                Ok(())
+            }
+            SyncInput::ConditionWait { thread, id, lock } => {
+                if self.locks.get(&lock).and_then(Lock::owner) != Some(thread) {
+                    return Err(SyncError::Misuse(format!(
+                        "wait on condition {id} without holding lock {lock}"
+                    )));
+                }
+                with(&mut self.conditions, site(id), Condition::new, |condition, site| {
+                    condition.wait(site, thread, lock, out)
+                })
+            }
+            SyncInput::ConditionSignal { id, all } => {
+                site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
+                Ok(())
+            }
+        }
+    }
+
+    /// One message about `id` from a node (perhaps this one).
+    ///
+    /// # Errors
+    /// [`SyncError`] when the message fits no state.
+    pub fn receive(
+        &mut self,
+        me: NodeId,
+        nodes: u16,
+        from: NodeId,
+        (id, message): (u32, SyncMessage),
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let site = SyncSite::new(me, nodes, id);
+        match message {
+            SyncMessage::Lock(message) => with(&mut self.locks, site, Lock::new, |lock, site| {
+                lock.receive(site, from, message, out)
+            }),
+            SyncMessage::Barrier(message) => {
+                with(&mut self.barriers, site, Barrier::new, |barrier, site| {
+                    barrier.receive(site, from, message, out)
+                })
+            }
+            SyncMessage::Semaphore(message) => {
+                with(&mut self.semaphores, site, Semaphore::new, |sem, site| {
+                    sem.receive(site, from, message, out)
+                })
+            }
+            SyncMessage::Condition(message) => self.condition(&site, nodes, from, message, out),
+        }
+    }
+
+    fn condition(
+        &mut self,
+        site: &SyncSite,
+        nodes: u16,
+        from: NodeId,
+        message: ConditionMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let mut waiter = None;
+        with(&mut self.conditions, *site, Condition::new, |condition, site| {
+            let asked = match message {
+                ConditionMessage::Enqueue => {
+                    condition.enqueue(site, from, out);
+                    site.is_manager()
+                }
+                ConditionMessage::Signal { all } => {
+                    condition.signal(site, all, out);
+                    site.is_manager()
+                }
+                ConditionMessage::Queued => {
+                    waiter = condition.queued();
+                    waiter.is_some() && from == site.manager
+                }
+                ConditionMessage::Wake => {
+                    waiter = condition.woken();
+                    waiter.is_some() && from == site.manager
+                }
+            };
+            if asked {
+                Ok(())
+            } else {
+                Err(SyncError::Illegal(format!("{message:?} was not asked for")))
+            }
+        })?;
+        match (message, waiter) {
+            // Only now may the lock go: a signal sent under it comes after us in the queue.
+            (ConditionMessage::Queued, Some((thread, id))) => {
+                self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
+            }
+            (ConditionMessage::Wake, Some((thread, id))) => {
+                self.ask(site.me, nodes, &SyncInput::Lock { thread, id }, out)
+            }
+            (ConditionMessage::Enqueue | ConditionMessage::Signal { .. }, _)
+            | (ConditionMessage::Queued | ConditionMessage::Wake, None) => Ok(()),
+        }
+    }
+}
+
+/// Runs `step` on the state of an id and drops the state if it is back at rest.
+fn with<T: PartialEq>(
+    table: &mut BTreeMap<u32, T>,
+    site: SyncSite,
+    first: impl Fn(&SyncSite) -> T,
+    step: impl FnOnce(&mut T, &SyncSite) -> Result<(), SyncError>,
+) -> Result<(), SyncError> {
+    let state = table.entry(site.id).or_insert_with(|| first(&site));
+    let result = step(state, &site);
+    if *state == first(&site) {
+        table.remove(&site.id);
+    }
+    result
+}

@@ -1,0 +1,213 @@
+//! Messages as the five words of a frame header, and back.
+//!
+//! Role: the only place that numbers messages. It knows nothing of bytes: the transport lays the
+//! words out. Numbers are fixed; a new message takes a new number.
+
+use multigrain_types::{MinipageId, NodeId};
+
+use crate::message::{
+    Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
+    SemaphoreMessage, SyncMessage,
+};
+
+/// The fields of a frame that carry a message; the transport adds sender and payload length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Words {
+    /// Which message, 1 to 63.
+    pub kind: u8,
+    /// Bit 0: write, or all; bit 1: a page is attached.
+    pub flags: u8,
+    /// A node's rank or a count.
+    pub thread: u32,
+    /// Minipage or synchronization id.
+    pub subject: u64,
+    /// A second count.
+    pub value: u64,
+}
+
+/// Words that are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// No message has this number.
+    #[error("message number {0} is unknown")]
+    Kind(u8),
+    /// A field holds a value its message does not allow.
+    #[error("message number {kind}: field {field} holds {value}")]
+    Field {
+        /// The message's number.
+        kind: u8,
+        /// Which field.
+        field: &'static str,
+        /// What it held.
+        value: u64,
+    },
+}
+
+const WRITE: u8 = 1;
+const ALL: u8 = 1;
+const PAGE: u8 = 2;
+
+impl Message {
+    /// The words of this message.
+    #[must_use]
+    pub fn to_words(&self) -> Words {
+        match *self {
+            Self::Page { minipage, body } => Words { subject: minipage.0, ..page_words(body) },
+            Self::Sync { id, body } => Words { subject: id.into(), ..sync_words(body) },
+        }
+    }
+
+    /// The message these words spell. Fields a message does not use must be zero.
+    ///
+    /// # Errors
+    /// [`WireError`] for words no node of this version sends.
+    pub fn from_words(words: &Words) -> Result<Self, WireError> {
+        let kind = if words.flags & WRITE == 0 { Kind::Read } else { Kind::Write };
+        let page = |body: PageMessage| body.about(MinipageId(words.subject));
+        let message = match words.kind {
+            1 => page(PageMessage::Request { kind }),
+            2 => page(PageMessage::ReclaimRequest),
+            3 => page(PageMessage::PushRequest),
+            4 => page(PageMessage::Forward { kind, requester: node(words)? }),
+            5 => page(PageMessage::PushForward { target: node(words)? }),
+            6 if words.flags & PAGE == 0 => {
+                page(PageMessage::Reply { kind, attach: Attach::Nothing })
+            }
+            6 => page(PageMessage::Reply { kind, attach: Attach::Page }),
+            7 => page(PageMessage::PushReply),
+            8 => page(PageMessage::InvalidateRequest),
+            9 => page(PageMessage::InvalidateReply),
+            10 => page(PageMessage::Ack),
+            20 => LockMessage::Request.about(id(words)?),
+            21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
+            22 => LockMessage::Grant.about(id(words)?),
+            23 => BarrierMessage::Arrive { arrivals: words.thread, total: total(words)? }
+                .about(id(words)?),
+            24 => BarrierMessage::Release { arrivals: words.thread }.about(id(words)?),
+            25 => SemaphoreMessage::Request.about(id(words)?),
+            26 => SemaphoreMessage::Grant.about(id(words)?),
+            27 => SemaphoreMessage::Post { count: words.thread }.about(id(words)?),
+            28 => ConditionMessage::Enqueue.about(id(words)?),
+            29 => ConditionMessage::Queued.about(id(words)?),
+            30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id(words)?),
+            31 => ConditionMessage::Wake.about(id(words)?),
+            unknown => return Err(WireError::Kind(unknown)),
+        };
+        // One spelling per message: what is not used is zero.
+        if message.to_words() == *words {
+            Ok(message)
+        } else {
+            Err(WireError::Field {
+                kind: words.kind,
+                field: "flags or unused",
+                value: words.flags.into(),
+            })
+        }
+    }
+}
+
+fn page_words(body: PageMessage) -> Words {
+    let plain = |kind| Words { kind, ..Words::default() };
+    let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
+    match body {
+        PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(1) },
+        PageMessage::ReclaimRequest => plain(2),
+        PageMessage::PushRequest => plain(3),
+        PageMessage::Forward { kind, requester } => {
+            Words { flags: bit(kind), thread: requester.0.into(), ..plain(4) }
+        }
+        PageMessage::PushForward { target } => Words { thread: target.0.into(), ..plain(5) },
+        PageMessage::Reply { kind, attach: Attach::Nothing } => {
+            Words { flags: bit(kind), ..plain(6) }
+        }
+        PageMessage::Reply { kind, attach: Attach::Page } => {
+            Words { flags: bit(kind) | PAGE, ..plain(6) }
+        }
+        PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
+        PageMessage::InvalidateRequest => plain(8),
+        PageMessage::InvalidateReply => plain(9),
+        PageMessage::Ack => plain(10),
+    }
+}
+
+fn sync_words(body: SyncMessage) -> Words {
+    let plain = |kind| Words { kind, ..Words::default() };
+    match body {
+        SyncMessage::Lock(LockMessage::Request) => plain(20),
+        SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
+        SyncMessage::Lock(LockMessage::Grant) => plain(22),
+        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total }) => {
+            Words { thread: arrivals, value: total.into(), ..plain(23) }
+        }
+        SyncMessage::Barrier(BarrierMessage::Release { arrivals }) => {
+            Words { thread: arrivals, ..plain(24) }
+        }
+        SyncMessage::Semaphore(SemaphoreMessage::Request) => plain(25),
+        SyncMessage::Semaphore(SemaphoreMessage::Grant) => plain(26),
+        SyncMessage::Semaphore(SemaphoreMessage::Post { count }) => {
+            Words { thread: count, ..plain(27) }
+        }
+        SyncMessage::Condition(ConditionMessage::Enqueue) => plain(28),
+        SyncMessage::Condition(ConditionMessage::Queued) => plain(29),
+        SyncMessage::Condition(ConditionMessage::Signal { all }) => {
+            Words { flags: if all { ALL } else { 0 }, ..plain(30) }
+        }
+        SyncMessage::Condition(ConditionMessage::Wake) => plain(31),
+    }
+}
+
+fn id(words: &Words) -> Result<u32, WireError> {
+    u32::try_from(words.subject).map_err(|_| WireError::Field {
+        kind: words.kind,
+        field: "id",
+        value: words.subject,
+    })
+}
+
+fn node(words: &Words) -> Result<NodeId, WireError> {
+    u16::try_from(words.thread).map(NodeId).map_err(|_| WireError::Field {
+        kind: words.kind,
+        field: "node",
+        value: words.thread.into(),
+    })
+}
+
+fn total(words: &Words) -> Result<u32, WireError> {
+    u32::try_from(words.value).map_err(|_| WireError::Field {
+        kind: words.kind,
+        field: "total",
+        value: words.value,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_that_decodes_encodes_to_itself() {
+        let mut known = 0;
+        for kind in 0..=u8::MAX {
+            for flags in 0..4 {
+                for thread in [0, 7] {
+                    let words = Words { kind, flags, thread, subject: 9, value: thread.into() };
+                    if let Ok(message) = Message::from_words(&words) {
+                        assert_eq!(message.to_words(), words);
+                        known += 1;
+                    }
+                }
+            }
+        }
+        assert!(known >= 22, "only {known} spellings decode");
+    }
+
+    #[test]
+    fn unknown_numbers_and_wide_ids_are_refused() {
+        assert_eq!(Message::from_words(&Words::default()), Err(WireError::Kind(0)));
+        let wide = Words { kind: 20, subject: 1 << 32, ..Words::default() };
+        assert!(matches!(Message::from_words(&wide), Err(WireError::Field { field: "id", .. })));
+        let rank = Words { kind: 4, thread: 70_000, ..Words::default() };
+        assert!(matches!(Message::from_words(&rank), Err(WireError::Field { field: "node", .. })));
+    }
+}

@@ -1,0 +1,147 @@
+//! What no correct peer sends is refused by name, and what no correct program asks for.
+
+use multigrain_protocol::coherence::HolderEvent;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{
+    Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,
+    SemaphoreMessage, Violation,
+};
+use multigrain_types::{NodeId, ThreadId};
+
+use crate::cluster::{Cluster, M};
+
+fn refused(cluster: &mut Cluster, node: u16, from: u16, message: Message) -> &'static str {
+    match cluster.try_input(node, Input::Message { from: NodeId(from), message }) {
+        Err(Violation::Peer { from: named, role, .. }) => {
+            assert_eq!(named, NodeId(from), "{message:?}");
+            role
+        }
+        other => panic!("{message:?} from {from}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_a_holder_without_a_copy_or_a_request_cannot_be_sent() {
+    let kind = Kind::Read;
+    for body in [
+        PageMessage::Forward { kind, requester: NodeId(2) },
+        PageMessage::PushForward { target: NodeId(2) },
+        PageMessage::InvalidateRequest,
+        PageMessage::Reply { kind, attach: Attach::Page },
+        PageMessage::Reply { kind, attach: Attach::Nothing },
+    ] {
+        let mut cluster = Cluster::new(3, 0, 0);
+        assert_eq!(refused(&mut cluster, 1, 0, body.about(M)), "holder");
+    }
+}
+
+#[test]
+fn a_reply_of_the_other_kind_is_refused() {
+    for (asked, got) in [(Kind::Read, Kind::Write), (Kind::Write, Kind::Read)] {
+        for attach in [Attach::Page, Attach::Nothing] {
+            let mut cluster = Cluster::new(2, 0, 0);
+            cluster.fault(1, asked);
+            let message = PageMessage::Reply { kind: got, attach }.about(M);
+            assert_eq!(refused(&mut cluster, 1, 0, message), "holder");
+        }
+    }
+}
+
+#[test]
+fn a_page_pushed_onto_a_copy_is_refused() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    assert_eq!(refused(&mut cluster, 0, 1, PageMessage::PushReply.about(M)), "holder");
+}
+
+#[test]
+fn a_manager_refuses_acks_and_replies_nobody_owes() {
+    for body in [PageMessage::Ack, PageMessage::InvalidateReply] {
+        let mut cluster = Cluster::new(3, 0, 0);
+        assert_eq!(refused(&mut cluster, 0, 1, body.about(M)), "manager");
+        // Nor from a bystander while a transaction of others is open.
+        cluster.fault(1, Kind::Write);
+        cluster.deliver();
+        assert_eq!(refused(&mut cluster, 0, 2, body.about(M)), "manager");
+    }
+}
+
+#[test]
+fn a_second_fetch_of_a_node_that_waits_is_refused() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    cluster.fault(1, Kind::Write);
+    cluster.fault(2, Kind::Write);
+    cluster.deliver();
+    cluster.deliver();
+    let message = PageMessage::Request { kind: Kind::Read }.about(M);
+    assert_eq!(refused(&mut cluster, 0, 2, message), "manager");
+}
+
+#[test]
+fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    for body in [
+        PageMessage::Request { kind: Kind::Read },
+        PageMessage::ReclaimRequest,
+        PageMessage::PushRequest,
+        PageMessage::InvalidateReply,
+        PageMessage::Ack,
+    ] {
+        assert_eq!(refused(&mut cluster, 1, 2, body.about(M)), "manager");
+    }
+}
+
+#[test]
+fn synchronization_messages_out_of_place_are_refused() {
+    // Id 0 is managed by node 0.
+    for (node, from, message) in [
+        (1, 2, LockMessage::Request.about(0)),
+        (1, 0, LockMessage::Grant.about(0)),
+        (1, 0, LockMessage::Recall { to: NodeId(2) }.about(0)),
+        (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
+        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2 }.about(0)),
+        (1, 0, BarrierMessage::Release { arrivals: 1 }.about(0)),
+        (1, 2, SemaphoreMessage::Request.about(0)),
+        (1, 0, SemaphoreMessage::Grant.about(0)),
+        (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),
+        (1, 2, ConditionMessage::Enqueue.about(0)),
+        (1, 2, ConditionMessage::Signal { all: true }.about(0)),
+        (1, 0, ConditionMessage::Queued.about(0)),
+        (1, 0, ConditionMessage::Wake.about(0)),
+    ] {
+        let mut cluster = Cluster::new(3, 0, 0);
+        assert_eq!(refused(&mut cluster, node, from, message), "synchronization");
+    }
+}
+
+#[test]
+fn a_refusal_names_sender_state_and_event() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    let message = PageMessage::InvalidateRequest.about(M);
+    let refusal = cluster
+        .try_input(1, Input::Message { from: NodeId(0), message })
+        .expect_err("node 1 has no copy");
+    let text = refusal.to_string();
+    for part in ["node 0", &format!("{:?}", HolderEvent::Invalidate), "holder", "NoAccess"] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+}
+
+#[test]
+fn misuse_of_synchronization_is_the_programs_fault() {
+    let thread = ThreadId(1);
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, SyncInput::Lock { thread, id: 0 });
+    for asked in [
+        SyncInput::Lock { thread, id: 0 },
+        SyncInput::Unlock { thread: ThreadId(2), id: 0 },
+        SyncInput::Unlock { thread, id: 2 },
+        SyncInput::ConditionWait { thread: ThreadId(2), id: 4, lock: 0 },
+        SyncInput::Barrier { thread, id: 0, local: 1, total: 0 },
+    ] {
+        let refusal = cluster.try_input(0, Input::Sync(asked.clone()));
+        assert!(matches!(refusal, Err(Violation::Misuse(_))), "{asked:?}: {refusal:?}");
+    }
+    cluster.call(0, SyncInput::Barrier { thread, id: 0, local: 1, total: 3 });
+    let other = SyncInput::Barrier { thread: ThreadId(2), id: 0, local: 1, total: 2 };
+    assert!(matches!(cluster.try_input(0, Input::Sync(other)), Err(Violation::Misuse(_))));
+}

@@ -1,0 +1,215 @@
+//! Locks, barriers, semaphores, condition variables. Synchronization id n is managed by node n mod
+//! nodes.
+
+use multigrain_protocol::sync::{LOCAL_HANDOVERS, SyncInput};
+use multigrain_types::ThreadId;
+
+use crate::cluster::Cluster;
+
+fn lock(thread: u32) -> SyncInput {
+    SyncInput::Lock { thread: ThreadId(thread), id: 0 }
+}
+
+fn unlock(thread: u32) -> SyncInput {
+    SyncInput::Unlock { thread: ThreadId(thread), id: 0 }
+}
+
+#[test]
+fn an_uncontended_lock_costs_two_messages_once_and_none_again() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(1, lock(1));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Lock Request", "0 > 1: Lock Grant", "1: wake 1"]);
+    cluster.call(1, unlock(1));
+    cluster.call(1, lock(2));
+    cluster.call(1, unlock(2));
+    assert_eq!(cluster.trace(), ["1: wake 2"], "the token stays where nobody else asks for it");
+}
+
+#[test]
+fn locks_are_granted_to_nodes_in_the_order_the_manager_heard_of_them() {
+    let mut cluster = Cluster::new(4, 0, 0);
+    cluster.call(3, lock(3));
+    cluster.settle();
+    cluster.trace();
+    cluster.call(2, lock(2));
+    cluster.call(0, lock(0));
+    cluster.call(1, lock(1));
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "2 > 0: Lock Request",
+            "0 > 3: Lock Recall 0",
+            "1 > 0: Lock Request",
+            "0 > 2: Lock Recall 1",
+        ],
+        "node 0 heard of itself first, and told itself of node 2"
+    );
+    for (node, next) in [(3u16, 0u16), (0, 2), (2, 1)] {
+        cluster.call(node, unlock(node.into()));
+        cluster.settle();
+        assert_eq!(
+            cluster.trace(),
+            [format!("{node} > {next}: Lock Grant"), format!("{next}: wake {next}")]
+        );
+    }
+}
+
+#[test]
+fn threads_of_a_node_hand_a_lock_over_but_not_for_ever() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    let threads = u32::from(LOCAL_HANDOVERS) + 3;
+    (0..threads).for_each(|thread| cluster.call(0, lock(thread)));
+    cluster.call(1, lock(99));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0: wake 0", "1 > 0: Lock Request"]);
+    for thread in 0..u32::from(LOCAL_HANDOVERS) {
+        cluster.call(0, unlock(thread));
+        assert_eq!(cluster.trace(), [format!("0: wake {}", thread + 1)]);
+    }
+    cluster.call(0, unlock(LOCAL_HANDOVERS.into()));
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["0 > 1: Lock Grant", "0 > 1: Lock Recall 0", "1: wake 99"],
+        "the other node's turn, and this one is in line again"
+    );
+    cluster.call(1, unlock(99));
+    cluster.settle();
+    let next = u32::from(LOCAL_HANDOVERS) + 1;
+    assert_eq!(cluster.trace(), ["1 > 0: Lock Grant".to_owned(), format!("0: wake {next}")]);
+}
+
+#[test]
+fn nobody_else_waiting_means_hand_overs_without_bound() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    let threads = u32::from(LOCAL_HANDOVERS) * 3;
+    (0..threads).for_each(|thread| cluster.call(0, lock(thread)));
+    (0..threads).for_each(|thread| cluster.call(0, unlock(thread)));
+    assert!(cluster.trace().iter().all(|line| line.starts_with("0: wake")));
+}
+
+#[test]
+fn a_barrier_costs_one_message_a_node_each_way() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    let come = |thread| SyncInput::Barrier { thread: ThreadId(thread), id: 0, local: 2, total: 6 };
+    for (node, thread) in [(1, 0), (0, 0), (1, 1), (2, 0), (0, 1), (2, 1)] {
+        cluster.call(node, come(thread));
+    }
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1 > 0: Barrier Arrive 2 6",
+            "2 > 0: Barrier Arrive 2 6",
+            "0 > 1: Barrier Release 2",
+            "0 > 2: Barrier Release 2",
+            "0: wake 0",
+            "0: wake 1",
+            "1: wake 0",
+            "1: wake 1",
+            "2: wake 0",
+            "2: wake 1",
+        ]
+    );
+}
+
+#[test]
+fn a_barrier_can_be_met_again_at_once() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    let come = |thread| SyncInput::Barrier { thread: ThreadId(thread), id: 1, local: 1, total: 2 };
+    for _ in 0..2 {
+        cluster.call(0, come(0));
+        cluster.settle();
+        assert_eq!(cluster.trace(), ["0 > 1: Barrier Arrive 1 2"]);
+        cluster.call(1, come(1));
+        cluster.settle();
+        assert_eq!(cluster.trace(), ["1 > 0: Barrier Release 1", "1: wake 1", "0: wake 0"]);
+    }
+}
+
+#[test]
+fn a_semaphore_wakes_who_asked_first_and_keeps_what_nobody_wants() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    let down = |thread| SyncInput::SemaphoreWait { thread: ThreadId(thread), id: 0 };
+    cluster.call(2, down(2));
+    cluster.call(1, down(1));
+    cluster.settle();
+    cluster.trace();
+    cluster.call(1, SyncInput::SemaphorePost { id: 0, count: 3 });
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1 > 0: Semaphore Post 3",
+            "0 > 2: Semaphore Grant",
+            "0 > 1: Semaphore Grant",
+            "2: wake 2",
+            "1: wake 1",
+        ]
+    );
+    cluster.call(0, down(0));
+    assert_eq!(cluster.trace(), ["0: wake 0"]);
+}
+
+#[test]
+fn a_signal_under_the_lock_is_never_lost() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    cluster.call(1, lock(1));
+    cluster.call(2, lock(2));
+    cluster.settle();
+    cluster.trace();
+    cluster.call(1, SyncInput::ConditionWait { thread: ThreadId(1), id: 3, lock: 0 });
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1 > 0: Condition Enqueue",
+            "0 > 1: Condition Queued",
+            "1 > 2: Lock Grant",
+            "2: wake 2",
+        ],
+        "queued first, then the lock goes"
+    );
+    cluster.call(2, SyncInput::ConditionSignal { id: 3, all: false });
+    cluster.call(2, unlock(2));
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "2 > 0: Condition Signal false",
+            "0 > 1: Condition Wake",
+            "1 > 0: Lock Request",
+            "0 > 2: Lock Recall 1",
+            "2 > 1: Lock Grant",
+            "1: wake 1",
+        ]
+    );
+}
+
+#[test]
+fn a_signal_wakes_the_longest_waiter_and_a_broadcast_all() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    for thread in 1..=3 {
+        cluster.call(1, lock(thread));
+        cluster.settle();
+        cluster.call(1, SyncInput::ConditionWait { thread: ThreadId(thread), id: 1, lock: 0 });
+        cluster.settle();
+    }
+    cluster.trace();
+    cluster.call(1, SyncInput::ConditionSignal { id: 1, all: false });
+    assert_eq!(cluster.trace(), ["1: wake 1"], "the token was still here");
+    cluster.call(1, SyncInput::ConditionSignal { id: 1, all: true });
+    cluster.call(1, unlock(1));
+    cluster.call(1, unlock(2));
+    assert_eq!(cluster.trace(), ["1: wake 2", "1: wake 3"]);
+}
+
+#[test]
+fn a_signal_nobody_waits_for_is_forgotten() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(1, SyncInput::ConditionSignal { id: 0, all: true });
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Condition Signal true"]);
+}

@@ -1,0 +1,177 @@
+//! The books of one node: its slabs, its own areas, and what is on its way back.
+
+use std::collections::BTreeMap;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use multigrain_memory::Shape;
+use multigrain_types::{AreaId, MinipageId};
+
+use super::element_address;
+use super::slab::{Slab, SlabKey};
+use crate::areas::{AreaRecord, Items};
+use crate::error::Error;
+use crate::stats::Counters;
+
+/// What this node has allocated.
+#[derive(Debug, Default)]
+pub(crate) struct Heap {
+    slabs: BTreeMap<SlabKey, Slab>,
+    /// Live items of slab areas, as bitmaps.
+    live: BTreeMap<AreaId, (SlabKey, Vec<u64>)>,
+    /// Areas of one allocation.
+    own: BTreeMap<AreaId, Own>,
+}
+
+#[derive(Debug)]
+struct Own {
+    record: AreaRecord,
+    state: OwnState,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum OwnState {
+    Live,
+    /// So many minipages are not reclaimed yet.
+    Reclaiming(u32),
+    Free,
+}
+
+impl Heap {
+    pub(crate) fn slab(&mut self, key: SlabKey) -> &mut Slab {
+        self.slabs.entry(key).or_insert_with(|| Slab::new(key))
+    }
+
+    /// Enters a taken item in the counters and the books.
+    pub(crate) fn count(
+        &mut self,
+        counters: &Counters,
+        key: SlabKey,
+        item: (AreaId, u32),
+        used: bool,
+    ) {
+        let (area, index) = item;
+        let (_, bits) = self.live.entry(area).or_insert_with(|| (key, Vec::new()));
+        let word = index as usize / 64;
+        if bits.len() <= word {
+            bits.resize(word + 1, 0);
+        }
+        bits[word] |= 1 << (index % 64);
+        counters.shared_bytes.fetch_add(key.item_bytes(), Ordering::Relaxed);
+        if !used && index % key.chunk() == 0 {
+            counters.minipages.fetch_add(1, Ordering::Relaxed);
+            if let Shape::Sub { per_page, .. } = key.shape() {
+                let view = u64::from(index / key.chunk() % u32::from(per_page)) + 1;
+                counters.views.fetch_max(view, Ordering::Relaxed);
+            } else {
+                counters.views.fetch_max(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Enters an area of one allocation.
+    pub(crate) fn enter_area(&mut self, counters: &Counters, record: AreaRecord) {
+        let minipages = u64::from(record.area.minipages())
+            .min(record.items.count.div_ceil(record.items.chunk.into()));
+        let (minipages, views) = match record.area.shape {
+            Shape::Sub { per_page, .. } => (minipages, minipages.min(per_page.into())),
+            Shape::Pages { .. } => (u64::from(record.area.minipages()), 1),
+        };
+        counters.minipages.fetch_add(minipages, Ordering::Relaxed);
+        counters.shared_bytes.fetch_add(total_bytes(&record.items), Ordering::Relaxed);
+        counters.views.fetch_max(views, Ordering::Relaxed);
+        self.own.insert(record.area.id, Own { record, state: OwnState::Live });
+    }
+
+    /// A free area that fits: the same shape, and not twice the size.
+    pub(crate) fn take_area(
+        &mut self,
+        counters: &Counters,
+        shape: Shape,
+        bytes: u64,
+        items: Items,
+    ) -> Option<AreaRecord> {
+        let fits = |own: &&mut Own| {
+            let area = &own.record.area;
+            let same = if items.count == 1 && own.record.items.count == 1 {
+                area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
+            } else {
+                own.record.items == items
+            };
+            own.state == OwnState::Free && area.shape == shape && same
+        };
+        let own = self.own.values_mut().find(fits)?;
+        own.state = OwnState::Live;
+        counters.shared_bytes.fetch_add(total_bytes(&items), Ordering::Relaxed);
+        Some(own.record)
+    }
+
+    /// Takes an allocation out of the books; its minipages are to be reclaimed.
+    pub(crate) fn begin_free(
+        &mut self,
+        counters: &Counters,
+        address: usize,
+        record: &AreaRecord,
+    ) -> Result<Vec<MinipageId>, Error> {
+        let id = record.area.id;
+        let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
+        if let Some(own) = self.own.get_mut(&id) {
+            if address != record.area.base {
+                return Err(Error::NotShared(address));
+            }
+            if own.state != OwnState::Live {
+                return Err(twice());
+            }
+            let minipages = record.area.minipages();
+            own.state = OwnState::Reclaiming(minipages);
+            subtract(&counters.shared_bytes, total_bytes(&record.items));
+            return Ok((0..minipages).map(|index| MinipageId::new(id, index)).collect());
+        }
+        let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;
+        let chunk = record.items.chunk;
+        let within = (address - record.area.address(minipage)) as u64;
+        let index = minipage
+            .saturating_mul(chunk)
+            .saturating_add(u32::try_from(within / record.items.bytes).unwrap_or(u32::MAX));
+        if element_address(record, index as usize) != address {
+            return Err(Error::NotShared(address));
+        }
+        let (key, bits) = self.live.get_mut(&id).ok_or(Error::NotShared(address))?;
+        let bit = 1u64 << (index % 64);
+        match bits.get_mut(index as usize / 64) {
+            Some(word) if *word & bit != 0 => *word &= !bit,
+            Some(_) | None => return Err(twice()),
+        }
+        subtract(&counters.shared_bytes, record.items.bytes);
+        if chunk == 1 {
+            return Ok(vec![MinipageId::new(id, index)]);
+        }
+        // Its neighbours in the minipage are in use: the item alone is free.
+        let key = *key;
+        self.slab(key).give(id, index);
+        Ok(Vec::new())
+    }
+
+    /// A minipage of a freed allocation is reclaimed.
+    pub(crate) fn end_free(&mut self, minipage: MinipageId) {
+        if let Some(own) = self.own.get_mut(&minipage.area()) {
+            own.state = match own.state {
+                OwnState::Reclaiming(left) if left > 1 => OwnState::Reclaiming(left - 1),
+                OwnState::Reclaiming(_) | OwnState::Free => OwnState::Free,
+                OwnState::Live => OwnState::Live,
+            };
+            return;
+        }
+        if let Some(&(key, _)) = self.live.get(&minipage.area()) {
+            self.slab(key).give(minipage.area(), minipage.index());
+        }
+    }
+}
+
+fn total_bytes(items: &Items) -> u64 {
+    items.bytes.saturating_mul(items.count)
+}
+
+fn subtract(counter: &AtomicU64, bytes: u64) {
+    counter.fetch_sub(bytes, Ordering::Relaxed);
+}

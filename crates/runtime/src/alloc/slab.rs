@@ -1,0 +1,196 @@
+//! Items of one size, from areas of growing size.
+
+use core::ops::Range;
+
+use multigrain_memory::Shape;
+use multigrain_types::{AreaId, PAGE_BYTES};
+
+use super::SMALL_ALIGN;
+use crate::areas::{AreaRecord, Items};
+
+/// Pages of a slab's first area; later ones double.
+const FIRST_PAGES: u64 = 16;
+/// Bytes of a slab's largest area.
+const LAST_BYTES: u64 = 64 << 20;
+/// Pages made present at a time, at least.
+const POPULATE_PAGES: u32 = 16;
+
+/// Which slab serves an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlabKey {
+    /// Bytes of an item.
+    item: u32,
+    /// Items a minipage.
+    chunk: u32,
+}
+
+impl SlabKey {
+    /// The slab for allocations of `bytes` at a chunking level.
+    pub(crate) fn new(bytes: usize, chunk: u32) -> Self {
+        let chunk = chunk.max(1);
+        let item = bytes.next_multiple_of(SMALL_ALIGN);
+        let item = if chunk == 1 {
+            // One class for all sizes of which equally many fit a page.
+            match Shape::sub_for(item, SMALL_ALIGN) {
+                Some(Shape::Sub { slot, .. }) => slot as usize,
+                Some(Shape::Pages { .. }) | None => item.next_multiple_of(PAGE_BYTES),
+            }
+        } else {
+            item
+        };
+        Self { item: u32::try_from(item).unwrap_or(u32::MAX), chunk }
+    }
+
+    /// The shape of the slab's minipages.
+    pub(crate) fn shape(self) -> Shape {
+        let minipage = self.item as usize * self.chunk as usize;
+        Shape::sub_for(minipage, SMALL_ALIGN).unwrap_or_else(|| Shape::Pages {
+            pages: u32::try_from(minipage.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// What an area of `bytes` holds.
+    pub(crate) fn items(self, bytes: u64) -> Items {
+        let pages = bytes / PAGE_BYTES as u64;
+        let minipages = match self.shape() {
+            Shape::Sub { per_page, .. } => pages * u64::from(per_page),
+            Shape::Pages { pages: each } => pages / u64::from(each),
+        };
+        Items {
+            bytes: self.item.into(),
+            count: minipages * u64::from(self.chunk),
+            chunk: self.chunk,
+        }
+    }
+
+    /// Bytes of one item.
+    pub(super) fn item_bytes(self) -> u64 {
+        self.item.into()
+    }
+
+    pub(super) fn chunk(self) -> u32 {
+        self.chunk
+    }
+
+    fn area_bytes(self, areas: usize) -> u64 {
+        let page = PAGE_BYTES as u64;
+        let unit = match self.shape() {
+            Shape::Sub { .. } => page,
+            Shape::Pages { pages } => page * u64::from(pages),
+        };
+        let doubled = FIRST_PAGES << areas.min(16);
+        (unit * doubled).min(LAST_BYTES.max(unit))
+    }
+}
+
+/// The items of one key on this node.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    key: SlabKey,
+    areas: Vec<AreaId>,
+    /// The area items are cut from, and how far.
+    fresh: Option<Fresh>,
+    free: Vec<(AreaId, u32)>,
+}
+
+#[derive(Debug)]
+struct Fresh {
+    area: AreaId,
+    items: u32,
+    next: u32,
+    pages: u32,
+    populated: u32,
+}
+
+/// What [`Slab::take`] found.
+pub(crate) enum Taken {
+    /// An item; pages to populate before it is used; whether it was used before.
+    Item { area: AreaId, index: u32, used: bool, populate: Option<Range<u32>> },
+    /// A new area of so many bytes is needed.
+    Full { next_bytes: u64 },
+}
+
+impl Slab {
+    pub(super) fn new(key: SlabKey) -> Self {
+        Self { key, areas: Vec::new(), fresh: None, free: Vec::new() }
+    }
+
+    /// An item of the slab.
+    pub(crate) fn take(&mut self) -> Taken {
+        if let Some((area, index)) = self.free.pop() {
+            return Taken::Item { area, index, used: true, populate: None };
+        }
+        let shape = self.key.shape();
+        let chunk = self.key.chunk;
+        match &mut self.fresh {
+            Some(fresh) if fresh.next < fresh.items => {
+                let index = fresh.next;
+                fresh.next += 1;
+                let populate = match shape {
+                    Shape::Sub { per_page, .. } => {
+                        fresh.populate(index / chunk / u32::from(per_page))
+                    }
+                    // Fresh whole pages need nothing: the kernel maps them at the first touch.
+                    Shape::Pages { .. } => None,
+                };
+                Taken::Item { area: fresh.area, index, used: false, populate }
+            }
+            Some(_) | None => Taken::Full { next_bytes: self.key.area_bytes(self.areas.len()) },
+        }
+    }
+
+    /// A new area of this slab.
+    pub(crate) fn add(&mut self, record: AreaRecord) {
+        // Another thread may have added one meanwhile: what is left of it is kept.
+        if let Some(fresh) = self.fresh.take() {
+            let rest = (fresh.next..fresh.items).map(|index| (fresh.area, index));
+            self.free.extend(rest);
+        }
+        let area = record.area.id;
+        self.areas.push(area);
+        self.fresh = Some(Fresh {
+            area,
+            items: u32::try_from(record.items.count).unwrap_or(u32::MAX),
+            next: 0,
+            pages: u32::try_from(record.area.bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX),
+            populated: 0,
+        });
+    }
+
+    /// An item is free again.
+    pub(super) fn give(&mut self, area: AreaId, index: u32) {
+        self.free.push((area, index));
+    }
+}
+
+impl Fresh {
+    /// The pages to populate before an item on `page` is used: none, or a batch that grows.
+    fn populate(&mut self, page: u32) -> Option<Range<u32>> {
+        if page < self.populated {
+            return None;
+        }
+        let batch = self.populated.max(POPULATE_PAGES);
+        let pages = self.populated..(self.populated + batch).min(self.pages);
+        self.populated = pages.end;
+        Some(pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_which_equally_many_fit_a_page_share_a_slab() {
+        assert_eq!(SlabKey::new(672, 1), SlabKey::new(680, 1));
+        assert_eq!(SlabKey::new(672, 1).shape().views(), 6);
+        assert_eq!(SlabKey::new(1, 1), SlabKey::new(8, 1));
+        assert_eq!(SlabKey::new(4097, 1).shape(), Shape::Pages { pages: 2 });
+    }
+
+    #[test]
+    fn a_chunk_is_one_minipage() {
+        assert_eq!(SlabKey::new(672, 4).shape().views(), 1);
+        assert_eq!(SlabKey::new(64, 4).shape().views(), 16);
+    }
+}

@@ -1,0 +1,254 @@
+//! The directory of areas: node 0 hands out address space, every node maps every area.
+//!
+//! An area is announced to all nodes, and mapped by all, before its allocator learns of it; so no
+//! pointer into it can reach a node that does not know it. Areas are made rarely (their sizes grow
+//! geometrically), so the round of messages does not matter.
+
+use std::collections::BTreeMap;
+
+use multigrain_memory::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{AreaId, NodeId, PAGE_BYTES};
+use serde::{Deserialize, Serialize};
+
+use crate::boot::Runtime;
+use crate::control::{Asker, kind};
+use crate::error::Error;
+use crate::tables::lock;
+
+/// What an area consists of, from the allocator's point of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Items {
+    /// Bytes of one item.
+    pub(crate) bytes: u64,
+    /// Items in the area.
+    pub(crate) count: u64,
+    /// Items that share a minipage (chunking level, Millipage 4.4).
+    pub(crate) chunk: u32,
+}
+
+/// An area as all nodes know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AreaRecord {
+    pub(crate) area: Area,
+    /// The allocating node: first holder of every minipage.
+    pub(crate) owner: NodeId,
+    pub(crate) items: Items,
+}
+
+/// A request for an area, and its announcement, on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct AreaBody {
+    id: u32,
+    owner: u16,
+    base: u64,
+    file_offset: u64,
+    bytes: u64,
+    slot: u32,
+    per_page: u16,
+    pages: u32,
+    items: Items,
+}
+
+/// Node 0's books.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    next_id: u32,
+    next_base: usize,
+    next_offset: u64,
+    announced: BTreeMap<u32, Announced>,
+}
+
+#[derive(Debug)]
+struct Announced {
+    asker: Asker,
+    missing: usize,
+    code: i32,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self { next_id: 0, next_base: VIEWS_BASE, next_offset: 0, announced: BTreeMap::new() }
+    }
+}
+
+impl AreaBody {
+    fn from_record(record: &AreaRecord) -> Self {
+        let Area { id, base, file_offset, bytes, shape } = record.area;
+        let (slot, per_page, pages) = match shape {
+            Shape::Sub { slot, per_page } => (slot, per_page, 0),
+            Shape::Pages { pages } => (0, 0, pages),
+        };
+        let owner = record.owner.0;
+        Self {
+            id: id.0,
+            owner,
+            base: base as u64,
+            file_offset,
+            bytes,
+            slot,
+            per_page,
+            pages,
+            items: record.items,
+        }
+    }
+
+    fn to_record(self) -> Option<AreaRecord> {
+        let shape = if self.pages == 0 {
+            Shape::Sub { slot: self.slot, per_page: self.per_page }
+        } else {
+            Shape::Pages { pages: self.pages }
+        };
+        let area = Area {
+            id: AreaId(self.id),
+            base: usize::try_from(self.base).ok()?,
+            file_offset: self.file_offset,
+            bytes: self.bytes,
+            shape,
+        };
+        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items })
+    }
+}
+
+impl Directory {
+    /// Places an area of `bytes` and `views`; the shared size and the address space are limits.
+    fn place(&mut self, bytes: u64, views: u64, shared_bytes: u64) -> Option<(AreaId, usize, u64)> {
+        let (base, file_offset) = (self.next_base, self.next_offset);
+        let end = file_offset.checked_add(bytes).filter(|&end| end <= shared_bytes)?;
+        let span = usize::try_from(bytes.checked_mul(views)?).ok()?;
+        let next = base.checked_add(span)?.checked_next_multiple_of(VIEW_ALIGN)?;
+        if next > VIEWS_END || self.next_id == u32::MAX {
+            return None;
+        }
+        let id = AreaId(self.next_id);
+        (self.next_id, self.next_base, self.next_offset) = (self.next_id + 1, next, end);
+        Some((id, base, file_offset))
+    }
+}
+
+impl Runtime {
+    /// Makes a new area owned by this node; every node has mapped it when this returns.
+    pub(crate) fn new_area(
+        &self,
+        shape: Shape,
+        bytes: u64,
+        items: Items,
+    ) -> Result<AreaRecord, Error> {
+        let bytes = bytes
+            .checked_next_multiple_of(PAGE_BYTES as u64)
+            .ok_or_else(|| Error::NoMemory(format!("{bytes} bytes")))?;
+        let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
+        let wish = AreaRecord { area, owner: self.me, items };
+        let body = postcard::to_allocvec(&AreaBody::from_record(&wish))
+            .map_err(|error| Error::System(error.to_string()))?;
+        let id = self.ask(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
+            let shared = self.memory.shared_bytes();
+            let text = format!(
+                "an area of {bytes} bytes in {} views cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)",
+                shape.views()
+            );
+            Error::from_code(code, &text)
+        })?;
+        let id = AreaId(u32::try_from(id).unwrap_or(u32::MAX));
+        self.tables
+            .area(id)
+            .map(|states| states.record)
+            .ok_or_else(|| Error::System(format!("area {} was never announced here", id.0)))
+    }
+
+    /// Node 0: place the area, announce it, answer when all have mapped it.
+    pub(crate) fn serve_area_request(&self, asker: Asker, body: &[u8]) -> bool {
+        let Some(wish) = postcard::from_bytes::<AreaBody>(body).ok().and_then(AreaBody::to_record)
+        else {
+            return false;
+        };
+        let views = u64::from(wish.area.shape.views());
+        let mut directory = lock(&self.directory);
+        let Some((id, base, file_offset)) =
+            directory.place(wish.area.bytes, views, self.memory.shared_bytes())
+        else {
+            drop(directory);
+            self.answer(asker, Error::NoMemory(String::new()).code(), 0);
+            return true;
+        };
+        let others = usize::from(self.nodes) - 1;
+        directory.announced.insert(id.0, Announced { asker, missing: others + 1, code: 0 });
+        drop(directory);
+
+        let area = Area { id, base, file_offset, ..wish.area };
+        let record = AreaRecord { area, owner: asker.node, ..wish };
+        let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap_or_default();
+        for to in (0..self.nodes).map(NodeId).filter(|&to| to != self.me) {
+            let header = Header { kind: kind::AREA_ANNOUNCE, from: self.me.0, ..Header::default() };
+            self.send_frame(to, header, Payload::Bytes(&body));
+        }
+        let code = self.map_record(record);
+        self.serve_area_mapped(id.0.into(), u64::from(code.cast_unsigned()))
+    }
+
+    /// Any node: map what node 0 announced.
+    pub(crate) fn serve_area_announce(&self, from: NodeId, body: &[u8]) -> bool {
+        let Some(record) =
+            postcard::from_bytes::<AreaBody>(body).ok().and_then(AreaBody::to_record)
+        else {
+            return false;
+        };
+        let code = self.map_record(record);
+        let header = Header {
+            kind: kind::AREA_MAPPED,
+            from: self.me.0,
+            subject: record.area.id.0.into(),
+            value: u64::from(code.cast_unsigned()),
+            ..Header::default()
+        };
+        self.send_frame(from, header, Payload::None);
+        true
+    }
+
+    /// Maps an area and enters it in the tables; an error code or 0.
+    fn map_record(&self, record: AreaRecord) -> i32 {
+        let mapped = self.memory.map_area(record.area, record.owner == self.me);
+        if let Err(error) = mapped {
+            crate::report::last_words(self.me, &error.to_string());
+            return Error::Limit(String::new()).code();
+        }
+        if self.tables.add(record, record.area.minipages()) {
+            0
+        } else {
+            Error::Limit(String::new()).code()
+        }
+    }
+
+    /// Node 0: one more node has mapped the area.
+    pub(crate) fn serve_area_mapped(&self, id: u64, code: u64) -> bool {
+        let mut directory = lock(&self.directory);
+        let Ok(id) = u32::try_from(id) else { return false };
+        let Some(announced) = directory.announced.get_mut(&id) else { return false };
+        announced.missing -= 1;
+        if code != 0 {
+            announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
+        }
+        if announced.missing == 0 {
+            let (asker, code) = (announced.asker, announced.code);
+            directory.announced.remove(&id);
+            drop(directory);
+            self.answer(asker, code, id.into());
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_refuses_what_exceeds_the_shared_size_and_goes_on() {
+        let mut directory = Directory::default();
+        let (first, base, offset) = directory.place(4096, 64, 1 << 20).unwrap();
+        assert_eq!((first, base, offset), (AreaId(0), VIEWS_BASE, 0));
+        assert_eq!(directory.place(1 << 20, 1, 1 << 20), None);
+        let (second, base, offset) = directory.place(8192, 1, 1 << 20).unwrap();
+        assert_eq!((second, base, offset), (AreaId(1), VIEWS_BASE + VIEW_ALIGN, 4096));
+    }
+}

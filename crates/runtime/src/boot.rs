@@ -1,0 +1,361 @@
+//! Joining and leaving a job.
+
+#![expect(unsafe_code, reason = "file descriptors arrive by number, signals are masked per thread")]
+
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use multigrain_memory::{GuardKind, Memory};
+use multigrain_transport::{BootConfig, Mesh};
+use multigrain_types::NodeId;
+
+use crate::alloc::{Chunking, Heap};
+use crate::areas::Directory;
+use crate::config::{Config, WaitMode};
+use crate::error::Error;
+use crate::names::Names;
+use crate::stats::Counters;
+use crate::tables::{SharedTables, lock};
+use crate::threads::Threads;
+use crate::wait::Role;
+use crate::{fault, report, slots};
+
+/// How long a node waits for its peers at start.
+const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+/// The barrier every node passes before it leaves; programs cannot reach it by accident.
+const LEAVING_BARRIER: u32 = u32::MAX;
+
+/// A node of a job.
+#[derive(Debug)]
+pub struct Runtime {
+    pub(crate) me: NodeId,
+    pub(crate) nodes: u16,
+    pub(crate) threads: u32,
+    pub(crate) wait_mode: WaitMode,
+    pub(crate) memory: Memory,
+    pub(crate) mesh: Mesh,
+    pub(crate) tables: SharedTables,
+    pub(crate) role: Role,
+    pub(crate) counters: Counters,
+    pub(crate) directory: Mutex<Directory>,
+    pub(crate) names: Mutex<Names>,
+    pub(crate) heap: Mutex<Heap>,
+    pub(crate) chunking: Chunking,
+    pub(crate) thread_books: Mutex<Threads>,
+    pub(crate) control: Option<BorrowedFd<'static>>,
+    next_node: AtomicU32,
+    progress: AtomicU64,
+    state: AtomicU8,
+    leaving: AtomicBool,
+}
+
+const JOINED: u8 = 0;
+const FINALIZING: u8 = 1;
+const LEFT: u8 = 2;
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// The runtime, whatever its state; for the signal entry.
+pub(crate) fn started() -> Option<&'static Runtime> {
+    RUNTIME.get()
+}
+
+/// This process's runtime.
+///
+/// # Errors
+/// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`].
+pub fn runtime() -> Result<&'static Runtime, Error> {
+    RUNTIME
+        .get()
+        .filter(|runtime| runtime.state.load(Ordering::Acquire) != LEFT)
+        .ok_or(Error::NotInitialized)
+}
+
+impl Runtime {
+    /// Joins the job that the environment describes.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers.
+    pub fn join() -> Result<&'static Runtime, Error> {
+        if RUNTIME.get().is_some() {
+            return Err(Error::AlreadyInitialized);
+        }
+        let config = Config::from_environment()?;
+        let runtime = Self::new(config)?;
+        let signal = runtime.memory.signal();
+        RUNTIME.set(runtime).map_err(|_| Error::AlreadyInitialized)?;
+        let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
+        slots::prepare();
+        fault::install(signal)?;
+        runtime.start_helpers()?;
+        runtime.tell_launcher(format_args!("ready"));
+        Ok(runtime)
+    }
+
+    fn new(config: Config) -> Result<Self, Error> {
+        let memory_config =
+            multigrain_memory::Config { shared_bytes: config.shared_bytes, guard: config.guard };
+        let memory = Memory::new(&memory_config)?;
+        // SAFETY: the launcher gave this descriptor to this process for its whole life.
+        let control = config.control_fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+        if let Some(control) = control {
+            let _ = rustix::io::fcntl_setfd(control, rustix::io::FdFlags::CLOEXEC);
+        }
+        let nodes = u16::try_from(config.peers.len().max(1))
+            .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
+        let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, control)? };
+        Ok(Self {
+            me: config.rank,
+            nodes,
+            threads: config.threads.max(1),
+            wait_mode: config.wait,
+            memory,
+            mesh,
+            tables: SharedTables::new(config.rank, nodes, config.placement),
+            role: Role::default(),
+            counters: Counters::default(),
+            directory: Mutex::default(),
+            names: Mutex::default(),
+            heap: Mutex::default(),
+            chunking: Chunking(AtomicU32::new(config.chunk)),
+            thread_books: Mutex::default(),
+            control,
+            next_node: AtomicU32::new(0),
+            progress: AtomicU64::new(0),
+            state: AtomicU8::new(JOINED),
+            leaving: AtomicBool::new(false),
+        })
+    }
+
+    /// The service thread, and the thread that starts others.
+    fn start_helpers(&'static self) -> Result<(), Error> {
+        let system =
+            |error: std::io::Error| Error::System(format!("cannot start a thread: {error}"));
+        let (starter, starts) = mpsc::channel();
+        lock(&self.thread_books).starter = Some(starter);
+        // Threads inherit the signal mask: the program's handlers must not run in ours.
+        let masked = SignalMask::block_all();
+        let started = thread::Builder::new().name("mg-start".into()).spawn(move || {
+            masked_thread_of_program(&starts, self);
+        });
+        let served = if self.nodes > 1 {
+            thread::Builder::new().name("mg-service".into()).spawn(move || {
+                prefer_latency();
+                self.serve();
+            })
+        } else {
+            thread::Builder::new().spawn(|| {})
+        };
+        drop(masked);
+        started.map_err(system)?;
+        served.map_err(system)?;
+        Ok(())
+    }
+
+    /// This node's rank.
+    #[must_use]
+    pub fn rank(&self) -> NodeId {
+        self.me
+    }
+
+    /// Nodes in the job.
+    #[must_use]
+    pub fn node_count(&self) -> u16 {
+        self.nodes
+    }
+
+    /// Threads each node is meant to run.
+    #[must_use]
+    pub fn threads_per_node(&self) -> u32 {
+        self.threads
+    }
+
+    /// Which guard is in use, and why.
+    #[must_use]
+    pub fn guard_note(&self) -> &str {
+        self.memory.guard_note()
+    }
+
+    /// The guard in use.
+    #[must_use]
+    pub fn guard(&self) -> GuardKind {
+        self.memory.guard()
+    }
+
+    /// The next node in turn, for threads that may run anywhere.
+    pub fn any_node(&self) -> i64 {
+        i64::from(self.next_node.fetch_add(1, Ordering::Relaxed) % u32::from(self.nodes))
+    }
+
+    /// Sets the chunking level of later allocations of this node; 1 is off.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for 0.
+    pub fn set_chunking(&self, level: u32) -> Result<(), Error> {
+        if level == 0 {
+            return Err(Error::Invalid("a chunking level of 0; 1 is off".into()));
+        }
+        self.chunking.0.store(level, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Tells the launcher how far the program is; passed on ten times a second at most.
+    pub fn progress(&self, done: u64, total: u64) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        let tenths = now.tv_sec.cast_unsigned() * 10 + now.tv_nsec.cast_unsigned() / 100_000_000;
+        if self.progress.swap(tenths, Ordering::Relaxed) != tenths || done == total {
+            self.tell_launcher(format_args!("progress {done} {total}"));
+        }
+    }
+
+    /// Waits for all nodes, then leaves the job.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] if this node is leaving already.
+    pub fn leave(&self) -> Result<(), Error> {
+        if self
+            .state
+            .compare_exchange(JOINED, FINALIZING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            return Err(Error::NotInitialized);
+        }
+        if self.nodes > 1 {
+            self.barrier(LEAVING_BARRIER, self.nodes.into())?;
+            self.leaving.store(true, Ordering::Release);
+            self.mesh.leave();
+            self.mesh.wake();
+        }
+        if let Ok(stats) = serde_json::to_string(&self.stats()) {
+            self.tell_launcher(format_args!("stats {stats}"));
+        }
+        self.tell_launcher(format_args!("left"));
+        self.state.store(LEFT, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the program has called for the end: peers may leave from now on.
+    pub(crate) fn is_finalizing(&self) -> bool {
+        self.state.load(Ordering::Acquire) != JOINED
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
+    }
+}
+
+fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Mesh, Error> {
+    // SAFETY: the launcher gave this descriptor to this process and to nobody else.
+    let listener = config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    if let Some(listener) = &listener {
+        let _ = rustix::io::fcntl_setfd(listener, rustix::io::FdFlags::CLOEXEC);
+    }
+    let boot = BootConfig {
+        rank: config.rank,
+        peers: config.peers.clone(),
+        listener,
+        job: config.job,
+        secret: config.secret,
+        build: build_id(),
+        deadline: BOOT_DEADLINE,
+    };
+    let rank = config.rank;
+    let mut refused = |line: String| {
+        let told = control.is_some_and(|fd| {
+            let line = format!("refused {line}\n");
+            rustix::net::send(fd, line.as_bytes(), rustix::net::SendFlags::NOSIGNAL).is_ok()
+        });
+        if !told {
+            report::last_words(rank, &line);
+        }
+    };
+    Ok(Mesh::boot(boot, &mut refused)?)
+}
+
+/// A number that differs between programs whose function addresses do not agree.
+fn build_id() -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    if let Ok(meta) = std::fs::metadata("/proc/self/exe") {
+        meta.len().hash(&mut hasher);
+    }
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Runs start requests; each new thread gets an empty signal mask back.
+fn masked_thread_of_program(
+    starts: &mpsc::Receiver<crate::threads::Start>,
+    runtime: &'static Runtime,
+) {
+    for start in starts {
+        runtime.start_thread(&start);
+    }
+}
+
+/// Short slices make the scheduler run the service thread soon after it wakes, before a thread
+/// that computes (EEVDF: an earlier deadline).
+fn prefer_latency() {
+    #[repr(C)]
+    struct SchedAttr {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SLICE_NS: u64 = 100_000;
+    let size = u32::try_from(size_of::<SchedAttr>()).unwrap_or(0);
+    let attr = SchedAttr {
+        size,
+        policy: 0,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: SLICE_NS,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: `attr` is a valid sched_attr of the size it states; older kernels refuse it, which
+    // leaves the thread as it was.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+}
+
+/// All signals blocked in this thread until dropped.
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    pub(crate) fn block_all() -> Self {
+        // SAFETY: all-zero bytes are a valid signal set.
+        let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
+        let mut before = all;
+        // SAFETY: `all` is a valid place.
+        unsafe { libc::sigfillset(&raw mut all) };
+        // SAFETY: both sets live through the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
+        Self(before)
+    }
+
+    /// No signal blocked, for good.
+    pub(crate) fn clear() {
+        // SAFETY: all-zero bytes are the empty signal set on Linux.
+        let none: libc::sigset_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the set lives through the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, core::ptr::null_mut()) };
+    }
+}
+
+impl Drop for SignalMask {
+    fn drop(&mut self) {
+        // SAFETY: the set lives through the call.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, core::ptr::null_mut())
+        };
+    }
+}

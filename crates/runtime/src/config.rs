@@ -1,0 +1,220 @@
+//! The job as `multigrain run` describes it in the environment; without it, a job of one node.
+
+use std::env;
+use std::os::fd::RawFd;
+
+use multigrain_memory::GuardChoice;
+use multigrain_transport::Address;
+use multigrain_types::{NodeId, Placement};
+
+use crate::error::Error;
+
+/// How a thread waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WaitMode {
+    /// Poll without a pause; needs a core per thread.
+    Spin,
+    /// Poll and yield the core between polls.
+    Yield,
+    /// Sleep until something arrives.
+    Block,
+    /// Poll and yield for a short while, then sleep.
+    #[default]
+    Adaptive,
+}
+
+/// A node's place in its job.
+#[derive(Debug)]
+pub struct Config {
+    /// This node's rank.
+    pub rank: NodeId,
+    /// Threads each node is meant to run.
+    pub threads: u32,
+    /// Job id, shared by all nodes.
+    pub job: u128,
+    /// Secret of the job.
+    pub secret: [u8; 32],
+    /// Every node's address by rank; one entry for a job of one node.
+    pub peers: Vec<Address>,
+    /// This node's listening socket.
+    pub listen_fd: Option<RawFd>,
+    /// The launcher's end of this node's life.
+    pub control_fd: Option<RawFd>,
+    /// Guard to use.
+    pub guard: GuardChoice,
+    /// How threads wait.
+    pub wait: WaitMode,
+    /// Who manages minipages.
+    pub placement: Placement,
+    /// Largest sum of all allocations, bytes of address space.
+    pub shared_bytes: u64,
+    /// First chunking level.
+    pub chunk: u32,
+}
+
+/// Shared size when nothing is said: address space, not memory.
+const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
+
+impl Config {
+    /// A job of one node.
+    #[must_use]
+    pub fn single() -> Self {
+        Self {
+            rank: NodeId(0),
+            threads: 1,
+            job: 0,
+            secret: [0; 32],
+            peers: Vec::new(),
+            listen_fd: None,
+            control_fd: None,
+            guard: GuardChoice::Auto,
+            wait: WaitMode::default(),
+            placement: Placement::default(),
+            shared_bytes: DEFAULT_SHARED_BYTES,
+            chunk: 1,
+        }
+    }
+
+    /// Reads the environment that `multigrain run` sets.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] naming the variable that makes no sense.
+    pub fn from_environment() -> Result<Self, Error> {
+        let mut config = Self::single();
+        if let Some(threads) = variable("THREADS")? {
+            config.threads = number("THREADS", &threads)?;
+        }
+        if let Some(text) = variable("SHARED")? {
+            config.shared_bytes = number("SHARED", &text)?;
+        }
+        if let Some(text) = variable("CHUNK")? {
+            config.chunk = number::<u32>("CHUNK", &text)?.max(1);
+        }
+        if let Some(text) = variable("GUARD")? {
+            config.guard = choose(
+                "GUARD",
+                &text,
+                &[
+                    ("auto", GuardChoice::Auto),
+                    ("uffd", GuardChoice::Uffd),
+                    ("mprotect", GuardChoice::Mprotect),
+                ],
+            )?;
+        }
+        if let Some(text) = variable("WAIT")? {
+            config.wait = choose(
+                "WAIT",
+                &text,
+                &[
+                    ("spin", WaitMode::Spin),
+                    ("yield", WaitMode::Yield),
+                    ("block", WaitMode::Block),
+                    ("adaptive", WaitMode::Adaptive),
+                ],
+            )?;
+        }
+        if let Some(text) = variable("MANAGER")? {
+            config.placement = choose(
+                "MANAGER",
+                &text,
+                &[
+                    ("first", Placement::First),
+                    ("spread", Placement::Spread),
+                    ("allocator", Placement::Allocator),
+                ],
+            )?;
+        }
+        if let Some(rank) = variable("RANK")? {
+            config.rank = NodeId(number("RANK", &rank)?);
+            config.join()?;
+        }
+        Ok(config)
+    }
+
+    /// The variables that only a launched node has.
+    fn join(&mut self) -> Result<(), Error> {
+        let nodes: usize = number("NODES", &required("NODES")?)?;
+        let job = required("JOB")?;
+        self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
+        let secret = required("SECRET")?;
+        self.secret = hex_secret(&secret).ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?;
+        let peers = required("PEERS")?;
+        self.peers = peers
+            .split(',')
+            .map(|peer| peer.parse::<Address>().map_err(|_| wrong("PEERS", peer)))
+            .collect::<Result<_, _>>()?;
+        if self.peers.len() != nodes || self.rank.index() >= nodes {
+            return Err(wrong(
+                "NODES",
+                &format!("{nodes}, with {} peers and rank {}", self.peers.len(), self.rank.0),
+            ));
+        }
+        if let Some(fd) = variable("LISTEN_FD")? {
+            self.listen_fd = Some(number("LISTEN_FD", &fd)?);
+        }
+        if let Some(fd) = variable("CONTROL_FD")? {
+            self.control_fd = Some(number("CONTROL_FD", &fd)?);
+        }
+        Ok(())
+    }
+}
+
+fn variable(name: &str) -> Result<Option<String>, Error> {
+    match env::var(format!("MULTIGRAIN_{name}")) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(wrong(name, "(not text)")),
+    }
+}
+
+fn required(name: &str) -> Result<String, Error> {
+    variable(name)?.ok_or_else(|| {
+        Error::Invalid(format!("MULTIGRAIN_RANK is set but MULTIGRAIN_{name} is not; start the program with `multigrain run`"))
+    })
+}
+
+fn wrong(name: &str, text: &str) -> Error {
+    Error::Invalid(format!("MULTIGRAIN_{name} cannot be {text}"))
+}
+
+fn number<T: core::str::FromStr>(name: &str, text: &str) -> Result<T, Error> {
+    text.parse().map_err(|_| wrong(name, text))
+}
+
+fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+    choices
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| wrong(name, text))
+}
+
+fn hex_secret(text: &str) -> Option<[u8; 32]> {
+    let mut secret = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in secret.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_sixty_four_hex_digits_and_nothing_else() {
+        assert_eq!(hex_secret(&"0f".repeat(32)), Some([15; 32]));
+        assert_eq!(hex_secret(&"0f".repeat(31)), None);
+        assert_eq!(hex_secret(&"0g".repeat(32)), None);
+    }
+
+    #[test]
+    fn a_word_outside_the_choices_is_named() {
+        let error = choose("WAIT", "doze", &[("spin", 1)]).unwrap_err();
+        assert_eq!(error.to_string(), "invalid argument: MULTIGRAIN_WAIT cannot be doze");
+    }
+}

@@ -1,0 +1,127 @@
+//! The runtime's own requests between nodes: areas, frees, names, threads.
+//!
+//! A request names the waiting thread's slot; the reply brings it a code and a value. These are
+//! not coherence: they are rare, and may allocate.
+
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{NodeId, ThreadId};
+
+use crate::boot::Runtime;
+use crate::error::Error;
+use crate::slots;
+
+/// Numbers of the runtime's own frames, above those of the protocol.
+pub(crate) mod kind {
+    /// To node 0: make an area of the shape in the body.
+    pub(crate) const AREA_REQUEST: u8 = 64;
+    /// From node 0 to all: the area in the body exists now.
+    pub(crate) const AREA_ANNOUNCE: u8 = 65;
+    /// To node 0: `subject` is mapped here; `value` is an error code or 0.
+    pub(crate) const AREA_MAPPED: u8 = 66;
+    /// To an area's owner: free the allocation at `subject`.
+    pub(crate) const FREE: u8 = 67;
+    /// To node 0: the name in the body is the address `subject`.
+    pub(crate) const PUBLISH: u8 = 68;
+    /// To node 0: wait for the name in the body.
+    pub(crate) const LOOKUP: u8 = 69;
+    /// Start a thread: `subject` is the function, `value` its argument.
+    pub(crate) const THREAD_START: u8 = 70;
+    /// Wait for the end of thread `subject`.
+    pub(crate) const THREAD_JOIN: u8 = 71;
+    /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
+    pub(crate) const ANSWER: u8 = 72;
+}
+
+/// Who asked, so that the answer finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    pub(crate) node: NodeId,
+    pub(crate) thread: ThreadId,
+}
+
+impl Runtime {
+    /// Sends a request to a node and waits for its answer. `to` may be this node itself.
+    pub(crate) fn ask(
+        &self,
+        to: NodeId,
+        kind: u8,
+        subject: u64,
+        value: u64,
+        body: &[u8],
+    ) -> Result<u64, (i32, u64)> {
+        let Some((thread, slot)) = slots::mine() else {
+            return Err((Error::Limit(String::new()).code(), 0));
+        };
+        slot.arm();
+        let header = Header {
+            kind,
+            flags: 0,
+            from: self.me.0,
+            thread: thread.0,
+            subject,
+            value,
+            payload: 0,
+        };
+        if to == self.me {
+            self.serve_request(self.me, &header, body);
+        } else {
+            self.send_frame(to, header, Payload::Bytes(body));
+        }
+        self.wait_for(slot, None);
+        match slot.answer() {
+            (0, value) => Ok(value),
+            (code, value) => Err((code, value)),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
+        if asker.node == self.me {
+            if let Some(slot) = slots::slot(asker.thread) {
+                slot.set_answer(code, value);
+                self.wake_thread(asker.thread);
+            }
+            return;
+        }
+        let header = Header {
+            kind: kind::ANSWER,
+            flags: 0,
+            from: self.me.0,
+            thread: asker.thread.0,
+            subject: u64::from(code.cast_unsigned()),
+            value,
+            payload: 0,
+        };
+        self.send_frame(asker.node, header, Payload::None);
+    }
+
+    /// Serves one request; false for a kind that does not exist or a body that makes no sense.
+    pub(crate) fn serve_request(&self, from: NodeId, header: &Header, body: &[u8]) -> bool {
+        let asker = Asker { node: from, thread: ThreadId(header.thread) };
+        match header.kind {
+            kind::AREA_REQUEST => self.serve_area_request(asker, body),
+            kind::AREA_ANNOUNCE => self.serve_area_announce(from, body),
+            kind::AREA_MAPPED => self.serve_area_mapped(header.subject, header.value),
+            kind::FREE => {
+                self.serve_free(asker, header.subject);
+                true
+            }
+            kind::PUBLISH => self.serve_publish(asker, body, header.subject),
+            kind::LOOKUP => self.serve_lookup(asker, body),
+            kind::THREAD_START => {
+                self.serve_thread_start(asker, header.subject, header.value);
+                true
+            }
+            kind::THREAD_JOIN => {
+                self.serve_thread_join(asker, header.subject);
+                true
+            }
+            kind::ANSWER => {
+                let code = u32::try_from(header.subject).unwrap_or(u32::MAX).cast_signed();
+                self.answer(Asker { node: self.me, thread: asker.thread }, code, header.value);
+                true
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What can go wrong in a call, with the fixed codes of `multigrain.h`.
+
+use multigrain_memory::MemoryError;
+use multigrain_transport::TransportError;
+
+/// An error of the runtime. [`Error::code`] is its number in the C interface, fixed for ever.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument is NULL, zero or out of range.
+    #[error("invalid argument: {0}")]
+    Invalid(String),
+    /// The job's shared size is used up or the system is out of memory.
+    #[error("out of shared memory: {0}")]
+    NoMemory(String),
+    /// No `mg_init`, or after `mg_finalize`.
+    #[error("the program has not joined a job: call mg_init first (and nothing after mg_finalize)")]
+    NotInitialized,
+    /// A second `mg_init`.
+    #[error("mg_init was called already")]
+    AlreadyInitialized,
+    /// No node has this rank.
+    #[error("no node {0}: the job has {1} nodes")]
+    NoNode(i64, u16),
+    /// Not shared, or not the start of an allocation.
+    #[error("address {0:#x} is not the start of a shared allocation")]
+    NotShared(usize),
+    /// A limit of the guard or of the system.
+    #[error("{0}")]
+    Limit(String),
+    /// A system call failed.
+    #[error("{0}")]
+    System(String),
+    /// Unlock without lock, free of freed memory and the like.
+    #[error("{0}")]
+    NotPermitted(String),
+}
+
+impl Error {
+    /// The code of `enum mg_error`.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Invalid(_) => -1,
+            Self::NoMemory(_) => -2,
+            Self::NotInitialized => -3,
+            Self::AlreadyInitialized => -4,
+            Self::NoNode(..) => -5,
+            Self::NotShared(_) => -6,
+            Self::Limit(_) => -7,
+            Self::System(_) => -9,
+            Self::NotPermitted(_) => -10,
+        }
+    }
+
+    /// The error a peer reported by code; the peer wrote its line itself.
+    pub(crate) fn from_code(code: i32, what: &str) -> Self {
+        match code {
+            -2 => Self::NoMemory(what.into()),
+            -6 => Self::NotPermitted(format!("{what}: not the start of a shared allocation")),
+            -7 => Self::Limit(what.into()),
+            -10 => Self::NotPermitted(what.into()),
+            _ => Self::System(format!("{what} (code {code})")),
+        }
+    }
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Self {
+        Self::System(error.to_string())
+    }
+}
+
+impl From<TransportError> for Error {
+    fn from(error: TransportError) -> Self {
+        Self::System(error.to_string())
+    }
+}

@@ -1,0 +1,129 @@
+//! Fault entry: a trap becomes a protocol input, in the faulting thread (Millipage Figure 3, "On
+//! Read or Write Fault").
+//!
+//! The handler runs in signal context, but synchronously: the thread stopped at an access to shared
+//! memory, so it holds no lock of the runtime, which never touches an application view. All other
+//! signals stay blocked until the access is there.
+
+#![expect(unsafe_code, reason = "the signal entry")]
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+use std::sync::OnceLock;
+
+use multigrain_memory::Trap;
+use multigrain_protocol::{Input, Kind};
+use multigrain_types::{MinipageId, ThreadId};
+
+use crate::boot::{Runtime, started};
+use crate::error::Error;
+use crate::slots::{self, Slot};
+
+/// What handled the signal before us: traps that are not ours go there.
+static PREVIOUS: OnceLock<Previous> = OnceLock::new();
+
+struct Previous(libc::sigaction);
+
+/// Installs the handler of the guard's signal.
+pub(crate) fn install(signal: c_int) -> Result<(), Error> {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: as above.
+    let mut previous: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_sigaction = on_trap as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: the mask is a valid place.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
+    // SAFETY: both structures live through the call.
+    if unsafe { libc::sigaction(signal, &raw const action, &raw mut previous) } != 0 {
+        return Err(Error::System(format!("sigaction: {}", std::io::Error::last_os_error())));
+    }
+    let _ = PREVIOUS.set(Previous(previous));
+    Ok(())
+}
+
+extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the call has no requirements.
+    let errno_place = unsafe { libc::__errno_location() };
+    // SAFETY: errno's place is valid for this thread.
+    let errno = unsafe { errno_place.read() };
+    let handled = started().is_some_and(|runtime| {
+        runtime.memory.decode(signal, info, context).is_some_and(|trap| runtime.on_fault(trap))
+    });
+    if !handled {
+        chain(signal, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { errno_place.write(errno) };
+}
+
+/// Not our trap: the previous handler's, or the default, which ends the program as it should.
+fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = PREVIOUS.get().map_or(libc::SIG_DFL, |previous| previous.0.sa_sigaction);
+    if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
+        // SAFETY: restoring the default action is always allowed; the access then traps again.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        return;
+    }
+    let takes_info =
+        PREVIOUS.get().is_some_and(|previous| previous.0.sa_flags & libc::SA_SIGINFO != 0);
+    if takes_info {
+        // SAFETY: the program installed it with SA_SIGINFO, so it has this signature.
+        let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+            unsafe { core::mem::transmute(previous) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: the program installed it without SA_SIGINFO, so it has this signature.
+        let handler: extern "C" fn(c_int) = unsafe { core::mem::transmute(previous) };
+        handler(signal);
+    }
+}
+
+impl Runtime {
+    /// A thread of the program trapped; false if the address is not shared memory.
+    fn on_fault(&self, trap: Trap) -> bool {
+        let Some(minipage) = self.memory.translate(trap.address) else { return false };
+        if !self.tables.knows(minipage) {
+            return false;
+        }
+        let kind = if trap.write { Kind::Write } else { Kind::Read };
+        let Some((thread, slot)) = slots::mine() else {
+            self.fatal("more threads than this node has slots for");
+        };
+        let faults = match kind {
+            Kind::Read => &self.counters.read_faults,
+            Kind::Write => &self.counters.write_faults,
+        };
+        faults.fetch_add(1, Ordering::Relaxed);
+        if self.fetch(thread, slot, minipage, kind) {
+            self.counters.local_faults.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Steps the protocol for a thread that needs access and waits for it; true if no message was
+    /// needed.
+    pub(crate) fn fetch(
+        &self,
+        thread: ThreadId,
+        slot: &Slot,
+        minipage: MinipageId,
+        kind: Kind,
+    ) -> bool {
+        slot.arm();
+        self.step_sure(Input::Fault { thread, minipage, kind });
+        let at_once = slot.is_woken();
+        if !at_once {
+            self.wait_for(slot, self.expected(minipage));
+        }
+        self.step_sure(Input::Resumed { minipage });
+        at_once
+    }
+
+    /// The minipage, if its bytes are what this node waits for.
+    fn expected(&self, minipage: MinipageId) -> Option<MinipageId> {
+        use multigrain_protocol::Cell as _;
+        let mut lent = self.tables.lend(minipage);
+        lent.holder().may_receive().then_some(minipage)
+    }
+}

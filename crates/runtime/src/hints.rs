@@ -1,0 +1,61 @@
+//! Hints a program may give: prefetch, push, and access ahead of a system call.
+
+use multigrain_protocol::{Cell as _, Input, Kind};
+use multigrain_types::{Access, MinipageId};
+
+use crate::boot::Runtime;
+use crate::error::Error;
+
+impl Runtime {
+    /// Asks for copies of the minipages in `bytes` from `address`, without waiting (Millipage
+    /// 4.3.1, the prefetch calls of LU).
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
+        self.each_minipage(address, bytes, |minipage| {
+            self.step_sure(Input::Prefetch { minipage, kind })
+        })
+    }
+
+    /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
+        self.each_minipage(address, bytes, |minipage| self.step_sure(Input::Push { minipage }))
+    }
+
+    /// Returns once this node has held every minipage for `kind` of access: what a system call
+    /// needs, for the kernel does not trap but fails.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
+        self.prefetch(address, bytes, kind)?;
+        let (thread, slot) = self.my_slot()?;
+        self.each_minipage(address, bytes, |minipage| {
+            let access = self.tables.lend(minipage).holder().access();
+            let enough = match kind {
+                Kind::Read => access != Access::NoAccess,
+                Kind::Write => access == Access::ReadWrite,
+            };
+            if !enough {
+                self.fetch(thread, slot, minipage, kind);
+            }
+        })
+    }
+
+    fn each_minipage(
+        &self,
+        address: usize,
+        bytes: usize,
+        mut act: impl FnMut(MinipageId),
+    ) -> Result<(), Error> {
+        if self.memory.translate(address).is_none_or(|minipage| !self.tables.knows(minipage)) {
+            return Err(Error::NotShared(address));
+        }
+        self.memory.translate_range(address, bytes).for_each(&mut act);
+        Ok(())
+    }
+}

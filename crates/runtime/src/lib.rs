@@ -1,0 +1,36 @@
+//! The runtime: real memory and real sockets under the protocol.
+//!
+//! Role: the only crate that sees `memory`, `transport` and `protocol`. It turns traps into
+//! protocol inputs and protocol effects into protections, frames and wake-ups; it boots a node,
+//! keeps the directory of areas, allocates, and starts threads. The C and Rust interfaces are thin
+//! layers over [`Runtime`].
+//!
+//! The path of a fault (no hand-over between threads): trap, [`fault`] -> `Node::step` in the
+//! faulting thread -> frames out -> [`wait`]: the same thread receives until its wake-up is there
+//! -> the ack -> the instruction is retried.
+
+mod alloc;
+mod areas;
+mod boot;
+mod config;
+mod control;
+mod error;
+mod fault;
+mod hints;
+mod names;
+mod receive;
+mod report;
+mod slots;
+mod stats;
+mod sync;
+mod tables;
+mod threads;
+mod wait;
+mod world;
+
+pub use alloc::LARGEST_SINGLE_BYTES;
+pub use boot::{Runtime, runtime};
+pub use config::{Config, WaitMode};
+pub use error::Error;
+pub use stats::Stats;
+pub use threads::ThreadHandle;

@@ -1,0 +1,80 @@
+//! Names for addresses: node 0 keeps them, a look-up waits until the name is there.
+
+use std::collections::BTreeMap;
+
+use multigrain_types::NodeId;
+
+use crate::boot::Runtime;
+use crate::control::{Asker, kind};
+use crate::error::Error;
+use crate::tables::lock;
+
+/// Longest name, bytes.
+const MAX_NAME: usize = 63;
+
+/// Node 0's books.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: BTreeMap<Vec<u8>, u64>,
+    waiting: BTreeMap<Vec<u8>, Vec<Asker>>,
+}
+
+impl Runtime {
+    /// Makes an address known to the job. A name can be given again: later look-ups see the last.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an empty or overlong name.
+    pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
+        check(name)?;
+        self.ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
+            .map(drop)
+            .map_err(|(code, _)| Error::from_code(code, "publish"))
+    }
+
+    /// The address published under a name; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an empty or overlong name.
+    pub fn lookup(&self, name: &[u8]) -> Result<usize, Error> {
+        check(name)?;
+        let address = self
+            .ask(NodeId(0), kind::LOOKUP, 0, 0, name)
+            .map_err(|(code, _)| Error::from_code(code, "look-up"))?;
+        usize::try_from(address).map_err(|_| Error::System("address out of range".into()))
+    }
+
+    pub(crate) fn serve_publish(&self, asker: Asker, name: &[u8], address: u64) -> bool {
+        let mut names = lock(&self.names);
+        names.known.insert(name.to_vec(), address);
+        let waiting = names.waiting.remove(name).unwrap_or_default();
+        drop(names);
+        for waiter in waiting {
+            self.answer(waiter, 0, address);
+        }
+        self.answer(asker, 0, 0);
+        true
+    }
+
+    pub(crate) fn serve_lookup(&self, asker: Asker, name: &[u8]) -> bool {
+        let mut names = lock(&self.names);
+        let known = names.known.get(name).copied();
+        if known.is_none() {
+            names.waiting.entry(name.to_vec()).or_default().push(asker);
+        }
+        drop(names);
+        if let Some(address) = known {
+            self.answer(asker, 0, address);
+        }
+        true
+    }
+}
+
+fn check(name: &[u8]) -> Result<(), Error> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err(Error::Invalid(format!(
+            "a name has 1 to {MAX_NAME} bytes, not {}",
+            name.len()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What arrives: the mesh asks here where a payload goes and hands over each frame.
+
+#![expect(unsafe_code, reason = "the sink vouches for the places it names")]
+
+use multigrain_protocol::{Attach, Cell, Input, Message, Words};
+use multigrain_transport::{Header, LostReason, Place, Sink};
+use multigrain_types::{MinipageId, NodeId};
+
+use crate::boot::Runtime;
+
+/// The receiving side of a node.
+pub(crate) struct NodeSink<'a> {
+    runtime: &'a Runtime,
+}
+
+impl<'a> NodeSink<'a> {
+    pub(crate) fn new(runtime: &'a Runtime) -> Self {
+        Self { runtime }
+    }
+
+    /// The protocol message of a frame, its minipage checked; `None` for the runtime's own frames.
+    fn message(&self, header: &Header) -> Result<Option<Message>, String> {
+        if header.kind >= 64 {
+            return Ok(None);
+        }
+        let words = Words {
+            kind: header.kind,
+            flags: header.flags,
+            thread: header.thread,
+            subject: header.subject,
+            value: header.value,
+        };
+        let message = Message::from_words(&words).map_err(|error| error.to_string())?;
+        if let Message::Page { minipage, .. } = message
+            && !self.runtime.tables.knows(minipage)
+        {
+            return Err(format!("{minipage} does not exist"));
+        }
+        Ok(Some(message))
+    }
+
+    fn place_page(&self, minipage: MinipageId, payload: u64) -> Result<Place, String> {
+        let (place, bytes) = self.runtime.memory.privileged(minipage);
+        if payload != bytes as u64 {
+            return Err(format!("{payload} bytes for {minipage} of {bytes}"));
+        }
+        if !self.runtime.tables.lend(minipage).holder().may_receive() {
+            return Err(format!("contents of {minipage}, which is in use here"));
+        }
+        Ok(Place::At(place))
+    }
+}
+
+// SAFETY: pages are placed in the privileged view, which stays mapped for the life of the process
+// and is only ever reached by pointer; `place_page` has checked length and state.
+unsafe impl Sink for NodeSink<'_> {
+    fn place(&mut self, _: NodeId, header: &Header) -> Result<Place, String> {
+        match self.message(header)? {
+            Some(message @ Message::Page { minipage, .. }) if message.attach() == Attach::Page => {
+                self.place_page(minipage, header.payload)
+            }
+            Some(message) => Err(format!("{message:?} carries {} bytes", header.payload)),
+            None => Ok(Place::Buffer),
+        }
+    }
+
+    fn frame(
+        &mut self,
+        from: NodeId,
+        header: &Header,
+        body: Option<Vec<u8>>,
+    ) -> Result<(), String> {
+        match self.message(header)? {
+            Some(message) => {
+                if message.attach() == Attach::Page && header.payload == 0 {
+                    return Err(format!("{message:?} without its page"));
+                }
+                self.runtime.step_sure(Input::Message { from, message });
+                Ok(())
+            }
+            None => {
+                let served = self.runtime.serve_request(from, header, &body.unwrap_or_default());
+                if served {
+                    Ok(())
+                } else {
+                    Err(format!("frame kind {} makes no sense", header.kind))
+                }
+            }
+        }
+    }
+
+    fn lost(&mut self, from: NodeId, reason: LostReason) {
+        if reason == LostReason::Left {
+            // Who has passed the leaving barrier may go before we have.
+            if self.runtime.is_finalizing() {
+                return;
+            }
+            self.runtime.peer_lost(from, "it left without waiting for the others");
+        }
+        self.runtime.peer_lost(from, &reason.to_string());
+    }
+
+    fn refused(&mut self, line: String) {
+        if !self.runtime.tell_launcher(format_args!("refused {line}")) {
+            crate::report::last_words(self.runtime.me, &line);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a node says to its launcher, and its last words.
+//!
+//! With a launcher, lines go through the control socket and the launcher prints them; without one,
+//! they go to stderr. A line is one `write`, built without allocation where a trap may be around.
+
+use core::fmt::Write as _;
+use std::io::Write as _;
+use std::os::fd::BorrowedFd;
+
+use multigrain_types::NodeId;
+
+use crate::boot::Runtime;
+
+/// Exit status of a node that failed by itself.
+const EXIT_FATAL: i32 = 70;
+/// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
+const EXIT_PEER_LOST: i32 = 75;
+
+impl Runtime {
+    /// One line to the launcher, if there is one.
+    pub(crate) fn tell_launcher(&self, line: core::fmt::Arguments<'_>) -> bool {
+        let Some(fd) = self.control else { return false };
+        let mut text = String::with_capacity(256);
+        if writeln!(text, "{line}").is_err() {
+            return false;
+        }
+        write_all(fd, text.as_bytes())
+    }
+
+    /// Ends this node with one line that says why.
+    pub(crate) fn fatal(&self, why: &str) -> ! {
+        if !self.tell_launcher(format_args!("fatal {why}")) {
+            last_words(self.me, why);
+        }
+        exit_now(EXIT_FATAL)
+    }
+
+    /// A peer is gone and the job with it.
+    pub(crate) fn peer_lost(&self, peer: NodeId, why: &str) -> ! {
+        if !self.tell_launcher(format_args!("lost {} {why}", peer.0)) {
+            last_words(self.me, &format!("{peer} is gone ({why}); the job ends"));
+        }
+        exit_now(EXIT_PEER_LOST)
+    }
+}
+
+/// One line on stderr.
+pub(crate) fn last_words(me: NodeId, why: &str) {
+    let _ = writeln!(std::io::stderr(), "multigrain: {me}: {why}");
+}
+
+/// Ends the process without running anything of the program.
+pub(crate) fn exit_now(status: i32) -> ! {
+    rustix_exit(status)
+}
+
+#[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
+fn rustix_exit(status: i32) -> ! {
+    // SAFETY: _exit ends the process and touches no memory of it.
+    unsafe { libc::_exit(status) }
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::net::send(fd, bytes, rustix::net::SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}

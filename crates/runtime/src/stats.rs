@@ -1,0 +1,78 @@
+//! Counters of one node. Counts do not lie: tests assert them.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::boot::Runtime;
+
+/// A node's counters since it joined; the fields of `struct mg_stats`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[repr(C)]
+#[expect(missing_docs, reason = "documented in multigrain.h, field by field")]
+pub struct Stats {
+    pub read_faults: u64,
+    pub write_faults: u64,
+    pub local_faults: u64,
+    pub messages_sent: u64,
+    pub bytes_sent: u64,
+    pub messages_received: u64,
+    pub bytes_received: u64,
+    pub page_bytes_sent: u64,
+    pub upgrades: u64,
+    pub invalidations: u64,
+    pub competing: u64,
+    pub barriers: u64,
+    pub locks: u64,
+    pub lock_messages: u64,
+    pub minipages: u64,
+    pub shared_bytes: u64,
+    pub views: u64,
+}
+
+/// The counters the runtime itself keeps; the mesh keeps those of frames.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) read_faults: AtomicU64,
+    pub(crate) write_faults: AtomicU64,
+    pub(crate) local_faults: AtomicU64,
+    pub(crate) page_bytes_sent: AtomicU64,
+    pub(crate) upgrades: AtomicU64,
+    pub(crate) invalidations: AtomicU64,
+    pub(crate) competing: AtomicU64,
+    pub(crate) barriers: AtomicU64,
+    pub(crate) locks: AtomicU64,
+    pub(crate) lock_messages: AtomicU64,
+    pub(crate) minipages: AtomicU64,
+    pub(crate) shared_bytes: AtomicU64,
+    pub(crate) views: AtomicU64,
+}
+
+impl Runtime {
+    /// This node's counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let frames = self.mesh.counters();
+        let own = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            read_faults: read(&own.read_faults),
+            write_faults: read(&own.write_faults),
+            local_faults: read(&own.local_faults),
+            messages_sent: frames.frames_sent,
+            bytes_sent: frames.bytes_sent,
+            messages_received: frames.frames_received,
+            bytes_received: frames.bytes_received,
+            page_bytes_sent: read(&own.page_bytes_sent),
+            upgrades: read(&own.upgrades),
+            invalidations: read(&own.invalidations),
+            competing: read(&own.competing),
+            barriers: read(&own.barriers),
+            locks: read(&own.locks),
+            lock_messages: read(&own.lock_messages),
+            minipages: read(&own.minipages),
+            shared_bytes: read(&own.shared_bytes),
+            views: read(&own.views),
+        }
+    }
+}

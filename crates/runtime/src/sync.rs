@@ -1,0 +1,101 @@
+//! Locks, barriers, semaphores and condition variables as calls that wait.
+
+use core::sync::atomic::Ordering;
+
+use multigrain_protocol::Input;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_types::ThreadId;
+
+use crate::boot::Runtime;
+use crate::error::Error;
+use crate::slots::{self, Slot};
+
+impl Runtime {
+    /// Waits until this thread holds lock `id`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if it holds the lock already.
+    pub fn lock(&self, id: u32) -> Result<(), Error> {
+        let (thread, slot) = self.my_slot()?;
+        self.counters.locks.fetch_add(1, Ordering::Relaxed);
+        if !self.synchronize(slot, SyncInput::Lock { thread, id })? {
+            self.counters.lock_messages.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Gives lock `id` back.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not hold it.
+    pub fn unlock(&self, id: u32) -> Result<(), Error> {
+        let (thread, _) = self.my_slot()?;
+        self.step(Input::Sync(SyncInput::Unlock { thread, id })).map_err(Error::NotPermitted)
+    }
+
+    /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] when threads disagree about the size.
+    pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+        let (thread, slot) = self.my_slot()?;
+        self.counters.barriers.fetch_add(1, Ordering::Relaxed);
+        let (local, total) = match total {
+            0 => (self.threads, self.threads.saturating_mul(self.nodes.into())),
+            total => (0, total),
+        };
+        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total }).map(drop)
+    }
+
+    /// Takes one unit of semaphore `id`.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
+        let (thread, slot) = self.my_slot()?;
+        self.synchronize(slot, SyncInput::SemaphoreWait { thread, id }).map(drop)
+    }
+
+    /// Adds units to semaphore `id`.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
+        self.step(Input::Sync(SyncInput::SemaphorePost { id, count })).map_err(Error::NotPermitted)
+    }
+
+    /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not hold the lock.
+    pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
+        let (thread, slot) = self.my_slot()?;
+        self.synchronize(slot, SyncInput::ConditionWait { thread, id, lock }).map(drop)
+    }
+
+    /// Wakes one waiting thread of condition `id`, or all.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
+        self.step(Input::Sync(SyncInput::ConditionSignal { id, all })).map_err(Error::NotPermitted)
+    }
+
+    pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
+        slots::mine().ok_or_else(|| {
+            Error::Limit(format!(
+                "more than {} threads of one node use shared memory",
+                slots::MAX_THREADS
+            ))
+        })
+    }
+
+    /// Asks and waits; true if there was nothing to wait for.
+    fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+        slot.arm();
+        self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
+        let at_once = slot.is_woken();
+        self.wait_for(slot, None);
+        Ok(at_once)
+    }
+}

@@ -1,0 +1,154 @@
+//! How a thread waits: it receives for the whole node until its own wake-up is there.
+//!
+//! One thread at a time has the *receiver's role* (`receiving`). An application thread that takes
+//! it claims the mesh, so that arrivals do not wake the service thread; others park on their slot.
+//! Whoever gives the role back hands it to a parked thread, or re-arms the service thread.
+
+#![expect(unsafe_code, reason = "the receive hint is raw memory")]
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use multigrain_transport::Timeout;
+use multigrain_types::MinipageId;
+
+use crate::boot::Runtime;
+use crate::config::WaitMode;
+use crate::receive::NodeSink;
+use crate::slots::{self, Slot};
+
+/// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
+/// keeping a core from somebody else.
+const POLL_FOR: Duration = Duration::from_micros(60);
+
+/// The receiver's role of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Role {
+    receiving: AtomicBool,
+    /// Application threads inside [`Runtime::wait_for`].
+    waiting: AtomicUsize,
+}
+
+impl Role {
+    pub(crate) fn try_take(&self) -> bool {
+        !self.receiving.load(Ordering::Relaxed) && !self.receiving.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn give_back(&self) {
+        self.receiving.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        !self.receiving.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl Runtime {
+    /// Waits until `slot` is woken. `page`: the minipage whose bytes are expected, if any.
+    pub(crate) fn wait_for(&self, slot: &Slot, page: Option<MinipageId>) {
+        if slot.is_woken() {
+            return;
+        }
+        self.role.waiting.fetch_add(1, Ordering::SeqCst);
+        while !slot.is_woken() {
+            if self.role.try_take() {
+                self.receive_until(slot, page);
+            } else {
+                self.stand_by(slot);
+            }
+        }
+        self.role.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Has the role; gives it back when the wake-up is there.
+    fn receive_until(&self, slot: &Slot, page: Option<MinipageId>) {
+        self.mesh.claim();
+        if let Some(minipage) = page {
+            let (place, bytes) = self.memory.privileged(minipage);
+            // SAFETY: this node has no access to the minipage (the caller's fault found it so), and
+            // the transport drops the hint when a payload for it is placed.
+            unsafe { self.mesh.expect(minipage.0, place, bytes) };
+        }
+        let mut sink = NodeSink::new(self);
+        let mut polling_since = None;
+        while !slot.is_woken() {
+            let came = self.mesh.receive(&mut sink, Timeout::Now);
+            if came > 0 {
+                polling_since = None;
+                continue;
+            }
+            match self.wait_mode {
+                WaitMode::Spin => core::hint::spin_loop(),
+                WaitMode::Yield => thread::yield_now(),
+                WaitMode::Block => self.sleep(slot, &mut sink),
+                WaitMode::Adaptive => {
+                    let since = *polling_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() < POLL_FOR {
+                        thread::yield_now();
+                    } else {
+                        self.sleep(slot, &mut sink);
+                    }
+                }
+            }
+        }
+        if page.is_some() {
+            self.mesh.expect_none();
+        }
+        self.role.give_back();
+        self.mesh.release();
+        // A thread that parked while the role was taken takes over; one that is about to park
+        // looks at the role once more after announcing it.
+        if self.role.waiting.load(Ordering::SeqCst) > 1 {
+            slots::nudge_one();
+        }
+    }
+
+    /// Sleeps in the mesh until something arrives or this thread is woken by another.
+    fn sleep(&self, slot: &Slot, sink: &mut NodeSink<'_>) {
+        if slot.announce_sleep() {
+            self.mesh.receive(sink, Timeout::Forever);
+            slot.end_sleep();
+        }
+    }
+
+    /// Another thread receives: wait for the wake-up, or for the role.
+    fn stand_by(&self, slot: &Slot) {
+        match self.wait_mode {
+            WaitMode::Spin => core::hint::spin_loop(),
+            WaitMode::Yield => thread::yield_now(),
+            WaitMode::Block | WaitMode::Adaptive => {
+                if slot.announce_park() {
+                    if self.role.is_free() {
+                        slot.unpark();
+                    } else {
+                        slot.park();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The service thread: serves while no application thread waits.
+    pub(crate) fn serve(&self) {
+        let mut sink = NodeSink::new(self);
+        while !self.is_leaving() {
+            if !self.mesh.service_wait(Timeout::Forever) {
+                continue;
+            }
+            if self.role.try_take() {
+                self.mesh.receive(&mut sink, Timeout::Now);
+                self.role.give_back();
+                if self.role.somebody_waits() {
+                    slots::nudge_one();
+                }
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What can go wrong, with the operands.
+
+use crate::address::Address;
+use crate::handshake::Refusal;
+use multigrain_types::NodeId;
+use rustix::io::Errno;
+
+/// Why bytes are not a frame header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// Fewer bytes than a header has.
+    #[error("a frame header has 32 bytes, here are {got}")]
+    Short {
+        /// Bytes there were.
+        got: usize,
+    },
+    /// A kind that no frame may have here.
+    #[error("illegal frame kind {kind}")]
+    Kind {
+        /// The kind.
+        kind: u8,
+    },
+    /// A payload above [`crate::MAX_PAYLOAD`].
+    #[error("frame of kind {kind} announces {payload} bytes of payload, more than any frame has")]
+    Long {
+        /// The frame's kind.
+        kind: u8,
+        /// Bytes it announces.
+        payload: u64,
+    },
+}
+
+/// Why a frame was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The peer died, left or was cut off, or this node has left the job itself.
+    #[error("the link to {to} is gone")]
+    Gone {
+        /// The peer.
+        to: NodeId,
+    },
+    /// There is no link to that rank: it is this node's own, or out of range.
+    #[error("there is no link to {to}")]
+    NoLink {
+        /// The rank asked for.
+        to: NodeId,
+    },
+    /// The header cannot go over the wire.
+    #[error("frame to {to} not sent: {error}")]
+    Frame {
+        /// The peer.
+        to: NodeId,
+        /// What is wrong with it.
+        error: FrameError,
+    },
+}
+
+/// Why there is no mesh.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// Text that is no address.
+    #[error("'{text}' is no address: {why}; write unix:@name, unix:/path or tcp:1.2.3.4:port")]
+    Address {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No listening socket at that address.
+    #[error("cannot listen at {address}: {errno}")]
+    Bind {
+        /// The address.
+        address: Address,
+        /// The kernel's reason.
+        errno: Errno,
+    },
+    /// No connection to a peer.
+    #[error("cannot connect to {peer} at {address}: {errno}")]
+    Connect {
+        /// The peer.
+        peer: NodeId,
+        /// Its address.
+        address: Address,
+        /// The kernel's reason.
+        errno: Errno,
+    },
+    /// A peer turned this node down.
+    #[error("{peer} refused this node: {reason}")]
+    Refused {
+        /// The peer.
+        peer: NodeId,
+        /// Its reason.
+        reason: Refusal,
+    },
+    /// A peer closed the connection, or answered what no node of this job answers.
+    #[error("{peer} broke off the handshake: {why}")]
+    Handshake {
+        /// The peer.
+        peer: NodeId,
+        /// What it did.
+        why: String,
+    },
+    /// The deadline passed before all peers were there.
+    #[error("not all nodes came up in {waited_ms} ms; still missing: {}", ranks(missing))]
+    Missing {
+        /// The ranks that did not come.
+        missing: Vec<NodeId>,
+        /// The deadline, in milliseconds.
+        waited_ms: u128,
+    },
+    /// Rank and number of peers do not go together.
+    #[error("rank {rank} in a job of {nodes} nodes (1 to 65535 nodes can be)")]
+    Config {
+        /// The rank asked for.
+        rank: u16,
+        /// Peers given.
+        nodes: usize,
+    },
+    /// A system call that should not fail did.
+    #[error("{call}: {errno}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// The kernel's reason.
+        errno: Errno,
+    },
+}
+
+impl TransportError {
+    /// A `map_err` argument: `call` failed.
+    pub(crate) fn system(call: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::System { call, errno }
+    }
+}
+
+fn ranks(missing: &[NodeId]) -> String {
+    let names: Vec<String> = missing.iter().map(|node| node.0.to_string()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,218 @@
+//! The parser against streams cut anywhere, with right, wrong and no hints.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Memory that payloads are placed in, one area per subject.
+const AREA: usize = 70_000;
+
+struct Seen {
+    memory: Vec<u8>,
+    frames: Vec<(Header, Vec<u8>)>,
+    lost: Vec<LostReason>,
+}
+
+impl Seen {
+    fn new(subjects: usize) -> Self {
+        Self { memory: vec![0; AREA * subjects], frames: Vec::new(), lost: Vec::new() }
+    }
+
+    fn area(&mut self, subject: u64) -> *mut u8 {
+        self.memory.as_mut_ptr().wrapping_add(usize::try_from(subject).unwrap() * AREA)
+    }
+}
+
+// SAFETY: the areas live as long as the sink and are longer than any payload of these tests.
+unsafe impl Sink for Seen {
+    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
+        match header.flags {
+            0 => Ok(Place::At(self.area(header.subject))),
+            1 => Ok(Place::Buffer),
+            _ => Err("no place".to_owned()),
+        }
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, body: Option<Vec<u8>>) -> Result<(), String> {
+        let start = usize::try_from(header.subject).unwrap() * AREA;
+        let placed = || self.memory[start..start + header.payload_bytes()].to_vec();
+        let body = body.unwrap_or_else(placed);
+        self.frames.push((*header, body));
+        Ok(())
+    }
+
+    fn lost(&mut self, _from: NodeId, reason: LostReason) {
+        self.lost.push(reason);
+    }
+
+    fn refused(&mut self, _line: String) {}
+}
+
+fn frame(flags: u8, subject: u64, len: usize, seed: u8) -> (Header, Vec<u8>) {
+    let payload = len as u64;
+    let header = Header { kind: 7, flags, from: 3, thread: 1, subject, value: 2, payload };
+    let bytes = (0..=250).cycle().map(|step: u8| seed.wrapping_add(step)).take(len).collect();
+    (header, bytes)
+}
+
+fn stream(frames: &[(Header, Vec<u8>)]) -> Vec<u8> {
+    frames.iter().flat_map(|(header, body)| [&header.encode()[..], body].concat()).collect()
+}
+
+/// Fills spans from the front of `stream`, `most` bytes at most, as recvmsg would.
+fn fill(spans: &mut [Span], stream: &mut &[u8], most: usize) -> usize {
+    let mut left = most.min(stream.len());
+    let mut filled = 0;
+    for span in spans {
+        let some = span.len().min(left);
+        let (now, later) = stream.split_at(some);
+        // SAFETY: the parser names writable spans.
+        unsafe { sys::copy_to(span.start(), now) };
+        *stream = later;
+        left -= some;
+        filled += some;
+    }
+    filled
+}
+
+/// One read of `most` bytes at most.
+fn pump(
+    parser: &mut Incoming,
+    seen: &mut Seen,
+    staging: &mut Staging,
+    hints: &Hints,
+    stream: &mut &[u8],
+    most: usize,
+) -> Result<Socket, LostReason> {
+    let mut desk = Desk { staging, hints, sink: seen, frames: 0, bytes: 0 };
+    parser.pump(|spans| Ok(fill(spans, stream, most)), &mut desk)
+}
+
+#[test]
+fn a_right_hint_takes_header_and_payload_in_one_read_to_the_place() {
+    let sent = [frame(0, 0, 4096, 5)];
+    let bytes = stream(&sent);
+    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+    let mut parser = Incoming::new(NodeId(3));
+    hints.set(0, seen.area(0), 4096);
+    let mut rest = &bytes[..];
+    let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, usize::MAX);
+    assert_eq!(read, Ok(Socket::Drained));
+    assert_eq!(seen.frames, sent);
+    assert!(staging.0.iter().all(|byte| *byte == 0), "nothing went through the staging buffer");
+    assert!(lock(&hints.0).is_none(), "the hint is used up");
+}
+
+#[test]
+fn a_hint_ends_when_its_payload_begins_on_another_way() {
+    // The expected frame comes in pieces; another link's read must not scribble on it.
+    let sent = [frame(0, 0, 64_000, 5)];
+    let bytes = stream(&sent);
+    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+    let mut parser = Incoming::new(NodeId(3));
+    hints.set(9, seen.area(0), 100);
+    let mut rest = &bytes[..];
+    pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 1000).unwrap();
+    assert!(lock(&hints.0).is_none(), "a payload is under way to that place");
+}
+
+#[test]
+fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
+    let (good, body) = frame(0, 0, 10, 1);
+    let bad = [
+        Header { kind: 0, ..good },
+        Header { kind: 240, ..good },
+        Header { kind: BYE, ..good },
+        Header { from: 2, ..good },
+        Header { flags: 2, ..good },
+        Header { flags: 1, payload: MAX_BUFFER + 1, ..good },
+        Header { payload: u64::MAX, ..good },
+    ];
+    for header in bad {
+        let bytes = stream(&[(header, body.clone())]);
+        let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+        let mut parser = Incoming::new(NodeId(3));
+        let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut &bytes[..], 1000);
+        assert!(matches!(read, Err(LostReason::Violation(_))), "{header:?}: {read:?}");
+        assert!(seen.frames.is_empty());
+    }
+}
+
+#[test]
+fn the_end_of_the_stream_is_death_unless_bye_came_before() {
+    let bye = Header { kind: BYE, from: 3, ..Header::default() }.encode();
+    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+    for (said, reason) in
+        [(&bye[..], LostReason::Left), (&[], LostReason::Died), (&bye[..9], LostReason::Died)]
+    {
+        let mut parser = Incoming::new(NodeId(3));
+        let mut rest = said;
+        while !rest.is_empty() {
+            pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 5).unwrap();
+        }
+        let end = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 5);
+        assert_eq!(end, Err(reason));
+    }
+}
+
+const SUBJECTS: usize = 4;
+
+fn any_frame() -> impl Strategy<Value = (Header, Vec<u8>)> {
+    let len = prop_oneof![Just(0), 1..64usize, Just(4096), 4000..5000usize, 0..AREA];
+    (0..2u8, 0..SUBJECTS as u64, len, any::<u8>())
+        .prop_map(|(flags, subject, len, seed)| frame(flags, subject, len, seed))
+}
+
+/// Before a read: no hint, the right one, one of the right subject and a wrong length, or one of
+/// another subject.
+fn give_hint(choice: u8, next: Option<&(Header, Vec<u8>)>, hints: &Hints, seen: &mut Seen) {
+    let Some((header, body)) = next else { return hints.clear() };
+    let spare = (header.subject + 1) % SUBJECTS as u64;
+    match choice {
+        0 => hints.clear(),
+        1 => hints.set(header.subject, seen.area(header.subject), body.len()),
+        2 => hints.set(header.subject, seen.area(header.subject), body.len() / 2 + 1),
+        3 => hints.set(header.subject, seen.area(spare), body.len()),
+        _ => hints.set(spare + 100, seen.area(spare), 3000),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #[test]
+    fn every_cut_and_every_hint_give_the_same_frames(
+        sent in proptest::collection::vec(any_frame(), 1..12),
+        cuts in proptest::collection::vec((prop_oneof![1..40usize, 1..10_000usize], 0..5u8), 1..40),
+    ) {
+        let bytes = stream(&sent);
+        let (mut seen, mut staging) = (Seen::new(SUBJECTS), Staging::new());
+        let hints = Hints::default();
+        let mut parser = Incoming::new(NodeId(3));
+        let mut rest = &bytes[..];
+        for (cut, choice) in cuts.into_iter().cycle() {
+            // A hint must not name the place of a payload under way.
+            if matches!(parser.state, State::Header { .. }) {
+                give_hint(choice, sent.get(seen.frames.len()), &hints, &mut seen);
+            }
+            let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, cut);
+            prop_assert!(read.is_ok());
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(seen.frames, sent);
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+        let mut parser = Incoming::new(NodeId(3));
+        let mut good_start = Header { kind: 1, from: 3, ..Header::default() }.encode().to_vec();
+        good_start.extend(bytes);
+        let mut rest = &good_start[..];
+        while !rest.is_empty() {
+            if pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 7).is_err() {
+                break;
+            }
+        }
+    }
+}

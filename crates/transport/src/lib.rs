@@ -1,0 +1,41 @@
+//! Frames, links and the mesh between the nodes of a job.
+//!
+//! Role: to carry frames (a fixed header and perhaps a payload) from node to node, in order per
+//! link, with as few system calls and copies as there can be. A payload goes straight from the
+//! sender's memory to the socket and from the socket to the place the receiver names (Millipage
+//! 2.3.1: no buffer in the middle).
+//!
+//! What it must not know: any protocol. Kinds, subjects and values are opaque here.
+//!
+//! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
+//! `handshake` and `boot`, one link's outgoing half in `outgoing` and its incoming half in
+//! `incoming`, all links together in `mesh`, sleeping and waking in `waiting`, raw system calls
+//! in `sys`.
+//!
+//! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
+//! allocate nothing while a link has a short backlog and place no thread-local; they do write
+//! `errno`, which the signal entry must save and restore.
+
+mod address;
+mod boot;
+mod counters;
+mod error;
+mod frame;
+mod handshake;
+mod incoming;
+mod late;
+mod mesh;
+mod outgoing;
+mod sys;
+mod waiting;
+
+pub use address::{Address, UnixName, bind};
+pub use boot::BootConfig;
+pub use counters::Counters;
+pub use error::{FrameError, LinkError, TransportError};
+pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};
+pub use handshake::{PROTOCOL_VERSION, Refusal};
+pub use incoming::{LostReason, MAX_BUFFER, Place, Sink};
+pub use mesh::Mesh;
+pub use outgoing::Payload;
+pub use waiting::Timeout;

@@ -1,0 +1,357 @@
+//! The mesh: this node's links to all other nodes.
+//!
+//! Role: routes a send to its link, reads the links that have input, and tells the sink what
+//! came. Any thread sends; one thread at a time receives (the caller sees to that).
+#![expect(unsafe_code, reason = "raw payload memory is part of the interface")]
+
+use crate::boot::{self, BootConfig, Booted};
+use crate::counters::{Counters, Tally};
+use crate::error::{FrameError, LinkError, TransportError};
+use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
+use crate::handshake::Identity;
+use crate::incoming::{Desk, Hints, Incoming, LostReason, Sink, Socket, Staging};
+use crate::late;
+use crate::outgoing::{Link, Payload};
+use crate::sys;
+use crate::waiting::{EVENTS, LISTENER, Timeout, WAKE, Waiting};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::time::Duration;
+use multigrain_types::NodeId;
+use rustix::event::epoll::{Event, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
+
+/// Up to so many links are tried one by one instead of asking epoll.
+const FEW: usize = 3;
+/// Every so many fruitless tries, epoll is asked all the same.
+const TRIES: u32 = 256;
+/// Reads of one link before the next one has its turn.
+const TURN: usize = 16;
+/// How long [`Mesh::close`] waits for peers to take what is queued.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// This node's links to all other nodes.
+pub struct Mesh {
+    identity: Identity,
+    links: Vec<Option<Link>>,
+    listener: Option<OwnedFd>,
+    waiting: Waiting,
+    receiving: Mutex<Receiving>,
+    hints: Hints,
+    tally: Tally,
+    closed: AtomicBool,
+}
+
+/// What only the receiving thread uses.
+struct Receiving {
+    incoming: Vec<Option<Incoming>>,
+    staging: Staging,
+    fruitless: u32,
+}
+
+impl fmt::Debug for Mesh {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rank, nodes) = (self.rank(), self.nodes());
+        write!(out, "Mesh({rank} of {nodes}, {} links alive)", self.links_alive())
+    }
+}
+
+impl Mesh {
+    /// Connects this node with all others; `refused` gets one line for every stranger.
+    ///
+    /// # Errors
+    /// [`TransportError`]: a peer cannot be reached, refuses this node, or is missing when the
+    /// deadline passes.
+    pub fn boot(
+        config: BootConfig,
+        refused: &mut dyn FnMut(String),
+    ) -> Result<Mesh, TransportError> {
+        Self::new(boot::boot(config, refused)?)
+    }
+
+    /// The mesh of a job of one node: no links, but [`Mesh::service_wait`] and [`Mesh::wake`].
+    ///
+    /// # Panics
+    /// When the process has no file descriptors left.
+    #[must_use]
+    pub fn single() -> Mesh {
+        let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
+        let alone = Booted { identity, sockets: vec![None], listener: None };
+        Self::new(alone).expect("four file descriptors for the mesh of one node")
+    }
+
+    fn new(booted: Booted) -> Result<Mesh, TransportError> {
+        let Booted { identity, sockets, listener } = booted;
+        let waiting = Waiting::new()?;
+        if let Some(listener) = &listener {
+            waiting.watch(listener, LISTENER)?;
+        }
+        let mut links = Vec::with_capacity(sockets.len());
+        for (peer, socket) in (0..).map(NodeId).zip(sockets) {
+            if let Some(socket) = &socket {
+                waiting.watch(socket, peer.0.into())?;
+            }
+            links.push(socket.map(|socket| Link::new(peer, socket)));
+        }
+        let incoming = |link: &Option<Link>| link.as_ref().map(|link| Incoming::new(link.peer()));
+        let receiving = Receiving {
+            incoming: links.iter().map(incoming).collect(),
+            staging: Staging::new(),
+            fruitless: 0,
+        };
+        Ok(Mesh {
+            identity,
+            links,
+            listener,
+            waiting,
+            receiving: Mutex::new(receiving),
+            hints: Hints::default(),
+            tally: Tally::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Number of nodes of the job, this one included.
+    pub fn nodes(&self) -> u16 {
+        self.identity.nodes
+    }
+
+    /// This node.
+    pub fn rank(&self) -> NodeId {
+        self.identity.rank
+    }
+
+    /// Number of peers that neither left nor died.
+    pub fn links_alive(&self) -> usize {
+        self.links().filter(|link| link.is_alive()).count()
+    }
+
+    /// What went over the links so far.
+    pub fn counters(&self) -> Counters {
+        self.tally.read()
+    }
+
+    fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().flatten()
+    }
+
+    /// Sends a frame; any thread may. `from` and `payload` of the header are filled in here.
+    /// Never waits: what the socket does not take is queued, and sent by whoever receives.
+    ///
+    /// # Errors
+    /// [`LinkError`]: the peer is gone or no peer, or the header's kind is not 1 to
+    /// [`LAST_KIND`]. Nothing was sent then, or the peer does not live to see it.
+    ///
+    /// # Safety
+    /// [`Payload::Memory`] must be readable, and must not change, until the peer has answered in
+    /// a way that shows it got the frame, or the link is lost and its loss was reported.
+    pub unsafe fn send(
+        &self,
+        to: NodeId,
+        header: Header,
+        payload: Payload<'_>,
+    ) -> Result<(), LinkError> {
+        let Some(Some(link)) = self.links.get(to.index()) else {
+            return Err(LinkError::NoLink { to });
+        };
+        let bytes = payload.span().len() as u64;
+        let header = Header { from: self.rank().0, payload: bytes, ..header };
+        if header.kind == 0 || header.kind > LAST_KIND {
+            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
+        }
+        if bytes > MAX_PAYLOAD {
+            let error = FrameError::Long { kind: header.kind, payload: bytes };
+            return Err(LinkError::Frame { to, error });
+        }
+        // SAFETY: the caller's promise is the one asked for.
+        let queued = unsafe { link.send(&header, payload, &self.waiting) }?;
+        self.tally.sent(bytes + Header::BYTES as u64, queued);
+        Ok(())
+    }
+
+    /// [`Mesh::send`] of bytes that are copied if they must wait, and so without a promise.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn send_bytes(&self, to: NodeId, header: Header, bytes: &[u8]) -> Result<(), LinkError> {
+        // SAFETY: there is no raw memory in this payload.
+        unsafe { self.send(to, header, Payload::Bytes(bytes)) }
+    }
+
+    /// The next payload of `subject`, if it has `len` bytes, will go to `place`: lets a small
+    /// fetch arrive in one system call without a copy. One hint per mesh, the last counts; it
+    /// ends when a payload comes to that place. Above 64 KiB it is not used.
+    ///
+    /// # Safety
+    /// Until [`Mesh::expect_none`], another `expect`, or a frame whose payload is placed there,
+    /// `place` must be readable and writable for `len` bytes, with no reference into it, and what
+    /// is there must be of no use: any bytes may be written to it, whatever arrives.
+    pub unsafe fn expect(&self, subject: u64, place: *mut u8, len: usize) {
+        self.hints.set(subject, place, len);
+    }
+
+    /// Takes the hint back. When this returns, nothing is written there by its leave.
+    pub fn expect_none(&self) {
+        self.hints.clear();
+    }
+
+    /// Delivers everything that is readable now to `sink`, after waiting for something if there
+    /// is nothing; returns the number of frames. It may be 0 before the time is over: after
+    /// [`Mesh::wake`], a signal, a piece of a frame, a stranger, or a lost link. Queues are
+    /// flushed on the way. One thread at a time; the sink may not call it.
+    pub fn receive(&self, sink: &mut dyn Sink, wait: Timeout) -> usize {
+        let mut receiving = self.receiving();
+        if self.closed.load(Ordering::Acquire) {
+            return 0;
+        }
+        let Receiving { incoming, staging, fruitless } = &mut *receiving;
+        let mut desk = Desk { staging, hints: &self.hints, sink, frames: 0, bytes: 0 };
+        let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
+        if few && *fruitless < TRIES && !self.waiting.must_look_around() {
+            for (link, incoming) in self.links.iter().zip(incoming) {
+                if let Some(link) = link {
+                    self.serve(link, incoming, EventFlags::IN, &mut desk);
+                }
+            }
+        } else {
+            self.serve_ready(incoming, wait, &mut desk);
+            *fruitless = 0;
+        }
+        *fruitless = if desk.frames == 0 { *fruitless + 1 } else { 0 };
+        if desk.bytes > 0 {
+            self.tally.received(desk.frames as u64, desk.bytes as u64);
+        }
+        desk.frames
+    }
+
+    fn receiving(&self) -> MutexGuard<'_, Receiving> {
+        match self.receiving.try_lock() {
+            Ok(receiving) => receiving,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                debug_assert!(false, "two threads receive at once");
+                self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    /// Waits on the inner epoll and serves what it names.
+    fn serve_ready(&self, incoming: &mut [Option<Incoming>], wait: Timeout, desk: &mut Desk<'_>) {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
+        for event in self.waiting.wait(&mut room, wait) {
+            let (key, flags) = (event.data.u64(), event.flags);
+            match key {
+                WAKE => self.waiting.woken(),
+                LISTENER => self.refuse_strangers(desk.sink),
+                rank => {
+                    let rank = usize::try_from(rank).unwrap_or(usize::MAX);
+                    if let Some(Some(link)) = self.links.get(rank) {
+                        self.serve(link, &mut incoming[rank], flags, desk);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Flushes and reads one link.
+    fn serve(
+        &self,
+        link: &Link,
+        incoming: &mut Option<Incoming>,
+        flags: EventFlags,
+        desk: &mut Desk<'_>,
+    ) {
+        if link.has_backlog() {
+            link.flush(&self.waiting);
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return;
+        }
+        let Some(parser) = incoming else { return };
+        if let Err(reason) = read(link, parser, desk) {
+            *incoming = None;
+            link.end(&reason, &self.waiting);
+            desk.sink.lost(link.peer(), reason);
+        }
+    }
+
+    fn refuse_strangers(&self, sink: &mut dyn Sink) {
+        let Some(listener) = &self.listener else { return };
+        let refused = &mut |line| sink.refused(line);
+        if let Err(errno) = late::refuse_waiting(listener, &self.identity, refused) {
+            self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
+            let own = self.rank();
+            sink.refused(format!("{own} listens to strangers no more: accept: {errno}"));
+        }
+    }
+
+    /// An application thread begins to receive: arrivals do not wake the service thread.
+    pub fn claim(&self) {
+        self.waiting.claim();
+    }
+
+    /// It receives no more: what is readable wakes the service thread.
+    ///
+    /// # Panics
+    /// Without a claim before it.
+    pub fn release(&self) {
+        self.waiting.release();
+    }
+
+    /// The service thread's sleep: true when there is something to receive that nobody claimed,
+    /// false when the time is over, after [`Mesh::wake`], or after a signal.
+    pub fn service_wait(&self, timeout: Timeout) -> bool {
+        self.waiting.service_wait(timeout)
+    }
+
+    /// Ends the current or next sleep of the service thread and of a receiving thread.
+    pub fn wake(&self) {
+        self.waiting.wake();
+    }
+
+    /// Says goodbye to all peers: they see [`LostReason::Left`]. Nothing can be sent after it;
+    /// receiving goes on until the peers have left, too.
+    pub fn leave(&self) {
+        for link in self.links() {
+            link.leave(self.rank(), &self.waiting);
+        }
+    }
+
+    /// Ends all links, after waiting up to a second for peers to take what is queued. Without
+    /// [`Mesh::leave`] before it, the peers see [`LostReason::Died`]. After it, receiving
+    /// delivers nothing. Payload memory given to [`Mesh::send`] is free again.
+    pub fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let end = Instant::now() + GRACE;
+        for link in self.links() {
+            while link.has_backlog() && Instant::now() < end {
+                let left = end.saturating_duration_since(Instant::now());
+                let timeout = Timespec::try_from(left).ok();
+                let socket = link.socket();
+                let _ = poll(&mut [PollFd::new(&socket, PollFlags::OUT)], timeout.as_ref());
+                link.flush(&self.waiting);
+            }
+            link.close(&self.waiting);
+        }
+        self.waiting.wake();
+    }
+}
+
+/// Reads a link until its socket is empty or its turn is over.
+fn read(link: &Link, parser: &mut Incoming, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+    for _ in 0..TURN {
+        // SAFETY: the parser names its own header, the staging buffer, and places that the sink
+        // or the giver of the hint vouches for.
+        let receive = |spans: &mut [_]| unsafe { sys::receive(link.socket(), spans) };
+        if parser.pump(receive, desk)? == Socket::Drained {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! The outgoing half of a link.
+//!
+//! Role: one sendmsg straight from the caller's memory; what the socket does not take waits in a
+//! queue, the payload still by reference. Nobody ever sleeps to send: whoever receives flushes
+//! the queues, so two nodes that send big payloads to each other both go on receiving.
+//!
+//! Invariants: frames leave in the order of the calls (one lock per link, and nothing passes a
+//! queue that is not empty). Output is watched for exactly while there is a queue.
+#![expect(unsafe_code, reason = "payloads are sent from raw memory")]
+
+use crate::error::LinkError;
+use crate::frame::{BYE, Header};
+use crate::incoming::LostReason;
+use crate::sys::{self, Raw, Span, lock};
+use crate::waiting::Waiting;
+use multigrain_types::NodeId;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Room in the queue that is there from the start, in pieces.
+const READY_PIECES: usize = 256;
+/// A payload up to so many bytes is cheaper copied next to its header than gathered.
+const SMALL: usize = 96;
+/// Pieces that go into one system call.
+const AT_ONCE: usize = 16;
+
+/// The bytes that follow a header.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// Nothing.
+    None,
+    /// Raw memory, which must stay as it is until the socket has taken it all; see
+    /// [`crate::Mesh::send`].
+    Memory {
+        /// Its first byte.
+        ptr: *const u8,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A buffer the mesh keeps until it is sent.
+    Owned(Vec<u8>),
+    /// Bytes that are copied if the socket does not take them at once; for small ones.
+    Bytes(&'a [u8]),
+}
+
+impl Payload<'_> {
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::None => Span::EMPTY,
+            Self::Memory { ptr, len } => Span::at(ptr.cast_mut(), *len),
+            Self::Owned(bytes) => Span::of(bytes),
+            Self::Bytes(bytes) => Span::of(bytes),
+        }
+    }
+
+    fn into_piece(self) -> Option<Piece> {
+        match self {
+            Self::None => None,
+            Self::Memory { ptr, len } => Some(Piece::Memory { start: Raw(ptr.cast_mut()), len }),
+            Self::Owned(bytes) => Some(Piece::Owned(bytes)),
+            Self::Bytes(bytes) => Some(Piece::Owned(bytes.to_vec())),
+        }
+    }
+}
+
+/// What waits for the socket.
+#[derive(Debug)]
+enum Piece {
+    Header([u8; Header::BYTES]),
+    Memory { start: Raw, len: usize },
+    Owned(Vec<u8>),
+}
+
+impl Piece {
+    fn span(&self) -> Span {
+        match self {
+            Self::Header(bytes) => Span::of(bytes),
+            Self::Memory { start, len } => Span::at(start.0, *len),
+            Self::Owned(bytes) => Span::of(bytes),
+        }
+    }
+}
+
+/// How far this node is with a link's outgoing half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// BYE is in the queue; nothing may follow it.
+    Leaving,
+    /// Nothing can be sent any more.
+    Shut,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    queue: VecDeque<Piece>,
+    /// Bytes of the first piece that are sent already.
+    sent: usize,
+    phase: Phase,
+    /// What the inner epoll watches this socket for.
+    watched: EventFlags,
+}
+
+/// One peer's socket and what is to be sent to it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    peer: NodeId,
+    socket: OwnedFd,
+    outgoing: Mutex<Outgoing>,
+    /// There is a queue; a glance that spares the lock.
+    backlog: AtomicBool,
+    /// The incoming half has ended.
+    lost: AtomicBool,
+}
+
+impl Link {
+    /// The link of a socket that is watched for input already.
+    pub(crate) fn new(peer: NodeId, socket: OwnedFd) -> Self {
+        let outgoing = Outgoing {
+            queue: VecDeque::with_capacity(READY_PIECES),
+            sent: 0,
+            phase: Phase::Open,
+            watched: EventFlags::IN,
+        };
+        Self {
+            peer,
+            socket,
+            outgoing: Mutex::new(outgoing),
+            backlog: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> NodeId {
+        self.peer
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Sends a frame or queues what is left of it; true when it was queued.
+    ///
+    /// # Safety
+    /// A [`Payload::Memory`] is readable and stays unchanged until the link has sent it.
+    pub(crate) unsafe fn send(
+        &self,
+        header: &Header,
+        payload: Payload<'_>,
+        waiting: &Waiting,
+    ) -> Result<bool, LinkError> {
+        let mut outgoing = lock(&self.outgoing);
+        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
+            return Err(LinkError::Gone { to: self.peer });
+        }
+        self.push(&mut outgoing, &header.encode(), payload, waiting)
+    }
+
+    /// Says BYE as the last frame.
+    pub(crate) fn leave(&self, own: NodeId, waiting: &Waiting) {
+        let mut outgoing = lock(&self.outgoing);
+        if outgoing.phase != Phase::Open {
+            return;
+        }
+        let bye = Header { kind: BYE, from: own.0, ..Header::default() };
+        outgoing.phase = Phase::Leaving;
+        if self.push(&mut outgoing, &bye.encode(), Payload::None, waiting) == Ok(false) {
+            self.rest(&mut outgoing, waiting);
+        }
+    }
+
+    fn push(
+        &self,
+        outgoing: &mut Outgoing,
+        header: &[u8; Header::BYTES],
+        payload: Payload<'_>,
+        waiting: &Waiting,
+    ) -> Result<bool, LinkError> {
+        let whole = header.len() + payload.span().len();
+        let sent = if outgoing.queue.is_empty() {
+            // SAFETY: the payload is vouched for by the caller of send.
+            let taken = unsafe { self.send_now(header, payload.span()) };
+            taken.or_else(not_yet).map_err(|_| {
+                self.shut(outgoing, waiting);
+                LinkError::Gone { to: self.peer }
+            })?
+        } else {
+            0
+        };
+        if sent == whole {
+            return Ok(false);
+        }
+        let first = outgoing.queue.is_empty();
+        outgoing.queue.push_back(Piece::Header(*header));
+        outgoing.queue.extend(payload.into_piece());
+        if first {
+            outgoing.sent = 0;
+            outgoing.advance(sent);
+            self.backlog.store(true, Ordering::Relaxed);
+            self.rewatch(outgoing, waiting);
+        }
+        Ok(true)
+    }
+
+    /// One system call.
+    ///
+    /// # Safety
+    /// `payload` is readable.
+    unsafe fn send_now(&self, header: &[u8; Header::BYTES], payload: Span) -> Result<usize, Errno> {
+        if payload.len() > SMALL {
+            // SAFETY: `header` is a reference, and the payload is the caller's.
+            return unsafe { sys::send(self.socket(), &mut [Span::of(header), payload]) };
+        }
+        let mut frame = [0; Header::BYTES + SMALL];
+        let whole = Header::BYTES + payload.len();
+        frame[..Header::BYTES].copy_from_slice(header);
+        if payload.len() > 0 {
+            // SAFETY: the payload is readable, and does not overlap this array.
+            unsafe { sys::copy_from(payload.start(), &mut frame[Header::BYTES..whole]) };
+        }
+        sys::send_bytes(self.socket(), &frame[..whole])
+    }
+
+    /// Sends from the queue what the socket takes now.
+    pub(crate) fn flush(&self, waiting: &Waiting) {
+        let mut outgoing = lock(&self.outgoing);
+        while !outgoing.queue.is_empty() {
+            let mut spans = [Span::EMPTY; AT_ONCE];
+            let asked = outgoing.gather(&mut spans);
+            // SAFETY: headers and owned pieces live in the queue, which is locked; raw pieces are
+            // vouched for by the caller of send until they are sent.
+            let taken = unsafe { sys::send(self.socket(), &mut spans) };
+            match taken.or_else(not_yet) {
+                Ok(taken) => {
+                    outgoing.advance(taken);
+                    if taken < asked {
+                        return;
+                    }
+                }
+                Err(_) => return self.shut(&mut outgoing, waiting),
+            }
+        }
+        if self.has_backlog() {
+            self.rest(&mut outgoing, waiting);
+        }
+    }
+
+    /// The queue is empty.
+    fn rest(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
+        self.backlog.store(false, Ordering::Relaxed);
+        if outgoing.phase == Phase::Leaving {
+            outgoing.phase = Phase::Shut;
+            let _ = shutdown(&self.socket, Shutdown::Write);
+        }
+        self.rewatch(outgoing, waiting);
+    }
+
+    /// Nothing can be sent any more. The receiving thread reads what is left, and then the end.
+    fn shut(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
+        outgoing.phase = Phase::Shut;
+        outgoing.queue.clear();
+        self.backlog.store(false, Ordering::Relaxed);
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        self.rewatch(outgoing, waiting);
+    }
+
+    /// The incoming half has ended. A peer that left still gets what is queued, and our BYE.
+    pub(crate) fn end(&self, reason: &LostReason, waiting: &Waiting) {
+        let mut outgoing = lock(&self.outgoing);
+        self.lost.store(true, Ordering::Relaxed);
+        match reason {
+            LostReason::Left => self.rewatch(&mut outgoing, waiting),
+            LostReason::Died | LostReason::Violation(_) => self.shut(&mut outgoing, waiting),
+        }
+    }
+
+    /// Ends both halves from this side.
+    pub(crate) fn close(&self, waiting: &Waiting) {
+        let mut outgoing = lock(&self.outgoing);
+        self.lost.store(true, Ordering::Relaxed);
+        self.shut(&mut outgoing, waiting);
+    }
+
+    fn rewatch(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, self.is_alive());
+        interest.set(EventFlags::OUT, self.has_backlog());
+        if interest != outgoing.watched {
+            waiting.rewatch(&self.socket, self.peer.0.into(), outgoing.watched, interest);
+            outgoing.watched = interest;
+        }
+    }
+}
+
+impl Outgoing {
+    /// Names the first pieces; returns their length.
+    fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
+        let mut skip = self.sent;
+        let mut asked = 0;
+        for (span, piece) in spans.iter_mut().zip(&self.queue) {
+            let whole = piece.span();
+            *span = Span::at(whole.start().wrapping_add(skip), whole.len() - skip);
+            asked += span.len();
+            skip = 0;
+        }
+        asked
+    }
+
+    /// Drops `taken` bytes from the front.
+    fn advance(&mut self, taken: usize) {
+        self.sent += taken;
+        while let Some(first) = self.queue.front()
+            && first.span().len() <= self.sent
+        {
+            self.sent -= first.span().len();
+            self.queue.pop_front();
+        }
+    }
+}
+
+/// A full socket has taken nothing; that is no error.
+fn not_yet(errno: Errno) -> Result<usize, Errno> {
+    match errno {
+        Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM => Ok(0),
+        other => Err(other),
+    }
+}

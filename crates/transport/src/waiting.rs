@@ -1,0 +1,180 @@
+//! Sleeping until something arrives, and who is woken by it.
+//!
+//! Role: two epoll sets. The inner one holds every link, the listener and an eventfd; a receiving
+//! thread sleeps on it. The outer one holds the inner one and another eventfd; the service thread
+//! sleeps on it. While an application thread has claimed the receiving, the inner set is muted in
+//! the outer one, so that a reply wakes nobody but the thread that waits for it.
+//!
+//! Invariant: all is level-triggered; an arrival while muted wakes the service thread on release.
+
+use crate::error::TransportError;
+use crate::sys::lock;
+use core::mem::MaybeUninit;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Not at all.
+    Now,
+    /// So many milliseconds at most.
+    Millis(u32),
+    /// Without limit.
+    Forever,
+}
+
+impl Timeout {
+    fn timespec(self) -> Option<Timespec> {
+        let millis: i64 = match self {
+            Self::Now => 0,
+            Self::Millis(millis) => millis.into(),
+            Self::Forever => return None,
+        };
+        Some(Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 })
+    }
+}
+
+/// Events taken from the kernel at once.
+pub(crate) const EVENTS: usize = 32;
+/// Keys of the inner set that are no rank.
+pub(crate) const LISTENER: u64 = u64::MAX;
+pub(crate) const WAKE: u64 = u64::MAX - 1;
+/// Key of the inner set in the outer one.
+const INNER: u64 = 0;
+
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    inner: OwnedFd,
+    outer: OwnedFd,
+    inner_wake: OwnedFd,
+    outer_wake: OwnedFd,
+    claims: Mutex<u32>,
+    look_around: AtomicBool,
+}
+
+impl Waiting {
+    pub(crate) fn new() -> Result<Self, TransportError> {
+        let set =
+            || epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"));
+        let bell = || {
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(TransportError::system("eventfd"))
+        };
+        let waiting = Self {
+            inner: set()?,
+            outer: set()?,
+            inner_wake: bell()?,
+            outer_wake: bell()?,
+            claims: Mutex::new(0),
+            look_around: AtomicBool::new(true),
+        };
+        waiting.watch(&waiting.inner_wake, WAKE)?;
+        for (source, key) in [(&waiting.inner, INNER), (&waiting.outer_wake, WAKE)] {
+            epoll::add(&waiting.outer, source, EventData::new_u64(key), EventFlags::IN)
+                .map_err(TransportError::system("epoll_ctl"))?;
+        }
+        Ok(waiting)
+    }
+
+    /// Adds a source of input to the inner set.
+    pub(crate) fn watch(&self, source: impl AsFd, key: u64) -> Result<(), TransportError> {
+        epoll::add(&self.inner, source, EventData::new_u64(key), EventFlags::IN)
+            .map_err(TransportError::system("epoll_ctl"))
+    }
+
+    /// Changes what a source of the inner set is watched for; nothing = not in the set.
+    pub(crate) fn rewatch(&self, source: impl AsFd, key: u64, old: EventFlags, new: EventFlags) {
+        let data = EventData::new_u64(key);
+        let done = match (old.is_empty(), new.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => epoll::add(&self.inner, source, data, new),
+            (false, true) => epoll::delete(&self.inner, source),
+            (false, false) => epoll::modify(&self.inner, source, data, new),
+        };
+        assert!(done.is_ok(), "epoll_ctl of our own socket {key}: {done:?}");
+    }
+
+    /// Waits on the inner set. A signal ends the wait with no event.
+    pub(crate) fn wait<'a>(
+        &self,
+        events: &'a mut [MaybeUninit<Event>],
+        timeout: Timeout,
+    ) -> &'a [Event] {
+        let waited = epoll::wait(&self.inner, events, timeout.timespec().as_ref());
+        waited.map_or(&[], |(ready, _)| ready)
+    }
+
+    /// Waits on the outer set: true when the inner one has news and is not claimed.
+    pub(crate) fn service_wait(&self, timeout: Timeout) -> bool {
+        let mut events = [const { MaybeUninit::uninit() }; 2];
+        let waited = epoll::wait(&self.outer, &mut events[..], timeout.timespec().as_ref());
+        let Ok((ready, _)) = waited else { return false };
+        let mut news = false;
+        for event in ready {
+            match event.data.u64() {
+                INNER => news = true,
+                _ => silence(&self.outer_wake),
+            }
+        }
+        if news {
+            // The service thread cannot know what is ready; it may be more than the links.
+            self.look_around.store(true, Ordering::SeqCst);
+        }
+        news
+    }
+
+    /// Whether the next receive must ask epoll instead of trying each link.
+    pub(crate) fn must_look_around(&self) -> bool {
+        if !self.look_around.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.look_around.store(false, Ordering::SeqCst);
+        true
+    }
+
+    pub(crate) fn claim(&self) {
+        let mut claims = lock(&self.claims);
+        *claims += 1;
+        if *claims == 1 {
+            self.listen_to_inner(EventFlags::empty());
+        }
+    }
+
+    pub(crate) fn release(&self) {
+        let mut claims = lock(&self.claims);
+        assert!(*claims > 0, "release without claim");
+        *claims -= 1;
+        if *claims == 0 {
+            self.listen_to_inner(EventFlags::IN);
+        }
+    }
+
+    fn listen_to_inner(&self, interest: EventFlags) {
+        let key = EventData::new_u64(INNER);
+        let done = epoll::modify(&self.outer, &self.inner, key, interest);
+        assert!(done.is_ok(), "epoll_ctl of our own epoll: {done:?}");
+    }
+
+    pub(crate) fn wake(&self) {
+        for bell in [&self.inner_wake, &self.outer_wake] {
+            // It only fails when the bell rings already.
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+        }
+        self.look_around.store(true, Ordering::SeqCst);
+    }
+
+    /// The inner bell was heard.
+    pub(crate) fn woken(&self) {
+        silence(&self.inner_wake);
+    }
+}
+
+fn silence(bell: &OwnedFd) {
+    let mut count = [0; 8];
+    // It only fails when somebody else silenced it.
+    let _ = rustix::io::read(bell, &mut count);
+}

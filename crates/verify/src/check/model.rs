@@ -1,0 +1,237 @@
+//! The model: which steps a state allows, and what each leads to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Input, Kind};
+use multigrain_types::{Access, NodeId, ThreadId};
+use stateright::{Model, Property};
+
+use super::program::{Job, NO_COPY, Op, minipage_id};
+use super::properties;
+use super::state::{Broken, Phase, State};
+use super::world::Stage;
+
+/// One step of the whole job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The oldest packet of a link arrives.
+    Deliver {
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+    },
+    /// A thread does the next thing it can do.
+    Run(usize),
+}
+
+/// All interleavings of a job.
+#[derive(Clone, Debug)]
+pub struct JobModel {
+    /// The job.
+    pub job: Job,
+}
+
+impl Model for JobModel {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::first(&self.job)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        for (thread, (now, plan)) in state.threads.iter().zip(&self.job.threads).enumerate() {
+            let able = match now.phase {
+                Phase::Running => usize::from(now.done) < plan.program.len(),
+                Phase::Trapped | Phase::Woken => true,
+                Phase::Faulted | Phase::Blocked => false,
+            };
+            if able {
+                actions.push(Action::Run(thread));
+            }
+        }
+        for from in (0..self.job.nodes).map(NodeId) {
+            for to in (0..self.job.nodes).map(NodeId) {
+                if !state.links[self.link(from, to)].is_empty() {
+                    actions.push(Action::Deliver { from, to });
+                }
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Deliver { from, to } => self.deliver(&mut state, from, to),
+            Action::Run(thread) => self.run(&mut state, thread),
+        }
+        forget_lost_copies(&mut state);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::all()
+    }
+}
+
+impl JobModel {
+    /// The place of a link in [`State::links`].
+    pub(super) fn link(&self, from: NodeId, to: NodeId) -> usize {
+        from.index() * usize::from(self.job.nodes) + to.index()
+    }
+
+    fn deliver(&self, state: &mut State, from: NodeId, to: NodeId) {
+        let packet = state.links[self.link(from, to)].remove(0);
+        let input = Input::Message { from, message: packet.message };
+        self.step(state, to, input, packet.page);
+    }
+
+    fn run(&self, state: &mut State, thread: usize) {
+        let plan = &self.job.threads[thread];
+        let now = &mut state.threads[thread];
+        let op = plan.program[usize::from(now.done)];
+        match (now.phase, op.access()) {
+            (Phase::Woken, Some((minipage, _))) => {
+                now.phase = Phase::Running;
+                let minipage = minipage_id(minipage);
+                self.step(state, plan.node, Input::Resumed { minipage }, None);
+            }
+            (Phase::Running, Some((minipage, kind))) => {
+                let access = state.memory[plan.node.index()][usize::from(minipage)].access;
+                let allowed = match kind {
+                    Kind::Read => access != Access::NoAccess,
+                    Kind::Write => access == Access::ReadWrite,
+                };
+                if allowed {
+                    self.touch(state, thread, op, minipage);
+                } else if self.job.trap_gap {
+                    now.phase = Phase::Trapped;
+                } else {
+                    self.fault(state, thread, minipage, kind);
+                }
+            }
+            (Phase::Trapped, Some((minipage, kind))) => self.fault(state, thread, minipage, kind),
+            (Phase::Running, None) => self.call(state, thread, op),
+            (Phase::Faulted | Phase::Blocked, _) | (Phase::Trapped | Phase::Woken, None) => {
+                unreachable!("no action is offered to a waiting thread")
+            }
+        }
+    }
+
+    fn fault(&self, state: &mut State, thread: usize, minipage: u8, kind: Kind) {
+        state.threads[thread].phase = Phase::Faulted;
+        let minipage = minipage_id(minipage);
+        let input = Input::Fault { thread: id(thread), minipage, kind };
+        self.step(state, self.job.threads[thread].node, input, None);
+    }
+
+    /// An access the page tables allow: it happens at once, no engine sees it.
+    fn touch(&self, state: &mut State, thread: usize, op: Op, minipage: u8) {
+        let index = usize::from(minipage);
+        let node = self.job.threads[thread].node;
+        let latest = state.latest[index];
+        let page = &mut state.memory[node.index()][index];
+        let seen = page.content;
+        let now = &mut state.threads[thread];
+        match op {
+            Op::Write(_, value) => page.content = value,
+            Op::Add(_) => page.content = seen.wrapping_add(1),
+            Op::Read(_) | Op::Await { .. } => {}
+            Op::Prefetch(..) | Op::Push(_) | Op::Reclaim(_) | Op::Lock(_) | Op::Unlock(_)
+            | Op::Barrier { .. } | Op::Down(_) | Op::Up(..) | Op::Signal(..) => {
+                unreachable!("calls touch nothing")
+            }
+        }
+        if op.access() == Some((minipage, Kind::Write)) {
+            state.latest[index] = page.content;
+        }
+        if !matches!(op, Op::Write(..)) {
+            if seen != latest {
+                let text = format!("thread {thread} reads {seen} in m{index}; latest is {latest}");
+                state.broken.get_or_insert(Broken::StaleRead(text));
+            }
+            if self.job.observe {
+                now.reads.push(seen);
+            }
+        }
+        if let Op::Await { value, condition, lock, .. } = op
+            && value != seen
+        {
+            now.phase = Phase::Blocked;
+            let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
+            self.step(state, node, Input::Sync(asked), None);
+        } else {
+            now.done += 1;
+        }
+    }
+
+    /// An operation that asks the node for something.
+    fn call(&self, state: &mut State, index: usize, op: Op) {
+        let thread = id(index);
+        let (input, blocks) = match op {
+            Op::Prefetch(page, kind) => (Input::Prefetch { minipage: minipage_id(page), kind }, false),
+            Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
+            Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
+            Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
+            Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
+            Op::Barrier { id, local, total } => {
+                (Input::Sync(SyncInput::Barrier { thread, id, local, total }), true)
+            }
+            Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
+            Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
+            Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
+            Op::Read(_) | Op::Write(..) | Op::Add(_) | Op::Await { .. } => {
+                unreachable!("accesses are no calls")
+            }
+        };
+        let now = &mut state.threads[index];
+        if blocks {
+            now.phase = Phase::Blocked;
+        } else {
+            now.done += 1;
+        }
+        self.step(state, self.job.threads[index].node, input, None);
+    }
+
+    /// The real node takes one input.
+    fn step(&self, state: &mut State, me: NodeId, input: Input, arrived: Option<u8>) {
+        let mut node = Arc::clone(&state.nodes[me.index()]);
+        let mut stage = Stage { job: &self.job, me, state, arrived };
+        let taken = catch_unwind(AssertUnwindSafe(|| {
+            Arc::make_mut(&mut node).step(input, &mut stage)
+        }));
+        let refused = match taken {
+            Ok(Ok(())) => None,
+            Ok(Err(violation)) => Some(format!("{me}: {violation}")),
+            Err(_) => Some(format!("{me}: the engine panicked")),
+        };
+        if stage.arrived.is_some() && refused.is_none() {
+            let text = format!("{me}: a page came and was not installed");
+            stage.state.broken.get_or_insert(Broken::World(text));
+        }
+        if let Some(text) = refused {
+            state.broken.get_or_insert(Broken::Protocol(text));
+        }
+        state.nodes[me.index()] = node;
+    }
+}
+
+fn id(thread: usize) -> ThreadId {
+    ThreadId(u32::try_from(thread).expect("a job has few threads"))
+}
+
+/// What a node holds of a minipage it may not access means nothing: states that differ in it only
+/// are one, and an engine that sends it later is found out.
+fn forget_lost_copies(state: &mut State) {
+    for page in state.memory.iter_mut().flatten() {
+        if page.access == Access::NoAccess {
+            page.content = NO_COPY;
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What the checked threads do: tiny programs over minipages, and the job they run in.
+
+use core::fmt;
+
+use multigrain_protocol::Kind;
+use multigrain_types::{MinipageId, NodeId};
+
+/// What a minipage holds in a checked state: the value last written, or one of the marks below.
+pub type Content = u8;
+/// Mark: this node has no copy, and what its memory holds is of no meaning.
+pub const NO_COPY: Content = 255;
+/// Mark: the minipage was freed and not written since.
+pub const FREED: Content = 254;
+
+/// One step of a program. Minipages are named by their index in [`Job::minipages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Load.
+    Read(u8),
+    /// Store of a value.
+    Write(u8, Content),
+    /// Atomic fetch and add of one.
+    Add(u8),
+    /// Asks for a copy without waiting for it.
+    Prefetch(u8, Kind),
+    /// Hands read copies to every node.
+    Push(u8),
+    /// Frees the minipage and waits until it may be used again; for its owner alone.
+    Reclaim(u8),
+    /// Takes a lock.
+    Lock(u32),
+    /// Gives a lock back.
+    Unlock(u32),
+    /// Meets the other threads; the fields are those of `SyncInput::Barrier`.
+    Barrier {
+        /// Synchronization id.
+        id: u32,
+        /// Threads of this node announced in one message.
+        local: u32,
+        /// Threads of the job.
+        total: u32,
+    },
+    /// Takes one unit.
+    Down(u32),
+    /// Adds units.
+    Up(u32, u32),
+    /// Under `lock`: while the minipage does not hold `value`, wait on `condition`.
+    Await {
+        /// The minipage read.
+        minipage: u8,
+        /// What it shall hold.
+        value: Content,
+        /// Synchronization id of the condition variable.
+        condition: u32,
+        /// The lock held.
+        lock: u32,
+    },
+    /// Wakes one waiter of a condition, or all.
+    Signal(u32, bool),
+}
+
+impl Op {
+    /// The minipage a thread touches with this operation, and how.
+    #[must_use]
+    pub fn access(self) -> Option<(u8, Kind)> {
+        match self {
+            Self::Read(minipage) | Self::Await { minipage, .. } => Some((minipage, Kind::Read)),
+            Self::Write(minipage, _) | Self::Add(minipage) => Some((minipage, Kind::Write)),
+            Self::Prefetch(..)
+            | Self::Push(_)
+            | Self::Reclaim(_)
+            | Self::Lock(_)
+            | Self::Unlock(_)
+            | Self::Barrier { .. }
+            | Self::Down(_)
+            | Self::Up(..)
+            | Self::Signal(..) => None,
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(minipage) => write!(out, "read m{minipage}"),
+            Self::Write(minipage, value) => write!(out, "write m{minipage} = {value}"),
+            Self::Add(minipage) => write!(out, "add 1 to m{minipage}"),
+            Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
+            Self::Push(minipage) => write!(out, "push m{minipage}"),
+            Self::Reclaim(minipage) => write!(out, "free m{minipage}"),
+            Self::Lock(id) => write!(out, "lock {id}"),
+            Self::Unlock(id) => write!(out, "unlock {id}"),
+            Self::Barrier { id, local, total } => {
+                write!(out, "barrier {id} ({local} here, {total} in all)")
+            }
+            Self::Down(id) => write!(out, "wait for semaphore {id}"),
+            Self::Up(id, count) => write!(out, "post {count} to semaphore {id}"),
+            Self::Await { minipage, value, condition, .. } => {
+                write!(out, "await m{minipage} = {value} on condition {condition}")
+            }
+            Self::Signal(id, false) => write!(out, "signal condition {id}"),
+            Self::Signal(id, true) => write!(out, "broadcast condition {id}"),
+        }
+    }
+}
+
+/// Where a minipage is managed and who allocated it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The node with the directory entry.
+    pub manager: NodeId,
+    /// The allocating node, which has the first copy, holding 0.
+    pub owner: NodeId,
+}
+
+/// One thread: where it runs and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its node.
+    pub node: NodeId,
+    /// Its program.
+    pub program: Vec<Op>,
+}
+
+/// What is checked: nodes, minipages, threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Nodes of the job.
+    pub nodes: u16,
+    /// The minipages, by index.
+    pub minipages: Vec<Placed>,
+    /// The threads, by index.
+    pub threads: Vec<Thread>,
+    /// Whether time may pass between a trap and its handling, so that the copy the thread missed
+    /// can come in between (a spurious fault).
+    pub trap_gap: bool,
+    /// Whether what each thread read is part of the state: a litmus test.
+    pub observe: bool,
+}
+
+impl Job {
+    /// A job without minipages and threads.
+    #[must_use]
+    pub fn new(nodes: u16) -> Self {
+        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false, observe: false }
+    }
+
+    /// Adds a minipage managed by one node and allocated by another, or the same.
+    #[must_use]
+    pub fn minipage(mut self, manager: u16, owner: u16) -> Self {
+        self.minipages.push(Placed { manager: NodeId(manager), owner: NodeId(owner) });
+        self
+    }
+
+    /// Adds a thread.
+    #[must_use]
+    pub fn thread(mut self, node: u16, program: &[Op]) -> Self {
+        self.threads.push(Thread { node: NodeId(node), program: program.to_vec() });
+        self
+    }
+
+    /// Lets time pass between traps and their handling.
+    #[must_use]
+    pub fn with_trap_gap(mut self) -> Self {
+        self.trap_gap = true;
+        self
+    }
+
+    /// Makes it a litmus test: see [`Job::observe`].
+    #[must_use]
+    pub fn observed(mut self) -> Self {
+        self.observe = true;
+        self
+    }
+
+    /// Locks a thread holds once it has done the first `done` operations of its program.
+    pub(super) fn held(&self, thread: usize, done: usize) -> Vec<u32> {
+        let mut held = Vec::new();
+        for op in &self.threads[thread].program[..done] {
+            match op {
+                Op::Lock(id) => held.push(*id),
+                Op::Unlock(id) => held.retain(|other| other != id),
+                Op::Read(_)
+                | Op::Write(..)
+                | Op::Add(_)
+                | Op::Prefetch(..)
+                | Op::Push(_)
+                | Op::Reclaim(_)
+                | Op::Barrier { .. }
+                | Op::Down(_)
+                | Op::Up(..)
+                | Op::Await { .. }
+                | Op::Signal(..) => {}
+            }
+        }
+        held
+    }
+}
+
+/// The id of the minipage with this index.
+#[must_use]
+pub fn minipage_id(index: u8) -> MinipageId {
+    MinipageId(index.into())
+}
+
+/// The index of a minipage with this id.
+pub(super) fn minipage_index(id: MinipageId) -> usize {
+    id.index() as usize
+}

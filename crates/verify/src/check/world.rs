@@ -1,0 +1,125 @@
+//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+
+use multigrain_protocol::{Attach, Message, World};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+
+use super::program::{Content, FREED, Job, NO_COPY, Op, minipage_index};
+use super::state::{Broken, Packet, Page, Phase, State};
+
+/// What one step of one node may touch of a state.
+pub(super) struct Stage<'a> {
+    pub(super) job: &'a Job,
+    pub(super) me: NodeId,
+    pub(super) state: &'a mut State,
+    /// The page that came with the message at hand.
+    pub(super) arrived: Option<Content>,
+}
+
+impl Stage<'_> {
+    fn page(&mut self, minipage: MinipageId) -> &mut Page {
+        &mut self.state.memory[self.me.index()][minipage_index(minipage)]
+    }
+
+    /// Remembers the first thing that broke.
+    fn broken(&mut self, what: String) {
+        let text = format!("{}: {what}", self.me);
+        self.state.broken.get_or_insert(Broken::World(text));
+    }
+}
+
+impl World for Stage<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        let page = match (message, message.attach()) {
+            (Message::Page { minipage, .. }, Attach::Page) => {
+                let page = *self.page(minipage);
+                if page.access == Access::ReadWrite {
+                    self.broken(format!("{minipage} is sent while threads may write it"));
+                }
+                if page.content == NO_COPY {
+                    self.broken(format!("{minipage} is sent without a copy to send"));
+                }
+                Some(page.content)
+            }
+            (Message::Page { .. } | Message::Sync { .. }, Attach::Nothing | Attach::Page) => None,
+        };
+        if to == self.me || to.0 >= self.job.nodes {
+            self.broken(format!("{message:?} is sent to {to}"));
+            return;
+        }
+        let link = self.me.index() * usize::from(self.job.nodes) + to.index();
+        self.state.links[link].push(Packet { message, page });
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        if self.page(minipage).access != Access::NoAccess {
+            self.broken(format!("{minipage} is installed while threads may access it"));
+        }
+        let Some(content) = self.arrived.take() else {
+            self.broken(format!("{minipage} is installed but no page came"));
+            return;
+        };
+        *self.page(minipage) = Page { access, content };
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        let access = self.page(minipage).access;
+        if access != from || from == to {
+            self.broken(format!("{minipage} goes from {from:?} to {to:?} but has {access:?}"));
+        }
+        self.page(minipage).access = to;
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        let real = self.page(minipage).access;
+        if access != real {
+            self.broken(format!("{minipage} is said to have {access:?} but has {real:?}"));
+        }
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        let index = thread.0 as usize;
+        let here = self.job.threads[index].node == self.me;
+        let state = &mut self.state.threads[index];
+        match (here, state.phase) {
+            (true, Phase::Faulted) => state.phase = Phase::Woken,
+            (true, Phase::Blocked) => {
+                state.phase = Phase::Running;
+                // A wait on a condition ends with a new look at what was awaited.
+                if !matches!(self.job.threads[index].program[usize::from(state.done)], Op::Await { .. })
+                {
+                    state.done += 1;
+                }
+            }
+            (_, Phase::Running | Phase::Trapped | Phase::Woken)
+            | (false, Phase::Faulted | Phase::Blocked) => {
+                self.broken(format!("{thread} is woken but does not wait"));
+            }
+        }
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        let index = minipage_index(minipage);
+        self.page(minipage).content = FREED;
+        self.state.latest[index] = FREED;
+        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
+        let (job, me) = (self.job, self.me);
+        let mut waiting =
+            self.state.threads.iter_mut().zip(&job.threads).filter(|(state, thread)| {
+                state.phase == Phase::Blocked
+                    && thread.node == me
+                    && thread.program.get(usize::from(state.done)).is_some_and(freeing)
+            });
+        match waiting.next() {
+            Some((state, _)) => {
+                state.phase = Phase::Running;
+                state.done += 1;
+            }
+            None => {
+                drop(waiting);
+                self.broken(format!("{minipage} came back but nobody freed it"));
+            }
+        }
+    }
+
+    fn competing(&mut self, _: MinipageId) {}
+}

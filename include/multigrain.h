@@ -1,0 +1,169 @@
+/*
+ * multigrain.h - software distributed shared memory at the grain you choose.
+ *
+ * A program of threads runs as N nodes (processes) that share one memory. Memory from mg_malloc and
+ * its family is sequentially consistent: any node may read, write or apply atomics to it through
+ * ordinary pointers, which have the same value on every node. Globals, the stack and malloc memory
+ * stay private to a node.
+ *
+ * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
+ * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
+ */
+#ifndef MULTIGRAIN_H
+#define MULTIGRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MG_VERSION_MAJOR 0
+#define MG_VERSION_MINOR 1
+
+/* Errors. Values are fixed for ever. */
+enum mg_error {
+    MG_OK = 0,
+    MG_EINVAL = -1,    /* an argument is wrong: NULL, zero, out of range */
+    MG_ENOMEM = -2,    /* no memory, or the job's shared size is used up */
+    MG_ENOTINIT = -3,  /* mg_init was not called, or mg_finalize was */
+    MG_EAGAIN = -4,    /* mg_init was called already */
+    MG_ENODE = -5,     /* no such node */
+    MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
+    MG_ELIMIT = -7,    /* too many minipages, views or threads for this guard or system */
+    MG_EPEER = -8,     /* a peer is gone; the job is ending */
+    MG_ESYS = -9,      /* a system call failed; the line on stderr names it */
+    MG_EPERM = -10     /* not the owner: unlock without lock, free of freed memory */
+};
+
+/* One English sentence that says what happened and what to do; never NULL. */
+const char *mg_strerror(int error);
+/* The last error of a pointer-returning call in this thread. */
+int mg_last_error(void);
+/* "multigrain 0.1.0" */
+const char *mg_version(void);
+
+/* ---- Job ------------------------------------------------------------------------------------ */
+
+/*
+ * Joins the job that `multigrain run` started; without the launcher, a job of one node.
+ * Both arguments may be NULL. Call once, before any other call, from the main thread.
+ */
+int mg_init(int *argc, char ***argv);
+/* Waits for every node, then leaves the job. exit() calls it if the program did not. */
+int mg_finalize(void);
+
+int mg_node(void);    /* this node's rank, 0 to mg_nodes() - 1; negative before mg_init */
+int mg_nodes(void);   /* nodes in the job */
+int mg_threads(void); /* threads each node is meant to run (`multigrain run -t`), at least 1 */
+
+/* Shows `done` of `total` steps in the launcher's progress line; cheap, may be called often. */
+void mg_progress(uint64_t done, uint64_t total);
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/*
+ * One allocation = one minipage up to 64 KiB; a larger one is divided into minipages of one page.
+ * A node's fresh memory is writable there at once: no fault. Alignment: 8 bytes, or a page for
+ * allocations of a page or more. Allocation calls may be made by any node and thread.
+ */
+void *mg_malloc(size_t bytes);
+/* As mg_malloc, zeroed. */
+void *mg_calloc(size_t count, size_t bytes);
+/*
+ * `count` elements of `bytes` each, every element a minipage of its own, as an array of pointers
+ * would give, in one call. Element i is at mg_element(base, i): consecutive elements lie in
+ * different views, so plain indexing does not apply.
+ * With a chunking level c (mg_set_chunking), c neighbours share a minipage (Millipage 4.4).
+ */
+void *mg_malloc_array(size_t count, size_t bytes);
+/* Address of element i of an mg_malloc_array; NULL if out of range. */
+void *mg_element(void *array, size_t i);
+/* All element addresses of an mg_malloc_array at once, into out[0 .. count). */
+int mg_elements(void *array, size_t count, void **out);
+/*
+ * One contiguous block divided into minipages of `grain` bytes; grain is rounded up to whole
+ * pages. grain >= bytes makes the whole block one minipage.
+ */
+void *mg_malloc_grain(size_t bytes, size_t grain);
+/* Gives an allocation back, from any node. NULL is allowed. */
+int mg_free(void *p);
+/* Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. */
+int mg_set_chunking(unsigned level);
+
+/* Makes an address known to the job under a name (up to 63 bytes). */
+int mg_publish(const char *name, const void *p);
+/* The address published under a name; waits until some node has published it. */
+void *mg_lookup(const char *name);
+
+/* Asks for read or write copies of [p, p + bytes) without waiting. */
+int mg_prefetch_read(const void *p, size_t bytes);
+int mg_prefetch_write(void *p, size_t bytes);
+/* Hands read copies of the minipages in [p, p + bytes) to every node. Does not wait. */
+int mg_push(const void *p, size_t bytes);
+/*
+ * Makes [p, p + bytes) accessible to system calls, which do not fault (they fail with EFAULT):
+ * returns once this node holds every minipage for reading, or writing.
+ */
+int mg_touch_read(const void *p, size_t bytes);
+int mg_touch_write(void *p, size_t bytes);
+
+/* ---- Synchronization: ids are any 32-bit numbers, ready to use --------------------------------- */
+
+int mg_lock(uint32_t id);
+int mg_unlock(uint32_t id);
+/*
+ * Waits until `threads` threads of the job have called it with this id; threads = 0 means
+ * mg_nodes() * mg_threads(), mg_threads() of them on each node (combined into one message a node).
+ */
+int mg_barrier(uint32_t id, uint32_t threads);
+/* Counting semaphore; its value starts at 0: post the initial value once. */
+int mg_sem_post(uint32_t id, uint32_t count);
+int mg_sem_wait(uint32_t id);
+/* Condition variable `id` used with lock `lock`, which the caller holds. */
+int mg_cond_wait(uint32_t id, uint32_t lock);
+int mg_cond_signal(uint32_t id);
+int mg_cond_broadcast(uint32_t id);
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+typedef uint64_t mg_thread;
+#define MG_ANY_NODE (-1)
+
+/*
+ * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn).
+ * `arg` should be shared memory or a number; `start` must be a function of the program itself.
+ */
+int mg_thread_create(mg_thread *thread, int node, void *(*start)(void *), void *arg);
+/* Waits for a thread started by any node; *result may be NULL. Join each thread once. */
+int mg_thread_join(mg_thread thread, void **result);
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+struct mg_stats {
+    uint64_t read_faults;      /* traps of this node's threads that asked for a read copy */
+    uint64_t write_faults;     /* ... for a writable copy */
+    uint64_t local_faults;     /* traps answered without any message */
+    uint64_t messages_sent;    /* frames */
+    uint64_t bytes_sent;       /* headers and payload */
+    uint64_t messages_received;
+    uint64_t bytes_received;
+    uint64_t page_bytes_sent;  /* minipage contents alone */
+    uint64_t upgrades;         /* write requests answered without data */
+    uint64_t invalidations;    /* copies this node lost */
+    uint64_t competing;        /* requests queued here behind another for the same minipage */
+    uint64_t barriers;         /* barrier episodes this node took part in */
+    uint64_t locks;            /* lock acquisitions by this node's threads */
+    uint64_t lock_messages;    /* of them, those that needed a message */
+    uint64_t minipages;        /* allocated by the job, as this node knows */
+    uint64_t shared_bytes;     /* handed out by the job's allocations */
+    uint64_t views;            /* most minipages that share one page: views in use */
+};
+/* This node's counters since mg_init. */
+int mg_get_stats(struct mg_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
