@@ -51,7 +51,10 @@ const char *mg_version(void);
  * Both arguments may be NULL. Call once, before any other call, from the main thread.
  */
 int mg_init(int *argc, char ***argv);
-/* Waits for every node, then leaves the job. exit() calls it if the program did not. */
+/*
+ * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
+ * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ */
 int mg_finalize(void);
 
 int mg_node(void);    /* this node's rank, 0 to mg_nodes() - 1; negative before mg_init */
@@ -66,7 +69,8 @@ void mg_progress(uint64_t done, uint64_t total);
 /*
  * One allocation = one minipage up to 64 KiB; a larger one is divided into minipages of one page.
  * A node's fresh memory is writable there at once: no fault. Alignment: 8 bytes, or a page for
- * allocations of a page or more. Allocation calls may be made by any node and thread.
+ * allocations above half a page. The contents are undefined (mg_calloc zeroes). Allocation calls
+ * may be made by any node and thread; the memory belongs to the whole job until mg_free.
  */
 void *mg_malloc(size_t bytes);
 /* As mg_malloc, zeroed. */
@@ -74,7 +78,8 @@ void *mg_calloc(size_t count, size_t bytes);
 /*
  * `count` elements of `bytes` each, every element a minipage of its own, as an array of pointers
  * would give, in one call. Element i is at mg_element(base, i): consecutive elements lie in
- * different views, so plain indexing does not apply.
+ * different views, so plain indexing does not apply. Elements of up to half a page keep their
+ * size, rounded up to 4 bytes (148 bytes make 27 minipages a page); larger ones take whole pages.
  * With a chunking level c (mg_set_chunking), c neighbours share a minipage (Millipage 4.4).
  */
 void *mg_malloc_array(size_t count, size_t bytes);
@@ -89,7 +94,10 @@ int mg_elements(void *array, size_t count, void **out);
 void *mg_malloc_grain(size_t bytes, size_t grain);
 /* Gives an allocation back, from any node. NULL is allowed. */
 int mg_free(void *p);
-/* Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. */
+/*
+ * Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. Only the
+ * node that allocates needs to set it.
+ */
 int mg_set_chunking(unsigned level);
 
 /* Makes an address known to the job under a name (up to 63 bytes). */
@@ -153,12 +161,12 @@ struct mg_stats {
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
-    uint64_t barriers;         /* barrier episodes this node took part in */
-    uint64_t locks;            /* lock acquisitions by this node's threads */
+    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry */
+    uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
-    uint64_t minipages;        /* allocated by the job, as this node knows */
-    uint64_t shared_bytes;     /* handed out by the job's allocations */
-    uint64_t views;            /* most minipages that share one page: views in use */
+    uint64_t minipages;        /* made by this node's allocations */
+    uint64_t shared_bytes;     /* in this node's live allocations */
+    uint64_t views;            /* most minipages of this node that share one page: views in use */
 };
 /* This node's counters since mg_init. */
 int mg_get_stats(struct mg_stats *out);

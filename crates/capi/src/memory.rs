@@ -48,6 +48,9 @@ pub unsafe extern "C" fn mg_elements(
         if out.is_null() {
             return Err(Error::Invalid("NULL for the element addresses".into()));
         }
+        let Some(last) = count.checked_sub(1) else { return Ok(()) };
+        // Before room for so many is made: the count may be nonsense.
+        runtime.element(array.addr(), last)?;
         let mut addresses = vec![0; count];
         runtime.elements(array.addr(), &mut addresses)?;
         for (index, address) in addresses.into_iter().enumerate() {
@@ -90,6 +93,11 @@ pub unsafe extern "C" fn mg_publish(name: *const c_char, p: *const c_void) -> c_
     with_runtime(|runtime| {
         // SAFETY: the caller gives NULL or a C string.
         let name = unsafe { bytes_of(name) }?;
+        if p.is_null() {
+            return Err(Error::Invalid(
+                "NULL cannot be published: look-ups return it for failure".into(),
+            ));
+        }
         runtime.publish(name, p.addr())
     })
 }

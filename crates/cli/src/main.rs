@@ -2,6 +2,7 @@
 //!
 //! Each subcommand is a module of its own; this file knows their names and nothing else of them.
 
+mod bench;
 mod man;
 mod run;
 
@@ -20,6 +21,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Bench(bench::BenchArgs),
     /// Writes the manual pages into a directory.
     #[command(hide = true)]
     Man {
@@ -31,6 +33,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -14,7 +14,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("2", "The command line is wrong."),
     ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
     ("124", "The time of --timeout was over."),
-    ("125", "The launcher itself failed, for want of file descriptors for instance."),
+    ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),
     ("126", "The program cannot be executed."),
     ("127", "The program was not found."),
     ("130", "Ended by Ctrl-C."),

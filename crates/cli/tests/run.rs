@@ -197,6 +197,17 @@ fn a_reader_that_goes_away_ends_the_job_quietly() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = launcher("-n 2", "echo lost");
+    let output = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    let line = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(line.starts_with("multigrain: output was lost") && line.lines().count() == 1, "{line}");
+}
+
+#[test]
 fn stdin_goes_to_node_0_alone() {
     let mut command = launcher("-n 2", "cat");
     let file = std::fs::File::open("/etc/hostname").unwrap();

@@ -26,6 +26,8 @@ mod trap;
 pub use areas::MAX_AREAS;
 pub use error::MemoryError;
 pub use guard::{GuardChoice, GuardKind};
-pub use layout::{Area, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+pub use layout::{
+    Area, BAND_PAGES, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
+};
 pub use memory::{Config, Memory, Minipages};
 pub use trap::Trap;

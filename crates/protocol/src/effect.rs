@@ -11,6 +11,9 @@ use crate::message::Message;
 pub enum Effect {
     /// Send a message; `message.attach()` says whether the minipage's bytes go with it.
     Send { to: NodeId, message: Message },
+    /// Send a message that nobody waits for: it may go with the next one to that node, but before
+    /// this node answers anything that it receives.
+    SendLater { to: NodeId, message: Message },
     /// The bytes that came with the message at hand become the minipage, then it is opened.
     Install { minipage: MinipageId, access: Access },
     /// Change the protection of the minipage's vpages; done when this returns.
@@ -35,6 +38,8 @@ pub type Effects = SmallVec<[Effect; 4]>;
 pub trait World {
     /// Sends to another node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: Message);
+    /// See [`Effect::SendLater`]. Order is kept: it arrives before whatever is sent after it.
+    fn send_later(&mut self, to: NodeId, message: Message);
     /// See [`Effect::Install`].
     fn install(&mut self, minipage: MinipageId, access: Access);
     /// See [`Effect::Protect`].

@@ -42,21 +42,25 @@ pub enum PageMessage {
     /// A holder asks to hand read copies to every node (section 4.3, TSP).
     PushRequest,
     /// Figure 3 "Forward pmsg to p": manager to the replica that shall supply `requester`.
-    Forward { kind: Kind, requester: NodeId },
+    /// `hurry`: others wait already.
+    Forward { kind: Kind, requester: NodeId, hurry: bool },
     /// The manager lets the pusher supply `target`.
     PushForward { target: NodeId },
     /// Figure 3 "READ_REPLY / WRITE_REPLY": holder to requester with the page; or manager to
     /// requester without it, when the requester holds a copy already (upgrade) or needs none
-    /// (reclaim).
-    Reply { kind: Kind, attach: Attach },
+    /// (reclaim). `hurry`: others wait already, so the ack must not.
+    Reply { kind: Kind, attach: Attach, hurry: bool },
     /// A read copy that was not asked for, pusher to target, with the page.
     PushReply,
     /// Figure 3 "INVALIDATE_REQUEST": manager to a replica.
     InvalidateRequest,
     /// Figure 3 "INVALIDATE_REPLY": replica to manager.
     InvalidateReply,
-    /// Section 3.3, the additional ack that closes a transaction: requester to manager.
+    /// Section 3.3, the additional ack that closes a transaction: requester to manager. It may
+    /// wait for company, unless somebody waits for it.
     Ack,
+    /// Somebody waits now for the transaction to close: manager to requester.
+    Hurry,
 }
 
 /// What is said about a synchronization id.

@@ -216,11 +216,14 @@ fn dispatch(
             return manage(site, cell, from, ManagerEvent::InvalidateReply, out);
         }
         PageMessage::Ack => return manage(site, cell, from, ManagerEvent::Ack, out),
-        PageMessage::Forward { kind, requester } => HolderEvent::Forward { kind, requester },
+        PageMessage::Forward { kind, requester, hurry } => {
+            HolderEvent::Forward { kind, requester, hurry }
+        }
         PageMessage::PushForward { target } => HolderEvent::PushForward { target },
-        PageMessage::Reply { kind, attach } => HolderEvent::Reply { kind, attach },
+        PageMessage::Reply { kind, attach, hurry } => HolderEvent::Reply { kind, attach, hurry },
         PageMessage::PushReply => HolderEvent::PushReply,
         PageMessage::InvalidateRequest => HolderEvent::Invalidate,
+        PageMessage::Hurry => HolderEvent::Hurry,
     };
     cell.holder().handle(site, &event, out).map_err(|illegal| refused(from, &event, illegal))
 }
@@ -248,8 +251,11 @@ fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Vio
 fn apply(me: NodeId, effects: &mut Effects, own: &mut VecDeque<Message>, world: &mut impl World) {
     for effect in effects.drain(..) {
         match effect {
-            Effect::Send { to, message } if to == me => own.push_back(message),
+            Effect::Send { to, message } | Effect::SendLater { to, message } if to == me => {
+                own.push_back(message);
+            }
             Effect::Send { to, message } => world.send(to, message),
+            Effect::SendLater { to, message } => world.send_later(to, message),
             Effect::Install { minipage, access } => world.install(minipage, access),
             Effect::Protect { minipage, from, to } => world.protect(minipage, from, to),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),

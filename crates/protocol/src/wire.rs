@@ -15,7 +15,7 @@ use crate::message::{
 pub struct Words {
     /// Which message, 1 to 63.
     pub kind: u8,
-    /// Bit 0: write, or all; bit 1: a page is attached.
+    /// Bit 0: write, or all; bit 1: a page is attached; bit 2: others wait already.
     pub flags: u8,
     /// A node's rank or a count.
     pub thread: u32,
@@ -47,6 +47,7 @@ pub enum WireError {
 const WRITE: u8 = 1;
 const ALL: u8 = 1;
 const PAGE: u8 = 2;
+const HURRY: u8 = 4;
 
 impl Message {
     /// The words of this message.
@@ -64,21 +65,20 @@ impl Message {
     /// [`WireError`] for words no node of this version sends.
     pub fn from_words(words: &Words) -> Result<Self, WireError> {
         let kind = if words.flags & WRITE == 0 { Kind::Read } else { Kind::Write };
+        let hurry = words.flags & HURRY != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
         let message = match words.kind {
             1 => page(PageMessage::Request { kind }),
             2 => page(PageMessage::ReclaimRequest),
             3 => page(PageMessage::PushRequest),
-            4 => page(PageMessage::Forward { kind, requester: node(words)? }),
+            4 => page(PageMessage::Forward { kind, requester: node(words)?, hurry }),
             5 => page(PageMessage::PushForward { target: node(words)? }),
-            6 if words.flags & PAGE == 0 => {
-                page(PageMessage::Reply { kind, attach: Attach::Nothing })
-            }
-            6 => page(PageMessage::Reply { kind, attach: Attach::Page }),
+            6 => page(PageMessage::Reply { kind, attach: attach(words), hurry }),
             7 => page(PageMessage::PushReply),
             8 => page(PageMessage::InvalidateRequest),
             9 => page(PageMessage::InvalidateReply),
             10 => page(PageMessage::Ack),
+            11 => page(PageMessage::Hurry),
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
             22 => LockMessage::Grant.about(id(words)?),
@@ -110,24 +110,24 @@ impl Message {
 fn page_words(body: PageMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
     let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
+    let urgent = |hurry| if hurry { HURRY } else { 0 };
     match body {
         PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(1) },
         PageMessage::ReclaimRequest => plain(2),
         PageMessage::PushRequest => plain(3),
-        PageMessage::Forward { kind, requester } => {
-            Words { flags: bit(kind), thread: requester.0.into(), ..plain(4) }
+        PageMessage::Forward { kind, requester, hurry } => {
+            Words { flags: bit(kind) | urgent(hurry), thread: requester.0.into(), ..plain(4) }
         }
         PageMessage::PushForward { target } => Words { thread: target.0.into(), ..plain(5) },
-        PageMessage::Reply { kind, attach: Attach::Nothing } => {
-            Words { flags: bit(kind), ..plain(6) }
-        }
-        PageMessage::Reply { kind, attach: Attach::Page } => {
-            Words { flags: bit(kind) | PAGE, ..plain(6) }
+        PageMessage::Reply { kind, attach, hurry } => {
+            let page = if attach == Attach::Page { PAGE } else { 0 };
+            Words { flags: bit(kind) | page | urgent(hurry), ..plain(6) }
         }
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateReply => plain(9),
         PageMessage::Ack => plain(10),
+        PageMessage::Hurry => plain(11),
     }
 }
 
@@ -155,6 +155,10 @@ fn sync_words(body: SyncMessage) -> Words {
         }
         SyncMessage::Condition(ConditionMessage::Wake) => plain(31),
     }
+}
+
+fn attach(words: &Words) -> Attach {
+    if words.flags & PAGE == 0 { Attach::Nothing } else { Attach::Page }
 }
 
 fn id(words: &Words) -> Result<u32, WireError> {
@@ -189,7 +193,7 @@ mod tests {
     fn every_number_that_decodes_encodes_to_itself() {
         let mut known = 0;
         for kind in 0..=u8::MAX {
-            for flags in 0..4 {
+            for flags in 0..8 {
                 for thread in [0, 7] {
                     let words = Words { kind, flags, thread, subject: 9, value: thread.into() };
                     if let Ok(message) = Message::from_words(&words) {

@@ -71,12 +71,14 @@ impl Runtime {
                 let mut heap = lock(&self.heap);
                 match heap.slab(key).take() {
                     slab::Taken::Item { area, index, used, populate } => {
-                        heap.count(&self.counters, key, (area, index), used);
-                        drop(heap);
+                        // Under the lock: populating opens every minipage of these pages, which
+                        // must not happen once one of them has been handed out.
                         if let Some(pages) = populate {
                             self.memory.populate(area, pages)?;
                         }
-                        return Ok((self.item_address(area, index), used));
+                        let states = self.tables.area(area).expect("slabs hold own areas");
+                        heap.count(&self.counters, key, &states.record, (index, used));
+                        return Ok((element_address(&states.record, index as usize), used));
                     }
                     slab::Taken::Full { next_bytes } => next_bytes,
                 }
@@ -182,11 +184,6 @@ impl Runtime {
     pub(crate) fn record_at(&self, address: usize) -> Option<AreaRecord> {
         let minipage = self.memory.translate(address)?;
         self.tables.area(minipage.area()).map(|states| states.record)
-    }
-
-    fn item_address(&self, area: multigrain_types::AreaId, index: u32) -> usize {
-        let states = self.tables.area(area).expect("slabs hold areas of this node");
-        element_address(&states.record, index as usize)
     }
 
     /// Gives an allocation back; any node may.

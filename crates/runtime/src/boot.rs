@@ -6,10 +6,10 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use multigrain_memory::{GuardKind, Memory};
-use multigrain_transport::{BootConfig, Mesh};
+use multigrain_transport::{BootConfig, Mesh, Timeout};
 use multigrain_types::NodeId;
 
 use crate::alloc::{Chunking, Heap};
@@ -17,6 +17,7 @@ use crate::areas::Directory;
 use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::names::Names;
+use crate::receive::NodeSink;
 use crate::stats::Counters;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
@@ -25,6 +26,8 @@ use crate::{fault, report, slots};
 
 /// How long a node waits for its peers at start.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
+const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
 /// The barrier every node passes before it leaves; programs cannot reach it by accident.
 const LEAVING_BARRIER: u32 = u32::MAX;
 
@@ -227,6 +230,7 @@ impl Runtime {
             self.barrier(LEAVING_BARRIER, self.nodes.into())?;
             self.leaving.store(true, Ordering::Release);
             self.mesh.leave();
+            self.hear_goodbyes();
             self.mesh.wake();
         }
         if let Ok(stats) = serde_json::to_string(&self.stats()) {
@@ -235,6 +239,23 @@ impl Runtime {
         self.tell_launcher(format_args!("left"));
         self.state.store(LEFT, Ordering::Release);
         Ok(())
+    }
+
+    /// Reads what the peers still say, up to their ends of stream: a socket closed with unread
+    /// bytes would look like a death to them.
+    fn hear_goodbyes(&self) {
+        let end = Instant::now() + GOODBYE_DEADLINE;
+        let mut sink = NodeSink::new(self);
+        while self.mesh.links_alive() > 0 && Instant::now() < end {
+            if self.role.try_take() {
+                self.mesh.claim();
+                self.mesh.receive(&mut sink, Timeout::Millis(20));
+                self.mesh.release();
+                self.role.give_back();
+            } else {
+                thread::yield_now();
+            }
+        }
     }
 
     /// Whether the program has called for the end: peers may leave from now on.

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_memory::Trap;
-use multigrain_protocol::{Input, Kind};
+use multigrain_protocol::{Cell as _, Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::boot::{Runtime, started};
@@ -31,7 +31,9 @@ pub(crate) fn install(signal: c_int) -> Result<(), Error> {
     // SAFETY: as above.
     let mut previous: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = on_trap as *const () as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+    // Not SA_ONSTACK: the alternate stacks of Rust's threads hold 8 KiB, which the protocol and the
+    // transport need for themselves; the thread's own stack is sound, for it only touched memory.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
     // SAFETY: the mask is a valid place.
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
     // SAFETY: both structures live through the call.
@@ -114,16 +116,14 @@ impl Runtime {
         self.step_sure(Input::Fault { thread, minipage, kind });
         let at_once = slot.is_woken();
         if !at_once {
-            self.wait_for(slot, self.expected(minipage));
+            self.wait_for(slot, Some(minipage));
         }
         self.step_sure(Input::Resumed { minipage });
         at_once
     }
 
-    /// The minipage, if its bytes are what this node waits for.
-    fn expected(&self, minipage: MinipageId) -> Option<MinipageId> {
-        use multigrain_protocol::Cell as _;
-        let mut lent = self.tables.lend(minipage);
-        lent.holder().may_receive().then_some(minipage)
+    /// Whether the minipage's bytes may come in from another node.
+    pub(crate) fn may_receive(&self, minipage: MinipageId) -> bool {
+        self.tables.lend(minipage).holder().may_receive()
     }
 }

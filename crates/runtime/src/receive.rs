@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
-use multigrain_protocol::{Attach, Cell, Input, Message, Words};
+use multigrain_protocol::{Attach, Input, Message, Words};
 use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{MinipageId, NodeId};
 
@@ -44,7 +44,7 @@ impl<'a> NodeSink<'a> {
         if payload != bytes as u64 {
             return Err(format!("{payload} bytes for {minipage} of {bytes}"));
         }
-        if !self.runtime.tables.lend(minipage).holder().may_receive() {
+        if !self.runtime.may_receive(minipage) {
             return Err(format!("contents of {minipage}, which is in use here"));
         }
         Ok(Place::At(place))

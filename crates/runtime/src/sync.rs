@@ -30,7 +30,9 @@ impl Runtime {
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
         let (thread, _) = self.my_slot()?;
-        self.step(Input::Sync(SyncInput::Unlock { thread, id })).map_err(Error::NotPermitted)
+        let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
+        self.mesh.send_lazy();
+        done.map_err(Error::NotPermitted)
     }
 
     /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
@@ -95,6 +97,10 @@ impl Runtime {
         slot.arm();
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
         let at_once = slot.is_woken();
+        if at_once {
+            // No message took the last acks along, and the program may now compute for long.
+            self.mesh.send_lazy();
+        }
         self.wait_for(slot, None);
         Ok(at_once)
     }

@@ -49,7 +49,7 @@ impl Role {
 }
 
 impl Runtime {
-    /// Waits until `slot` is woken. `page`: the minipage whose bytes are expected, if any.
+    /// Waits until `slot` is woken. `page`: the minipage the thread wants to access, if any.
     pub(crate) fn wait_for(&self, slot: &Slot, page: Option<MinipageId>) {
         if slot.is_woken() {
             return;
@@ -68,25 +68,32 @@ impl Runtime {
     /// Has the role; gives it back when the wake-up is there.
     fn receive_until(&self, slot: &Slot, page: Option<MinipageId>) {
         self.mesh.claim();
-        if let Some(minipage) = page {
+        // Acks of earlier faults that did not go with the request go now, while it travels.
+        self.mesh.send_lazy();
+        // Asked with the role in hand: nothing is installed but by the receiver, so a minipage that
+        // is not accessible now stays so until its bytes come in here.
+        let expected = page.filter(|&minipage| self.may_receive(minipage));
+        if let Some(minipage) = expected {
             let (place, bytes) = self.memory.privileged(minipage);
-            // SAFETY: this node has no access to the minipage (the caller's fault found it so), and
-            // the transport drops the hint when a payload for it is placed.
+            // SAFETY: this node has no access to the minipage and nobody fetches it from here; the
+            // transport drops the hint when a payload for it is placed.
             unsafe { self.mesh.expect(minipage.0, place, bytes) };
         }
         let mut sink = NodeSink::new(self);
         let mut polling_since = None;
         while !slot.is_woken() {
-            let came = self.mesh.receive(&mut sink, Timeout::Now);
-            if came > 0 {
+            if self.wait_mode == WaitMode::Block {
+                self.sleep(slot, &mut sink);
+                continue;
+            }
+            if self.mesh.receive(&mut sink, Timeout::Now) > 0 {
                 polling_since = None;
                 continue;
             }
             match self.wait_mode {
                 WaitMode::Spin => core::hint::spin_loop(),
                 WaitMode::Yield => thread::yield_now(),
-                WaitMode::Block => self.sleep(slot, &mut sink),
-                WaitMode::Adaptive => {
+                WaitMode::Adaptive | WaitMode::Block => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < POLL_FOR {
                         thread::yield_now();
@@ -96,7 +103,7 @@ impl Runtime {
                 }
             }
         }
-        if page.is_some() {
+        if expected.is_some() {
             self.mesh.expect_none();
         }
         self.role.give_back();

@@ -54,18 +54,30 @@ impl Runtime {
     }
 }
 
+/// The frame header that carries a message; the mesh adds sender and payload length.
+fn header_of(message: Message) -> Header {
+    let words = message.to_words();
+    Header {
+        kind: words.kind,
+        flags: words.flags,
+        from: 0,
+        thread: words.thread,
+        subject: words.subject,
+        value: words.value,
+        payload: 0,
+    }
+}
+
 impl World for RealWorld<'_> {
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        match self.runtime.mesh.keep(to, header_of(message)) {
+            Ok(()) | Err(LinkError::Gone { .. }) => {}
+            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        }
+    }
+
     fn send(&mut self, to: NodeId, message: Message) {
-        let words = message.to_words();
-        let header = Header {
-            kind: words.kind,
-            flags: words.flags,
-            from: self.runtime.me.0,
-            thread: words.thread,
-            subject: words.subject,
-            value: words.value,
-            payload: 0,
-        };
+        let header = header_of(message);
         let payload = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let (ptr, len) = self.runtime.memory.privileged(minipage);

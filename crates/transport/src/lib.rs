@@ -9,7 +9,7 @@
 //!
 //! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
 //! `handshake` and `boot`, one link's outgoing half in `outgoing` and its incoming half in
-//! `incoming`, all links together in `mesh`, sleeping and waking in `waiting`, raw system calls
+//! `incoming`, who gets the frames in `sink`, all links together in `mesh`, sleeping and waking in `waiting`, raw system calls
 //! in `sys`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
@@ -26,6 +26,7 @@ mod incoming;
 mod late;
 mod mesh;
 mod outgoing;
+mod sink;
 mod sys;
 mod waiting;
 
@@ -35,7 +36,7 @@ pub use counters::Counters;
 pub use error::{FrameError, LinkError, TransportError};
 pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
-pub use incoming::{LostReason, MAX_BUFFER, Place, Sink};
 pub use mesh::Mesh;
 pub use outgoing::Payload;
+pub use sink::{LostReason, MAX_BUFFER, Place, Sink};
 pub use waiting::Timeout;

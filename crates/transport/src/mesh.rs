@@ -9,9 +9,10 @@ use crate::counters::{Counters, Tally};
 use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
 use crate::handshake::Identity;
-use crate::incoming::{Desk, Hints, Incoming, LostReason, Sink, Socket, Staging};
+use crate::incoming::{Desk, Hints, Incoming, Socket, Staging};
 use crate::late;
 use crate::outgoing::{Link, Payload};
+use crate::sink::{LostReason, Sink};
 use crate::sys;
 use crate::waiting::{EVENTS, LISTENER, Timeout, WAKE, Waiting};
 use core::fmt;
@@ -43,6 +44,8 @@ pub struct Mesh {
     receiving: Mutex<Receiving>,
     hints: Hints,
     tally: Tally,
+    /// Some link may have lazy frames.
+    lazy: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -111,6 +114,7 @@ impl Mesh {
             receiving: Mutex::new(receiving),
             hints: Hints::default(),
             tally: Tally::default(),
+            lazy: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         })
     }
@@ -182,6 +186,34 @@ impl Mesh {
         unsafe { self.send(to, header, Payload::Bytes(bytes)) }
     }
 
+    /// A frame without payload that nobody waits for: it goes with the next frame to that peer,
+    /// at [`Mesh::send_lazy`], or when something has been received, whichever is first. Order is
+    /// kept.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn keep(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
+        let Some(Some(link)) = self.links.get(to.index()) else {
+            return Err(LinkError::NoLink { to });
+        };
+        let header = Header { from: self.rank().0, payload: 0, ..header };
+        if header.kind == 0 || header.kind > LAST_KIND {
+            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
+        }
+        let queued = link.keep(&header, &self.waiting)?;
+        self.lazy.store(true, Ordering::Relaxed);
+        self.tally.sent(Header::BYTES as u64, queued);
+        Ok(())
+    }
+
+    /// Sends what [`Mesh::keep`] kept.
+    pub fn send_lazy(&self) {
+        if self.lazy.load(Ordering::Relaxed) {
+            self.lazy.store(false, Ordering::Relaxed);
+            self.links().for_each(|link| link.send_lazy(&self.waiting));
+        }
+    }
+
     /// The next payload of `subject`, if it has `len` bytes, will go to `place`: lets a small
     /// fetch arrive in one system call without a copy. One hint per mesh, the last counts; it
     /// ends when a payload comes to that place. Above 64 KiB it is not used.
@@ -208,6 +240,10 @@ impl Mesh {
         if self.closed.load(Ordering::Acquire) {
             return 0;
         }
+        if wait != Timeout::Now {
+            // Nobody may sleep on what another node could come to wait for.
+            self.send_lazy();
+        }
         let Receiving { incoming, staging, fruitless } = &mut *receiving;
         let mut desk = Desk { staging, hints: &self.hints, sink, frames: 0, bytes: 0 };
         let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
@@ -222,6 +258,9 @@ impl Mesh {
             *fruitless = 0;
         }
         *fruitless = if desk.frames == 0 { *fruitless + 1 } else { 0 };
+        if desk.frames > 0 {
+            self.send_lazy();
+        }
         if desk.bytes > 0 {
             self.tally.received(desk.frames as u64, desk.bytes as u64);
         }

@@ -10,7 +10,7 @@
 
 use crate::error::LinkError;
 use crate::frame::{BYE, Header};
-use crate::incoming::LostReason;
+use crate::sink::LostReason;
 use crate::sys::{self, Raw, Span, lock};
 use crate::waiting::Waiting;
 use multigrain_types::NodeId;
@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Room in the queue that is there from the start, in pieces.
 const READY_PIECES: usize = 256;
+/// Frames that may wait for company on one link.
+const LAZY: usize = 8;
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
 const SMALL: usize = 96;
 /// Pieces that go into one system call.
@@ -102,8 +104,30 @@ struct Outgoing {
     /// Bytes of the first piece that are sent already.
     sent: usize,
     phase: Phase,
+    /// Frames without payload that wait for company; only while `queue` is empty.
+    lazy: Head,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
+}
+
+/// Headers in a row.
+#[derive(Debug)]
+struct Head {
+    bytes: [u8; (LAZY + 1) * Header::BYTES],
+    len: usize,
+}
+
+impl Head {
+    const EMPTY: Self = Self { bytes: [0; (LAZY + 1) * Header::BYTES], len: 0 };
+
+    fn push(&mut self, header: &[u8; Header::BYTES]) {
+        self.bytes[self.len..self.len + Header::BYTES].copy_from_slice(header);
+        self.len += Header::BYTES;
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// One peer's socket and what is to be sent to it.
@@ -114,6 +138,8 @@ pub(crate) struct Link {
     outgoing: Mutex<Outgoing>,
     /// There is a queue; a glance that spares the lock.
     backlog: AtomicBool,
+    /// There are lazy frames; as above.
+    lazy: AtomicBool,
     /// The incoming half has ended.
     lost: AtomicBool,
 }
@@ -125,6 +151,7 @@ impl Link {
             queue: VecDeque::with_capacity(READY_PIECES),
             sent: 0,
             phase: Phase::Open,
+            lazy: Head::EMPTY,
             watched: EventFlags::IN,
         };
         Self {
@@ -132,6 +159,7 @@ impl Link {
             socket,
             outgoing: Mutex::new(outgoing),
             backlog: AtomicBool::new(false),
+            lazy: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         }
     }
@@ -169,6 +197,32 @@ impl Link {
         self.push(&mut outgoing, &header.encode(), payload, waiting)
     }
 
+    /// Keeps a frame until the next send, or until [`Link::send_lazy`].
+    pub(crate) fn keep(&self, header: &Header, waiting: &Waiting) -> Result<bool, LinkError> {
+        let mut outgoing = lock(&self.outgoing);
+        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
+            return Err(LinkError::Gone { to: self.peer });
+        }
+        if !outgoing.queue.is_empty() || outgoing.lazy.len == LAZY * Header::BYTES {
+            return self.push(&mut outgoing, &header.encode(), Payload::None, waiting);
+        }
+        outgoing.lazy.push(&header.encode());
+        self.lazy.store(true, Ordering::Relaxed);
+        Ok(false)
+    }
+
+    /// Sends what [`Link::keep`] kept.
+    pub(crate) fn send_lazy(&self, waiting: &Waiting) {
+        if !self.lazy.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut outgoing = lock(&self.outgoing);
+        if outgoing.lazy.len > 0 {
+            // A link that is gone is noticed by the receiver.
+            let _ = self.push_head(&mut outgoing, Payload::None, waiting);
+        }
+    }
+
     /// Says BYE as the last frame.
     pub(crate) fn leave(&self, own: NodeId, waiting: &Waiting) {
         let mut outgoing = lock(&self.outgoing);
@@ -189,29 +243,44 @@ impl Link {
         payload: Payload<'_>,
         waiting: &Waiting,
     ) -> Result<bool, LinkError> {
-        let whole = header.len() + payload.span().len();
-        let sent = if outgoing.queue.is_empty() {
-            // SAFETY: the payload is vouched for by the caller of send.
-            let taken = unsafe { self.send_now(header, payload.span()) };
-            taken.or_else(not_yet).map_err(|_| {
-                self.shut(outgoing, waiting);
-                LinkError::Gone { to: self.peer }
-            })?
-        } else {
-            0
-        };
-        if sent == whole {
+        if !outgoing.queue.is_empty() {
+            outgoing.queue.push_back(Piece::Header(*header));
+            outgoing.queue.extend(payload.into_piece());
+            return Ok(true);
+        }
+        outgoing.lazy.push(header);
+        self.push_head(outgoing, payload, waiting)
+    }
+
+    /// Sends the headers that are together now, and the payload of the last. The queue is empty.
+    fn push_head(
+        &self,
+        outgoing: &mut Outgoing,
+        payload: Payload<'_>,
+        waiting: &Waiting,
+    ) -> Result<bool, LinkError> {
+        let head = outgoing.lazy.len;
+        // SAFETY: the payload is vouched for by the caller of send.
+        let taken = unsafe { self.send_now(&outgoing.lazy, payload.span()) };
+        self.lazy.store(false, Ordering::Relaxed);
+        outgoing.lazy.len = 0;
+        let sent = taken.or_else(not_yet).map_err(|_| {
+            self.shut(outgoing, waiting);
+            LinkError::Gone { to: self.peer }
+        })?;
+        if sent == head + payload.span().len() {
             return Ok(false);
         }
-        let first = outgoing.queue.is_empty();
-        outgoing.queue.push_back(Piece::Header(*header));
-        outgoing.queue.extend(payload.into_piece());
-        if first {
-            outgoing.sent = 0;
-            outgoing.advance(sent);
-            self.backlog.store(true, Ordering::Relaxed);
-            self.rewatch(outgoing, waiting);
+        for header in outgoing.lazy.bytes[..head].chunks_exact(Header::BYTES) {
+            let mut piece = [0; Header::BYTES];
+            piece.copy_from_slice(header);
+            outgoing.queue.push_back(Piece::Header(piece));
         }
+        outgoing.queue.extend(payload.into_piece());
+        outgoing.sent = 0;
+        outgoing.advance(sent);
+        self.backlog.store(true, Ordering::Relaxed);
+        self.rewatch(outgoing, waiting);
         Ok(true)
     }
 
@@ -219,18 +288,19 @@ impl Link {
     ///
     /// # Safety
     /// `payload` is readable.
-    unsafe fn send_now(&self, header: &[u8; Header::BYTES], payload: Span) -> Result<usize, Errno> {
+    unsafe fn send_now(&self, head: &Head, payload: Span) -> Result<usize, Errno> {
+        if payload.len() == 0 {
+            return sys::send_bytes(self.socket(), head.as_slice());
+        }
         if payload.len() > SMALL {
-            // SAFETY: `header` is a reference, and the payload is the caller's.
-            return unsafe { sys::send(self.socket(), &mut [Span::of(header), payload]) };
+            // SAFETY: `head` is a reference, and the payload is the caller's.
+            return unsafe { sys::send(self.socket(), &mut [Span::of(head.as_slice()), payload]) };
         }
-        let mut frame = [0; Header::BYTES + SMALL];
-        let whole = Header::BYTES + payload.len();
-        frame[..Header::BYTES].copy_from_slice(header);
-        if payload.len() > 0 {
-            // SAFETY: the payload is readable, and does not overlap this array.
-            unsafe { sys::copy_from(payload.start(), &mut frame[Header::BYTES..whole]) };
-        }
+        let mut frame = [0; (LAZY + 1) * Header::BYTES + SMALL];
+        let whole = head.len + payload.len();
+        frame[..head.len].copy_from_slice(head.as_slice());
+        // SAFETY: the payload is readable, and does not overlap this array.
+        unsafe { sys::copy_from(payload.start(), &mut frame[head.len..whole]) };
         sys::send_bytes(self.socket(), &frame[..whole])
     }
 

@@ -80,7 +80,7 @@ impl Job {
 
     fn on_writer(&mut self) {
         self.writer.acknowledge();
-        if self.writer.is_broken() {
+        if self.writer.stdout_error().is_some() {
             self.facts.order.get_or_insert(Order::Unread);
         }
         if self.writer.is_full() {

@@ -40,6 +40,8 @@ pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
+/// Exit code where stdout could not be written, a full disk for instance.
+const OUTPUT_LOST: u8 = 125;
 /// Bytes read at once.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
@@ -202,7 +204,16 @@ impl Job {
         for live in &self.nodes {
             let _ = waitpid(Some(live.node.pid), WaitOptions::NOHANG);
         }
-        self.verdict.code
+        match self.writer.stdout_error() {
+            None | Some(Errno::PIPE) => self.verdict.code,
+            Some(error) => {
+                write_if_possible(&format!(
+                    "output was lost, stdout gave: {}",
+                    io::Error::from(error)
+                ));
+                OUTPUT_LOST
+            }
+        }
     }
 
     /// Does all that is due.

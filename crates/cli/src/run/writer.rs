@@ -32,7 +32,7 @@ struct State {
     progress: Option<String>,
     closing: bool,
     finished: bool,
-    stdout_broken: bool,
+    stdout_error: Option<Errno>,
 }
 
 struct Shared {
@@ -93,9 +93,9 @@ impl Writer {
         self.shared.lock().queued_bytes >= HIGH_BYTES
     }
 
-    /// Whether stdout is a pipe without a reader any more.
-    pub(super) fn is_broken(&self) -> bool {
-        self.shared.lock().stdout_broken
+    /// Why stdout takes nothing more: EPIPE where nobody reads it.
+    pub(super) fn stdout_error(&self) -> Option<Errno> {
+        self.shared.lock().stdout_error
     }
 
     /// Nothing more will come; [`Self::is_finished`] turns true once all is written.
@@ -170,8 +170,9 @@ fn write_all(shared: &Shared, mut line: Option<Line>) {
                 let mut state = shared.lock();
                 let before = state.queued_bytes;
                 state.queued_bytes -= bytes.len();
-                let newly_broken = target == Target::Out && result.is_err() && !state.stdout_broken;
-                state.stdout_broken |= newly_broken;
+                let error = result.err().filter(|_| target == Target::Out);
+                let newly_broken = error.is_some() && state.stdout_error.is_none();
+                state.stdout_error = state.stdout_error.or(error);
                 newly_broken || (before > LOW_BYTES && state.queued_bytes <= LOW_BYTES)
             }
             Work::End => {
@@ -187,7 +188,7 @@ fn write_all(shared: &Shared, mut line: Option<Line>) {
     }
 }
 
-fn write(target: Target, mut bytes: &[u8]) -> io::Result<()> {
+fn write(target: Target, mut bytes: &[u8]) -> Result<(), Errno> {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let fd = match target {
         Target::Out => stdout.as_fd(),
@@ -201,7 +202,7 @@ fn write(target: Target, mut bytes: &[u8]) -> io::Result<()> {
                 // Whoever shares this descriptor made it non-blocking.
                 let _ = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
     Ok(())

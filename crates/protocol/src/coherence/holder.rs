@@ -6,7 +6,8 @@
 //! - `Fetching`: a request was sent; threads wait for the reply.
 //! - `Granted`: the reply is installed and the threads are awake; the first that resumes sends the
 //!   ack (3.3: "once a fault is served and the faulting thread wakes up, it sends an additional ack
-//!   message to the manager"). Until then the manager sends nothing more about this minipage.
+//!   message to the manager"). Until then the manager sends nothing more about this minipage but
+//!   `Hurry`. An ack that nobody waits for is sent later, with something else.
 
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -27,7 +28,20 @@ enum Phase {
     #[default]
     Idle,
     Fetching(Box<Wait>),
-    Granted,
+    Granted(Urgency),
+}
+
+/// Whether another node waits for the ack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Urgency {
+    Leisure,
+    Hurry,
+}
+
+impl Urgency {
+    fn of(hurry: bool) -> Self {
+        if hurry { Self::Hurry } else { Self::Leisure }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +50,8 @@ struct Wait {
     waiters: SmallVec<[ThreadId; 4]>,
     /// The minipage was freed while this request was open.
     reclaim_next: bool,
+    /// The manager's `Hurry` came before the reply.
+    urgency: Urgency,
 }
 
 /// What an open request asks for.
@@ -71,6 +87,7 @@ pub enum HolderEvent {
     Forward {
         kind: Kind,
         requester: NodeId,
+        hurry: bool,
     },
     PushForward {
         target: NodeId,
@@ -78,9 +95,11 @@ pub enum HolderEvent {
     Reply {
         kind: Kind,
         attach: Attach,
+        hurry: bool,
     },
     PushReply,
     Invalidate,
+    Hurry,
 }
 
 impl Holder {
@@ -99,7 +118,7 @@ impl Holder {
     /// Whether a page may arrive: it is not accessible here and one has been asked for, or pushed.
     #[must_use]
     pub fn may_receive(&self) -> bool {
-        self.access == Access::NoAccess && !matches!(self.phase, Phase::Granted)
+        self.access == Access::NoAccess && !matches!(self.phase, Phase::Granted(_))
     }
 
     /// Whether a request of this node is open.
@@ -144,13 +163,14 @@ impl Holder {
                 wait.waiters.push(*thread);
             }
             // A write right after a read was granted: close that transaction, open the next.
-            (E::Fault { thread, kind: Kind::Write }, Granted, ReadOnly) => {
-                Self::send(site, site.manager, PageMessage::Ack, out);
+            (E::Fault { thread, kind: Kind::Write }, Granted(_), ReadOnly) => {
+                let message = PageMessage::Ack.about(site.minipage);
+                out.push(Effect::SendLater { to: site.manager, message });
                 self.request(site, Want::Write, Some(*thread), out);
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Idle | Fetching(_) | Granted, ReadOnly)
-            | (E::Fault { thread, .. }, Idle | Fetching(_) | Granted, ReadWrite) => {
+            (E::Fault { thread, kind: Kind::Read }, Idle | Fetching(_) | Granted(_), ReadOnly)
+            | (E::Fault { thread, .. }, Idle | Fetching(_) | Granted(_), ReadWrite) => {
                 out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
                 out.push(Effect::Wake { thread: *thread });
             }
@@ -164,35 +184,35 @@ impl Holder {
             }
             (E::Prefetch { kind: Kind::Read }, Idle, ReadOnly)
             | (E::Prefetch { .. }, Idle, ReadWrite)
-            | (E::Prefetch { .. }, Fetching(_) | Granted, NoAccess | ReadOnly | ReadWrite) => {}
+            | (E::Prefetch { .. }, Fetching(_) | Granted(_), NoAccess | ReadOnly | ReadWrite) => {}
 
             // Push: only who has a copy can hand it out.
-            (E::Push, Idle | Fetching(_) | Granted, ReadOnly | ReadWrite) => {
+            (E::Push, Idle | Fetching(_) | Granted(_), ReadOnly | ReadWrite) => {
                 Self::send(site, site.manager, PageMessage::PushRequest, out);
             }
             (E::Push, Idle | Fetching(_), NoAccess) => {}
 
             // Figure 3, Handle Read Request: ReadWrite becomes ReadOnly, then the page is sent.
             (
-                E::Forward { kind: Kind::Read, requester },
+                E::Forward { kind: Kind::Read, requester, hurry },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let requester = *requester;
+                let (requester, hurry) = (*requester, *hurry);
                 self.downgrade(site, out);
                 let (kind, attach) = (Kind::Read, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach }, out);
+                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry }, out);
             }
             // Figure 3, Handle Write Request: NoAccess, then the page is sent.
             (
-                E::Forward { kind: Kind::Write, requester },
+                E::Forward { kind: Kind::Write, requester, hurry },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let requester = *requester;
+                let (requester, hurry) = (*requester, *hurry);
                 self.protect(site, NoAccess, out);
                 let (kind, attach) = (Kind::Write, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach }, out);
+                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry }, out);
             }
             // Push: as a read request that the manager makes in the target's name.
             (E::PushForward { target }, Idle | Fetching(_), ReadOnly | ReadWrite) => {
@@ -208,40 +228,48 @@ impl Holder {
             }
 
             // Figure 3, Handle Read or Write Reply: the page becomes ReadOnly or ReadWrite.
-            (E::Reply { kind: Kind::Read, attach: Attach::Page }, Fetching(wait), NoAccess)
-                if wait.want == Want::Read =>
-            {
+            (
+                E::Reply { kind: Kind::Read, attach: Attach::Page, hurry },
+                Fetching(wait),
+                NoAccess,
+            ) if wait.want == Want::Read => {
                 self.install(site, ReadOnly, out);
-                self.granted(site, out);
+                self.granted(site, *hurry, out);
             }
-            (E::Reply { kind: Kind::Write, attach: Attach::Page }, Fetching(wait), NoAccess)
-                if wait.want == Want::Write =>
-            {
+            (
+                E::Reply { kind: Kind::Write, attach: Attach::Page, hurry },
+                Fetching(wait),
+                NoAccess,
+            ) if wait.want == Want::Write => {
                 self.install(site, ReadWrite, out);
-                self.granted(site, out);
+                self.granted(site, *hurry, out);
             }
             // A pushed copy came before the reply: nothing more to install.
-            (E::Reply { kind: Kind::Read, attach: Attach::Nothing }, Fetching(wait), ReadOnly)
-                if wait.want == Want::Read =>
-            {
-                self.granted(site, out);
+            (
+                E::Reply { kind: Kind::Read, attach: Attach::Nothing, hurry },
+                Fetching(wait),
+                ReadOnly,
+            ) if wait.want == Want::Read => {
+                self.granted(site, *hurry, out);
             }
             // Upgrade: all other copies are gone, the own one becomes writable.
-            (E::Reply { kind: Kind::Write, attach: Attach::Nothing }, Fetching(wait), ReadOnly)
-                if wait.want == Want::Write =>
-            {
+            (
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
+                Fetching(wait),
+                ReadOnly,
+            ) if wait.want == Want::Write => {
                 self.protect(site, ReadWrite, out);
-                self.granted(site, out);
+                self.granted(site, *hurry, out);
             }
             // Reclaim: no other copy is left; the contents are of no interest.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
                 Fetching(wait),
                 NoAccess | ReadOnly,
             ) if wait.want == Want::Reclaim => {
                 self.protect(site, ReadWrite, out);
                 out.push(Effect::Reclaimed { minipage: site.minipage });
-                self.granted(site, out);
+                self.granted(site, *hurry, out);
             }
             // A pushed read copy; the manager counts the acks of the targets.
             (E::PushReply, Idle | Fetching(_), NoAccess) => {
@@ -250,7 +278,21 @@ impl Holder {
             }
 
             // Section 3.3: the ack that closes the transaction, sent by the thread that wakes.
-            (E::Resumed, Granted, ReadOnly | ReadWrite) => self.acknowledge(site, out),
+            (E::Resumed, Granted(Urgency::Hurry), ReadOnly | ReadWrite) => {
+                self.acknowledge(site, out)
+            }
+            // Nobody waits for it: it goes with the next message.
+            (E::Resumed, Granted(Urgency::Leisure), ReadOnly | ReadWrite) => {
+                self.phase = Idle;
+                let message = PageMessage::Ack.about(site.minipage);
+                out.push(Effect::SendLater { to: site.manager, message });
+            }
+            // Somebody waits for the ack: send it as soon as the thread resumes. If it is on its way,
+            // receiving this has sent it off.
+            (E::Hurry, Granted(urgency), ReadOnly | ReadWrite) => *urgency = Urgency::Hurry,
+            (E::Hurry, Fetching(wait), NoAccess | ReadOnly) => wait.urgency = Urgency::Hurry,
+            (E::Hurry, Idle, NoAccess | ReadOnly | ReadWrite) => {}
+
             // Later waiters of the same grant find it acknowledged.
             (E::Resumed, Idle | Fetching(_), NoAccess | ReadOnly | ReadWrite) => {}
 
@@ -260,7 +302,7 @@ impl Holder {
             }
             (E::Reclaim, Idle, NoAccess | ReadOnly) => self.request(site, Want::Reclaim, None, out),
             (E::Reclaim, Fetching(wait), NoAccess | ReadOnly) => wait.reclaim_next = true,
-            (E::Reclaim, Granted, ReadOnly | ReadWrite) => {
+            (E::Reclaim, Granted(_), ReadOnly | ReadWrite) => {
                 self.acknowledge(site, out);
                 self.reclaim_when_idle(site, out);
             }
@@ -269,16 +311,20 @@ impl Holder {
             // a reply nobody asked for, a copy onto a copy; and states that cannot be.
             (
                 E::Forward { .. } | E::PushForward { .. } | E::Invalidate,
-                Idle | Fetching(_) | Granted,
+                Idle | Fetching(_) | Granted(_),
                 NoAccess | ReadOnly | ReadWrite,
             )
             | (
                 E::Reply { .. } | E::PushReply,
-                Idle | Fetching(_) | Granted,
+                Idle | Fetching(_) | Granted(_),
                 NoAccess | ReadOnly | ReadWrite,
             )
-            | (E::Fault { .. } | E::Push | E::Resumed | E::Reclaim, Granted, NoAccess)
-            | (E::Reclaim, Fetching(_), ReadWrite) => return Err(self.illegal()),
+            | (
+                E::Fault { .. } | E::Push | E::Resumed | E::Reclaim | E::Hurry,
+                Granted(_),
+                NoAccess,
+            )
+            | (E::Reclaim | E::Hurry, Fetching(_), ReadWrite) => return Err(self.illegal()),
         }
         Ok(())
     }
@@ -297,7 +343,12 @@ impl Holder {
             Want::Write => PageMessage::Request { kind: Kind::Write },
             Want::Reclaim => PageMessage::ReclaimRequest,
         };
-        let wait = Wait { want, waiters: thread.into_iter().collect(), reclaim_next: false };
+        let wait = Wait {
+            want,
+            waiters: thread.into_iter().collect(),
+            reclaim_next: false,
+            urgency: Urgency::Leisure,
+        };
         self.phase = Phase::Fetching(Box::new(wait));
         Self::send(site, site.manager, message, out);
     }
@@ -319,10 +370,12 @@ impl Holder {
     }
 
     /// The reply is in place: wake who waits; without anybody to resume, acknowledge at once.
-    fn granted(&mut self, site: &Site, out: &mut Effects) {
-        let Phase::Fetching(wait) = core::mem::replace(&mut self.phase, Phase::Granted) else {
+    fn granted(&mut self, site: &Site, hurry: bool, out: &mut Effects) {
+        let Phase::Fetching(wait) = core::mem::take(&mut self.phase) else {
             unreachable!("a grant is only given to a fetching holder");
         };
+        let hurry = hurry || wait.urgency == Urgency::Hurry;
+        self.phase = Phase::Granted(Urgency::of(hurry));
         out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
         if wait.waiters.is_empty() || wait.reclaim_next {
             self.acknowledge(site, out);

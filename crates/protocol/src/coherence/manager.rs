@@ -156,6 +156,14 @@ impl Entry {
             // A second push adds nothing to one that waits; a second fetch is never sent.
             return if is_fetch(&request) { Err(self.illegal()) } else { Ok(()) };
         }
+        if open.queue.is_empty()
+            && let Phase::Supplied { awaited } = &open.phase
+        {
+            // The replies did not say that others wait.
+            for to in awaited.iter() {
+                send(site, to, PageMessage::Hurry, out);
+            }
+        }
         open.queue.push_back(request);
         out.push(Effect::Competing { minipage: site.minipage });
         Ok(())
@@ -181,12 +189,12 @@ impl Entry {
 
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
     fn supply_read(&self, site: &Site, requester: NodeId, out: &mut Effects) {
-        let kind = Kind::Read;
+        let (kind, hurry) = (Kind::Read, self.queued() > 0);
         if self.copyset.contains(requester) {
             // It was pushed a copy while its request was on the way.
-            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing }, out);
+            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing, hurry }, out);
         } else {
-            send(site, self.replica(site), PageMessage::Forward { kind, requester }, out);
+            send(site, self.replica(site), PageMessage::Forward { kind, requester, hurry }, out);
         }
     }
 
@@ -211,12 +219,12 @@ impl Entry {
 
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
     fn supply_exclusive(&mut self, site: &Site, request: Request, out: &mut Effects) {
-        let (kind, requester) = (Kind::Write, request.from);
+        let (kind, requester, hurry) = (Kind::Write, request.from, self.queued() > 0);
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
-            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing }, out);
+            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing, hurry }, out);
         } else {
             let to = self.replica(site);
-            send(site, to, PageMessage::Forward { kind, requester }, out);
+            send(site, to, PageMessage::Forward { kind, requester, hurry }, out);
             self.copyset.remove(to);
         }
         if let Some(open) = self.open.as_mut() {

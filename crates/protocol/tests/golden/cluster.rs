@@ -125,6 +125,11 @@ impl World for Desk<'_> {
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, message));
     }
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        let line = format!("{} > {} later: {}", self.me.0, to.0, spell(message));
+        self.hub.trace.push(line);
+        self.hub.flying.push_back((self.me, to, message));
+    }
     fn install(&mut self, _: MinipageId, access: Access) {
         self.note(&format!("install {access:?}"));
     }
@@ -151,8 +156,10 @@ fn spell(message: Message) -> String {
         Message::Page { body, .. } => format!("{body:?}"),
         Message::Sync { body, .. } => format!("{body:?}"),
     };
+    let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
-    let names = ["kind", "attach", "requester", "target", "to", "arrivals", "total", "count", "all"];
+    let names =
+        ["kind", "attach", "requester", "target", "to", "arrivals", "total", "count", "all"];
     let words = plain.split_whitespace().filter(|word| !names.contains(word));
     words.collect::<Vec<_>>().join(" ")
 }

@@ -20,7 +20,7 @@ fn paper_s3_3_a_read_miss_that_the_managers_copy_serves_is_request_data_ack() {
             "0 > 1: Reply Read Page",
             "1: install ReadOnly",
             "1: wake 1",
-            "1 > 0: Ack",
+            "1 > 0 later: Ack",
         ]
     );
     assert_eq!(cluster.copyset(0), [0, 1]);
@@ -42,7 +42,7 @@ fn paper_s3_3_a_read_miss_elsewhere_is_forwarded_and_the_holder_answers_the_requ
             "1 > 2: Reply Read Page",
             "2: install ReadOnly",
             "2: wake 2",
-            "2 > 0: Ack",
+            "2 > 0 later: Ack",
         ]
     );
     assert_eq!(cluster.copyset(0), [1, 2]);
@@ -64,7 +64,7 @@ fn paper_s3_3_a_write_miss_takes_the_only_copy_away_from_its_holder() {
             "1 > 2: Reply Write Page",
             "2: install ReadWrite",
             "2: wake 2",
-            "2 > 0: Ack",
+            "2 > 0 later: Ack",
         ]
     );
     assert_eq!(cluster.copyset(0), [2]);
@@ -171,6 +171,7 @@ fn paper_s3_3_competing_requests_wait_at_the_manager_and_nowhere_else() {
             "2 > 0: Request Write",
             "3 > 0: Request Write",
             "0 > 1: Forward Write 2",
+            "0 > 2: Hurry",
             "0: competing",
             "1: protect ReadWrite to NoAccess",
             "1 > 2: Reply Write Page",
@@ -194,6 +195,22 @@ fn paper_s3_3_competing_requests_wait_at_the_manager_and_nowhere_else() {
         ]
     );
     assert_eq!(cluster.entry(0).queued(), 0);
+}
+
+#[test]
+fn competing_requests_are_served_in_the_order_they_came() {
+    let mut cluster = Cluster::new(4, 0, 0);
+    for node in [3, 1, 2] {
+        cluster.fault(node, Write);
+    }
+    cluster.settle();
+    for node in [3, 1, 2] {
+        let trace = cluster.trace();
+        assert_eq!(trace.last(), Some(&format!("{node}: wake {node}")), "{trace:#?}");
+        cluster.resume(node);
+        cluster.settle();
+    }
+    assert_eq!(cluster.trace(), ["2 > 0 later: Ack"]);
 }
 
 #[test]
@@ -228,7 +245,7 @@ fn threads_of_a_node_share_a_request_and_its_ack() {
             "1: install ReadOnly",
             "1: wake 1",
             "1: wake 1",
-            "1 > 0: Ack",
+            "1 > 0 later: Ack",
         ]
     );
 }
@@ -244,7 +261,7 @@ fn a_write_fault_on_a_read_grant_acknowledges_it_and_asks_again() {
     assert_eq!(
         cluster.trace(),
         [
-            "1 > 0: Ack",
+            "1 > 0 later: Ack",
             "1 > 0: Request Write",
             "0: protect ReadOnly to NoAccess",
             "0 > 1: Reply Write Nothing",
@@ -266,7 +283,7 @@ fn an_upgrade_overtaken_by_another_writer_is_served_with_data() {
     cluster.resume(1);
     cluster.settle();
     let trace = cluster.trace();
-    let data = trace.iter().filter(|line| line.ends_with("Reply Write Page")).count();
+    let data = trace.iter().filter(|line| line.contains("Reply Write Page")).count();
     assert_eq!(data, 2, "{trace:#?}");
     assert_eq!(cluster.copyset(0), [1]);
 }
@@ -280,5 +297,60 @@ fn a_spurious_fault_sends_nothing() {
     assert_eq!(
         cluster.trace(),
         ["1: reprotect ReadOnly", "1: wake 1", "0: reprotect ReadOnly", "0: wake 0"]
+    );
+}
+
+#[test]
+fn who_is_served_while_others_wait_already_is_told_so_with_the_reply() {
+    let mut cluster = Cluster::new(4, 0, 0);
+    for node in [1, 2, 3] {
+        cluster.fault(node, Write);
+    }
+    cluster.settle();
+    cluster.trace();
+    cluster.resume(1);
+    cluster.settle();
+    cluster.resume(2);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1 > 0: Ack",
+            "0 > 1: Forward Write 2 hurried",
+            "1: protect ReadWrite to NoAccess",
+            "1 > 2: Reply Write Page hurried",
+            "2: install ReadWrite",
+            "2: wake 2",
+            "2 > 0: Ack",
+            "0 > 2: Forward Write 3",
+            "2: protect ReadWrite to NoAccess",
+            "2 > 3: Reply Write Page",
+            "3: install ReadWrite",
+            "3: wake 3",
+        ]
+    );
+}
+
+#[test]
+fn a_hurry_that_meets_the_ack_on_its_way_changes_nothing() {
+    let mut cluster = Cluster::new(3, 0, 0);
+    cluster.fault(1, Write);
+    cluster.settle();
+    cluster.fault(2, Write);
+    cluster.resume(1);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace()[5..],
+        [
+            "2 > 0: Request Write",
+            "1 > 0 later: Ack",
+            "0 > 1: Hurry",
+            "0: competing",
+            "0 > 1: Forward Write 2",
+            "1: protect ReadWrite to NoAccess",
+            "1 > 2: Reply Write Page",
+            "2: install ReadWrite",
+            "2: wake 2",
+        ]
     );
 }

@@ -186,3 +186,33 @@ fn a_reclaim_during_a_fetch_follows_it() {
         ]
     );
 }
+
+#[test]
+fn a_reclaim_on_a_grant_acknowledges_it_first() {
+    let mut cluster = Cluster::new(2, 1, 0);
+    cluster.access(1, Write);
+    cluster.fault(0, Read);
+    cluster.settle();
+    cluster.trace();
+    cluster.input(0, Input::Reclaim { minipage: M });
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0 > 1: Ack",
+            "0 > 1: ReclaimRequest",
+            "1: protect ReadOnly to NoAccess",
+            "1 > 0: Reply Write Nothing",
+            "0: protect ReadOnly to ReadWrite",
+            "0: reclaimed",
+            "0 > 1: Ack",
+        ]
+    );
+}
+
+#[test]
+fn a_push_without_a_copy_sends_nothing() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.input(1, Input::Push { minipage: M });
+    assert!(cluster.trace().is_empty());
+}

@@ -24,11 +24,11 @@ fn refused(cluster: &mut Cluster, node: u16, from: u16, message: Message) -> &'s
 fn what_a_holder_without_a_copy_or_a_request_cannot_be_sent() {
     let kind = Kind::Read;
     for body in [
-        PageMessage::Forward { kind, requester: NodeId(2) },
+        PageMessage::Forward { kind, requester: NodeId(2), hurry: false },
         PageMessage::PushForward { target: NodeId(2) },
         PageMessage::InvalidateRequest,
-        PageMessage::Reply { kind, attach: Attach::Page },
-        PageMessage::Reply { kind, attach: Attach::Nothing },
+        PageMessage::Reply { kind, attach: Attach::Page, hurry: false },
+        PageMessage::Reply { kind, attach: Attach::Nothing, hurry: false },
     ] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 1, 0, body.about(M)), "holder");
@@ -41,7 +41,7 @@ fn a_reply_of_the_other_kind_is_refused() {
         for attach in [Attach::Page, Attach::Nothing] {
             let mut cluster = Cluster::new(2, 0, 0);
             cluster.fault(1, asked);
-            let message = PageMessage::Reply { kind: got, attach }.about(M);
+            let message = PageMessage::Reply { kind: got, attach, hurry: false }.about(M);
             assert_eq!(refused(&mut cluster, 1, 0, message), "holder");
         }
     }
@@ -111,6 +111,16 @@ fn synchronization_messages_out_of_place_are_refused() {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, node, from, message), "synchronization");
     }
+}
+
+#[test]
+fn a_token_is_recalled_once_at_a_time() {
+    let mut cluster = Cluster::new(4, 0, 0);
+    cluster.call(1, SyncInput::Lock { thread: ThreadId(1), id: 0 });
+    cluster.call(2, SyncInput::Lock { thread: ThreadId(2), id: 0 });
+    cluster.settle();
+    let message = LockMessage::Recall { to: NodeId(3) }.about(0);
+    assert_eq!(refused(&mut cluster, 1, 0, message), "synchronization");
 }
 
 #[test]

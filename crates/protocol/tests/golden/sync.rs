@@ -151,6 +151,8 @@ fn a_semaphore_wakes_who_asked_first_and_keeps_what_nobody_wants() {
     );
     cluster.call(0, down(0));
     assert_eq!(cluster.trace(), ["0: wake 0"]);
+    cluster.call(0, down(0));
+    assert!(cluster.trace().is_empty(), "three units, three threads, and none for a fourth");
 }
 
 #[test]
@@ -164,12 +166,7 @@ fn a_signal_under_the_lock_is_never_lost() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        [
-            "1 > 0: Condition Enqueue",
-            "0 > 1: Condition Queued",
-            "1 > 2: Lock Grant",
-            "2: wake 2",
-        ],
+        ["1 > 0: Condition Enqueue", "0 > 1: Condition Queued", "1 > 2: Lock Grant", "2: wake 2",],
         "queued first, then the lock goes"
     );
     cluster.call(2, SyncInput::ConditionSignal { id: 3, all: false });

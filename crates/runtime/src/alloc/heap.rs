@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use multigrain_memory::Shape;
+use multigrain_memory::{BAND_PAGES, Shape};
 use multigrain_types::{AreaId, MinipageId};
 
 use super::element_address;
@@ -47,11 +47,10 @@ impl Heap {
         &mut self,
         counters: &Counters,
         key: SlabKey,
-        item: (AreaId, u32),
-        used: bool,
+        record: &AreaRecord,
+        (index, used): (u32, bool),
     ) {
-        let (area, index) = item;
-        let (_, bits) = self.live.entry(area).or_insert_with(|| (key, Vec::new()));
+        let (_, bits) = self.live.entry(record.area.id).or_insert_with(|| (key, Vec::new()));
         let word = index as usize / 64;
         if bits.len() <= word {
             bits.resize(word + 1, 0);
@@ -60,12 +59,8 @@ impl Heap {
         counters.shared_bytes.fetch_add(key.item_bytes(), Ordering::Relaxed);
         if !used && index % key.chunk() == 0 {
             counters.minipages.fetch_add(1, Ordering::Relaxed);
-            if let Shape::Sub { per_page, .. } = key.shape() {
-                let view = u64::from(index / key.chunk() % u32::from(per_page)) + 1;
-                counters.views.fetch_max(view, Ordering::Relaxed);
-            } else {
-                counters.views.fetch_max(1, Ordering::Relaxed);
-            }
+            let view = record.area.view(index / key.chunk());
+            counters.views.fetch_max(u64::from(view) + 1, Ordering::Relaxed);
         }
     }
 
@@ -74,7 +69,12 @@ impl Heap {
         let minipages = u64::from(record.area.minipages())
             .min(record.items.count.div_ceil(record.items.chunk.into()));
         let (minipages, views) = match record.area.shape {
-            Shape::Sub { per_page, .. } => (minipages, minipages.min(per_page.into())),
+            Shape::Sub { per_page, .. } => {
+                // Within a band, views fill one after the other.
+                let band = minipages.min(u64::from(per_page) * u64::from(BAND_PAGES));
+                let last = u32::try_from(band.saturating_sub(1)).unwrap_or(u32::MAX);
+                (minipages, u64::from(record.area.view(last)) + 1)
+            }
             Shape::Pages { .. } => (u64::from(record.area.minipages()), 1),
         };
         counters.minipages.fetch_add(minipages, Ordering::Relaxed);
@@ -102,6 +102,8 @@ impl Heap {
         };
         let own = self.own.values_mut().find(fits)?;
         own.state = OwnState::Live;
+        // Perhaps fewer bytes than last time: what is added now is subtracted by the free.
+        own.record.items = items;
         counters.shared_bytes.fetch_add(total_bytes(&items), Ordering::Relaxed);
         Some(own.record)
     }
@@ -124,7 +126,7 @@ impl Heap {
             }
             let minipages = record.area.minipages();
             own.state = OwnState::Reclaiming(minipages);
-            subtract(&counters.shared_bytes, total_bytes(&record.items));
+            subtract(&counters.shared_bytes, total_bytes(&own.record.items));
             return Ok((0..minipages).map(|index| MinipageId::new(id, index)).collect());
         }
         let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use multigrain_memory::Shape;
+use multigrain_memory::{BAND_PAGES, Shape};
 use multigrain_types::{AreaId, PAGE_BYTES};
 
 use super::SMALL_ALIGN;
@@ -12,8 +12,6 @@ use crate::areas::{AreaRecord, Items};
 const FIRST_PAGES: u64 = 16;
 /// Bytes of a slab's largest area.
 const LAST_BYTES: u64 = 64 << 20;
-/// Pages made present at a time, at least.
-const POPULATE_PAGES: u32 = 16;
 
 /// Which slab serves an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +126,7 @@ impl Slab {
                 fresh.next += 1;
                 let populate = match shape {
                     Shape::Sub { per_page, .. } => {
-                        fresh.populate(index / chunk / u32::from(per_page))
+                        fresh.populate(index / chunk / (u32::from(per_page) * BAND_PAGES))
                     }
                     // Fresh whole pages need nothing: the kernel maps them at the first touch.
                     Shape::Pages { .. } => None,
@@ -164,12 +162,13 @@ impl Slab {
 }
 
 impl Fresh {
-    /// The pages to populate before an item on `page` is used: none, or a batch that grows.
-    fn populate(&mut self, page: u32) -> Option<Range<u32>> {
-        if page < self.populated {
+    /// The pages to populate before an item of `band` is used: none, or bands ahead, twice as many
+    /// each time.
+    fn populate(&mut self, band: u32) -> Option<Range<u32>> {
+        if band * BAND_PAGES < self.populated {
             return None;
         }
-        let batch = self.populated.max(POPULATE_PAGES);
+        let batch = self.populated.max(BAND_PAGES);
         let pages = self.populated..(self.populated + batch).min(self.pages);
         self.populated = pages.end;
         Some(pages)

@@ -2,7 +2,8 @@
 //!
 //! stateright's `eventually` knows no fairness: two nodes that take a page from each other for
 //! ever would fail it. Here every state must be able to reach one where all is done; under strong
-//! fairness it then does (AG EF done).
+//! fairness it then does (AG EF done). Packets kept for company count as lost for that, so a
+//! thread that waits for one is found; with them, every transaction must be able to close.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +20,10 @@ pub(super) struct Graph {
     parents: Vec<Option<(u32, Action)>>,
     /// From which to which.
     edges: Vec<(u32, u32)>,
+    /// Those of them that no sender need take: kept packets leave without company.
+    optional: Vec<(u32, u32)>,
     done: Vec<u32>,
+    quiet: Vec<u32>,
     stuck: Vec<u32>,
     /// What the threads had read in the states that are done.
     pub(super) outcomes: BTreeSet<Outcome>,
@@ -33,6 +37,8 @@ impl Graph {
         let mut graph = Self {
             parents: Vec::new(),
             edges: Vec::new(),
+            optional: Vec::new(),
+            quiet: Vec::new(),
             done: Vec::new(),
             stuck: Vec::new(),
             outcomes: BTreeSet::new(),
@@ -53,7 +59,10 @@ impl Graph {
                 let Some(next) = model.next_state(&state, action) else { continue };
                 let fresh = u32::try_from(graph.parents.len()).expect("fewer than 2^32 states");
                 let target = *numbers.entry(fingerprint(&next)).or_insert(fresh);
-                graph.edges.push((number, target));
+                match action {
+                    Action::Release { .. } => graph.optional.push((number, target)),
+                    Action::Deliver { .. } | Action::Run(_) => graph.edges.push((number, target)),
+                }
                 if target == fresh {
                     graph.parents.push(Some((number, action)));
                     frontier.push_back((next, fresh, depth + 1));
@@ -65,10 +74,16 @@ impl Graph {
 
     fn visit(&mut self, model: &JobModel, state: &State, number: u32, actions: &mut Vec<Action>) {
         model.actions(state, actions);
+        let forced = |action: &Action| !matches!(action, Action::Release { .. });
+        if state.is_quiet(&model.job) {
+            self.quiet.push(number);
+            self.outcomes.insert(state.threads.iter().map(|thread| thread.reads.clone()).collect());
+        } else if !actions.iter().any(forced) {
+            self.stuck.push(number);
+        }
         if state.is_done(&model.job) {
             self.done.push(number);
-            self.outcomes.insert(state.threads.iter().map(|thread| thread.reads.clone()).collect());
-        } else if actions.is_empty() {
+        } else if actions.is_empty() && state.is_quiet(&model.job) {
             self.stuck.push(number);
         }
     }
@@ -82,32 +97,13 @@ impl Graph {
         self.stuck.first().map(|&state| self.path(state))
     }
 
-    /// The steps to the nearest state from which no state is reached where all is done.
-    pub(super) fn livelock(&self) -> Option<Vec<Action>> {
-        let mut starts = vec![0u32; self.states() + 1];
-        for &(_, to) in &self.edges {
-            starts[to as usize + 1] += 1;
-        }
-        for index in 1..starts.len() {
-            starts[index] += starts[index - 1];
-        }
-        let mut fill = starts.clone();
-        let mut before = vec![0u32; self.edges.len()];
-        for &(from, to) in &self.edges {
-            before[fill[to as usize] as usize] = from;
-            fill[to as usize] += 1;
-        }
-        let mut ends = vec![false; self.states()];
-        let mut work = self.done.clone();
-        while let Some(state) = work.pop() {
-            if core::mem::replace(&mut ends[state as usize], true) {
-                continue;
-            }
-            let range = starts[state as usize] as usize..starts[state as usize + 1] as usize;
-            work.extend_from_slice(&before[range]);
-        }
-        let lost = ends.iter().position(|&ends| !ends)?;
-        Some(self.path(u32::try_from(lost).expect("fewer than 2^32 states")))
+    /// The steps to the nearest state from which the programs cannot end, were nothing kept for
+    /// company ever sent alone; or from which the last transaction cannot be closed.
+    pub(super) fn livelock(&mut self) -> Option<Vec<Action>> {
+        let lost = first_lost(self.states(), &self.edges, &self.quiet);
+        self.edges.append(&mut self.optional);
+        let lost = lost.or_else(|| first_lost(self.states(), &self.edges, &self.done))?;
+        Some(self.path(lost))
     }
 
     fn path(&self, mut state: u32) -> Vec<Action> {
@@ -119,6 +115,34 @@ impl Graph {
         actions.reverse();
         actions
     }
+}
+
+/// The first state from which no path along the edges leads to one of `ends`.
+fn first_lost(states: usize, edges: &[(u32, u32)], ends: &[u32]) -> Option<u32> {
+    let mut starts = vec![0u32; states + 1];
+    for &(_, to) in edges {
+        starts[to as usize + 1] += 1;
+    }
+    for index in 1..starts.len() {
+        starts[index] += starts[index - 1];
+    }
+    let mut fill = starts.clone();
+    let mut before = vec![0u32; edges.len()];
+    for &(from, to) in edges {
+        before[fill[to as usize] as usize] = from;
+        fill[to as usize] += 1;
+    }
+    let mut leads = vec![false; states];
+    let mut work = ends.to_vec();
+    while let Some(state) = work.pop() {
+        if core::mem::replace(&mut leads[state as usize], true) {
+            continue;
+        }
+        let range = starts[state as usize] as usize..starts[state as usize + 1] as usize;
+        work.extend_from_slice(&before[range]);
+    }
+    let lost = leads.iter().position(|&leads| !leads)?;
+    Some(u32::try_from(lost).expect("fewer than 2^32 states"))
 }
 
 fn fingerprint(state: &State) -> u64 {

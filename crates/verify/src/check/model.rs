@@ -10,7 +10,7 @@ use stateright::{Model, Property};
 
 use super::program::{Job, NO_COPY, Op, minipage_id};
 use super::properties;
-use super::state::{Broken, Phase, State};
+use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
 
 /// One step of the whole job.
@@ -25,6 +25,13 @@ pub enum Action {
     },
     /// A thread does the next thing it can do.
     Run(usize),
+    /// Packets kept for company leave without. A sender may do it any time, and need not.
+    Release {
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+    },
 }
 
 /// All interleavings of a job.
@@ -58,8 +65,12 @@ impl Model for JobModel {
         }
         for from in (0..self.job.nodes).map(NodeId) {
             for to in (0..self.job.nodes).map(NodeId) {
-                if !state.links[self.link(from, to)].is_empty() {
+                let link = &state.links[self.link(from, to)];
+                if link.first().is_some_and(|packet| !packet.kept) {
                     actions.push(Action::Deliver { from, to });
+                }
+                if link.last().is_some_and(|packet| packet.kept) {
+                    actions.push(Action::Release { from, to });
                 }
             }
         }
@@ -70,6 +81,7 @@ impl Model for JobModel {
         match action {
             Action::Deliver { from, to } => self.deliver(&mut state, from, to),
             Action::Run(thread) => self.run(&mut state, thread),
+            Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
         Some(state)
@@ -90,6 +102,9 @@ impl JobModel {
         let packet = state.links[self.link(from, to)].remove(0);
         let input = Input::Message { from, message: packet.message };
         self.step(state, to, input, packet.page);
+        // Who receives something sends what it kept (`Effect::SendLater`).
+        let links = self.link(to, NodeId(0))..self.link(to, NodeId(self.job.nodes));
+        state.links[links].iter_mut().for_each(|link| release(link));
     }
 
     fn run(&self, state: &mut State, thread: usize) {
@@ -143,8 +158,15 @@ impl JobModel {
             Op::Write(_, value) => page.content = value,
             Op::Add(_) => page.content = seen.wrapping_add(1),
             Op::Read(_) | Op::Await { .. } => {}
-            Op::Prefetch(..) | Op::Push(_) | Op::Reclaim(_) | Op::Lock(_) | Op::Unlock(_)
-            | Op::Barrier { .. } | Op::Down(_) | Op::Up(..) | Op::Signal(..) => {
+            Op::Prefetch(..)
+            | Op::Push(_)
+            | Op::Reclaim(_)
+            | Op::Lock(_)
+            | Op::Unlock(_)
+            | Op::Barrier { .. }
+            | Op::Down(_)
+            | Op::Up(..)
+            | Op::Signal(..) => {
                 unreachable!("calls touch nothing")
             }
         }
@@ -175,7 +197,9 @@ impl JobModel {
     fn call(&self, state: &mut State, index: usize, op: Op) {
         let thread = id(index);
         let (input, blocks) = match op {
-            Op::Prefetch(page, kind) => (Input::Prefetch { minipage: minipage_id(page), kind }, false),
+            Op::Prefetch(page, kind) => {
+                (Input::Prefetch { minipage: minipage_id(page), kind }, false)
+            }
             Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
@@ -203,9 +227,8 @@ impl JobModel {
     fn step(&self, state: &mut State, me: NodeId, input: Input, arrived: Option<u8>) {
         let mut node = Arc::clone(&state.nodes[me.index()]);
         let mut stage = Stage { job: &self.job, me, state, arrived };
-        let taken = catch_unwind(AssertUnwindSafe(|| {
-            Arc::make_mut(&mut node).step(input, &mut stage)
-        }));
+        let taken =
+            catch_unwind(AssertUnwindSafe(|| Arc::make_mut(&mut node).step(input, &mut stage)));
         let refused = match taken {
             Ok(Ok(())) => None,
             Ok(Err(violation)) => Some(format!("{me}: {violation}")),
@@ -220,6 +243,10 @@ impl JobModel {
         }
         state.nodes[me.index()] = node;
     }
+}
+
+fn release(link: &mut [Packet]) {
+    link.iter_mut().for_each(|packet| packet.kept = false);
 }
 
 fn id(thread: usize) -> ThreadId {

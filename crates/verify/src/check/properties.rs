@@ -1,15 +1,17 @@
 //! What holds in every state.
 
+use multigrain_protocol::{Kind, Message, PageMessage};
 use multigrain_types::{Access, NodeId};
-use multigrain_protocol::{Message, PageMessage, Kind};
 use stateright::Property;
 
 use super::model::JobModel;
 use super::program::{Job, Op, minipage_id};
 use super::state::{Broken, Phase, State, cell};
 
+type Holds = fn(&JobModel, &State) -> bool;
+
 /// Name and predicate of every property of single states.
-pub(super) const ALWAYS: [(&str, fn(&JobModel, &State) -> bool); 10] = [
+const ALWAYS: [(&str, Holds); 10] = [
     ("the engines accept every input", |_, state| {
         !matches!(state.broken, Some(Broken::Protocol(_)))
     }),
@@ -34,7 +36,8 @@ pub(super) fn all() -> Vec<Property<JobModel>> {
 /// Section 3.2: "there can be either read copies or a single writable copy".
 fn single_writer(state: &State) -> bool {
     (0..state.latest.len()).all(|index| {
-        let with = |access| state.memory.iter().filter(|pages| pages[index].access == access).count();
+        let with =
+            |access| state.memory.iter().filter(|pages| pages[index].access == access).count();
         let (writers, readers) = (with(Access::ReadWrite), with(Access::ReadOnly));
         writers == 0 || (writers == 1 && readers == 0)
     })
@@ -127,8 +130,8 @@ fn barriers(job: &Job, state: &State) -> bool {
             let done = usize::from(now.done);
             let is_it = |op: &&Op| matches!(op, Op::Barrier { id: other, .. } if *other == id);
             let passed = thread.program[..done].iter().filter(is_it).count();
-            let inside = now.phase == Phase::Blocked
-                && thread.program.get(done).as_ref().is_some_and(is_it);
+            let inside =
+                now.phase == Phase::Blocked && thread.program.get(done).as_ref().is_some_and(is_it);
             left += passed;
             arrived += passed + usize::from(inside);
         }

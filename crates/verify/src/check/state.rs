@@ -23,6 +23,9 @@ pub struct Packet {
     pub message: Message,
     /// The page.
     pub page: Option<Content>,
+    /// Whether the sender keeps it until it has company (`World::send_later`). Only the last
+    /// packets of a link can be kept.
+    pub kept: bool,
 }
 
 /// What a thread is about to do, or waits for.
@@ -113,14 +116,22 @@ impl State {
         }
     }
 
-    /// Whether every thread has done its program and nothing is open anywhere.
+    /// Whether every thread has done its program and nothing can arrive: packets that are kept
+    /// for company may stay behind, since nobody waits for them.
     #[must_use]
-    pub fn is_done(&self, job: &Job) -> bool {
+    pub fn is_quiet(&self, job: &Job) -> bool {
         let finished = |(state, thread): (&ThreadState, &super::program::Thread)| {
             usize::from(state.done) == thread.program.len() && state.phase == Phase::Running
         };
         self.broken.is_none()
             && self.threads.iter().zip(&job.threads).all(finished)
+            && self.links.iter().flatten().all(|packet| packet.kept)
+    }
+
+    /// Whether every thread has done its program and nothing is open anywhere.
+    #[must_use]
+    pub fn is_done(&self, job: &Job) -> bool {
+        self.is_quiet(job)
             && self.links.iter().all(Vec::is_empty)
             && self.nodes.iter().all(|node| {
                 (0u8..).zip(&job.minipages).all(|(index, _)| {

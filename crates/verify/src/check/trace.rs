@@ -31,7 +31,11 @@ impl fmt::Display for Counterexample {
 
 impl Counterexample {
     /// Replays the actions from the first state.
-    pub(super) fn replay(property: impl Into<String>, model: &JobModel, actions: &[Action]) -> Self {
+    pub(super) fn replay(
+        property: impl Into<String>,
+        model: &JobModel,
+        actions: &[Action],
+    ) -> Self {
         let mut state = State::first(&model.job);
         let mut steps = Vec::new();
         for &action in actions {
@@ -46,6 +50,7 @@ impl Counterexample {
 fn packet(packet: &Packet) -> String {
     match packet.page {
         Some(content) => format!("{:?} with {content}", packet.message),
+        None if packet.kept => format!("{:?} (kept)", packet.message),
         None => format!("{:?}", packet.message),
     }
 }
@@ -57,6 +62,7 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
         Action::Deliver { from, to } => {
             format!("{to} takes {} of {from}", packet(&before.links[model.link(from, to)][0]))
         }
+        Action::Release { from, to } => format!("{from} sends {to} what it kept"),
         Action::Run(thread) => {
             let (now, plan) = (&before.threads[thread], &job.threads[thread]);
             let op = plan.program[usize::from(now.done)];

@@ -20,15 +20,7 @@ impl Stage<'_> {
         &mut self.state.memory[self.me.index()][minipage_index(minipage)]
     }
 
-    /// Remembers the first thing that broke.
-    fn broken(&mut self, what: String) {
-        let text = format!("{}: {what}", self.me);
-        self.state.broken.get_or_insert(Broken::World(text));
-    }
-}
-
-impl World for Stage<'_> {
-    fn send(&mut self, to: NodeId, message: Message) {
+    fn post(&mut self, to: NodeId, message: Message, kept: bool) {
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);
@@ -47,7 +39,30 @@ impl World for Stage<'_> {
             return;
         }
         let link = self.me.index() * usize::from(self.job.nodes) + to.index();
-        self.state.links[link].push(Packet { message, page });
+        self.state.links[link].push(Packet { message, page, kept });
+        if !kept {
+            // Order is kept: what waited for company goes before.
+            self.state.links[link].iter_mut().for_each(|packet| packet.kept = false);
+        }
+    }
+
+    /// Remembers the first thing that broke.
+    fn broken(&mut self, what: String) {
+        let text = format!("{}: {what}", self.me);
+        self.state.broken.get_or_insert(Broken::World(text));
+    }
+}
+
+impl World for Stage<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.post(to, message, false);
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        if message.attach() == Attach::Page {
+            self.broken(format!("{message:?} is kept though a page goes with it"));
+        }
+        self.post(to, message, true);
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {
@@ -85,8 +100,10 @@ impl World for Stage<'_> {
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
                 // A wait on a condition ends with a new look at what was awaited.
-                if !matches!(self.job.threads[index].program[usize::from(state.done)], Op::Await { .. })
-                {
+                if !matches!(
+                    self.job.threads[index].program[usize::from(state.done)],
+                    Op::Await { .. }
+                ) {
                     state.done += 1;
                 }
             }

@@ -1,0 +1,74 @@
+/* check.h - what every test program of the C interface uses. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <multigrain.h>
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A failed check ends the node at once: the launcher ends the others. */
+#define FAIL(...)                                                                   \
+    do {                                                                            \
+        fprintf(stderr, "%s:%d: node %d: ", __FILE__, __LINE__, mg_node());         \
+        fprintf(stderr, __VA_ARGS__);                                               \
+        fputc('\n', stderr);                                                        \
+        _exit(1);                                                                   \
+    } while (0)
+
+#define CHECK(condition)           \
+    do {                           \
+        if (!(condition))          \
+            FAIL("%s", #condition); \
+    } while (0)
+
+#define CODE(call, expected)                                                          \
+    do {                                                                              \
+        int code_ = (call);                                                           \
+        if (code_ != (expected))                                                      \
+            FAIL("%s is %d (%s), not %s", #call, code_, mg_strerror(code_), #expected); \
+    } while (0)
+
+#define OK(call) CODE(call, MG_OK)
+
+/* NULL, for this reason. */
+#define NONE(call, reason)                                                  \
+    do {                                                                    \
+        void *none_ = (call);                                               \
+        if (none_ != NULL || mg_last_error() != (reason))                   \
+            FAIL("%s is %p, reason %d, not %s", #call, none_, mg_last_error(), #reason); \
+    } while (0)
+
+static inline void *must(void *p, int line)
+{
+    if (p == NULL) {
+        fprintf(stderr, "line %d: node %d: NULL: %s\n", line, mg_node(), mg_strerror(mg_last_error()));
+        _exit(1);
+    }
+    return p;
+}
+#define MUST(call) must(call, __LINE__)
+
+/* Node `owner` makes it, all get it; collective, with a name used once. */
+#define SHARE(name, owner, call) \
+    (mg_node() == (owner) ? share_own(name, MUST(call)) : MUST(mg_lookup(name)))
+
+static inline void *share_own(const char *name, void *p)
+{
+    OK(mg_publish(name, p));
+    return p;
+}
+
+static inline struct mg_stats stats_now(void)
+{
+    struct mg_stats stats;
+
+    OK(mg_get_stats(&stats));
+    return stats;
+}
+
+#endif

@@ -1,0 +1,128 @@
+//! What the results are held against.
+
+use super::jobs::{Done, LARGE, MILLION, ONE, SMALL};
+use crate::bench::options::{Transport, Wait};
+use crate::bench::row::Row;
+use serde::Serialize;
+
+/// Costs may grow so much with the size of the job; noise, that is.
+const GROWTH: f64 = 1.10;
+/// A node that computes may answer so much later than an idle one.
+const COMPUTING: f64 = 3.0;
+
+/// One promise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Bar {
+    pub(super) promise: String,
+    pub(super) value: f64,
+    pub(super) limit: f64,
+    pub(super) pass: bool,
+}
+
+impl Bar {
+    fn new(promise: String, value: f64, limit: f64) -> Self {
+        Self { promise, value, limit, pass: value <= limit }
+    }
+}
+
+/// All promises that these jobs tell something about.
+pub(super) fn judge(jobs: &[Done]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for job in jobs.iter().filter(|job| job.program == "pair") {
+        let (Some(transport), Some(wait)) = (job.transport, job.wait) else { continue };
+        let over_raw = row(job, "read-fetch-4096").and_then(Row::ratio);
+        if let (Some(ratio), Some(limit)) = (over_raw, raw_limit(transport, wait)) {
+            let promise = format!("read fetch 4 KiB / raw round trip, {transport}, {wait}");
+            bars.push(Bar::new(promise, ratio, limit));
+        }
+        let computing = median_of(job, "read-fetch-computing");
+        let asleep = median_of(job, "read-fetch-asleep");
+        if let (Some(computing), Some(asleep)) = (computing, asleep) {
+            let promise = format!("fetch from a computing node / an idle one, {transport}, {wait}");
+            bars.push(Bar::new(promise, computing / asleep, COMPUTING));
+        }
+    }
+    for (large, small) in [(LARGE.name, SMALL.name), (MILLION.name, ONE.name)] {
+        for (what, key) in [
+            ("read fetch", "scale-fetch"),
+            ("barrier", "barrier-2"),
+            ("lock + unlock, remote", "lock-remote"),
+        ] {
+            if let (Some(more), Some(less)) = (best(jobs, large, key), best(jobs, small, key)) {
+                let promise = format!("{what}: {large} / {small}");
+                bars.push(Bar::new(promise, more / less, GROWTH));
+            }
+        }
+    }
+    bars
+}
+
+/// How many raw round trips a fetch may take.
+fn raw_limit(transport: Transport, wait: Wait) -> Option<f64> {
+    match (transport, wait) {
+        (Transport::Tcp, Wait::Spin) => Some(1.6),
+        (Transport::Unix, Wait::Spin) => Some(2.3),
+        (Transport::Tcp | Transport::Unix, Wait::Block) => Some(1.3),
+        (Transport::Tcp | Transport::Unix, Wait::Adaptive) => None,
+    }
+}
+
+fn row<'a>(job: &'a Done, key: &str) -> Option<&'a Row> {
+    job.rows.iter().find(|row| row.key == key)
+}
+
+fn median_of(job: &Done, key: &str) -> Option<f64> {
+    row(job, key).map(|row| row.ours.median_us).filter(|&us| us > 0.0)
+}
+
+/// The best median of the jobs of one size: what it costs when nothing else disturbs.
+fn best(jobs: &[Done], size: &str, key: &str) -> Option<f64> {
+    let of_size = jobs.iter().filter(|job| job.size == Some(size));
+    of_size.filter_map(|job| median_of(job, key)).min_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::samples::Summary;
+
+    fn timed(key: &str, us: f64) -> Row {
+        Row::new(key, key, Summary { samples: 9, median_us: us, p99_us: us })
+    }
+
+    fn job(program: &'static str, size: Option<&'static str>, rows: Vec<Row>) -> Done {
+        Done {
+            program,
+            nodes: 2,
+            transport: Some(Transport::Tcp),
+            wait: Some(Wait::Spin),
+            size,
+            pinned: true,
+            cache_line_us: [None; 2],
+            guard: String::new(),
+            rows,
+        }
+    }
+
+    #[test]
+    fn a_fetch_is_held_against_the_raw_round_trip_of_its_own_job() {
+        let raw = Summary { samples: 9, median_us: 10.0, p99_us: 10.0 };
+        let rows = vec![
+            timed("read-fetch-4096", 17.0).over("raw", raw),
+            timed("read-fetch-asleep", 20.0),
+            timed("read-fetch-computing", 50.0),
+        ];
+        let bars = judge(&[job("pair", None, rows)]);
+        let results: Vec<_> = bars.iter().map(|bar| (bar.value, bar.pass)).collect();
+        assert_eq!(results, [(1.7, false), (2.5, true)]);
+    }
+
+    #[test]
+    fn growth_compares_the_best_of_each_size() {
+        let of = |size: &'static str, us| job("scale", Some(size), vec![timed("barrier-2", us)]);
+        let jobs = [of(SMALL.name, 10.0), of(LARGE.name, 20.0), of(LARGE.name, 10.5)];
+        let bars = judge(&jobs);
+        assert_eq!(bars.len(), 1);
+        assert!(bars[0].pass && (bars[0].value - 1.05).abs() < 1e-9, "{bars:?}");
+    }
+}

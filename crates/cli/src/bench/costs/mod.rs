@@ -1,0 +1,94 @@
+//! `multigrain bench costs`: Table 1 and section 4.2 of the paper, on this machine.
+//!
+//! `jobs` starts the measuring programs, `probe` says in which mood the machine is, `paper` holds
+//! the paper's figures, `bars` what the results are held against, `print` shows it all.
+
+mod bars;
+mod jobs;
+mod paper;
+mod print;
+mod probe;
+
+use super::options::{Transport, Wait};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+/// What faults, fetches, messages, locks and barriers cost here, next to the physical floor.
+///
+/// The floor is measured in turn with each operation, in the same processes, over the same kind of
+/// socket, with the same waiting. Each line names it.
+#[derive(Debug, Args)]
+pub(super) struct CostsArgs {
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// What carries the messages.
+    #[arg(long, value_enum, default_value_t = TransportChoice::Both)]
+    transport: TransportChoice,
+    /// How threads wait for a reply.
+    #[arg(long, value_enum, default_value_t = WaitChoice::All)]
+    wait: WaitChoice,
+    /// Few samples, fewer nodes: to see that it works.
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TransportChoice {
+    /// Unix sockets.
+    Unix,
+    /// TCP over the loopback interface.
+    Tcp,
+    /// One after the other.
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WaitChoice {
+    /// Busy; left out where two threads cannot run at once.
+    Spin,
+    /// Asleep in the kernel.
+    Block,
+    /// Busy for a short while, then asleep.
+    Adaptive,
+    /// One after the other.
+    All,
+}
+
+impl CostsArgs {
+    fn transports(&self) -> &'static [Transport] {
+        match self.transport {
+            TransportChoice::Unix => &[Transport::Unix],
+            TransportChoice::Tcp => &[Transport::Tcp],
+            TransportChoice::Both => &[Transport::Unix, Transport::Tcp],
+        }
+    }
+
+    fn waits(&self) -> &'static [Wait] {
+        match self.wait {
+            WaitChoice::Spin => &[Wait::Spin],
+            WaitChoice::Block => &[Wait::Block],
+            WaitChoice::Adaptive => &[Wait::Adaptive],
+            WaitChoice::All => &[Wait::Spin, Wait::Block, Wait::Adaptive],
+        }
+    }
+}
+
+/// Measures and prints.
+pub(super) fn run(args: &CostsArgs) -> Result<()> {
+    let plans = jobs::plan(args.transports(), args.waits(), args.quick);
+    let mut done = Vec::new();
+    for (number, plan) in plans.iter().enumerate() {
+        if !args.json {
+            eprintln!("{} of {}: {}", number + 1, plans.len(), plan.title());
+        }
+        done.push(plan.run()?);
+    }
+    let bars = bars::judge(&done);
+    if args.json {
+        println!("{}", print::json(&done, &bars)?);
+    } else {
+        print!("{}", print::text(&done, &bars));
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! `multigrain bench`: what things cost here, next to the paper's figures and to physical floors.
+//!
+//! | file | part |
+//! |---|---|
+//! | `costs/` | `bench costs` (Millipage 4.2, Table 1): starts the measuring jobs, prints the table |
+//! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
+//! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
+//! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |
+//! | `clock` | single loads and stores, timed |
+
+mod clock;
+mod costs;
+mod node;
+mod options;
+mod row;
+mod samples;
+mod table;
+mod views;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Measures the costs of Multigrain on this machine.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Costs(costs::CostsArgs),
+    Views(views::ViewsArgs),
+    #[command(hide = true)]
+    Node(node::NodeArgs),
+}
+
+/// Runs a benchmark; the exit code says whether it could be measured, not whether it was fast.
+pub(crate) fn run(args: &BenchArgs) -> ExitCode {
+    let done = match &args.what {
+        What::Costs(args) => costs::run(args),
+        What::Views(args) => views::run(args),
+        What::Node(args) => node::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("multigrain: bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The measuring programs: nodes of jobs that `bench costs` starts through `multigrain run`.
+//!
+//! Every node runs the same code; node 0 measures and prints its report as one line of JSON, the
+//! others serve. Each measurement takes turns with its floor, since the machine's speed drifts.
+//!
+//! `memory`: traps and protections, one process without a job. `local`: what needs no messages.
+//! `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
+//! `scale`: the same operations in jobs of different size.
+
+mod crowd;
+mod fetch;
+mod local;
+mod memory;
+mod messages;
+mod pair;
+mod pool;
+mod raw;
+mod scale;
+mod sync;
+mod team;
+mod traps;
+
+use super::options::{Transport, Wait};
+use super::row::Report;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+/// One node of a measuring job.
+#[derive(Debug, Args)]
+pub(super) struct NodeArgs {
+    #[arg(value_enum)]
+    program: Program,
+    /// Samples of cheap operations.
+    #[arg(long)]
+    samples: usize,
+    /// The transport of the job, for the raw sockets beside it.
+    #[arg(long, value_enum, default_value_t = Transport::Unix)]
+    transport: Transport,
+    /// The way of waiting of the job, for the raw sockets beside it.
+    #[arg(long, value_enum, default_value_t = Wait::Adaptive)]
+    wait: Wait,
+    /// Keeps each node on a CPU of its own, as if each had a machine of its own.
+    #[arg(long)]
+    pin: bool,
+    /// `scale`: minipages of the allocation.
+    #[arg(long, default_value_t = 1)]
+    minipages: usize,
+    /// `scale`: bytes of a minipage.
+    #[arg(long, default_value_t = 4096)]
+    grain: usize,
+    /// `scale`: minipages fetched in a row.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Program {
+    Memory,
+    Local,
+    Pair,
+    Many,
+    Scale,
+}
+
+/// Runs one node.
+pub(super) fn run(args: &NodeArgs) -> Result<()> {
+    match args.program {
+        Program::Memory => print(&memory::measure(args.samples)?),
+        Program::Local => local::run(args),
+        Program::Pair => pair::run(args),
+        Program::Many => crowd::run(args),
+        Program::Scale => scale::run(args),
+    }
+}
+
+fn print(report: &Report) -> Result<()> {
+    println!("{}", serde_json::to_string(report)?);
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `multigrain bench` as a user meets it: every row is there, and the counts are those of the
+//! protocol. Times are not judged here.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+fn bench(arguments: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_multigrain"));
+    command.arg("bench").args(arguments).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn job<'a>(result: &'a Value, program: &str) -> &'a Value {
+    let jobs = result["jobs"].as_array().unwrap();
+    jobs.iter().find(|job| job["program"] == program).unwrap()
+}
+
+fn row<'a>(job: &'a Value, key: &str) -> &'a Value {
+    let rows = job["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no row {key}"))
+}
+
+/// Messages and page bytes of one operation.
+fn counts(job: &Value, key: &str) -> (f64, f64) {
+    let counts = &row(job, key)["counts"];
+    (counts["messages"].as_f64().unwrap(), counts["page_bytes"].as_f64().unwrap())
+}
+
+#[test]
+fn costs_has_every_row_of_table_1_and_the_counts_of_the_protocol() {
+    let result =
+        bench(&["costs", "--quick", "--json", "--transport", "unix", "--wait", "adaptive"]);
+    assert!(result["machine"]["cpus"].as_u64().unwrap() >= 1);
+
+    let memory = job(&result, "memory");
+    for key in ["access-fault", "set-protection-none-read", "set-protection-read-none", "lookup"] {
+        let row = row(memory, key);
+        assert!(row["ours"]["median_us"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["ours"]["p99_us"].is_number() && row["ratio"].is_number(), "{row}");
+        assert!(row["paper_us"].is_string() && row["floor"]["what"].is_string(), "{row}");
+    }
+    let local = job(&result, "local");
+    for key in ["fault-local", "get-protection", "lock-cached", "barrier-1"] {
+        assert!(row(local, key)["ours"]["samples"].as_u64().unwrap() > 0, "{key}");
+    }
+
+    let pair = job(&result, "pair");
+    for key in ["message-0", "message-512", "message-1024", "message-4096"] {
+        assert!(row(pair, key)["ratio"].is_number(), "{key}");
+    }
+    // Request, reply, ack: Millipage 3.3. An upgrade's reply has no page in it.
+    for bytes in [128, 512, 1024, 4096, 65536] {
+        for kind in ["read", "write"] {
+            let key = format!("{kind}-fetch-{bytes}");
+            assert_eq!(counts(pair, &key), (3.0, f64::from(bytes)), "{key}");
+        }
+    }
+    assert_eq!(counts(pair, "read-fetch-asleep"), (3.0, 4096.0));
+    assert_eq!(counts(pair, "read-fetch-computing"), (3.0, 4096.0));
+    assert_eq!(counts(pair, "read-fetch-first"), (3.0, 4096.0));
+    assert_eq!(counts(pair, "upgrade"), (3.0, 0.0));
+    assert_eq!(counts(pair, "barrier-2"), (2.0, 0.0));
+    assert_eq!(counts(pair, "lock-remote"), (2.0, 0.0));
+    assert_eq!(row(pair, "lock-cached")["counts"]["page_bytes"], 0.0);
+
+    let many = job(&result, "many");
+    assert_eq!(counts(many, "read-fetch-forward"), (4.0, 4096.0));
+    assert_eq!(counts(many, "read-fetch-direct"), (3.0, 4096.0));
+    // Each read copy more is asked to go and says that it went.
+    assert_eq!(counts(many, "write-fetch-copies-0"), (3.0, 4096.0));
+    assert_eq!(counts(many, "write-fetch-copies-1"), (5.0, 4096.0));
+    assert_eq!(counts(many, "barrier-3"), (4.0, 0.0));
+
+    let bars = result["bars"].as_array().unwrap();
+    assert!(bars.iter().all(|bar| bar["pass"].is_boolean() && bar["limit"].is_number()));
+    assert!(bars.len() >= 7, "{bars:?}");
+}
+
+#[test]
+fn views_has_a_slowdown_for_each_number_of_views_and_draws_them() {
+    let file = std::env::temp_dir().join(format!("multigrain-views-{}.svg", std::process::id()));
+    let result = bench(&["views", "--max", "512K", "--json", "--svg", file.to_str().unwrap()]);
+    let series = result["series"].as_array().unwrap();
+    assert_eq!(series.len(), 1);
+    assert_eq!(series[0]["bytes"], 512 << 10);
+    let points = series[0]["points"].as_array().unwrap();
+    let views: Vec<u64> = points.iter().map(|point| point["views"].as_u64().unwrap()).collect();
+    assert_eq!(views, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1664]);
+    assert!(points.iter().all(|point| point["slowdown"].as_f64().unwrap() > 0.0));
+    let svg = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(svg.contains("<polyline") && svg.contains("512 KiB"));
+}
+
+#[test]
+fn the_measuring_nodes_are_no_command_of_the_user() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_multigrain")).args(["bench", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(help.contains("costs") && help.contains("views") && !help.contains("node"), "{help}");
+}

@@ -1,0 +1,81 @@
+//! Hints: copies ahead of use, and access ahead of a system call.
+
+use multigrain_protocol::Kind;
+use multigrain_runtime::runtime;
+
+use crate::Result;
+use crate::mutex::Mutex;
+use crate::shareable::Shareable;
+use crate::shared::Shared;
+use crate::slice::SharedSlice;
+
+/// A stretch of shared memory that can be asked for, handed out, or held ready for the kernel.
+///
+/// System calls do not fault on shared memory, they fail with `EFAULT`: hold it ready first.
+pub trait Region {
+    /// First address, and bytes.
+    fn extent(&self) -> (usize, usize);
+
+    /// Asks for read copies without waiting.
+    ///
+    /// # Errors
+    /// Not shared memory.
+    fn prefetch_read(&self) -> Result<()> {
+        let (address, bytes) = self.extent();
+        runtime()?.prefetch(address, bytes, Kind::Read)
+    }
+
+    /// Asks for writable copies without waiting.
+    ///
+    /// # Errors
+    /// Not shared memory.
+    fn prefetch_write(&self) -> Result<()> {
+        let (address, bytes) = self.extent();
+        runtime()?.prefetch(address, bytes, Kind::Write)
+    }
+
+    /// Hands read copies to every node, without waiting.
+    ///
+    /// # Errors
+    /// Not shared memory.
+    fn push(&self) -> Result<()> {
+        let (address, bytes) = self.extent();
+        runtime()?.push(address, bytes)
+    }
+
+    /// Returns once this node holds all of it for reading.
+    ///
+    /// # Errors
+    /// Not shared memory.
+    fn touch_read(&self) -> Result<()> {
+        let (address, bytes) = self.extent();
+        runtime()?.touch(address, bytes, Kind::Read)
+    }
+
+    /// Returns once this node holds all of it for writing.
+    ///
+    /// # Errors
+    /// Not shared memory.
+    fn touch_write(&self) -> Result<()> {
+        let (address, bytes) = self.extent();
+        runtime()?.touch(address, bytes, Kind::Write)
+    }
+}
+
+impl<T: Shareable> Region for Shared<T> {
+    fn extent(&self) -> (usize, usize) {
+        (self.as_ptr().addr(), size_of::<T>())
+    }
+}
+
+impl<T: Shareable> Region for SharedSlice<T> {
+    fn extent(&self) -> (usize, usize) {
+        (self.as_ptr().addr(), self.len() * size_of::<T>())
+    }
+}
+
+impl<T: Shareable> Region for Mutex<T> {
+    fn extent(&self) -> (usize, usize) {
+        self.value().extent()
+    }
+}

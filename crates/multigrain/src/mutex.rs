@@ -1,0 +1,129 @@
+//! A value in shared memory that only the holder of its lock can reach.
+
+#![expect(unsafe_code, reason = "lends shared memory out under its lock")]
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+
+use crate::Result;
+use crate::job::Job;
+use crate::shareable::Shareable;
+use crate::shared::Shared;
+use crate::sync::sealed::Sealed;
+use crate::sync::{LockGuard, Locked};
+
+impl Job {
+    /// A value under lock `id`. Several values may share a lock; one thread then holds one of them
+    /// at a time.
+    ///
+    /// ```
+    /// # fn main() -> multigrain::Result<()> {
+    /// let job = multigrain::Job::join()?;
+    /// let totals = job.share("totals", || job.mutex(7, [0u64; 4]))?;
+    /// totals.lock()?[job.node() % 4] += 1;
+    /// assert_eq!(totals.lock()?[0], 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No room.
+    pub fn mutex<T: Shareable>(&self, id: u32, value: T) -> Result<Mutex<T>> {
+        Ok(Mutex { id, value: self.alloc(value)? })
+    }
+}
+
+/// A value in shared memory under a lock of the job.
+pub struct Mutex<T> {
+    id: u32,
+    value: Shared<T>,
+}
+
+impl<T: Shareable> Mutex<T> {
+    /// Takes the lock; dropping the guard gives it back.
+    ///
+    /// # Errors
+    /// This thread holds the lock already.
+    pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
+        Ok(MutexGuard { lock: LockGuard::take(self.id)?, value: self.value, mutex: PhantomData })
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    /// No thread of any node uses this value any more, through any handle.
+    ///
+    /// # Errors
+    /// Free already.
+    pub unsafe fn free(self) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.value.free() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn value(&self) -> Shared<T> {
+        self.value
+    }
+
+    /// # Safety
+    /// `value` is live, and every handle to it is a mutex with this id.
+    pub(crate) unsafe fn from_parts(id: u32, value: Shared<T>) -> Self {
+        Self { id, value }
+    }
+}
+
+impl<T> Clone for Mutex<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Mutex<T> {}
+
+impl<T> fmt::Debug for Mutex<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Mutex({}, {:?})", self.id, self.value)
+    }
+}
+
+/// The value of a locked [`Mutex`], until dropped.
+#[must_use = "the lock is given back when the guard is dropped"]
+pub struct MutexGuard<'a, T> {
+    lock: LockGuard,
+    value: Shared<T>,
+    mutex: PhantomData<&'a mut T>,
+}
+
+impl<T: Shareable> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: live memory; it can be reached through mutexes of this lock alone, and this
+        // thread is the one of all nodes' that holds it.
+        unsafe { &*self.value.as_ptr() }
+    }
+}
+
+impl<T: Shareable> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; the guard is borrowed mutably.
+        unsafe { &mut *self.value.as_ptr() }
+    }
+}
+
+impl<T> Locked for MutexGuard<'_, T> {}
+
+impl<T> Sealed for MutexGuard<'_, T> {
+    fn lock_id(&self) -> u32 {
+        self.lock.lock_id()
+    }
+}
+
+impl<T: Shareable + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "MutexGuard({:?}, {:?})", self.lock, **self)
+    }
+}

@@ -1,0 +1,124 @@
+//! One value in shared memory.
+
+#![expect(unsafe_code, reason = "shared memory is reached by pointer")]
+
+use core::fmt;
+use core::ops::Deref;
+use core::ptr::NonNull;
+use core::sync::atomic;
+
+use multigrain_runtime::runtime;
+
+use crate::Result;
+use crate::shareable::{Atomic, Shareable};
+use crate::words;
+
+/// A value in shared memory, a minipage of its own if it comes from [`Job::alloc`].
+///
+/// The handle is an address: copies of it, on any node, mean the same value.
+///
+/// ```
+/// # fn main() -> multigrain::Result<()> {
+/// let job = multigrain::Job::join()?;
+/// let best = job.alloc(f64::INFINITY)?;
+/// best.set(12.5);
+/// assert_eq!(best.get(), 12.5);
+/// # Ok(()) }
+/// ```
+///
+/// [`Job::alloc`]: crate::Job::alloc
+pub struct Shared<T> {
+    place: NonNull<T>,
+}
+
+/// A 32-bit counter in shared memory.
+pub type SharedAtomicU32 = Shared<atomic::AtomicU32>;
+/// A 64-bit counter in shared memory.
+pub type SharedAtomicU64 = Shared<atomic::AtomicU64>;
+/// A signed 32-bit counter in shared memory.
+pub type SharedAtomicI32 = Shared<atomic::AtomicI32>;
+/// A signed 64-bit counter in shared memory.
+pub type SharedAtomicI64 = Shared<atomic::AtomicI64>;
+/// A word-sized counter in shared memory.
+pub type SharedAtomicUsize = Shared<atomic::AtomicUsize>;
+
+impl<T: Shareable> Shared<T> {
+    /// The value at an address that came from [`Shared::as_ptr`], perhaps on another node.
+    ///
+    /// # Safety
+    /// `place` is live shared memory of a `T`, aligned, and under no [`Mutex`](crate::Mutex).
+    #[must_use]
+    pub unsafe fn from_ptr(place: NonNull<T>) -> Self {
+        Self { place }
+    }
+
+    /// The address, the same on every node. What it points to may change at any time.
+    #[must_use]
+    pub fn as_ptr(self) -> *mut T {
+        self.place.as_ptr()
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    /// No thread of any node uses this value any more, through any handle.
+    ///
+    /// # Errors
+    /// Not the start of an allocation, or free already.
+    pub unsafe fn free(self) -> Result<()> {
+        runtime()?.free(self.place.addr().get())
+    }
+}
+
+impl<T: Shareable + Copy> Shared<T> {
+    /// A copy of the value as it is now.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> T {
+        // SAFETY: the handle is live shared memory of a `T`: who makes or frees handles says so.
+        unsafe { words::load(self.place.as_ptr()) }
+    }
+
+    /// Replaces the value.
+    #[inline]
+    pub fn set(self, value: T) {
+        // SAFETY: the handle is live shared memory of a `T`: who makes or frees handles says so.
+        unsafe { words::store(self.place.as_ptr(), value) };
+    }
+}
+
+impl<A: Atomic> Deref for Shared<A> {
+    type Target = A;
+
+    fn deref(&self) -> &A {
+        // SAFETY: live shared memory of an `A`, which processes may share by reference.
+        unsafe { self.place.as_ref() }
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<T> {}
+
+impl<T> PartialEq for Shared<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl<T> Eq for Shared<T> {}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Shared({:p})", self.place)
+    }
+}
+
+// SAFETY: the value is only copied word by word or reached as an atomic, from any thread.
+unsafe impl<T: Shareable> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Shareable> Sync for Shared<T> {}

@@ -1,0 +1,300 @@
+//! The Rust interface on real nodes: this test binary is also the program of the jobs, started by
+//! the launcher with `--as-node` and the name of a scenario.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+#[path = "../../capi/tests/support/mod.rs"]
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use multigrain::{
+    Error, Grain, Job, Mutex, On, Region, Result, Shared, SharedArray, SharedAtomicU64, SharedSlice,
+};
+use support::{Setting, TestDir, profile_dir, run_well, settings, workspace};
+
+multigrain::shareable! {
+    /// Something with several words.
+    #[derive(Debug, PartialEq)]
+    struct Body {
+        place: [f64; 3],
+        number: u32,
+        flags: [u16; 2],
+    }
+}
+
+fn values_and_slices_and_arrays(job: &Job) -> Result<()> {
+    let (me, nodes) = (job.node(), job.nodes());
+    let body = Body { place: [1.0, 2.0, 3.0], number: 4, flags: [5, 6] };
+    let one: Shared<Body> = job.share("one", || job.alloc(body))?;
+    assert_eq!(one.get(), body);
+    job.barrier(0)?;
+    if me == nodes - 1 {
+        one.set(Body { number: 40, ..body });
+    }
+    job.barrier(0)?;
+    assert_eq!(one.get().number, 40);
+
+    for (name, grain) in
+        [("auto", Grain::Auto), ("bytes", Grain::Bytes(8192)), ("whole", Grain::Whole)]
+    {
+        let block: SharedSlice<u32> = job.share(name, || job.alloc_slice(50_000, grain))?;
+        for index in (me..block.len()).step_by(nodes) {
+            block.set(index, u32::try_from(index).unwrap());
+        }
+        job.barrier(0)?;
+        let mut tail = [0; 10];
+        block.slice(100..).read(49_890, &mut tail);
+        assert_eq!(tail[9], 49_999);
+        assert!(block.to_vec().into_iter().eq(0..50_000));
+        job.barrier(0)?;
+    }
+
+    let array: SharedArray<[u64; 9]> = job.share("array", || job.alloc_array(100))?;
+    let elements = array.elements()?;
+    for index in (me..100).step_by(nodes) {
+        elements[index].set([index as u64; 9]);
+    }
+    job.barrier(0)?;
+    assert!((0..100).all(|index| array.at(index).get() == [index as u64; 9]));
+    job.barrier(0)?;
+    if me == 0 {
+        // SAFETY: every node has passed the barrier and uses it no more.
+        #[expect(unsafe_code, reason = "freeing is unsafe")]
+        unsafe { array.free() }?;
+    }
+    Ok(())
+}
+
+fn atomics_and_locks(job: &Job) -> Result<()> {
+    let nodes = job.nodes() as u64;
+    let hits: SharedAtomicU64 = job.share("hits", || job.alloc(AtomicU64::new(0)))?;
+    let row: SharedSlice<AtomicU64> = job.share("row", || job.alloc_slice(8, Grain::Auto))?;
+    let pair: Mutex<[u64; 2]> = job.share("pair", || job.mutex(3, [0; 2]))?;
+    for round in 0..200 {
+        hits.fetch_add(1, Ordering::SeqCst);
+        row[round % 8].fetch_add(1, Ordering::SeqCst);
+        let mut pair = pair.lock()?;
+        assert_eq!(pair[0], pair[1]);
+        pair[0] += 1;
+        pair[1] += 1;
+    }
+    let guard = pair.lock()?;
+    assert!(matches!(pair.lock(), Err(Error::NotPermitted(_))));
+    assert!(matches!(job.lock(3), Err(Error::NotPermitted(_))));
+    drop(guard);
+    job.barrier(0)?;
+    assert_eq!(hits.load(Ordering::SeqCst), 200 * nodes);
+    assert!((0..8).all(|index| row[index].load(Ordering::SeqCst) == 25 * nodes));
+    assert_eq!(*pair.lock()?, [200 * nodes; 2]);
+    Ok(())
+}
+
+fn signals(job: &Job) -> Result<()> {
+    let turn: Mutex<u64> = job.share("turn", || job.mutex(5, 0))?;
+    let changed = job.condvar(6);
+    let nodes = job.nodes() as u64;
+    for round in 0..10 {
+        let mut turn = turn.lock()?;
+        while *turn != round * nodes + job.node() as u64 {
+            changed.wait(&mut turn)?;
+        }
+        *turn += 1;
+        changed.notify_all()?;
+    }
+    let done = job.semaphore(7);
+    done.post(2)?;
+    if job.node() == 0 {
+        for _ in 0..2 * nodes {
+            done.wait()?;
+        }
+    }
+    job.barrier_of(8, job.nodes())
+}
+
+fn threads(job: &Job) -> Result<()> {
+    let hits: SharedAtomicU64 = job.share("hits", || job.alloc(AtomicU64::new(0)))?;
+    for node in 0..job.nodes() {
+        let there = |job: &Job, number: u64| number * 100 + job.node() as u64;
+        let result = job.spawn(On::Node(node), there, 7)?.join()?;
+        assert_eq!(result, 700 + node as u64);
+    }
+    let threads: Vec<_> = (0..10).map(|_| job.spawn(On::AnyNode, hit, 0)).collect::<Result<_>>()?;
+    for thread in threads {
+        thread.join()?;
+    }
+    assert!(matches!(job.spawn(On::Node(99), hit, 0), Err(Error::NoNode(99, _))));
+    job.barrier(0)?;
+    assert_eq!(hits.load(Ordering::SeqCst), 10 * job.nodes() as u64);
+    Ok(())
+}
+
+fn hit(job: &Job, _: u64) -> u64 {
+    let hits = job.lookup::<SharedAtomicU64>("hits").unwrap();
+    hits.fetch_add(1, Ordering::SeqCst)
+}
+
+fn names(job: &Job) -> Result<()> {
+    let one: Shared<u64> = job.share("one", || job.alloc(1))?;
+    assert_eq!(job.lookup::<Shared<u64>>("one")?, one);
+    assert!(matches!(job.lookup::<Shared<f64>>("one"), Err(Error::Invalid(_))));
+    assert!(matches!(job.lookup::<SharedSlice<u64>>("one"), Err(Error::Invalid(_))));
+    for name in ["", "\0one", &"n".repeat(62)] {
+        assert!(matches!(job.publish(name, one), Err(Error::Invalid(_))), "{name:?}");
+    }
+    if job.node() == 0 {
+        job.publish_ptr("one", std::ptr::NonNull::new(one.as_ptr()).unwrap())?;
+    }
+    assert_eq!(job.lookup_ptr::<u64>("one")?.as_ptr(), one.as_ptr());
+    Ok(())
+}
+
+fn hints(job: &Job) -> Result<()> {
+    let block: SharedSlice<u64> =
+        job.share("block", || job.alloc_slice(4096, Grain::Bytes(4096)))?;
+    if job.node() == 0 {
+        block.prefetch_write()?;
+        block.fill(9);
+        block.push()?;
+    }
+    job.barrier(0)?;
+    block.prefetch_read()?;
+    block.touch_read()?;
+    let before = job.stats();
+    assert!(block.to_vec().into_iter().all(|value| value == 9));
+    assert_eq!(job.stats().read_faults, before.read_faults);
+    job.barrier(0)?;
+    if job.node() == job.nodes() - 1 {
+        block.touch_write()?;
+        let before = job.stats();
+        block.fill(10);
+        assert_eq!(job.stats().write_faults, before.write_faults);
+    }
+    job.barrier(0)?;
+    assert_eq!(block.get(4095), 10);
+    Ok(())
+}
+
+type Scenario = fn(&Job) -> Result<()>;
+
+const SCENARIOS: &[(&str, Scenario)] = &[
+    ("values, slices, arrays", values_and_slices_and_arrays),
+    ("atomics and locks", atomics_and_locks),
+    ("signals", signals),
+    ("threads", threads),
+    ("names", names),
+    ("hints", hints),
+];
+
+/// As a node: runs the scenario the environment names.
+fn as_node(name: &str) -> ExitCode {
+    let Some((_, scenario)) = SCENARIOS.iter().find(|(known, _)| *known == name) else {
+        return failing_node(name);
+    };
+    multigrain::run(scenario)
+}
+
+/// Nodes that fail must end the job, though the others wait for them.
+fn failing_node(how: &str) -> ExitCode {
+    multigrain::run(|job| {
+        if job.node() == 0 {
+            assert_ne!(how, "panic", "as told");
+            return Err(Error::Invalid("as told".into()));
+        }
+        job.barrier(0)
+    })
+}
+
+/// This program under a name of its own, so that what is left of a job can be told from the test.
+fn as_program(dir: &TestDir) -> PathBuf {
+    let program = dir.path().join("nodes");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    program
+}
+
+fn launcher() -> PathBuf {
+    support::build(&["multigrain-cli"]).join("multigrain")
+}
+
+fn every_scenario_passes_under_every_guard_and_transport() {
+    let dir = TestDir::new();
+    let program = as_program(&dir);
+    for setting in settings(&[1, 3], &["auto", "mprotect"]) {
+        for (name, _) in SCENARIOS {
+            run_well(&launcher(), &setting, &program, &[NODE_ARGUMENT, name]);
+        }
+    }
+}
+
+fn a_node_that_fails_ends_the_job() {
+    let dir = TestDir::new();
+    let program = as_program(&dir);
+    for (how, code) in [("error", 1), ("panic", 101)] {
+        let two = Setting::nodes(2);
+        let ended = support::run(&launcher(), &two, &program, &[NODE_ARGUMENT, how]);
+        assert_eq!(ended.code, Some(code), "{how}: {ended:?}");
+        assert!(ended.err.contains("as told"), "{how}: {ended:?}");
+    }
+}
+
+fn the_examples_give_the_same_on_any_number_of_nodes() {
+    // `cargo test` of all targets builds them, `--test nodes` alone does not.
+    let mut cargo = Command::new(env!("CARGO"));
+    let profile = profile_dir();
+    let dev = profile.file_name().is_some_and(|name| name == "debug");
+    cargo.args(["build", "--quiet", "-p", "multigrain", "--examples", "--profile"]);
+    cargo.arg(if dev { "dev".as_ref() } else { profile.file_name().unwrap() });
+    cargo.arg("--target-dir").arg(profile.parent().unwrap()).current_dir(workspace());
+    assert!(cargo.status().unwrap().success());
+    let examples = profile.join("examples");
+    let jacobi = |nodes| {
+        let setting = Setting::nodes(nodes);
+        let out = run_well(&launcher(), &setting, &examples.join("jacobi"), &["66", "20"]);
+        out.trim_start_matches("[0] ").to_owned()
+    };
+    let alone = jacobi(1);
+    assert!(alone.trim().parse::<f64>().unwrap() > 66.0);
+    assert_eq!(jacobi(3), alone);
+    let setting = Setting { threads: 2, ..Setting::nodes(3) };
+    let counted = run_well(&launcher(), &setting, &examples.join("counter"), &[]);
+    assert_eq!(counted.matches("] 6000\n").count(), 3, "{counted}");
+}
+
+/// First argument of this program when it is a node.
+const NODE_ARGUMENT: &str = "--as-node";
+
+/// Its own main: a node must join from the main thread, which a test harness does not give.
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, first, name] = arguments.as_slice()
+        && first == NODE_ARGUMENT
+    {
+        return as_node(name);
+    }
+    let tests: [(&str, fn()); 3] = [
+        (
+            "every_scenario_passes_under_every_guard_and_transport",
+            every_scenario_passes_under_every_guard_and_transport,
+        ),
+        ("a_node_that_fails_ends_the_job", a_node_that_fails_ends_the_job),
+        (
+            "the_examples_give_the_same_on_any_number_of_nodes",
+            the_examples_give_the_same_on_any_number_of_nodes,
+        ),
+    ];
+    if arguments.iter().any(|argument| argument == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&String> =
+        arguments[1..].iter().filter(|word| !word.starts_with('-')).collect();
+    for (name, test) in tests {
+        if filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())) {
+            println!("test {name} ...");
+            test();
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}

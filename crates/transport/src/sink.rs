@@ -1,0 +1,67 @@
+//! The receiving side's interface: who gets the frames, and where their payloads go.
+#![expect(unsafe_code, reason = "an implementation vouches for the raw places it names")]
+
+use crate::frame::Header;
+use core::fmt;
+use multigrain_types::NodeId;
+
+/// The longest payload that may be received into a buffer ([`Place::Buffer`]), in bytes.
+pub const MAX_BUFFER: u64 = 1 << 20;
+
+/// Where the bytes of a payload go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Exactly `header.payload` bytes to this address.
+    At(*mut u8),
+    /// Into a buffer that [`Sink::frame`] gets; at most [`MAX_BUFFER`] bytes.
+    Buffer,
+}
+
+/// Why a link is no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LostReason {
+    /// The peer said goodbye.
+    Left,
+    /// The connection ended without a goodbye: the peer or its host is dead.
+    Died,
+    /// The peer sent what it must not; in words. This node has closed the link.
+    Violation(String),
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Left => write!(out, "left the job"),
+            Self::Died => write!(out, "died"),
+            Self::Violation(what) => write!(out, "broke the protocol: {what}"),
+        }
+    }
+}
+
+/// Who receives the frames. Called by [`crate::Mesh::receive`], in its thread; may send, may not
+/// receive.
+///
+/// # Safety
+/// An address that `place` returns in [`Place::At`] must be writable for `header.payload` bytes,
+/// with no reference into it, until `frame` or `lost` was called for that link.
+pub unsafe trait Sink {
+    /// The header of a frame with a payload is here: where shall its `header.payload` (> 0)
+    /// bytes go?
+    ///
+    /// # Errors
+    /// What the peer did wrong, in words; the link is closed and `lost` called.
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String>;
+
+    /// A frame is complete; `body` is there when `place` asked for a buffer.
+    ///
+    /// # Errors
+    /// What the peer did wrong, in words; the link is closed and `lost` called.
+    fn frame(&mut self, from: NodeId, header: &Header, body: Option<Vec<u8>>)
+    -> Result<(), String>;
+
+    /// The link to this peer is no more. Called once per peer.
+    fn lost(&mut self, from: NodeId, reason: LostReason);
+
+    /// A stranger was refused; one line for the log.
+    fn refused(&mut self, line: String);
+}

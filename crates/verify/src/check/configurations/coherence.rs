@@ -1,0 +1,168 @@
+//! Millipage 3.3 and Figure 3: misses, upgrades, competing requests.
+
+use super::{Configuration, row};
+use crate::check::program::Job;
+use crate::check::program::Op::{Add, Read, Write};
+
+pub(super) fn short() -> Vec<Configuration> {
+    vec![
+        row(
+            "coherence/two-writers",
+            120,
+            Job::new(2).minipage(0, 0).thread(0, &[Add(0), Add(0)]).thread(1, &[Add(0), Add(0)]),
+        ),
+        row(
+            "coherence/remote-manager",
+            188,
+            Job::new(3).minipage(0, 1).thread(1, &[Write(0, 1)]).thread(2, &[Add(0), Read(0)]),
+        ),
+        row(
+            "coherence/three-writers",
+            419,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Add(0)])
+                .thread(2, &[Add(0)]),
+        ),
+        row(
+            "coherence/readers-and-a-writer",
+            1647,
+            Job::new(3)
+                .minipage(0, 0)
+                .thread(0, &[Write(0, 1), Write(0, 2)])
+                .thread(1, &[Read(0), Read(0)])
+                .thread(2, &[Read(0)]),
+        ),
+        row(
+            "coherence/upgrades",
+            727,
+            Job::new(3)
+                .minipage(0, 0)
+                .thread(1, &[Read(0), Write(0, 1)])
+                .thread(2, &[Read(0), Write(0, 2)]),
+        ),
+        row(
+            "coherence/two-threads-a-node",
+            724,
+            Job::new(2)
+                .minipage(0, 0)
+                .thread(0, &[Write(0, 1)])
+                .thread(1, &[Read(0)])
+                .thread(1, &[Write(0, 2)])
+                .with_trap_gap(),
+        ),
+        row(
+            "coherence/three-threads-a-node",
+            3351,
+            Job::new(2)
+                .minipage(1, 0)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Read(0)])
+                .thread(1, &[Write(0, 9), Read(0)])
+                .thread(1, &[Read(0)]),
+        ),
+        row(
+            "coherence/traps-on-three-nodes",
+            22_523,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Add(0)])
+                .thread(1, &[Add(0)])
+                .thread(2, &[Add(0)])
+                .thread(2, &[Read(0)])
+                .with_trap_gap(),
+        ),
+        row(
+            "coherence/four-nodes",
+            23_035,
+            Job::new(4)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Read(0)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Add(0), Read(0)])
+                .thread(3, &[Add(0)]),
+        ),
+        row(
+            "coherence/two-minipages",
+            215,
+            Job::new(2)
+                .minipage(0, 1)
+                .minipage(1, 0)
+                .thread(0, &[Add(0), Add(1)])
+                .thread(1, &[Add(1), Add(0)]),
+        ),
+        row(
+            "coherence/three-minipages",
+            2447,
+            Job::new(3)
+                .minipage(0, 0)
+                .minipage(1, 1)
+                .minipage(2, 2)
+                .thread(0, &[Add(0), Read(1)])
+                .thread(1, &[Add(1), Read(2)])
+                .thread(2, &[Add(2), Add(0)]),
+        ),
+    ]
+}
+
+pub(super) fn long() -> Vec<Configuration> {
+    vec![
+        row(
+            "coherence/four-writers",
+            189_394,
+            Job::new(4)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Add(0), Read(0)])
+                .thread(1, &[Add(0), Read(0)])
+                .thread(2, &[Add(0), Add(0)])
+                .thread(3, &[Read(0), Add(0)]),
+        ),
+        row(
+            "coherence/two-threads-on-three-nodes",
+            901_293,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Add(0), Read(0)])
+                .thread(0, &[Read(0)])
+                .thread(1, &[Add(0)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Add(0)])
+                .thread(2, &[Read(0), Add(0)]),
+        ),
+        row(
+            "coherence/traps-of-five-threads",
+            309_738,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Add(0)])
+                .thread(0, &[Read(0)])
+                .thread(1, &[Add(0)])
+                .thread(2, &[Add(0)])
+                .thread(2, &[Read(0), Add(0)])
+                .with_trap_gap(),
+        ),
+        row(
+            "coherence/three-minipages-in-turn",
+            124_716,
+            Job::new(3)
+                .minipage(0, 0)
+                .minipage(1, 1)
+                .minipage(2, 2)
+                .thread(0, &[Add(0), Add(1), Read(2)])
+                .thread(1, &[Add(1), Add(2), Read(0)])
+                .thread(2, &[Add(2), Add(0), Read(1)]),
+        ),
+        row(
+            "coherence/four-nodes-two-minipages",
+            471_486,
+            Job::new(4)
+                .minipage(0, 1)
+                .minipage(3, 3)
+                .thread(0, &[Read(0), Add(1)])
+                .thread(1, &[Add(0), Read(1)])
+                .thread(2, &[Add(0), Add(1)])
+                .thread(3, &[Read(0), Add(1)]),
+        ),
+    ]
+}

@@ -1,0 +1,147 @@
+//! Prefetch, push and reclaim: what a real system adds to the paper's protocol.
+
+use multigrain_protocol::Kind::{Read as ForRead, Write as ForWrite};
+
+use super::{Configuration, row};
+use crate::check::program::Job;
+use crate::check::program::Op::{Add, Prefetch, Push, Read, Reclaim, Write};
+
+pub(super) fn short() -> Vec<Configuration> {
+    let mut rows = prefetch_and_push();
+    rows.extend(reclaim());
+    rows
+}
+
+fn prefetch_and_push() -> Vec<Configuration> {
+    vec![
+        row(
+            "prefetch/races-with-faults",
+            717,
+            Job::new(2)
+                .minipage(0, 0)
+                .thread(0, &[Add(0), Add(0)])
+                .thread(1, &[Prefetch(0, ForRead), Read(0), Add(0)])
+                .thread(1, &[Prefetch(0, ForWrite)]),
+        ),
+        row(
+            "prefetch/three-nodes",
+            3164,
+            Job::new(3)
+                .minipage(0, 0)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Prefetch(0, ForWrite), Read(0)])
+                .thread(2, &[Prefetch(0, ForRead), Add(0)]),
+        ),
+        row(
+            "push/meets-a-read",
+            984,
+            Job::new(3)
+                .minipage(1, 0)
+                .thread(0, &[Write(0, 1), Push(0)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Read(0)]),
+        ),
+        row(
+            "push/meets-writes",
+            2426,
+            Job::new(3)
+                .minipage(0, 0)
+                .thread(0, &[Push(0), Add(0)])
+                .thread(1, &[Add(0)])
+                .thread(2, &[Read(0)]),
+        ),
+        row(
+            "push/by-two",
+            560,
+            Job::new(2)
+                .minipage(0, 0)
+                .thread(0, &[Push(0); 7])
+                .thread(1, &[Read(0), Push(0), Add(0)]),
+        ),
+        row(
+            "push/by-three",
+            63_822,
+            Job::new(3)
+                .minipage(0, 0)
+                .thread(0, &[Push(0), Add(0), Push(0), Push(0)])
+                .thread(1, &[Read(0), Push(0), Push(0), Add(0)])
+                .thread(2, &[Read(0), Push(0), Add(0)]),
+        ),
+    ]
+}
+
+fn reclaim() -> Vec<Configuration> {
+    vec![
+        row(
+            "reclaim/meets-accesses",
+            1578,
+            Job::new(2)
+                .minipage(1, 0)
+                .thread(0, &[Reclaim(0), Write(0, 7), Read(0)])
+                .thread(1, &[Read(0), Read(0)])
+                .thread(1, &[Write(0, 2)]),
+        ),
+        row(
+            "reclaim/meets-own-faults",
+            1432,
+            Job::new(2)
+                .minipage(1, 0)
+                .thread(0, &[Read(0), Reclaim(0), Write(0, 7)])
+                .thread(0, &[Read(0)])
+                .thread(1, &[Write(0, 2)])
+                .with_trap_gap(),
+        ),
+        row(
+            "reclaim/meets-prefetch-and-push",
+            209,
+            Job::new(2)
+                .minipage(1, 0)
+                .thread(0, &[Prefetch(0, ForRead), Reclaim(0), Write(0, 7)])
+                .thread(1, &[Write(0, 2), Push(0)]),
+        ),
+        row(
+            "reclaim/three-nodes",
+            1806,
+            Job::new(3)
+                .minipage(1, 0)
+                .thread(0, &[Reclaim(0), Write(0, 7), Push(0)])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Write(0, 2)]),
+        ),
+    ]
+}
+
+pub(super) fn long() -> Vec<Configuration> {
+    vec![
+        row(
+            "push/four-nodes-prefetch",
+            746_474,
+            Job::new(4)
+                .minipage(0, 0)
+                .thread(0, &[Add(0), Push(0), Add(0)])
+                .thread(1, &[Prefetch(0, ForRead), Read(0), Add(0)])
+                .thread(2, &[Prefetch(0, ForWrite), Read(0)])
+                .thread(3, &[Add(0)]),
+        ),
+        row(
+            "push/two-minipages",
+            94_774,
+            Job::new(3)
+                .minipage(0, 0)
+                .minipage(1, 0)
+                .thread(0, &[Add(0), Push(0), Add(1), Push(1)])
+                .thread(1, &[Read(1), Read(0), Add(0)])
+                .thread(2, &[Read(1), Read(0), Push(1)]),
+        ),
+        row(
+            "reclaim/under-fire",
+            208_191,
+            Job::new(3)
+                .minipage(1, 0)
+                .thread(0, &[Read(0), Reclaim(0), Write(0, 7), Push(0), Reclaim(0), Write(0, 9)])
+                .thread(0, &[Prefetch(0, ForRead), Read(0)])
+                .thread(1, &[Read(0), Push(0), Read(0)])
+                .thread(2, &[Write(0, 2), Prefetch(0, ForRead)]),
+        ),
+    ]
+}

@@ -1,0 +1,52 @@
+//! The table of checked jobs, each with its number of unique states.
+//!
+//! The numbers are part of the check: a change of the protocol that adds or loses interleavings
+//! shows here, and has to be explained.
+
+mod coherence;
+mod extensions;
+mod litmus;
+mod synchronization;
+
+use super::program::Job;
+
+/// How much to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For every test run: under a minute without optimization.
+    Short,
+    /// The short form and bigger jobs: several minutes with optimization.
+    Long,
+}
+
+/// One job of the table.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What it is called, `group/case`.
+    pub name: &'static str,
+    /// Unique states it has.
+    pub states: usize,
+    /// The job.
+    pub job: Job,
+}
+
+fn row(name: &'static str, states: usize, job: Job) -> Configuration {
+    Configuration { name, states, job }
+}
+
+/// All configurations of a form, group by group.
+#[must_use]
+pub fn configurations(form: Form) -> Vec<Configuration> {
+    let mut rows = Vec::new();
+    rows.extend(coherence::short());
+    rows.extend(extensions::short());
+    rows.extend(litmus::short());
+    rows.extend(synchronization::short());
+    if form == Form::Long {
+        rows.extend(coherence::long());
+        rows.extend(extensions::long());
+        rows.extend(litmus::long());
+        rows.extend(synchronization::long());
+    }
+    rows
+}
