@@ -117,13 +117,15 @@ int mg_push(const void *p, size_t bytes);
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
 
-/* ---- Synchronization: ids are any 32-bit numbers, ready to use --------------------------------- */
+/* ---- Synchronization: ids are any numbers below 2^32 - 1, ready to use ------------------------- */
 
 int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);
 /*
  * Waits until `threads` threads of the job have called it with this id; threads = 0 means
  * mg_nodes() * mg_threads(), mg_threads() of them on each node (combined into one message a node).
+ * Threads that disagree about `threads` are an error of the program: MG_EPERM on the node that
+ * manages the id (id mod nodes), and the end of the job with one line if it is found elsewhere.
  */
 int mg_barrier(uint32_t id, uint32_t threads);
 /* Counting semaphore; its value starts at 0: post the initial value once. */

@@ -180,7 +180,6 @@ fn nodes_that_disagree_about_a_barrier_end_the_job_with_a_line() {
 }
 
 #[test]
-#[ignore = "known defect: `Barrier::arrive` enters a thread before the manager's part refuses it"]
 fn a_thread_refused_at_a_barrier_has_not_come() {
     let dir = TestDir::new();
     let program = compile(&dir, "refused");

@@ -102,7 +102,7 @@ impl Runtime {
     fn block(&self, bytes: usize, grain: usize) -> Result<(usize, bool), Error> {
         let pages = u32::try_from(grain.div_ceil(PAGE_BYTES))
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
-        let items = Items { bytes: bytes as u64, count: 1, chunk: 1 };
+        let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };
         self.own_area(Shape::Pages { pages }, bytes as u64, items)
     }
 
@@ -131,7 +131,7 @@ impl Runtime {
             }
             Shape::Pages { pages } => minipages.checked_mul(u64::from(pages) * PAGE_BYTES as u64),
         };
-        let items = Items { bytes: bytes as u64, count: count as u64, chunk };
+        let items = Items { bytes: bytes as u64, count: count as u64, chunk, array: true };
         self.own_area(shape, area_bytes.ok_or_else(room)?, items).map(|(address, _)| address)
     }
 
@@ -155,7 +155,8 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`] if `array` is no array, [`Error::Invalid`] if it has no such element.
     pub fn element(&self, array: usize, index: usize) -> Result<usize, Error> {
-        let record = self.record_at(array).filter(|record| record.area.base == array);
+        let is_array = |record: &AreaRecord| record.items.array && record.area.base == array;
+        let record = self.record_at(array).filter(is_array);
         let record = record.ok_or(Error::NotShared(array))?;
         if index as u64 >= record.items.count {
             return Err(Error::Invalid(format!(

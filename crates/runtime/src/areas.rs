@@ -25,6 +25,8 @@ pub(crate) struct Items {
     pub(crate) count: u64,
     /// Items that share a minipage (chunking level, Millipage 4.4).
     pub(crate) chunk: u32,
+    /// Whether they are one array, not allocations of their own.
+    pub(crate) array: bool,
 }
 
 /// An area as all nodes know it.

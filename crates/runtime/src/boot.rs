@@ -28,8 +28,8 @@ use crate::{fault, report, slots};
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
 const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
-/// The barrier every node passes before it leaves; programs cannot reach it by accident.
-const LEAVING_BARRIER: u32 = u32::MAX;
+/// The barrier every node passes before it leaves; programs are refused this id.
+pub(crate) const LEAVING_BARRIER: u32 = u32::MAX;
 
 /// A node of a job.
 #[derive(Debug)]
@@ -227,7 +227,7 @@ impl Runtime {
             return Err(Error::NotInitialized);
         }
         if self.nodes > 1 {
-            self.barrier(LEAVING_BARRIER, self.nodes.into())?;
+            self.pass_barrier(LEAVING_BARRIER, self.nodes.into())?;
             self.leaving.store(true, Ordering::Release);
             self.mesh.leave();
             self.hear_goodbyes();

@@ -6,7 +6,7 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
-use crate::boot::Runtime;
+use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
 use crate::slots::{self, Slot};
 
@@ -40,6 +40,14 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+        if id == LEAVING_BARRIER {
+            return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
+        }
+        self.pass_barrier(id, total)
+    }
+
+    /// [`Runtime::barrier`] for any id.
+    pub(crate) fn pass_barrier(&self, id: u32, total: u32) -> Result<(), Error> {
         let (thread, slot) = self.my_slot()?;
         self.counters.barriers.fetch_add(1, Ordering::Relaxed);
         let (local, total) = match total {

@@ -38,6 +38,10 @@ impl Barrier {
         if total == 0 {
             return Err(SyncError::Misuse(format!("barrier {} of no threads", site.id)));
         }
+        if site.is_manager() {
+            // Refused before it has come: it goes back to its caller, and must not be woken later.
+            self.check(site, self.untold + 1, total)?;
+        }
         self.waiting.push_back(thread);
         self.untold += 1;
         if self.untold >= local {
@@ -75,6 +79,25 @@ impl Barrier {
         }
     }
 
+    /// Manager: whether so many more threads may come to a barrier of `total`.
+    fn check(&self, site: &SyncSite, arrivals: u32, total: u32) -> Result<(), SyncError> {
+        if !self.arrived.is_empty() && self.total != total {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: threads disagree about its size ({} and {total})",
+                site.id, self.total
+            )));
+        }
+        let here: u64 = self.arrived.values().map(|&count| u64::from(count)).sum();
+        let sum = here + u64::from(arrivals);
+        if sum > u64::from(total) {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: {sum} threads came to a barrier of {total}",
+                site.id
+            )));
+        }
+        Ok(())
+    }
+
     fn gather(
         &mut self,
         site: &SyncSite,
@@ -83,22 +106,11 @@ impl Barrier {
         total: u32,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        if !self.arrived.is_empty() && self.total != total {
-            return Err(SyncError::Misuse(format!(
-                "barrier {}: threads disagree about its size ({} and {total})",
-                site.id, self.total
-            )));
-        }
+        self.check(site, arrivals, total)?;
         self.total = total;
         let here = self.arrived.entry(from).or_insert(0);
         *here = here.saturating_add(arrivals);
         let sum: u64 = self.arrived.values().map(|&count| u64::from(count)).sum();
-        if sum > u64::from(total) {
-            return Err(SyncError::Misuse(format!(
-                "barrier {}: {sum} threads came to a barrier of {total}",
-                site.id
-            )));
-        }
         if sum == u64::from(total) {
             self.total = 0;
             for (to, arrivals) in core::mem::take(&mut self.arrived) {

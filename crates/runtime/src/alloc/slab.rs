@@ -58,6 +58,7 @@ impl SlabKey {
             bytes: self.item.into(),
             count: minipages * u64::from(self.chunk),
             chunk: self.chunk,
+            array: false,
         }
     }
 
