@@ -113,6 +113,8 @@ impl Runtime {
         kind: Kind,
     ) -> bool {
         slot.arm();
+        // Claimed before the request leaves: a quick reply must not wake the service thread.
+        let _claim = self.claim_for(self.tables.manager_of(minipage));
         self.step_sure(Input::Fault { thread, minipage, kind });
         let at_once = slot.is_woken();
         if !at_once {

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use multigrain_protocol::Input;
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{SyncInput, SyncSite};
 use multigrain_types::ThreadId;
 
 use crate::boot::{LEAVING_BARRIER, Runtime};
@@ -103,6 +103,17 @@ impl Runtime {
     /// Asks and waits; true if there was nothing to wait for.
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
+        let id = match input {
+            SyncInput::Lock { id, .. }
+            | SyncInput::Unlock { id, .. }
+            | SyncInput::Barrier { id, .. }
+            | SyncInput::SemaphoreWait { id, .. }
+            | SyncInput::SemaphorePost { id, .. }
+            | SyncInput::ConditionWait { id, .. }
+            | SyncInput::ConditionSignal { id, .. } => id,
+        };
+        let manager = SyncSite::new(self.me, self.nodes, id).manager;
+        let _claim = self.claim_for(manager);
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
         let at_once = slot.is_woken();
         if at_once {

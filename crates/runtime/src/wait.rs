@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multigrain_transport::Timeout;
-use multigrain_types::MinipageId;
+use multigrain_transport::{Mesh, Timeout};
+use multigrain_types::{MinipageId, NodeId};
 
 use crate::boot::Runtime;
 use crate::config::WaitMode;
@@ -48,7 +48,27 @@ impl Role {
     }
 }
 
+/// A claim of the mesh by a thread that is about to wait; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Claim<'a>(&'a Mesh);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 impl Runtime {
+    /// Claims the mesh if `asked`, who shall answer, is another node.
+    pub(crate) fn claim_for(&self, asked: NodeId) -> Option<Claim<'_>> {
+        (asked != self.me).then(|| self.claim())
+    }
+
+    fn claim(&self) -> Claim<'_> {
+        self.mesh.claim();
+        Claim(&self.mesh)
+    }
+
     /// Waits until `slot` is woken. `page`: the minipage the thread wants to access, if any.
     pub(crate) fn wait_for(&self, slot: &Slot, page: Option<MinipageId>) {
         if slot.is_woken() {
@@ -67,7 +87,7 @@ impl Runtime {
 
     /// Has the role; gives it back when the wake-up is there.
     fn receive_until(&self, slot: &Slot, page: Option<MinipageId>) {
-        self.mesh.claim();
+        let claim = self.claim();
         // Acks of earlier faults that did not go with the request go now, while it travels.
         self.mesh.send_lazy();
         // Asked with the role in hand: nothing is installed but by the receiver, so a minipage that
@@ -107,7 +127,7 @@ impl Runtime {
             self.mesh.expect_none();
         }
         self.role.give_back();
-        self.mesh.release();
+        drop(claim);
         // A thread that parked while the role was taken takes over; one that is about to park
         // looks at the role once more after announcing it.
         if self.role.waiting.load(Ordering::SeqCst) > 1 {

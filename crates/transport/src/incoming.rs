@@ -190,9 +190,10 @@ impl Incoming {
         let State::Header { bytes, have } = &mut self.state else { return Ok(Socket::Drained) };
         let expected = Span::at(hint.at.0, hint.len);
         let head = Span::of_mut(&mut bytes[*have..]);
-        let mut spans = [head, expected, desk.staging.tail()];
+        let mut spans = [head, expected];
         let got = read(&mut spans);
-        let more = more(*got.as_ref().unwrap_or(&0), &spans);
+        // What follows the expected page, if anything does, is there at the next read.
+        let more = Socket::Drained;
         let filled = got.unwrap_or(0).min(head.len());
         *have += filled;
         let whole = (*have == Header::BYTES).then_some(*bytes);
@@ -211,20 +212,18 @@ impl Incoming {
         let Some(header) = header else { return Ok(more) };
         let header = header.map_err(|error| LostReason::Violation(error.to_string()))?;
         self.begin(header, desk)?;
-        let staged = got - filled - fallen;
         let at = match &self.state {
             State::Payload { target: Target::At(at), .. } => Some(*at),
             State::Payload { .. } | State::Header { .. } | State::Left => None,
         };
         if right && at == Some(hint.at) {
             self.placed(fallen, desk)?;
-            self.parse_staged(0, staged, desk)?;
             return Ok(more);
         }
         if right {
             take_back(expected, fallen, desk.staging);
         }
-        self.parse_staged(fallen, staged, desk)?;
+        self.parse_staged(fallen, 0, desk)?;
         Ok(more)
     }
 
