@@ -3,7 +3,8 @@
 #   make                          the library and the command, in target/release
 #   make apps                     the applications of the Millipage paper, in build/apps
 #   make demo                     one of them on 4 nodes
-#   make test                     everything: cargo test, and an installation in use
+#   make test                     everything: cargo test, an installation in use, the applications
+#   make soak                     the applications on all kinds of jobs, 20 times each
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #   make uninstall                the same paths again
 PREFIX ?= /usr/local
@@ -26,7 +27,7 @@ TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
 
-.PHONY: all apps demo test check-install install uninstall clean
+.PHONY: all apps demo test soak check-install install uninstall clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -38,8 +39,14 @@ apps: all
 demo: apps
 	$(RELEASE)/multigrain run -n 4 --summary $(APPS)/sor-mg
 
-test: check-install
+test: check-install apps
 	$(CARGO) test --workspace
+	$(MAKE) -C apps check OUT=$(APPS)
+	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
+
+# Every application on 1 to 8 nodes, 1 and 3 threads, both guards and transports, 20 times.
+soak: apps
+	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
 
 # Installs into a directory of its own, and uses what lies there.
 check-install: all

@@ -39,6 +39,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
     ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
+    ("MULTIGRAIN_LEARN", "on or off (--learn)."),
     ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
 ];
@@ -74,8 +75,8 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         table(&mut more, "EXIT STATUS", EXIT_CODES);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
-            "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, SHARED and \
-             CHUNK may also be set by the user; options win over them.",
+            "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, LEARN, \
+             SHARED and CHUNK may also be set by the user; options win over them.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

@@ -16,6 +16,7 @@ use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
 use crate::config::{Config, WaitMode};
 use crate::error::Error;
+use crate::habits::Habits;
 use crate::names::Names;
 use crate::receive::NodeSink;
 use crate::stats::Counters;
@@ -49,6 +50,10 @@ pub struct Runtime {
     pub(crate) chunking: Chunking,
     pub(crate) thread_books: Mutex<Threads>,
     pub(crate) control: Option<BorrowedFd<'static>>,
+    pub(crate) learn: bool,
+    pub(crate) habits: Mutex<Habits>,
+    /// Threads of this node that have left barriers of the whole job.
+    pub(crate) left_barriers: AtomicU32,
     next_node: AtomicU32,
     progress: AtomicU64,
     state: AtomicU8,
@@ -126,6 +131,9 @@ impl Runtime {
             chunking: Chunking(AtomicU32::new(config.chunk)),
             thread_books: Mutex::default(),
             control,
+            learn: config.learn && nodes > 1,
+            habits: Mutex::default(),
+            left_barriers: AtomicU32::new(0),
             next_node: AtomicU32::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),

@@ -50,6 +50,8 @@ pub struct Config {
     pub shared_bytes: u64,
     /// First chunking level.
     pub chunk: u32,
+    /// Whether minipages fetched in every interval between barriers are fetched ahead.
+    pub learn: bool,
 }
 
 /// Shared size when nothing is said: address space, not memory.
@@ -72,6 +74,7 @@ impl Config {
             placement: Placement::default(),
             shared_bytes: DEFAULT_SHARED_BYTES,
             chunk: 1,
+            learn: true,
         }
     }
 
@@ -89,6 +92,9 @@ impl Config {
         }
         if let Some(text) = variable("CHUNK")? {
             config.chunk = number::<u32>("CHUNK", &text)?.max(1);
+        }
+        if let Some(text) = variable("LEARN")? {
+            config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("GUARD")? {
             config.guard = choose(

@@ -18,6 +18,7 @@ use multigrain_types::{MinipageId, ThreadId};
 use crate::boot::{Runtime, started};
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::tables::lock;
 
 /// What handled the signal before us: traps that are not ours go there.
 static PREVIOUS: OnceLock<Previous> = OnceLock::new();
@@ -99,6 +100,8 @@ impl Runtime {
         faults.fetch_add(1, Ordering::Relaxed);
         if self.fetch(thread, slot, minipage, kind) {
             self.counters.local_faults.fetch_add(1, Ordering::Relaxed);
+        } else if self.learn {
+            lock(&self.habits).note(minipage, kind);
         }
         true
     }

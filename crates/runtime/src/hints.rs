@@ -1,10 +1,11 @@
 //! Hints a program may give: prefetch, push, and access ahead of a system call.
 
 use multigrain_protocol::{Cell as _, Input, Kind};
-use multigrain_types::{Access, MinipageId};
+use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::error::Error;
+use crate::slots::Slot;
 
 impl Runtime {
     /// Asks for copies of the minipages in `bytes` from `address`, without waiting (Millipage
@@ -32,9 +33,19 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        self.prefetch(address, bytes, kind)?;
         let (thread, slot) = self.my_slot()?;
-        self.each_minipage(address, bytes, |minipage| {
+        let mut wishes = Vec::new();
+        self.each_minipage(address, bytes, |minipage| wishes.push((minipage, kind)))?;
+        self.obtain(thread, slot, &wishes);
+        Ok(())
+    }
+
+    /// Asks for all of these at once, then waits for each.
+    pub(crate) fn obtain(&self, thread: ThreadId, slot: &Slot, wishes: &[(MinipageId, Kind)]) {
+        for &(minipage, kind) in wishes {
+            self.step_sure(Input::Prefetch { minipage, kind });
+        }
+        for &(minipage, kind) in wishes {
             let access = self.tables.lend(minipage).holder().access();
             let enough = match kind {
                 Kind::Read => access != Access::NoAccess,
@@ -43,7 +54,7 @@ impl Runtime {
             if !enough {
                 self.fetch(thread, slot, minipage, kind);
             }
-        })
+        }
     }
 
     fn each_minipage(

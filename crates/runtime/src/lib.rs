@@ -16,6 +16,7 @@ mod config;
 mod control;
 mod error;
 mod fault;
+mod habits;
 mod hints;
 mod names;
 mod receive;

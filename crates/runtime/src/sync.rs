@@ -54,7 +54,12 @@ impl Runtime {
             0 => (self.threads, self.threads.saturating_mul(self.nodes.into())),
             total => (0, total),
         };
-        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total }).map(drop)
+        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total })?;
+        // Of the threads that left together, one looks ahead for the node.
+        if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
+            self.fetch_ahead();
+        }
+        Ok(())
     }
 
     /// Takes one unit of semaphore `id`.

@@ -108,7 +108,8 @@ pub(crate) struct Ended {
 /// Runs a program as a job to its end, and sees to it that no process of it is left.
 pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments: &[&str]) -> Ended {
     let mut command = Command::new(launcher);
-    command.arg("run").args(["--no-summary", "--guard", setting.guard]);
+    // Counts and failing system calls are asserted: nothing may be fetched ahead.
+    command.arg("run").args(["--no-summary", "--learn", "off", "--guard", setting.guard]);
     command.args(["--transport", setting.transport]);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
     command.args(["--timeout", &JOB_SECONDS.to_string(), "--"]).arg(program).args(arguments);

@@ -42,6 +42,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) manager: Option<Manager>,
 
+    /// Whether a node fetches ahead, at barriers, what it fetches between barriers again and again
+    /// [default: on].
+    #[arg(long, value_enum)]
+    pub(super) learn: Option<Learn>,
+
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) shared: Option<u64>,
@@ -128,6 +133,15 @@ pub(crate) enum Wait {
     Block,
     /// Spins for a while, then sleeps.
     Adaptive,
+}
+
+/// `--learn`; the names are those of MULTIGRAIN_LEARN.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Learn {
+    /// Learns and fetches ahead.
+    On,
+    /// Fetches at faults only.
+    Off,
 }
 
 /// `--manager`; the names are those of MULTIGRAIN_MANAGER.

@@ -146,6 +146,7 @@ impl Plan {
             let wait = self.wait.to_string();
             command.args(["run", "-n", &nodes, "--transport", &transport, "--wait", &wait]);
             command.args(["--manager", "allocator", "--chunk", "1", "--timeout", "900"]);
+            command.args(["--learn", "off"]);
             command.args(["--no-tag-output", "--no-summary", "--"]).arg(&this);
         }
         command.args(["bench", "node", self.program, "--samples", &self.samples.to_string()]);
