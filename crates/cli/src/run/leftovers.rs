@@ -85,6 +85,10 @@ mod tests {
         let mut child =
             Command::new("sleep").arg("60").env("MULTIGRAIN_JOB", &job).spawn().unwrap();
         let pid = Pid::from_child(&child);
+        // The kernel lets the parent go on before the child's new environment can be read.
+        while std::fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         assert!(children_but(&[]).contains(&pid));
         assert!(!children_but(&[pid]).contains(&pid));
         assert_eq!(with_job_id(&job), [pid]);
