@@ -67,7 +67,7 @@ impl Runtime {
         } else {
             self.send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot, None);
+        self.wait_for(slot);
         match slot.answer() {
             (0, value) => Ok(value),
             (code, value) => Err((code, value)),

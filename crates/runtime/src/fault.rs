@@ -121,7 +121,7 @@ impl Runtime {
         self.step_sure(Input::Fault { thread, minipage, kind });
         let at_once = slot.is_woken();
         if !at_once {
-            self.wait_for(slot, Some(minipage));
+            self.wait_for(slot);
         }
         self.step_sure(Input::Resumed { minipage });
         at_once

@@ -125,7 +125,7 @@ impl Runtime {
             // No message took the last acks along, and the program may now compute for long.
             self.mesh.send_lazy();
         }
-        self.wait_for(slot, None);
+        self.wait_for(slot);
         Ok(at_once)
     }
 }

@@ -4,14 +4,12 @@
 //! it claims the mesh, so that arrivals do not wake the service thread; others park on their slot.
 //! Whoever gives the role back hands it to a parked thread, or re-arms the service thread.
 
-#![expect(unsafe_code, reason = "the receive hint is raw memory")]
-
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use multigrain_transport::{Mesh, Timeout};
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::NodeId;
 
 use crate::boot::Runtime;
 use crate::config::WaitMode;
@@ -69,15 +67,15 @@ impl Runtime {
         Claim(&self.mesh)
     }
 
-    /// Waits until `slot` is woken. `page`: the minipage the thread wants to access, if any.
-    pub(crate) fn wait_for(&self, slot: &Slot, page: Option<MinipageId>) {
+    /// Waits until `slot` is woken.
+    pub(crate) fn wait_for(&self, slot: &Slot) {
         if slot.is_woken() {
             return;
         }
         self.role.waiting.fetch_add(1, Ordering::SeqCst);
         while !slot.is_woken() {
             if self.role.try_take() {
-                self.receive_until(slot, page);
+                self.receive_until(slot);
             } else {
                 self.stand_by(slot);
             }
@@ -86,19 +84,10 @@ impl Runtime {
     }
 
     /// Has the role; gives it back when the wake-up is there.
-    fn receive_until(&self, slot: &Slot, page: Option<MinipageId>) {
+    fn receive_until(&self, slot: &Slot) {
         let claim = self.claim();
         // Acks of earlier faults that did not go with the request go now, while it travels.
         self.mesh.send_lazy();
-        // Asked with the role in hand: nothing is installed but by the receiver, so a minipage that
-        // is not accessible now stays so until its bytes come in here.
-        let expected = page.filter(|&minipage| self.may_receive(minipage));
-        if let Some(minipage) = expected {
-            let (place, bytes) = self.memory.privileged(minipage);
-            // SAFETY: this node has no access to the minipage and nobody fetches it from here; the
-            // transport drops the hint when a payload for it is placed.
-            unsafe { self.mesh.expect(minipage.0, place, bytes) };
-        }
         let mut sink = NodeSink::new(self);
         let mut polling_since = None;
         while !slot.is_woken() {
@@ -122,9 +111,6 @@ impl Runtime {
                     }
                 }
             }
-        }
-        if expected.is_some() {
-            self.mesh.expect_none();
         }
         self.role.give_back();
         drop(claim);

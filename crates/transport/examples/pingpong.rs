@@ -28,7 +28,7 @@ fn main() {
         for family in ["unix", "tcp"] {
             let spin = wait == "spinning";
             let rounds = if spin { rounds } else { rounds / 5 };
-            for way in ["raw socket", "raw socket in two epolls", "mesh, no hint", "mesh, hint"] {
+            for way in ["raw socket", "raw socket in two epolls", "mesh"] {
                 let name = format!("{family} {wait} {way}");
                 if !name.contains(&only) {
                     continue;
@@ -36,7 +36,7 @@ fn main() {
                 let times = match way {
                     "raw socket" => raw(family, spin, false, rounds),
                     "raw socket in two epolls" => raw(family, spin, true, rounds),
-                    _ => mesh(family, spin, way == "mesh, hint", rounds),
+                    _ => mesh(family, spin, rounds),
                 };
                 report(&name, times);
             }
@@ -184,7 +184,7 @@ fn job(family: &str) -> Vec<Mesh> {
     booting.into_iter().map(|one| one.join().unwrap()).collect()
 }
 
-fn mesh(family: &str, spin: bool, hint: bool, rounds: usize) -> Vec<Duration> {
+fn mesh(family: &str, spin: bool, rounds: usize) -> Vec<Duration> {
     let meshes = job(family);
     let end = |mesh| End { mesh, page: vec![7; PAGE], replies: 0, over: false };
     let wait = if spin { Timeout::Now } else { Timeout::Forever };
@@ -197,14 +197,9 @@ fn mesh(family: &str, spin: bool, hint: bool, rounds: usize) -> Vec<Duration> {
         });
         let mesh = &meshes[1];
         let mut client = end(mesh);
-        let place = client.page.as_mut_ptr();
         let request = Header { kind: REQUEST, subject: SUBJECT, ..Header::default() };
         let times = measure(rounds, || {
             let before = client.replies;
-            if hint {
-                // SAFETY: the page lives longer than the mesh is used.
-                unsafe { mesh.expect(SUBJECT, place, PAGE) };
-            }
             mesh.send_bytes(NodeId(0), request, &[1; 64 - Header::BYTES]).unwrap();
             while client.replies == before {
                 mesh.receive(&mut client, wait);

@@ -1,9 +1,9 @@
 //! The incoming half of a link: a stream of bytes, cut anywhere, into frames.
 //!
-//! Role: decides where the next bytes of the socket shall go, so that a payload lands at its
-//! place with no copy: in one system call with its header when the waiting thread's guess (the
-//! hint) was right, straight from the socket for the rest of a big one, and by one copy out of
-//! the staging buffer otherwise. It must not know sockets (the caller reads) or other links.
+//! Role: decides where the next bytes of the socket shall go. A header and what follows it are read
+//! into the staging buffer in one system call; a small payload is copied from there to its place,
+//! the rest of a big one goes from the socket straight to it. It must not know sockets (the caller
+//! reads) or other links.
 //!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to
 //! its end, so that nothing is kept there and all links share one.
@@ -11,75 +11,31 @@
 
 use crate::frame::{BYE, Header, LAST_KIND};
 use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
-use crate::sys::{self, Raw, Span, lock};
+use crate::sys::{self, Raw, Span};
 use multigrain_types::NodeId;
 use rustix::io::Errno;
-use std::sync::{Mutex, MutexGuard};
 
-/// A longer payload is not worth a hint: a system call more is nothing against its copy.
-pub(crate) const MAX_HINT: usize = 64 << 10;
-/// Bytes read beyond what is expected.
-const TAIL: usize = 8 << 10;
-
-/// The guess of the waiting thread: the next payload of `subject`, `len` bytes, goes to `at`.
-#[derive(Clone, Copy, Debug)]
-struct Hint {
-    subject: u64,
-    at: Raw,
-    len: usize,
-}
-
-impl Hint {
-    fn overlaps(&self, place: *mut u8, len: usize) -> bool {
-        let (own, other) = (self.at.0.addr(), place.addr());
-        own < other.saturating_add(len) && other < own.saturating_add(self.len)
-    }
-}
-
-/// The hint of a mesh. Its lock is held while a read may scribble on the place, so once `set` or
-/// `clear` has returned, nothing scribbles on the old one.
-#[derive(Debug, Default)]
-pub(crate) struct Hints(Mutex<Option<Hint>>);
-
-impl Hints {
-    pub(crate) fn set(&self, subject: u64, at: *mut u8, len: usize) {
-        let useful = len > 0 && len <= MAX_HINT;
-        *lock(&self.0) = useful.then_some(Hint { subject, at: Raw(at), len });
-    }
-
-    pub(crate) fn clear(&self) {
-        *lock(&self.0) = None;
-    }
-
-    /// A payload is about to be received at `place`: nobody may scribble there any more.
-    fn settle(&self, place: *mut u8, len: usize) {
-        let mut hint = lock(&self.0);
-        if hint.is_some_and(|hint| hint.overlaps(place, len)) {
-            *hint = None;
-        }
-    }
-}
+/// Bytes read at once when a header is due.
+const STAGING: usize = 8 << 10;
 
 /// What all links of a mesh share while one of them is read.
 pub(crate) struct Desk<'a> {
     pub(crate) staging: &'a mut Staging,
-    pub(crate) hints: &'a Hints,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) frames: usize,
     pub(crate) bytes: usize,
 }
 
-/// Room for the bytes read beyond the expected, and before it room to take back the bytes that a
-/// wrong hint let fall into the expected place; the two are one run of the stream.
+/// Room for the bytes read beyond what has a place already.
 pub(crate) struct Staging(Box<[u8]>);
 
 impl Staging {
     pub(crate) fn new() -> Self {
-        Self(vec![0; MAX_HINT + TAIL].into_boxed_slice())
+        Self(vec![0; STAGING].into_boxed_slice())
     }
 
-    fn tail(&mut self) -> Span {
-        Span::of_mut(&mut self.0[MAX_HINT..])
+    fn room(&mut self) -> Span {
+        Span::of_mut(&mut self.0)
     }
 }
 
@@ -137,94 +93,35 @@ impl Incoming {
         desk: &mut Desk<'_>,
     ) -> Result<Socket, LostReason> {
         match &mut self.state {
-            State::Header { .. } => self.pump_header(read, desk),
+            State::Header { .. } => {
+                let mut spans = [desk.staging.room()];
+                let Some(got) = self.bytes_read(read(&mut spans))? else {
+                    return Ok(Socket::Drained);
+                };
+                desk.bytes += got;
+                self.parse_staged(got, desk)?;
+                Ok(more(got, &spans))
+            }
             State::Payload { header, target, done } => {
                 let rest = target.rest(header, *done);
-                let mut spans = [rest, desk.staging.tail()];
+                let mut spans = [rest, desk.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
                     return Ok(Socket::Drained);
                 };
                 desk.bytes += got;
                 let placed = got.min(rest.len());
                 self.placed(placed, desk)?;
-                self.parse_staged(0, got - placed, desk)?;
+                self.parse_staged(got - placed, desk)?;
                 Ok(more(got, &spans))
             }
             State::Left => {
-                let got = read(&mut [desk.staging.tail()]);
+                let got = read(&mut [desk.staging.room()]);
                 match self.bytes_read(got)? {
                     None => Ok(Socket::Drained),
                     Some(got) => Err(LostReason::Violation(format!("{got} bytes after BYE"))),
                 }
             }
         }
-    }
-
-    /// Reads a header and what follows it.
-    fn pump_header(
-        &mut self,
-        read: impl FnOnce(&mut [Span]) -> Result<usize, Errno>,
-        desk: &mut Desk<'_>,
-    ) -> Result<Socket, LostReason> {
-        let hints = desk.hints;
-        let guess = lock(&hints.0);
-        if let Some(hint) = *guess {
-            return self.pump_expected(read, guess, hint, desk);
-        }
-        drop(guess);
-        let mut spans = [desk.staging.tail()];
-        let Some(got) = self.bytes_read(read(&mut spans))? else { return Ok(Socket::Drained) };
-        desk.bytes += got;
-        self.parse_staged(0, got, desk)?;
-        Ok(more(got, &spans))
-    }
-
-    /// Reads the rest of a header, and what follows it to the expected place.
-    fn pump_expected(
-        &mut self,
-        read: impl FnOnce(&mut [Span]) -> Result<usize, Errno>,
-        mut guess: MutexGuard<'_, Option<Hint>>,
-        hint: Hint,
-        desk: &mut Desk<'_>,
-    ) -> Result<Socket, LostReason> {
-        let State::Header { bytes, have } = &mut self.state else { return Ok(Socket::Drained) };
-        let expected = Span::at(hint.at.0, hint.len);
-        let head = Span::of_mut(&mut bytes[*have..]);
-        let mut spans = [head, expected];
-        let got = read(&mut spans);
-        // What follows the expected page, if anything does, is there at the next read.
-        let more = Socket::Drained;
-        let filled = got.unwrap_or(0).min(head.len());
-        *have += filled;
-        let whole = (*have == Header::BYTES).then_some(*bytes);
-        let fallen = got.unwrap_or(0).saturating_sub(filled).min(expected.len());
-        let header = whole.map(|bytes| Header::decode(&bytes));
-        let right = matches!(&header, Some(Ok(header))
-            if header.subject == hint.subject && header.payload_bytes() == hint.len);
-        if right {
-            *guess = None;
-        } else {
-            take_back(expected, fallen, desk.staging);
-        }
-        drop(guess);
-        let Some(got) = self.bytes_read(got)? else { return Ok(Socket::Drained) };
-        desk.bytes += got;
-        let Some(header) = header else { return Ok(more) };
-        let header = header.map_err(|error| LostReason::Violation(error.to_string()))?;
-        self.begin(header, desk)?;
-        let at = match &self.state {
-            State::Payload { target: Target::At(at), .. } => Some(*at),
-            State::Payload { .. } | State::Header { .. } | State::Left => None,
-        };
-        if right && at == Some(hint.at) {
-            self.placed(fallen, desk)?;
-            return Ok(more);
-        }
-        if right {
-            take_back(expected, fallen, desk.staging);
-        }
-        self.parse_staged(fallen, 0, desk)?;
-        Ok(more)
     }
 
     fn bytes_read(&self, got: Result<usize, Errno>) -> Result<Option<usize>, LostReason> {
@@ -240,16 +137,11 @@ impl Incoming {
         }
     }
 
-    /// Parses `taken_back` bytes before, and `staged` bytes in the tail of the staging buffer.
-    fn parse_staged(
-        &mut self,
-        taken_back: usize,
-        staged: usize,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), LostReason> {
-        let (mut at, end) = (MAX_HINT - taken_back, MAX_HINT + staged);
-        while at < end {
-            at += self.eat(at, end, desk)?;
+    /// Parses the first `staged` bytes of the staging buffer.
+    fn parse_staged(&mut self, staged: usize, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+        let mut at = 0;
+        while at < staged {
+            at += self.eat(at, staged, desk)?;
         }
         Ok(())
     }
@@ -305,10 +197,7 @@ impl Incoming {
         }
         let place = desk.sink.place(self.from, &header).map_err(LostReason::Violation)?;
         let target = match place {
-            Place::At(place) => {
-                desk.hints.settle(place, header.payload_bytes());
-                Target::At(Raw(place))
-            }
+            Place::At(place) => Target::At(Raw(place)),
             Place::Buffer if header.payload > MAX_BUFFER => {
                 return wrong("too long for a buffer");
             }
@@ -352,17 +241,6 @@ impl Incoming {
 fn more(got: usize, spans: &[Span]) -> Socket {
     let asked = spans.iter().map(Span::len).sum();
     if got < asked { Socket::Drained } else { Socket::PerhapsMore }
-}
-
-/// Moves the first `fallen` bytes of the expected place to before the staging tail.
-fn take_back(expected: Span, fallen: usize, staging: &mut Staging) {
-    if fallen == 0 {
-        return;
-    }
-    let room = &mut staging.0[MAX_HINT - fallen..MAX_HINT];
-    // SAFETY: `fallen` bytes of the expected place were just written there by the kernel; who
-    // gave the hint vouches that it stays readable, and it is not the staging buffer.
-    unsafe { sys::copy_from(expected.start(), room) };
 }
 
 #[cfg(test)]

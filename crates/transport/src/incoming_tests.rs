@@ -1,4 +1,4 @@
-//! The parser against streams cut anywhere, with right, wrong and no hints.
+//! The parser against streams cut anywhere.
 
 use super::*;
 use proptest::prelude::*;
@@ -79,40 +79,11 @@ fn pump(
     parser: &mut Incoming,
     seen: &mut Seen,
     staging: &mut Staging,
-    hints: &Hints,
     stream: &mut &[u8],
     most: usize,
 ) -> Result<Socket, LostReason> {
-    let mut desk = Desk { staging, hints, sink: seen, frames: 0, bytes: 0 };
+    let mut desk = Desk { staging, sink: seen, frames: 0, bytes: 0 };
     parser.pump(|spans| Ok(fill(spans, stream, most)), &mut desk)
-}
-
-#[test]
-fn a_right_hint_takes_header_and_payload_in_one_read_to_the_place() {
-    let sent = [frame(0, 0, 4096, 5)];
-    let bytes = stream(&sent);
-    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
-    let mut parser = Incoming::new(NodeId(3));
-    hints.set(0, seen.area(0), 4096);
-    let mut rest = &bytes[..];
-    let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, usize::MAX);
-    assert_eq!(read, Ok(Socket::Drained));
-    assert_eq!(seen.frames, sent);
-    assert!(staging.0.iter().all(|byte| *byte == 0), "nothing went through the staging buffer");
-    assert!(lock(&hints.0).is_none(), "the hint is used up");
-}
-
-#[test]
-fn a_hint_ends_when_its_payload_begins_on_another_way() {
-    // The expected frame comes in pieces; another link's read must not scribble on it.
-    let sent = [frame(0, 0, 64_000, 5)];
-    let bytes = stream(&sent);
-    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
-    let mut parser = Incoming::new(NodeId(3));
-    hints.set(9, seen.area(0), 100);
-    let mut rest = &bytes[..];
-    pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 1000).unwrap();
-    assert!(lock(&hints.0).is_none(), "a payload is under way to that place");
 }
 
 #[test]
@@ -129,9 +100,9 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
     ];
     for header in bad {
         let bytes = stream(&[(header, body.clone())]);
-        let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+        let (mut seen, mut staging) = (Seen::new(1), Staging::new());
         let mut parser = Incoming::new(NodeId(3));
-        let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut &bytes[..], 1000);
+        let read = pump(&mut parser, &mut seen, &mut staging, &mut &bytes[..], 1000);
         assert!(matches!(read, Err(LostReason::Violation(_))), "{header:?}: {read:?}");
         assert!(seen.frames.is_empty());
     }
@@ -140,16 +111,16 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
 #[test]
 fn the_end_of_the_stream_is_death_unless_bye_came_before() {
     let bye = Header { kind: BYE, from: 3, ..Header::default() }.encode();
-    let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+    let (mut seen, mut staging) = (Seen::new(1), Staging::new());
     for (said, reason) in
         [(&bye[..], LostReason::Left), (&[], LostReason::Died), (&bye[..9], LostReason::Died)]
     {
         let mut parser = Incoming::new(NodeId(3));
         let mut rest = said;
         while !rest.is_empty() {
-            pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 5).unwrap();
+            pump(&mut parser, &mut seen, &mut staging, &mut rest, 5).unwrap();
         }
-        let end = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 5);
+        let end = pump(&mut parser, &mut seen, &mut staging, &mut rest, 5);
         assert_eq!(end, Err(reason));
     }
 }
@@ -162,38 +133,19 @@ fn any_frame() -> impl Strategy<Value = (Header, Vec<u8>)> {
         .prop_map(|(flags, subject, len, seed)| frame(flags, subject, len, seed))
 }
 
-/// Before a read: no hint, the right one, one of the right subject and a wrong length, or one of
-/// another subject.
-fn give_hint(choice: u8, next: Option<&(Header, Vec<u8>)>, hints: &Hints, seen: &mut Seen) {
-    let Some((header, body)) = next else { return hints.clear() };
-    let spare = (header.subject + 1) % SUBJECTS as u64;
-    match choice {
-        0 => hints.clear(),
-        1 => hints.set(header.subject, seen.area(header.subject), body.len()),
-        2 => hints.set(header.subject, seen.area(header.subject), body.len() / 2 + 1),
-        3 => hints.set(header.subject, seen.area(spare), body.len()),
-        _ => hints.set(spare + 100, seen.area(spare), 3000),
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
     #[test]
-    fn every_cut_and_every_hint_give_the_same_frames(
+    fn every_cut_gives_the_same_frames(
         sent in proptest::collection::vec(any_frame(), 1..12),
-        cuts in proptest::collection::vec((prop_oneof![1..40usize, 1..10_000usize], 0..5u8), 1..40),
+        cuts in proptest::collection::vec(prop_oneof![1..40usize, 1..10_000usize], 1..40),
     ) {
         let bytes = stream(&sent);
         let (mut seen, mut staging) = (Seen::new(SUBJECTS), Staging::new());
-        let hints = Hints::default();
         let mut parser = Incoming::new(NodeId(3));
         let mut rest = &bytes[..];
-        for (cut, choice) in cuts.into_iter().cycle() {
-            // A hint must not name the place of a payload under way.
-            if matches!(parser.state, State::Header { .. }) {
-                give_hint(choice, sent.get(seen.frames.len()), &hints, &mut seen);
-            }
-            let read = pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, cut);
+        for cut in cuts.into_iter().cycle() {
+            let read = pump(&mut parser, &mut seen, &mut staging, &mut rest, cut);
             prop_assert!(read.is_ok());
             if rest.is_empty() {
                 break;
@@ -204,13 +156,13 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let (mut seen, mut staging, hints) = (Seen::new(1), Staging::new(), Hints::default());
+        let (mut seen, mut staging) = (Seen::new(1), Staging::new());
         let mut parser = Incoming::new(NodeId(3));
         let mut good_start = Header { kind: 1, from: 3, ..Header::default() }.encode().to_vec();
         good_start.extend(bytes);
         let mut rest = &good_start[..];
         while !rest.is_empty() {
-            if pump(&mut parser, &mut seen, &mut staging, &hints, &mut rest, 7).is_err() {
+            if pump(&mut parser, &mut seen, &mut staging, &mut rest, 7).is_err() {
                 break;
             }
         }

@@ -9,7 +9,7 @@ use crate::counters::{Counters, Tally};
 use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
 use crate::handshake::Identity;
-use crate::incoming::{Desk, Hints, Incoming, Socket, Staging};
+use crate::incoming::{Desk, Incoming, Socket, Staging};
 use crate::late;
 use crate::outgoing::{Link, Payload};
 use crate::sink::{LostReason, Sink};
@@ -42,7 +42,6 @@ pub struct Mesh {
     listener: Option<OwnedFd>,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
-    hints: Hints,
     tally: Tally,
     /// Some link may have lazy frames.
     lazy: AtomicBool,
@@ -112,7 +111,6 @@ impl Mesh {
             listener,
             waiting,
             receiving: Mutex::new(receiving),
-            hints: Hints::default(),
             tally: Tally::default(),
             lazy: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -214,23 +212,6 @@ impl Mesh {
         }
     }
 
-    /// The next payload of `subject`, if it has `len` bytes, will go to `place`: lets a small
-    /// fetch arrive in one system call without a copy. One hint per mesh, the last counts; it
-    /// ends when a payload comes to that place. Above 64 KiB it is not used.
-    ///
-    /// # Safety
-    /// Until [`Mesh::expect_none`], another `expect`, or a frame whose payload is placed there,
-    /// `place` must be readable and writable for `len` bytes, with no reference into it, and what
-    /// is there must be of no use: any bytes may be written to it, whatever arrives.
-    pub unsafe fn expect(&self, subject: u64, place: *mut u8, len: usize) {
-        self.hints.set(subject, place, len);
-    }
-
-    /// Takes the hint back. When this returns, nothing is written there by its leave.
-    pub fn expect_none(&self) {
-        self.hints.clear();
-    }
-
     /// Delivers everything that is readable now to `sink`, after waiting for something if there
     /// is nothing; returns the number of frames. It may be 0 before the time is over: after
     /// [`Mesh::wake`], a signal, a piece of a frame, a stranger, or a lost link. Queues are
@@ -245,7 +226,7 @@ impl Mesh {
             self.send_lazy();
         }
         let Receiving { incoming, staging, fruitless } = &mut *receiving;
-        let mut desk = Desk { staging, hints: &self.hints, sink, frames: 0, bytes: 0 };
+        let mut desk = Desk { staging, sink, frames: 0, bytes: 0 };
         let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
         if few && *fruitless < TRIES && !self.waiting.must_look_around() {
             for (link, incoming) in self.links.iter().zip(incoming) {
@@ -386,7 +367,7 @@ impl Mesh {
 fn read(link: &Link, parser: &mut Incoming, desk: &mut Desk<'_>) -> Result<(), LostReason> {
     for _ in 0..TURN {
         // SAFETY: the parser names its own header, the staging buffer, and places that the sink
-        // or the giver of the hint vouches for.
+        // vouches for.
         let receive = |spans: &mut [_]| unsafe { sys::receive(link.socket(), spans) };
         if parser.pump(receive, desk)? == Socket::Drained {
             return Ok(());

@@ -22,7 +22,6 @@ conformance! {
     frames_of_a_link_arrive_in_order
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
-    an_expected_payload_lands_in_its_place
     strangers_at_boot_are_refused_and_boot_goes_on
     strangers_after_boot_are_refused_and_the_job_goes_on
     missing_ranks_are_named
@@ -142,26 +141,6 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     log.until(&mesh, |log| !log.lost.is_empty());
     assert_eq!(log.lost, [(NodeId(1), LostReason::Died)]);
     assert_eq!(log.frames.len(), 1);
-}
-
-fn an_expected_payload_lands_in_its_place(family: Family) {
-    let (meshes, _) = job(family, 2);
-    let mut log = Log::with_memory(4096);
-    let place = log.placed.as_mut_ptr();
-    for (subject, noise) in [(5, 0), (6, 1), (7, 3)] {
-        // SAFETY: the place lives as long as the log.
-        unsafe { meshes[0].expect(subject, place, 4096) };
-        for _ in 0..noise {
-            meshes[1].send_bytes(NodeId(0), header(1, 0), b"something else").unwrap();
-        }
-        let page = vec![subject as u8; 4096];
-        meshes[1].send_bytes(NodeId(0), Header { flags: 1, ..header(2, subject) }, &page).unwrap();
-        log.frames.clear();
-        log.until(&meshes[0], |log| log.frames.len() == noise + 1);
-        assert_eq!(log.placed, page);
-        assert!(log.frames[..noise].iter().all(|(.., body)| body == b"something else"));
-    }
-    meshes[0].expect_none();
 }
 
 fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
