@@ -108,17 +108,19 @@ impl Runtime {
     /// Asks and waits; true if there was nothing to wait for.
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
-        let id = match input {
-            SyncInput::Lock { id, .. }
-            | SyncInput::Unlock { id, .. }
-            | SyncInput::Barrier { id, .. }
-            | SyncInput::SemaphoreWait { id, .. }
-            | SyncInput::SemaphorePost { id, .. }
-            | SyncInput::ConditionWait { id, .. }
-            | SyncInput::ConditionSignal { id, .. } => id,
+        // A barrier waits for others in any case: its messages must not wake the service thread. A
+        // lock may well be here already, and a claim would cost more than taking it.
+        let _claim = match input {
+            SyncInput::Barrier { id, .. } => {
+                self.claim_for(SyncSite::new(self.me, self.nodes, id).manager)
+            }
+            SyncInput::Lock { .. }
+            | SyncInput::Unlock { .. }
+            | SyncInput::SemaphoreWait { .. }
+            | SyncInput::SemaphorePost { .. }
+            | SyncInput::ConditionWait { .. }
+            | SyncInput::ConditionSignal { .. } => None,
         };
-        let manager = SyncSite::new(self.me, self.nodes, id).manager;
-        let _claim = self.claim_for(manager);
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
         let at_once = slot.is_woken();
         if at_once {
