@@ -198,6 +198,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_sees_a_whole_area_or_none_while_its_id_is_used_again() {
+        let areas = Areas::new().unwrap();
+        let rounds = if cfg!(miri) { 20 } else { 20_000 };
+        let uses = [
+            Mapped { area: area(1, 0), fresh: false },
+            Mapped { area: Area { file_offset: 4096, ..area(1, 7) }, fresh: true },
+        ];
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                for _ in 0..rounds {
+                    let seen = areas.get(AreaId(1));
+                    assert!(seen.is_none_or(|seen| uses.contains(&seen)), "{seen:?}");
+                }
+            });
+            while !reader.is_finished() {
+                for mapped in uses {
+                    areas.publish(mapped);
+                    areas.retire(&mapped.area);
+                }
+            }
+        });
+    }
+
+    #[test]
     fn addresses_outside_the_views_are_nobodys() {
         let areas = Areas::new().unwrap();
         for address in [0, VIEWS_BASE - 1, VIEWS_BASE, VIEWS_END, usize::MAX] {

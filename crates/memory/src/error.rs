@@ -25,6 +25,17 @@ pub enum MemoryError {
         /// The most bytes there can be.
         limit: u64,
     },
+    /// The memory object would be larger than the user's limits allow.
+    #[error(
+        "{bytes} shared bytes are more than `ulimit {flag}` allows: raise that, or choose a \
+         smaller `multigrain run --shared`"
+    )]
+    Ulimit {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The limit, as the shell calls it.
+        flag: &'static str,
+    },
     /// An area breaks a rule of the layout; if it came from a peer, the peer is wrong.
     #[error("area {} at {base:#x} of {bytes} bytes is not valid: {rule}", .id.0)]
     BadArea {
@@ -78,7 +89,7 @@ pub enum MemoryError {
     /// Something else of this process lies where shared memory has to be.
     #[error(
         "addresses {address:#x} to {end:#x} are in use in this process: start it through \
-         `multigrain run`, without sanitizers, and with one Memory only"
+         `multigrain run`, with one Memory only; docs/TOOLS.md says how with ThreadSanitizer"
     )]
     AddressTaken {
         /// First address wanted.

@@ -9,14 +9,32 @@ use multigrain_types::{AreaId, PAGE_BYTES};
 use crate::areas::MAX_AREAS;
 use crate::error::MemoryError;
 
-/// First address of the application views, on every node.
-pub const VIEWS_BASE: usize = 0x1000_0000_0000;
+/// First address of the application views, on every node. AddressSanitizer's shadow ends below.
+#[cfg(not(feature = "tsan"))]
+pub const VIEWS_BASE: usize = 0x1001_0000_0000;
 /// Address after the last one of the application views.
+#[cfg(not(feature = "tsan"))]
 pub const VIEWS_END: usize = 0x2000_0000_0000;
 /// Alignment of an area's first address: one translation chunk.
 pub const VIEW_ALIGN: usize = 4 << 20;
 /// First address of the privileged view, on every node.
+#[cfg(not(feature = "tsan"))]
 pub const PRIVILEGED_BASE: usize = VIEWS_END;
+
+// ThreadSanitizer has shadow for few addresses only: those of programs and those of libraries.
+// Ours lie in the gaps that a program at fixed addresses leaves there.
+#[cfg(feature = "tsan")]
+mod tsan {
+    /// First address of the application views, on every node.
+    pub const VIEWS_BASE: usize = 0x5600_0000_0000;
+    /// Address after the last one of the application views.
+    pub const VIEWS_END: usize = 0x5680_0000_0000;
+    /// First address of the privileged view, on every node.
+    pub const PRIVILEGED_BASE: usize = 0x7e80_0000_0000;
+}
+#[cfg(feature = "tsan")]
+pub use tsan::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END};
+
 /// The smallest minipage of a [`Shape::Sub`], in bytes; slots are multiples of it.
 pub const MIN_SLOT_BYTES: u32 = 4;
 

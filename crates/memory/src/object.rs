@@ -13,6 +13,7 @@ use multigrain_types::PAGE_BYTES;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::MemoryError;
 use crate::layout::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END, index};
@@ -43,11 +44,18 @@ impl Object {
         let length = index(bytes);
         let system =
             |call| move |errno| MemoryError::System { call, address: 0, bytes: length, errno };
+        // Beyond the limit of file sizes ftruncate would raise SIGXFSZ.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+            return Err(MemoryError::Ulimit { bytes, flag: "-f" });
+        }
         let file = memfd_create(c"multigrain", MemfdFlags::CLOEXEC).map_err(system("memfd"))?;
         ftruncate(&file, bytes).map_err(system("ftruncate"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let mapped = map_fixed(&file, PRIVILEGED_BASE, length, 0, protection);
-        let start = mapped.map_err(|errno| taken_or("mmap", PRIVILEGED_BASE, length, errno))?;
+        let start = mapped.map_err(|errno| match errno {
+            Errno::NOMEM => MemoryError::Ulimit { bytes, flag: "-v" },
+            errno => taken_or("mmap", PRIVILEGED_BASE, length, errno),
+        })?;
         // From here on dropping the value takes the mapping back.
         let object = Self { file, bytes, privileged: start };
         settle(PRIVILEGED_BASE, length)?;

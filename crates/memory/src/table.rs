@@ -12,6 +12,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::error::MemoryError;
 
+/// Miri knows no lazy commitment.
+const FLAGS: MapFlags =
+    if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE.union(MapFlags::NORESERVE) };
+
 /// Types that are valid when all their bytes are zero and are shared by atomics only.
 ///
 /// # Safety
@@ -34,12 +38,7 @@ impl<T: ZeroValid> ZeroTable<T> {
         let bytes = len * size_of::<T>();
         // SAFETY: the kernel picks the address, so no memory in use is replaced.
         let mapped = unsafe {
-            mmap_anonymous(
-                core::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
+            mmap_anonymous(core::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, FLAGS)
         };
         let system = |errno| MemoryError::System { call: "mmap", address: 0, bytes, errno };
         let start = mapped.map_err(system)?;

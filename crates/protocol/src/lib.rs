@@ -15,6 +15,8 @@
 pub mod coherence;
 mod effect;
 mod message;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod node;
 mod nodeset;
 pub mod sync;

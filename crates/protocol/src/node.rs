@@ -7,6 +7,8 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 use crate::coherence::{Entry, Holder, HolderEvent, Illegal, ManagerEvent, Site};
 use crate::effect::{Effect, Effects, World};
 use crate::message::{Kind, Message, PageMessage, SyncMessage};
+#[cfg(feature = "mutants")]
+use crate::mutants;
 use crate::sync::{SyncError, SyncInput, SyncTables};
 
 /// What can happen to a node.
@@ -154,19 +156,15 @@ impl<T: Tables> Node<T> {
         let mut tables = self.tables.sync();
         let mut effects = Effects::new();
         let mut own = VecDeque::new();
-        let refuse = |from, event: String| {
-            move |error| match error {
-                SyncError::Misuse(text) => Violation::Misuse(text),
-                SyncError::Illegal(state) => {
-                    Violation::Peer { from, role: "synchronization", state, event }
-                }
-            }
-        };
         match first {
             Err(asked) => {
+                #[cfg(feature = "mutants")]
+                let asked = mutants::asked(asked);
                 tables
                     .ask(me, nodes, &asked, &mut effects)
-                    .map_err(refuse(me, format!("{asked:?}")))?;
+                    .map_err(|error| refuse(me, &asked, error))?;
+                #[cfg(feature = "mutants")]
+                mutants::answered(&asked, &mut effects);
             }
             Ok(message) => own.push_back(message),
         }
@@ -178,8 +176,10 @@ impl<T: Tables> Node<T> {
                 Message::Page { .. } => unreachable!("synchronization engines move no pages"),
             }));
             let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
+            #[cfg(feature = "mutants")]
+            mutants::heard(id, message, &mut effects);
             if let Err(error) = tables.receive(me, nodes, from, (id, message), &mut effects) {
-                return Err(refuse(from, format!("{message:?}"))(error));
+                return Err(refuse(from, &message, error));
             }
         }
     }
@@ -198,14 +198,10 @@ fn dispatch(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     let (from, message) = match local {
-        Local::Holder(event) => {
-            return cell
-                .holder()
-                .handle(site, &event, out)
-                .map_err(|illegal| refused(site.me, &event, illegal));
-        }
+        Local::Holder(event) => return hold(site, cell, site.me, event, out),
         Local::Message(from, message) => (from, message),
     };
+    check_director(site, from, message)?;
     let event = match message {
         PageMessage::Request { kind } => {
             return manage(site, cell, from, ManagerEvent::Fetch(kind), out);
@@ -225,7 +221,43 @@ fn dispatch(
         PageMessage::InvalidateRequest => HolderEvent::Invalidate,
         PageMessage::Hurry => HolderEvent::Hurry,
     };
-    cell.holder().handle(site, &event, out).map_err(|illegal| refused(from, &event, illegal))
+    hold(site, cell, from, event, out)
+}
+
+fn hold(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: HolderEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    #[cfg(feature = "mutants")]
+    let Some(event) = mutants::told(cell.holder(), event) else { return Ok(()) };
+    let result = cell.holder().handle(site, &event, out);
+    #[cfg(feature = "mutants")]
+    mutants::held(&event, out);
+    result.map_err(|illegal| refused(from, &event, illegal))
+}
+
+/// A holder is directed by its manager alone, and only towards nodes of the job.
+fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(), Violation> {
+    let towards = match message {
+        PageMessage::Forward { requester, .. } => requester,
+        PageMessage::PushForward { target } => target,
+        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::Request { .. }
+        | PageMessage::ReclaimRequest
+        | PageMessage::PushRequest
+        | PageMessage::Reply { .. }
+        | PageMessage::PushReply
+        | PageMessage::InvalidateReply
+        | PageMessage::Ack => return Ok(()),
+    };
+    if from == site.manager && towards.0 < site.nodes {
+        return Ok(());
+    }
+    let state = format!("managed by {}, in a job of {} nodes", site.manager, site.nodes);
+    Err(Violation::Peer { from, role: "holder", state, event: format!("{message:?}") })
 }
 
 fn manage(
@@ -235,16 +267,29 @@ fn manage(
     event: ManagerEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
-    let result = if site.me == site.manager {
-        cell.entry().handle(site, from, event, out)
-    } else {
-        Err(Illegal { role: "manager", state: format!("managed by {}", site.manager) })
-    };
+    if site.me != site.manager {
+        let illegal = Illegal { role: "manager", state: format!("managed by {}", site.manager) };
+        return Err(refused(from, &event, illegal));
+    }
+    #[cfg(feature = "mutants")]
+    cell.entry().bend(from, event);
+    let result = cell.entry().handle(site, from, event, out);
+    #[cfg(feature = "mutants")]
+    cell.entry().bend_after(site, from, event, out);
     result.map_err(|illegal| refused(from, &event, illegal))
 }
 
 fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Violation {
     Violation::Peer { from, role: illegal.role, state: illegal.state, event: format!("{event:?}") }
+}
+
+fn refuse(from: NodeId, event: &impl core::fmt::Debug, error: SyncError) -> Violation {
+    match error {
+        SyncError::Misuse(text) => Violation::Misuse(text),
+        SyncError::Illegal(state) => {
+            refused(from, event, Illegal { role: "synchronization", state })
+        }
+    }
 }
 
 /// Applies effects in order; messages to the node itself go to `own`.

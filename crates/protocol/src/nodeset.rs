@@ -3,14 +3,18 @@
 use core::fmt;
 
 use multigrain_types::NodeId;
-use smallvec::SmallVec;
 
-/// A set of nodes as a bitmap; one word without allocation for jobs of up to 64 nodes.
+/// A set of nodes as a bitmap, 16 bytes; without allocation while all its nodes are below 64.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeSet {
-    /// Never ends in a zero word, so that equal sets are equal values.
-    words: SmallVec<[u64; 1]>,
+    low: u64,
+    /// Nodes from 64 on. Absent if there are none, so that equal sets are equal values.
+    high: Option<Box<High>>,
 }
+
+/// Further words of the bitmap; the last is not zero.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+struct High(Vec<u64>);
 
 impl NodeSet {
     /// The empty set.
@@ -28,43 +32,63 @@ impl NodeSet {
     /// Adds a node; true if it was not there.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        let fresh = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        let slot = match word {
+            0 => &mut self.low,
+            above => {
+                let words = &mut self.high.get_or_insert_default().0;
+                if words.len() < above {
+                    words.resize(above, 0);
+                }
+                &mut words[above - 1]
+            }
+        };
+        let fresh = *slot & bit == 0;
+        *slot |= bit;
         fresh
     }
 
     /// Removes a node; true if it was there.
     pub fn remove(&mut self, node: NodeId) -> bool {
-        let (word, bit) = place(node);
-        let Some(slot) = self.words.get_mut(word) else { return false };
-        let there = *slot & bit != 0;
-        *slot &= !bit;
-        while self.words.last() == Some(&0) {
-            self.words.pop();
+        if !self.contains(node) {
+            return false;
         }
-        there
+        let (word, bit) = place(node);
+        match (word, self.high.as_deref_mut()) {
+            (above @ 1.., Some(High(words))) => {
+                words[above - 1] &= !bit;
+                let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+                words.truncate(used);
+                if used == 0 {
+                    self.high = None;
+                }
+            }
+            (_, _) => self.low &= !bit,
+        }
+        true
     }
 
     /// Whether the node is in the set.
     #[must_use]
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        self.words.get(word).is_some_and(|slot| slot & bit != 0)
+        let slot = match (word, self.high.as_deref()) {
+            (0, _) => Some(&self.low),
+            (above, Some(High(words))) => words.get(above - 1),
+            (_, None) => None,
+        };
+        slot.is_some_and(|slot| slot & bit != 0)
     }
 
     /// Whether no node is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.low == 0 && self.high.is_none()
     }
 
     /// Nodes in the set.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The lowest rank in the set.
@@ -75,9 +99,14 @@ impl NodeSet {
 
     /// The nodes in order of rank.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        (0u16..).step_by(64).zip(self.words.iter()).flat_map(|(base, &word)| {
+        (0u16..).step_by(64).zip(self.words()).flat_map(|(base, word)| {
             (0u16..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| NodeId(base + bit))
         })
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let high = self.high.iter().flat_map(|high| high.0.iter().copied());
+        core::iter::once(self.low).chain(high)
     }
 }
 
@@ -112,6 +141,11 @@ mod tests {
         assert!(set.remove(NodeId(700)) && !set.remove(NodeId(700)));
         assert_eq!(set, [NodeId(1)].into_iter().collect());
         assert_eq!((set.len(), set.first()), (1, Some(NodeId(1))));
+    }
+
+    #[test]
+    fn a_set_costs_16_bytes() {
+        assert_eq!(size_of::<NodeSet>(), 16);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
 use crate::tables::lock;
+use crate::tsan::{self, Token};
 
 /// Largest allocation that is one minipage unless a grain is given.
 pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
@@ -78,6 +79,7 @@ impl Runtime {
                         }
                         let states = self.tables.area(area).expect("slabs hold own areas");
                         heap.count(&self.counters, key, &states.record, (index, used));
+                        tsan::take(Token::Free);
                         return Ok((element_address(&states.record, index as usize), used));
                     }
                     slab::Taken::Full { next_bytes } => next_bytes,
@@ -138,6 +140,7 @@ impl Runtime {
     /// An area for one allocation: one given back before, or a new one.
     fn own_area(&self, shape: Shape, bytes: u64, items: Items) -> Result<(usize, bool), Error> {
         if let Some(record) = lock(&self.heap).take_area(&self.counters, shape, bytes, items) {
+            tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
         let record = self.new_area(shape, bytes, items)?;
@@ -193,6 +196,7 @@ impl Runtime {
     /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
     pub fn free(&self, address: usize) -> Result<(), Error> {
         let record = self.record_at(address).ok_or(Error::NotShared(address))?;
+        tsan::give(Token::Free);
         self.ask(record.owner, kind::FREE, address as u64, 0, &[]).map(drop).map_err(|(code, _)| {
             match code {
                 -6 => Error::NotShared(address),

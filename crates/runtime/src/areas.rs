@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use multigrain_memory::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{AreaId, NodeId, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
@@ -64,13 +65,31 @@ pub(crate) struct Directory {
 #[derive(Debug)]
 struct Announced {
     asker: Asker,
-    missing: usize,
+    missing: NodeSet,
     code: i32,
 }
 
 impl Default for Directory {
     fn default() -> Self {
         Self { next_id: 0, next_base: VIEWS_BASE, next_offset: 0, announced: BTreeMap::new() }
+    }
+}
+
+impl Items {
+    /// Whether they fit an area, so that no later arithmetic about them leaves it.
+    fn fit(&self, area: &Area) -> bool {
+        let Self { bytes, count, chunk, .. } = *self;
+        let room = bytes.checked_mul(count).is_some_and(|all| all <= area.bytes);
+        room && bytes > 0
+            && chunk > 0
+            && count.div_ceil(chunk.into()) <= u64::from(area.minipages())
+    }
+}
+
+impl AreaRecord {
+    /// Whether an area that came over the wire makes sense here.
+    fn is_sound(&self, nodes: u16) -> bool {
+        self.area.validate().is_ok() && self.owner.0 < nodes && self.items.fit(&self.area)
     }
 }
 
@@ -164,17 +183,19 @@ impl Runtime {
         else {
             return false;
         };
+        // A wish names no place yet; any will do for judging the rest.
+        let somewhere = Area { base: VIEWS_BASE, file_offset: 0, ..wish.area };
+        let sound = AreaRecord { area: somewhere, owner: asker.node, ..wish }.is_sound(self.nodes);
         let views = u64::from(wish.area.shape.views());
         let mut directory = lock(&self.directory);
-        let Some((id, base, file_offset)) =
-            directory.place(wish.area.bytes, views, self.memory.shared_bytes())
-        else {
+        let place = || directory.place(wish.area.bytes, views, self.memory.shared_bytes());
+        let Some((id, base, file_offset)) = sound.then(place).flatten() else {
             drop(directory);
             self.answer(asker, Error::NoMemory(String::new()).code(), 0);
             return true;
         };
-        let others = usize::from(self.nodes) - 1;
-        directory.announced.insert(id.0, Announced { asker, missing: others + 1, code: 0 });
+        let missing = NodeSet::all(self.nodes);
+        directory.announced.insert(id.0, Announced { asker, missing, code: 0 });
         drop(directory);
 
         let area = Area { id, base, file_offset, ..wish.area };
@@ -185,7 +206,7 @@ impl Runtime {
             self.send_frame(to, header, Payload::Bytes(&body));
         }
         let code = self.map_record(record);
-        self.serve_area_mapped(id.0.into(), u64::from(code.cast_unsigned()))
+        self.serve_area_mapped(self.me, id.0.into(), u64::from(code.cast_unsigned()))
     }
 
     /// Any node: map what node 0 announced.
@@ -195,6 +216,9 @@ impl Runtime {
         else {
             return false;
         };
+        if !record.is_sound(self.nodes) {
+            return false;
+        }
         let code = self.map_record(record);
         let header = Header {
             kind: kind::AREA_MAPPED,
@@ -205,6 +229,14 @@ impl Runtime {
         };
         self.send_frame(from, header, Payload::None);
         true
+    }
+
+    /// An area that is there from the start, placed as node 0 would place it; a code or 0.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn adopt(&self, record: AreaRecord) -> i32 {
+        let Area { bytes, shape, .. } = record.area;
+        lock(&self.directory).place(bytes, shape.views().into(), self.memory.shared_bytes());
+        self.map_record(record)
     }
 
     /// Maps an area and enters it in the tables; an error code or 0.
@@ -222,15 +254,17 @@ impl Runtime {
     }
 
     /// Node 0: one more node has mapped the area.
-    pub(crate) fn serve_area_mapped(&self, id: u64, code: u64) -> bool {
+    pub(crate) fn serve_area_mapped(&self, from: NodeId, id: u64, code: u64) -> bool {
         let mut directory = lock(&self.directory);
         let Ok(id) = u32::try_from(id) else { return false };
         let Some(announced) = directory.announced.get_mut(&id) else { return false };
-        announced.missing -= 1;
+        if !announced.missing.remove(from) {
+            return false;
+        }
         if code != 0 {
             announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
         }
-        if announced.missing == 0 {
+        if announced.missing.is_empty() {
             let (asker, code) = (announced.asker, announced.code);
             directory.announced.remove(&id);
             drop(directory);
@@ -252,5 +286,30 @@ mod tests {
         assert_eq!(directory.place(1 << 20, 1, 1 << 20), None);
         let (second, base, offset) = directory.place(8192, 1, 1 << 20).unwrap();
         assert_eq!((second, base, offset), (AreaId(1), VIEWS_BASE + VIEW_ALIGN, 4096));
+    }
+    #[test]
+    fn an_area_whose_items_or_owner_or_place_make_no_sense_is_not_sound() {
+        let shape = Shape::Sub { slot: 1024, per_page: 4 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 4096, bytes: 8192, shape };
+        let items = Items { bytes: 1024, count: 8, chunk: 1, array: true };
+        let good = AreaRecord { area, owner: NodeId(1), items };
+        assert!(good.is_sound(2));
+        let with_items = |items| AreaRecord { items, ..good };
+        for wrong in [
+            with_items(Items { chunk: 0, ..items }),
+            with_items(Items { bytes: 0, ..items }),
+            with_items(Items { count: 9, ..items }),
+            with_items(Items { bytes: u64::MAX, count: 2, ..items }),
+            AreaRecord { owner: NodeId(2), ..good },
+            AreaRecord { area: Area { bytes: 8000, ..area }, ..good },
+            AreaRecord { area: Area { base: 4096, ..area }, ..good },
+            AreaRecord { area: Area { shape: Shape::Pages { pages: 0 }, ..area }, ..good },
+            AreaRecord {
+                area: Area { shape: Shape::Sub { slot: 0, per_page: 0 }, ..area },
+                ..good
+            },
+        ] {
+            assert!(!wrong.is_sound(2), "{wrong:?}");
+        }
     }
 }

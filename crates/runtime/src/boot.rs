@@ -2,9 +2,9 @@
 
 #![expect(unsafe_code, reason = "file descriptors arrive by number, signals are masked per thread")]
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, OnceLock, mpsc};
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
 use crate::receive::NodeSink;
+use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
+use crate::signals::SignalMask;
 use crate::stats::Counters;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
@@ -115,7 +117,17 @@ impl Runtime {
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, control)? };
-        Ok(Self {
+        Ok(Self::assemble(&config, nodes, memory, mesh, control))
+    }
+
+    pub(crate) fn assemble(
+        config: &Config,
+        nodes: u16,
+        memory: Memory,
+        mesh: Mesh,
+        control: Option<BorrowedFd<'static>>,
+    ) -> Self {
+        Self {
             me: config.rank,
             nodes,
             threads: config.threads.max(1),
@@ -138,7 +150,7 @@ impl Runtime {
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),
             leaving: AtomicBool::new(false),
-        })
+        }
     }
 
     /// The service thread, and the thread that starts others.
@@ -261,7 +273,7 @@ impl Runtime {
                 self.mesh.release();
                 self.role.give_back();
             } else {
-                thread::yield_now();
+                yield_now();
             }
         }
     }
@@ -291,17 +303,21 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
         build: build_id(),
         deadline: BOOT_DEADLINE,
     };
-    let rank = config.rank;
     let mut refused = |line: String| {
-        let told = control.is_some_and(|fd| {
-            let line = format!("refused {line}\n");
-            rustix::net::send(fd, line.as_bytes(), rustix::net::SendFlags::NOSIGNAL).is_ok()
-        });
-        if !told {
-            report::last_words(rank, &line);
+        if !report::tell(control, format_args!("refused {line}")) {
+            report::last_words(config.rank, &line);
         }
     };
-    Ok(Mesh::boot(boot, &mut refused)?)
+    let mesh = Mesh::boot(boot, &mut refused).inspect_err(|error| {
+        if let Some(peer) = error.lost_peer() {
+            // The program says what it makes of it; the launcher looks for the cause.
+            report::tell(control, format_args!("lost {} {error}", peer.0));
+        }
+    })?;
+    if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {
+        mesh.heed_taken()?;
+    }
+    Ok(mesh)
 }
 
 /// A number that differs between programs whose function addresses do not agree.
@@ -354,37 +370,4 @@ fn prefer_latency() {
     // SAFETY: `attr` is a valid sched_attr of the size it states; older kernels refuse it, which
     // leaves the thread as it was.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-}
-
-/// All signals blocked in this thread until dropped.
-pub(crate) struct SignalMask(libc::sigset_t);
-
-impl SignalMask {
-    pub(crate) fn block_all() -> Self {
-        // SAFETY: all-zero bytes are a valid signal set.
-        let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
-        let mut before = all;
-        // SAFETY: `all` is a valid place.
-        unsafe { libc::sigfillset(&raw mut all) };
-        // SAFETY: both sets live through the call.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
-        Self(before)
-    }
-
-    /// No signal blocked, for good.
-    pub(crate) fn clear() {
-        // SAFETY: all-zero bytes are the empty signal set on Linux.
-        let none: libc::sigset_t = unsafe { core::mem::zeroed() };
-        // SAFETY: the set lives through the call.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, core::ptr::null_mut()) };
-    }
-}
-
-impl Drop for SignalMask {
-    fn drop(&mut self) {
-        // SAFETY: the set lives through the call.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, core::ptr::null_mut())
-        };
-    }
 }

@@ -95,13 +95,17 @@ impl Runtime {
         self.send_frame(asker.node, header, Payload::None);
     }
 
-    /// Serves one request; false for a kind that does not exist or a body that makes no sense.
+    /// Serves one request; false for a kind that does not exist or is not for this node, or a body
+    /// that makes no sense.
     pub(crate) fn serve_request(&self, from: NodeId, header: &Header, body: &[u8]) -> bool {
+        if !self.may_ask(from, header.kind) {
+            return false;
+        }
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
         match header.kind {
             kind::AREA_REQUEST => self.serve_area_request(asker, body),
             kind::AREA_ANNOUNCE => self.serve_area_announce(from, body),
-            kind::AREA_MAPPED => self.serve_area_mapped(header.subject, header.value),
+            kind::AREA_MAPPED => self.serve_area_mapped(from, header.subject, header.value),
             kind::FREE => {
                 self.serve_free(asker, header.subject);
                 true
@@ -122,6 +126,17 @@ impl Runtime {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Node 0 keeps the directories of areas and names; all others hear of areas from it.
+    fn may_ask(&self, from: NodeId, kind: u8) -> bool {
+        match kind {
+            kind::AREA_REQUEST | kind::AREA_MAPPED | kind::PUBLISH | kind::LOOKUP => {
+                self.me == NodeId(0)
+            }
+            kind::AREA_ANNOUNCE => self.me != NodeId(0) && from == NodeId(0),
+            _ => true,
         }
     }
 }

@@ -116,13 +116,9 @@ impl Runtime {
         kind: Kind,
     ) -> bool {
         slot.arm();
-        // Claimed before the request leaves: a quick reply must not wake the service thread.
-        let _claim = self.claim_for(self.tables.manager_of(minipage));
         self.step_sure(Input::Fault { thread, minipage, kind });
-        let at_once = slot.is_woken();
-        if !at_once {
-            self.wait_for(slot);
-        }
+        let at_once = slot.is_woken_at_once();
+        self.wait_for(slot);
         self.step_sure(Input::Resumed { minipage });
         at_once
     }

@@ -16,16 +16,27 @@ mod config;
 mod control;
 mod error;
 mod fault;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod habits;
 mod hints;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod names;
 mod receive;
 mod report;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod schedules;
+mod shim;
+mod signals;
 mod slots;
 mod stats;
 mod sync;
 mod tables;
 mod threads;
+mod tsan;
 mod wait;
 mod world;
 

@@ -8,6 +8,7 @@ use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
 use crate::tables::lock;
+use crate::tsan::{self, Token};
 
 /// Longest name, bytes.
 const MAX_NAME: usize = 63;
@@ -26,6 +27,7 @@ impl Runtime {
     /// [`Error::Invalid`] for an empty or overlong name.
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
         check(name)?;
+        tsan::give(Token::Names);
         self.ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
             .map(drop)
             .map_err(|(code, _)| Error::from_code(code, "publish"))
@@ -40,10 +42,14 @@ impl Runtime {
         let address = self
             .ask(NodeId(0), kind::LOOKUP, 0, 0, name)
             .map_err(|(code, _)| Error::from_code(code, "look-up"))?;
+        tsan::take(Token::Names);
         usize::try_from(address).map_err(|_| Error::System("address out of range".into()))
     }
 
     pub(crate) fn serve_publish(&self, asker: Asker, name: &[u8], address: u64) -> bool {
+        if check(name).is_err() {
+            return false;
+        }
         let mut names = lock(&self.names);
         names.known.insert(name.to_vec(), address);
         let waiting = names.waiting.remove(name).unwrap_or_default();
@@ -56,6 +62,9 @@ impl Runtime {
     }
 
     pub(crate) fn serve_lookup(&self, asker: Asker, name: &[u8]) -> bool {
+        if check(name).is_err() {
+            return false;
+        }
         let mut names = lock(&self.names);
         let known = names.known.get(name).copied();
         if known.is_none() {

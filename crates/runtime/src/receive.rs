@@ -57,7 +57,10 @@ unsafe impl Sink for NodeSink<'_> {
     fn place(&mut self, _: NodeId, header: &Header) -> Result<Place, String> {
         match self.message(header)? {
             Some(message @ Message::Page { minipage, .. }) if message.attach() == Attach::Page => {
-                self.place_page(minipage, header.payload)
+                let place = self.place_page(minipage, header.payload);
+                #[cfg(feature = "mutants")]
+                let place = place.map(crate::mutants::detour);
+                place
             }
             Some(message) => Err(format!("{message:?} carries {} bytes", header.payload)),
             None => Ok(Place::Buffer),
@@ -75,6 +78,8 @@ unsafe impl Sink for NodeSink<'_> {
                 if message.attach() == Attach::Page && header.payload == 0 {
                     return Err(format!("{message:?} without its page"));
                 }
+                #[cfg(feature = "mutants")]
+                crate::mutants::arrive(self.runtime, message, body);
                 self.runtime.step_sure(Input::Message { from, message });
                 Ok(())
             }

@@ -19,12 +19,7 @@ const EXIT_PEER_LOST: i32 = 75;
 impl Runtime {
     /// One line to the launcher, if there is one.
     pub(crate) fn tell_launcher(&self, line: core::fmt::Arguments<'_>) -> bool {
-        let Some(fd) = self.control else { return false };
-        let mut text = String::with_capacity(256);
-        if writeln!(text, "{line}").is_err() {
-            return false;
-        }
-        write_all(fd, text.as_bytes())
+        tell(self.control, line)
     }
 
     /// Ends this node with one line that says why.
@@ -44,6 +39,13 @@ impl Runtime {
     }
 }
 
+/// One line to the launcher, if there is one.
+pub(crate) fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool {
+    let Some(fd) = control else { return false };
+    let mut text = String::with_capacity(256);
+    writeln!(text, "{line}").is_ok() && write_all(fd, text.as_bytes())
+}
+
 /// One line on stderr.
 pub(crate) fn last_words(me: NodeId, why: &str) {
     let _ = writeln!(std::io::stderr(), "multigrain: {me}: {why}");
@@ -51,9 +53,13 @@ pub(crate) fn last_words(me: NodeId, why: &str) {
 
 /// Ends the process without running anything of the program.
 pub(crate) fn exit_now(status: i32) -> ! {
+    #[cfg(feature = "fuzzing")]
+    crate::fuzzing::exit(status);
+    #[cfg(not(feature = "fuzzing"))]
     rustix_exit(status)
 }
 
+#[cfg(not(feature = "fuzzing"))]
 #[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
 fn rustix_exit(status: i32) -> ! {
     // SAFETY: _exit ends the process and touches no memory of it.

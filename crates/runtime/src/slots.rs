@@ -7,9 +7,15 @@
 
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants;
 use multigrain_types::ThreadId;
+
+use crate::shim::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, futex_wait, futex_wake, thread_local,
+};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -18,7 +24,7 @@ pub(crate) const MAX_THREADS: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Slot {
     taken: AtomicBool,
-    /// [`WAITING`], [`PARKED`], [`ASLEEP`] or [`WOKEN`]; a futex.
+    /// [`WAITING`], [`PARKED`], [`ASLEEP`], [`WOKEN`] or [`AT_ONCE`]; a futex.
     word: AtomicU32,
     value: AtomicU64,
     code: AtomicI32,
@@ -29,6 +35,8 @@ const PARKED: u32 = 1;
 const WOKEN: u32 = 2;
 /// As receiver, asleep in the mesh: a local wake-up has to kick the mesh.
 const ASLEEP: u32 = 3;
+/// Woken by itself.
+const AT_ONCE: u32 = 4;
 
 /// What a waker still has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +122,12 @@ impl Slot {
 
     /// Whether the wake-up has come.
     pub(crate) fn is_woken(&self) -> bool {
-        self.word.load(Ordering::Acquire) == WOKEN
+        matches!(self.word.load(Ordering::Acquire), WOKEN | AT_ONCE)
+    }
+
+    /// Whether the thread has woken itself: what it asked for was here. Before it waits.
+    pub(crate) fn is_woken_at_once(&self) -> bool {
+        self.word.load(Ordering::Acquire) == AT_ONCE
     }
 
     /// The answer that came with the wake-up: an error code or 0, and a value.
@@ -122,9 +135,12 @@ impl Slot {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
     }
 
-    /// Wakes the thread.
-    pub(crate) fn wake(&self) -> Waking {
-        match self.word.swap(WOKEN, Ordering::AcqRel) {
+    /// Wakes the thread, which may be the caller.
+    pub(crate) fn wake(&self, by_itself: bool) -> Waking {
+        let word = if by_itself { AT_ONCE } else { WOKEN };
+        match self.word.swap(word, Ordering::AcqRel) {
+            #[cfg(feature = "mutants")]
+            PARKED if mutants::on(mutants::Mutant::ParkedThreadForgotten) => Waking::Done,
             PARKED => {
                 futex_wake(&self.word);
                 Waking::Done
@@ -180,17 +196,18 @@ impl Slot {
     }
 }
 
+/// No slot was ever taken: every schedule of a test begins so.
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+pub(crate) fn forget_all() {
+    for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
+        slot.taken.store(false, Ordering::Relaxed);
+        slot.word.store(WAITING, Ordering::Relaxed);
+    }
+}
+
 /// Nudges one parked thread of this node, if there is one.
 pub(crate) fn nudge_one() {
     let used = HIGHEST.load(Ordering::Acquire);
     let _ = SLOTS.iter().take(used).any(Slot::nudge);
-}
-
-fn futex_wait(word: &AtomicU32, expected: u32) {
-    let _ =
-        rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, None);
-}
-
-fn futex_wake(word: &AtomicU32) {
-    let _ = rustix::thread::futex::wake(word, rustix::thread::futex::Flags::PRIVATE, 1);
 }

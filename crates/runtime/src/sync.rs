@@ -3,12 +3,13 @@
 use core::sync::atomic::Ordering;
 
 use multigrain_protocol::Input;
-use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
 use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::tsan::{self, Token};
 
 impl Runtime {
     /// Waits until this thread holds lock `id`.
@@ -21,6 +22,7 @@ impl Runtime {
         if !self.synchronize(slot, SyncInput::Lock { thread, id })? {
             self.counters.lock_messages.fetch_add(1, Ordering::Relaxed);
         }
+        tsan::take(Token::Lock(id));
         Ok(())
     }
 
@@ -30,6 +32,7 @@ impl Runtime {
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
         let (thread, _) = self.my_slot()?;
+        tsan::give(Token::Lock(id));
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
         self.mesh.send_lazy();
         done.map_err(Error::NotPermitted)
@@ -54,7 +57,9 @@ impl Runtime {
             0 => (self.threads, self.threads.saturating_mul(self.nodes.into())),
             total => (0, total),
         };
+        tsan::give(Token::Barrier(id));
         self.synchronize(slot, SyncInput::Barrier { thread, id, local, total })?;
+        tsan::take(Token::Barrier(id));
         // Of the threads that left together, one looks ahead for the node.
         if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
             self.fetch_ahead();
@@ -68,7 +73,9 @@ impl Runtime {
     /// [`Error::Limit`] when the node has too many threads.
     pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
         let (thread, slot) = self.my_slot()?;
-        self.synchronize(slot, SyncInput::SemaphoreWait { thread, id }).map(drop)
+        self.synchronize(slot, SyncInput::SemaphoreWait { thread, id })?;
+        tsan::take(Token::Semaphore(id));
+        Ok(())
     }
 
     /// Adds units to semaphore `id`.
@@ -76,6 +83,7 @@ impl Runtime {
     /// # Errors
     /// None at present.
     pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
+        tsan::give(Token::Semaphore(id));
         self.step(Input::Sync(SyncInput::SemaphorePost { id, count })).map_err(Error::NotPermitted)
     }
 
@@ -85,7 +93,11 @@ impl Runtime {
     /// [`Error::NotPermitted`] if this thread does not hold the lock.
     pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
         let (thread, slot) = self.my_slot()?;
-        self.synchronize(slot, SyncInput::ConditionWait { thread, id, lock }).map(drop)
+        tsan::give(Token::Lock(lock));
+        self.synchronize(slot, SyncInput::ConditionWait { thread, id, lock })?;
+        tsan::take(Token::Condition(id));
+        tsan::take(Token::Lock(lock));
+        Ok(())
     }
 
     /// Wakes one waiting thread of condition `id`, or all.
@@ -93,6 +105,7 @@ impl Runtime {
     /// # Errors
     /// None at present.
     pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
+        tsan::give(Token::Condition(id));
         self.step(Input::Sync(SyncInput::ConditionSignal { id, all })).map_err(Error::NotPermitted)
     }
 
@@ -108,21 +121,8 @@ impl Runtime {
     /// Asks and waits; true if there was nothing to wait for.
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
-        // A barrier waits for others in any case: its messages must not wake the service thread. A
-        // lock may well be here already, and a claim would cost more than taking it.
-        let _claim = match input {
-            SyncInput::Barrier { id, .. } => {
-                self.claim_for(SyncSite::new(self.me, self.nodes, id).manager)
-            }
-            SyncInput::Lock { .. }
-            | SyncInput::Unlock { .. }
-            | SyncInput::SemaphoreWait { .. }
-            | SyncInput::SemaphorePost { .. }
-            | SyncInput::ConditionWait { .. }
-            | SyncInput::ConditionSignal { .. } => None,
-        };
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
-        let at_once = slot.is_woken();
+        let at_once = slot.is_woken_at_once();
         if at_once {
             // No message took the last acks along, and the program may now compute for long.
             self.mesh.send_lazy();

@@ -9,10 +9,12 @@ use std::thread;
 
 use multigrain_types::NodeId;
 
-use crate::boot::{Runtime, SignalMask};
+use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
+use crate::signals::SignalMask;
 use crate::tables::lock;
+use crate::tsan::{self, Token};
 
 /// A thread somewhere in the job: its node in the high half, a number there in the low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +62,7 @@ impl Runtime {
         if function == 0 {
             return Err(Error::Invalid("the function of a thread is NULL".into()));
         }
+        tsan::give(Token::ThreadStart);
         self.ask(to, kind::THREAD_START, function as u64, argument as u64, &[])
             .map(ThreadHandle)
             .map_err(|(code, _)| Error::from_code(code, &format!("{to} cannot start a thread")))
@@ -74,9 +77,11 @@ impl Runtime {
         if rank >= self.nodes {
             return Err(Error::Invalid(format!("thread {:#x} does not exist", handle.0)));
         }
-        self.ask(NodeId(rank), kind::THREAD_JOIN, handle.0, 0, &[]).map_err(|_| {
+        let ended = self.ask(NodeId(rank), kind::THREAD_JOIN, handle.0, 0, &[]).map_err(|_| {
             Error::Invalid(format!("thread {:#x} does not exist or was joined", handle.0))
-        })
+        })?;
+        tsan::take(Token::ThreadEnd(handle.0));
+        Ok(ended)
     }
 
     pub(crate) fn serve_thread_start(&self, asker: Asker, function: u64, argument: u64) {
@@ -100,13 +105,15 @@ impl Runtime {
             number
         };
         let (function, argument) = (start.function, start.argument);
+        let handle = u64::from(self.me.0) << 32 | u64::from(number);
         let run = move || {
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
+            tsan::take(Token::ThreadStart);
             let result = call(function, argument);
+            tsan::give(Token::ThreadEnd(handle));
             self.thread_ended(number, result);
         };
-        let handle = u64::from(self.me.0) << 32 | u64::from(number);
         match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
             Ok(_) => self.answer(start.asker, 0, handle),
             Err(_) => {

@@ -4,16 +4,19 @@
 //! it claims the mesh, so that arrivals do not wake the service thread; others park on their slot.
 //! Whoever gives the role back hands it to a parked thread, or re-arms the service thread.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
+#[cfg(feature = "mutants")]
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Timeout};
-use multigrain_types::NodeId;
 
 use crate::boot::Runtime;
 use crate::config::WaitMode;
 use crate::receive::NodeSink;
+use crate::shim::{AtomicBool, AtomicUsize, Instant, spin_loop, yield_now};
 use crate::slots::{self, Slot};
 
 /// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
@@ -57,11 +60,6 @@ impl Drop for Claim<'_> {
 }
 
 impl Runtime {
-    /// Claims the mesh if `asked`, who shall answer, is another node.
-    pub(crate) fn claim_for(&self, asked: NodeId) -> Option<Claim<'_>> {
-        (asked != self.me).then(|| self.claim())
-    }
-
     fn claim(&self) -> Claim<'_> {
         self.mesh.claim();
         Claim(&self.mesh)
@@ -85,6 +83,7 @@ impl Runtime {
 
     /// Has the role; gives it back when the wake-up is there.
     fn receive_until(&self, slot: &Slot) {
+        // The request is under way: claiming costs its time, not the reply's.
         let claim = self.claim();
         // Acks of earlier faults that did not go with the request go now, while it travels.
         self.mesh.send_lazy();
@@ -100,14 +99,16 @@ impl Runtime {
                 continue;
             }
             match self.wait_mode {
-                WaitMode::Spin => core::hint::spin_loop(),
-                WaitMode::Yield => thread::yield_now(),
+                WaitMode::Spin => spin_loop(),
+                WaitMode::Yield => yield_now(),
                 WaitMode::Adaptive | WaitMode::Block => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < POLL_FOR {
-                        thread::yield_now();
+                        yield_now();
                     } else {
                         self.sleep(slot, &mut sink);
+                        // Whatever ended the sleep, the answer is likely to be near.
+                        polling_since = None;
                     }
                 }
             }
@@ -132,8 +133,8 @@ impl Runtime {
     /// Another thread receives: wait for the wake-up, or for the role.
     fn stand_by(&self, slot: &Slot) {
         match self.wait_mode {
-            WaitMode::Spin => core::hint::spin_loop(),
-            WaitMode::Yield => thread::yield_now(),
+            WaitMode::Spin => spin_loop(),
+            WaitMode::Yield => yield_now(),
             WaitMode::Block | WaitMode::Adaptive => {
                 if slot.announce_park() {
                     if self.role.is_free() {
@@ -153,6 +154,11 @@ impl Runtime {
             if !self.mesh.service_wait(Timeout::Forever) {
                 continue;
             }
+            #[cfg(feature = "mutants")]
+            if mutants::on(mutants::Mutant::ServiceSleeps) && !self.is_finalizing() {
+                thread::sleep(POLL_FOR);
+                continue;
+            }
             if self.role.try_take() {
                 self.mesh.receive(&mut sink, Timeout::Now);
                 self.role.give_back();
@@ -160,7 +166,7 @@ impl Runtime {
                     slots::nudge_one();
                 }
             } else {
-                thread::yield_now();
+                yield_now();
             }
         }
     }

@@ -20,7 +20,10 @@ impl Runtime {
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
     pub(crate) fn step(&self, input: Input) -> Result<(), String> {
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        match node.step(input, &mut RealWorld { runtime: self }) {
+        let mut world = RealWorld { runtime: self };
+        #[cfg(feature = "mutants")]
+        let mut world = crate::mutants::Bent::new(&mut world);
+        match node.step(input, &mut world) {
             Ok(()) => Ok(()),
             Err(Violation::Misuse(text)) => Err(text),
             Err(violation) => self.fatal(&violation.to_string()),
@@ -39,7 +42,7 @@ impl Runtime {
         let Some(slot) = slots::slot(thread) else { return };
         // A thread that wakes itself is not asleep.
         let own = slots::mine().is_some_and(|(me, _)| me == thread);
-        if slot.wake() == Waking::KickMesh && !own {
+        if slot.wake(own) == Waking::KickMesh && !own {
             self.mesh.wake();
         }
     }

@@ -10,6 +10,7 @@ use crate::address::{self, Address};
 use crate::error::TransportError;
 use crate::frame::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
+use crate::late::{self, Refusals};
 use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,8 @@ use std::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Strangers with an unfinished handshake; one more drops the oldest.
 const CROWD: usize = 64;
+/// Connections accepted in one round, so that a flood of strangers holds up no peer.
+const AT_ONCE: usize = 16;
 
 /// What a node needs to find the others.
 #[derive(Debug)]
@@ -48,6 +51,7 @@ pub(crate) struct Booted {
     pub(crate) identity: Identity,
     pub(crate) sockets: Vec<Option<OwnedFd>>,
     pub(crate) listener: Option<OwnedFd>,
+    pub(crate) refusals: Refusals,
 }
 
 /// A connection whose handshake is not over.
@@ -76,9 +80,12 @@ enum Turn {
 
 struct Boot<'a> {
     identity: Identity,
+    peers: Vec<Address>,
+    end: Instant,
     sockets: Vec<Option<OwnedFd>>,
     listener: Option<OwnedFd>,
     pending: Vec<Pending>,
+    refusals: Refusals,
     refused: &'a mut dyn FnMut(String),
 }
 
@@ -105,22 +112,27 @@ pub(crate) fn boot(
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
     let mut boot = Boot {
         identity,
+        peers: config.peers,
+        end: Instant::now() + config.deadline,
         sockets: (0..nodes).map(|_| None).collect(),
         listener,
         pending: Vec::new(),
+        refusals: Refusals::default(),
         refused,
     };
-    let end = Instant::now() + config.deadline;
-    boot.connect(&config.peers, config.deadline)?;
+    for peer in (0..rank.0).map(NodeId) {
+        let knocking = boot.knock(peer)?;
+        boot.pending.push(knocking);
+    }
     while boot.missing().next().is_some() {
-        if Instant::now() >= end {
+        if Instant::now() >= boot.end {
             let missing = boot.missing().collect();
             return Err(TransportError::Missing {
                 missing,
                 waited_ms: config.deadline.as_millis(),
             });
         }
-        boot.round(end)?;
+        boot.round()?;
     }
     for mut late in core::mem::take(&mut boot.pending) {
         match late.hear(HELLO_BYTES) {
@@ -131,7 +143,8 @@ pub(crate) fn boot(
     for socket in boot.sockets.iter().flatten() {
         address::tune(socket).map_err(TransportError::system("setsockopt"))?;
     }
-    Ok(Booted { identity: boot.identity, sockets: boot.sockets, listener: boot.listener })
+    let Boot { identity, sockets, listener, refusals, .. } = boot;
+    Ok(Booted { identity, sockets, listener, refusals })
 }
 
 impl Boot<'_> {
@@ -141,20 +154,23 @@ impl Boot<'_> {
         (0..self.identity.nodes).map(NodeId).filter(move |node| !there(node))
     }
 
-    fn connect(&mut self, peers: &[Address], patience: Duration) -> Result<(), TransportError> {
-        for peer in (0..self.identity.rank.0).map(NodeId) {
-            let address = &peers[peer.index()];
-            let socket = address::connect(address, patience).map_err(|errno| {
-                TransportError::Connect { peer, address: address.clone(), errno }
-            })?;
-            self.pending.push(Pending::new(socket, Stage::Connecting { peer }));
-        }
-        Ok(())
+    /// Begins to connect to a peer.
+    fn knock(&self, peer: NodeId) -> Result<Pending, TransportError> {
+        let address = &self.peers[peer.index()];
+        let patience = self.end.saturating_duration_since(Instant::now());
+        // A patience of zero would mean for ever.
+        let socket = address::connect(address, patience.max(Duration::from_millis(1)));
+        let socket = socket.map_err(|errno| TransportError::Connect {
+            peer,
+            address: address.clone(),
+            errno,
+        })?;
+        Ok(Pending::new(socket, Stage::Connecting { peer }))
     }
 
     /// Waits for one round of events and deals with them.
-    fn round(&mut self, end: Instant) -> Result<(), TransportError> {
-        let wake = self.pending.iter().filter_map(Pending::until).fold(end, Instant::min);
+    fn round(&mut self) -> Result<(), TransportError> {
+        let wake = self.pending.iter().filter_map(Pending::until).fold(self.end, Instant::min);
         let ready = self.poll(wake)?;
         let mut pending = core::mem::take(&mut self.pending).into_iter();
         for ready in ready {
@@ -193,12 +209,12 @@ impl Boot<'_> {
     }
 
     fn accept(&mut self) -> Result<(), TransportError> {
-        loop {
+        for _ in 0..AT_ONCE {
             let Some(listener) = &self.listener else { return Ok(()) };
             let socket = match net::accept_with(listener, SocketFlags::CLOEXEC) {
                 Ok(socket) => socket,
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                Err(errno) if late::is_strangers_own(errno) => continue,
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
             let mut one =
@@ -211,6 +227,7 @@ impl Boot<'_> {
             let turn = self.advance(&mut one)?;
             self.settle(one, turn);
         }
+        Ok(())
     }
 
     fn make_room(&mut self) {
@@ -258,9 +275,8 @@ impl Boot<'_> {
         if let Err(why) = same_user(one.socket.as_fd()) {
             return Err(TransportError::Refused { peer, reason: why });
         }
-        if !say(&one.socket, &handshake::hello(&self.identity)) {
-            return Err(broken("it closed the connection".to_owned()));
-        }
+        // If it hung up already, its answer says why.
+        say(&one.socket, &handshake::hello(&self.identity));
         one.stage = Stage::Asked { peer };
         Ok(Turn::Wait)
     }
@@ -271,6 +287,11 @@ impl Boot<'_> {
         if let Some(said) = one.said.first_chunk().filter(|_| one.have == Header::BYTES) {
             return match handshake::answer(said, &self.identity, peer) {
                 Answer::Welcome => Ok(Turn::Joined(peer)),
+                // Strangers pushed us out before it heard us.
+                Answer::Refused(Refusal::Crowd) => {
+                    *one = self.knock(peer)?;
+                    Ok(Turn::Wait)
+                }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
                 Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
             };
@@ -285,13 +306,23 @@ impl Boot<'_> {
     }
 
     fn refuse(&mut self, one: &Pending, why: Refusal) {
-        (self.refused)(turn_away(&one.socket, self.identity.rank, why));
+        let line = turn_away(&one.socket, self.identity.rank, why, &self.refusals);
+        if let Some(line) = line {
+            (self.refused)(line);
+        }
     }
 }
 
-/// Tells a stranger why it may not come in, hangs up, and returns the line for the log.
-pub(crate) fn turn_away(socket: &OwnedFd, own: NodeId, why: Refusal) -> String {
-    let line = format!("{own} refused a connection from {}: {why}", address::describe(socket));
+/// Tells a stranger why it may not come in, hangs up, and returns the line for the log, if this one
+/// gets a line.
+pub(crate) fn turn_away(
+    socket: &OwnedFd,
+    own: NodeId,
+    why: Refusal,
+    refusals: &Refusals,
+) -> Option<String> {
+    let line =
+        refusals.line(|| format!("refused a connection from {}: {why}", address::describe(socket)));
     say(socket, &handshake::refused(own, why));
     let _ = net::shutdown(socket, net::Shutdown::Both);
     line

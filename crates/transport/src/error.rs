@@ -130,6 +130,22 @@ pub enum TransportError {
 }
 
 impl TransportError {
+    /// The peer that was not there any more, where that is the reason.
+    #[must_use]
+    pub fn lost_peer(&self) -> Option<NodeId> {
+        match self {
+            Self::Connect { peer, errno: Errno::CONNREFUSED, .. }
+            | Self::Handshake { peer, .. } => Some(*peer),
+            Self::Connect { .. }
+            | Self::Address { .. }
+            | Self::Bind { .. }
+            | Self::Refused { .. }
+            | Self::Missing { .. }
+            | Self::Config { .. }
+            | Self::System { .. } => None,
+        }
+    }
+
     /// A `map_err` argument: `call` failed.
     pub(crate) fn system(call: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::System { call, errno }

@@ -133,7 +133,8 @@ impl Incoming {
             (Err(Errno::FAULT), _) => {
                 Err(LostReason::Violation("its payload has no valid place here".to_owned()))
             }
-            (Err(_), _) => Err(LostReason::Died),
+            (Err(Errno::CONNRESET | Errno::PIPE), _) => Err(LostReason::Died),
+            (Err(errno), _) => Err(LostReason::Failed(errno)),
         }
     }
 

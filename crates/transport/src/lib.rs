@@ -8,9 +8,9 @@
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!
 //! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
-//! `handshake` and `boot`, one link's outgoing half in `outgoing` and its incoming half in
-//! `incoming`, who gets the frames in `sink`, all links together in `mesh`, sleeping and waking in `waiting`, raw system calls
-//! in `sys`.
+//! `handshake` and `boot`, what is sent in `piece`, one link's outgoing half in `outgoing` and its
+//! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
+//! sleeping and waking in `waiting`, raw system calls in `sys`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
 //! allocate nothing while a link has a short backlog and place no thread-local; they do write
@@ -21,11 +21,21 @@ mod boot;
 mod counters;
 mod error;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod incoming;
 mod late;
 mod mesh;
 mod outgoing;
+#[cfg(feature = "shuttle")]
+mod pair;
+mod piece;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod schedules;
+mod shim;
 mod sink;
 mod sys;
 mod waiting;
@@ -37,6 +47,8 @@ pub use error::{FrameError, LinkError, TransportError};
 pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use mesh::Mesh;
-pub use outgoing::Payload;
+#[cfg(feature = "shuttle")]
+pub use pair::pair;
+pub use piece::Payload;
 pub use sink::{LostReason, MAX_BUFFER, Place, Sink};
 pub use waiting::Timeout;

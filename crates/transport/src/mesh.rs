@@ -10,8 +10,10 @@ use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
 use crate::handshake::Identity;
 use crate::incoming::{Desk, Incoming, Socket, Staging};
-use crate::late;
-use crate::outgoing::{Link, Payload};
+use crate::late::{self, Refusals};
+use crate::outgoing::Link;
+use crate::piece::Payload;
+use crate::shim::{AtomicBool, Mutex, MutexGuard};
 use crate::sink::{LostReason, Sink};
 use crate::sys;
 use crate::waiting::{EVENTS, LISTENER, Timeout, WAKE, Waiting};
@@ -22,8 +24,9 @@ use multigrain_types::NodeId;
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use rustix::net::AddressFamily;
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
 /// Up to so many links are tried one by one instead of asking epoll.
@@ -40,6 +43,7 @@ pub struct Mesh {
     identity: Identity,
     links: Vec<Option<Link>>,
     listener: Option<OwnedFd>,
+    refusals: Refusals,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
     tally: Tally,
@@ -82,12 +86,13 @@ impl Mesh {
     #[must_use]
     pub fn single() -> Mesh {
         let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
-        let alone = Booted { identity, sockets: vec![None], listener: None };
+        let refusals = Refusals::default();
+        let alone = Booted { identity, sockets: vec![None], listener: None, refusals };
         Self::new(alone).expect("four file descriptors for the mesh of one node")
     }
 
-    fn new(booted: Booted) -> Result<Mesh, TransportError> {
-        let Booted { identity, sockets, listener } = booted;
+    pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
+        let Booted { identity, sockets, listener, refusals } = booted;
         let waiting = Waiting::new()?;
         if let Some(listener) = &listener {
             waiting.watch(listener, LISTENER)?;
@@ -109,12 +114,25 @@ impl Mesh {
             identity,
             links,
             listener,
+            refusals,
             waiting,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
             lazy: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         })
+    }
+
+    /// From now on a receiver that sleeps wakes, with nothing, when a peer has taken what was sent
+    /// to it. Over Unix sockets only: a TCP socket does not say so.
+    ///
+    /// # Errors
+    /// [`TransportError`]: no descriptor is left.
+    pub fn heed_taken(&self) -> Result<(), TransportError> {
+        let tells = |link: &&Link| {
+            rustix::net::sockopt::socket_domain(link.socket()) == Ok(AddressFamily::UNIX)
+        };
+        self.waiting.heed_taken(self.links().filter(tells).map(Link::socket))
     }
 
     /// Number of nodes of the job, this one included.
@@ -302,10 +320,10 @@ impl Mesh {
     fn refuse_strangers(&self, sink: &mut dyn Sink) {
         let Some(listener) = &self.listener else { return };
         let refused = &mut |line| sink.refused(line);
-        if let Err(errno) = late::refuse_waiting(listener, &self.identity, refused) {
+        if let Err(errno) = late::refuse_waiting(listener, &self.identity, &self.refusals, refused)
+        {
             self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
-            let own = self.rank();
-            sink.refused(format!("{own} listens to strangers no more: accept: {errno}"));
+            sink.refused(format!("listens to strangers no more: accept: {errno}"));
         }
     }
 

@@ -10,8 +10,10 @@
 
 use crate::error::LinkError;
 use crate::frame::{BYE, Header};
+use crate::piece::{Head, LAZY, Payload, Piece};
+use crate::shim::{self, AtomicBool, Mutex};
 use crate::sink::LostReason;
-use crate::sys::{self, Raw, Span, lock};
+use crate::sys::{self, Span, lock};
 use crate::waiting::Waiting;
 use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
@@ -19,74 +21,14 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Room in the queue that is there from the start, in pieces.
 const READY_PIECES: usize = 256;
-/// Frames that may wait for company on one link.
-const LAZY: usize = 8;
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
 const SMALL: usize = 96;
 /// Pieces that go into one system call.
 const AT_ONCE: usize = 16;
-
-/// The bytes that follow a header.
-#[derive(Debug)]
-pub enum Payload<'a> {
-    /// Nothing.
-    None,
-    /// Raw memory, which must stay as it is until the socket has taken it all; see
-    /// [`crate::Mesh::send`].
-    Memory {
-        /// Its first byte.
-        ptr: *const u8,
-        /// Its length in bytes.
-        len: usize,
-    },
-    /// A buffer the mesh keeps until it is sent.
-    Owned(Vec<u8>),
-    /// Bytes that are copied if the socket does not take them at once; for small ones.
-    Bytes(&'a [u8]),
-}
-
-impl Payload<'_> {
-    pub(crate) fn span(&self) -> Span {
-        match self {
-            Self::None => Span::EMPTY,
-            Self::Memory { ptr, len } => Span::at(ptr.cast_mut(), *len),
-            Self::Owned(bytes) => Span::of(bytes),
-            Self::Bytes(bytes) => Span::of(bytes),
-        }
-    }
-
-    fn into_piece(self) -> Option<Piece> {
-        match self {
-            Self::None => None,
-            Self::Memory { ptr, len } => Some(Piece::Memory { start: Raw(ptr.cast_mut()), len }),
-            Self::Owned(bytes) => Some(Piece::Owned(bytes)),
-            Self::Bytes(bytes) => Some(Piece::Owned(bytes.to_vec())),
-        }
-    }
-}
-
-/// What waits for the socket.
-#[derive(Debug)]
-enum Piece {
-    Header([u8; Header::BYTES]),
-    Memory { start: Raw, len: usize },
-    Owned(Vec<u8>),
-}
-
-impl Piece {
-    fn span(&self) -> Span {
-        match self {
-            Self::Header(bytes) => Span::of(bytes),
-            Self::Memory { start, len } => Span::at(start.0, *len),
-            Self::Owned(bytes) => Span::of(bytes),
-        }
-    }
-}
 
 /// How far this node is with a link's outgoing half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,26 +50,6 @@ struct Outgoing {
     lazy: Head,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
-}
-
-/// Headers in a row.
-#[derive(Debug)]
-struct Head {
-    bytes: [u8; (LAZY + 1) * Header::BYTES],
-    len: usize,
-}
-
-impl Head {
-    const EMPTY: Self = Self { bytes: [0; (LAZY + 1) * Header::BYTES], len: 0 };
-
-    fn push(&mut self, header: &[u8; Header::BYTES]) {
-        self.bytes[self.len..self.len + Header::BYTES].copy_from_slice(header);
-        self.len += Header::BYTES;
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
 }
 
 /// One peer's socket and what is to be sent to it.
@@ -334,6 +256,7 @@ impl Link {
         if outgoing.phase == Phase::Leaving {
             outgoing.phase = Phase::Shut;
             let _ = shutdown(&self.socket, Shutdown::Write);
+            shim::changed();
         }
         self.rewatch(outgoing, waiting);
     }
@@ -344,6 +267,7 @@ impl Link {
         outgoing.queue.clear();
         self.backlog.store(false, Ordering::Relaxed);
         let _ = shutdown(&self.socket, Shutdown::Both);
+        shim::changed();
         self.rewatch(outgoing, waiting);
     }
 
@@ -353,7 +277,9 @@ impl Link {
         self.lost.store(true, Ordering::Relaxed);
         match reason {
             LostReason::Left => self.rewatch(&mut outgoing, waiting),
-            LostReason::Died | LostReason::Violation(_) => self.shut(&mut outgoing, waiting),
+            LostReason::Died | LostReason::Failed(_) | LostReason::Violation(_) => {
+                self.shut(&mut outgoing, waiting);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::frame::Header;
 use core::fmt;
 use multigrain_types::NodeId;
+use rustix::io::Errno;
 
 /// The longest payload that may be received into a buffer ([`Place::Buffer`]), in bytes.
 pub const MAX_BUFFER: u64 = 1 << 20;
@@ -24,6 +25,8 @@ pub enum LostReason {
     Left,
     /// The connection ended without a goodbye: the peer or its host is dead.
     Died,
+    /// The connection failed: the peer's host does not answer.
+    Failed(Errno),
     /// The peer sent what it must not; in words. This node has closed the link.
     Violation(String),
 }
@@ -32,7 +35,8 @@ impl fmt::Display for LostReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Left => write!(out, "left the job"),
-            Self::Died => write!(out, "died"),
+            Self::Died => write!(out, "its connection ended without a goodbye"),
+            Self::Failed(errno) => write!(out, "its connection failed: {errno}"),
             Self::Violation(what) => write!(out, "broke the protocol: {what}"),
         }
     }

@@ -6,10 +6,11 @@
 //! wrappers, since a thread must not be cancelled here.
 #![expect(unsafe_code, reason = "system calls on raw memory")]
 
+use crate::shim::{Mutex, MutexGuard, changed};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// A piece of memory for the kernel to read or to fill.
 #[derive(Clone, Copy)]
@@ -59,12 +60,15 @@ pub(crate) unsafe fn send(socket: BorrowedFd<'_>, spans: &mut [Span]) -> Result<
     let call = libc::SYS_sendmsg;
     // SAFETY: `message` lives through the call and names spans the caller vouches for.
     let taken = unsafe { libc::syscall(call, socket.as_raw_fd(), &raw const message, flags) };
+    changed();
     usize::try_from(taken).map_err(|_| last_errno())
 }
 
 /// [`send`] of one span of ordinary memory.
 pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+    let taken = net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    changed();
+    taken
 }
 
 /// Bytes the socket gave, filling the spans in order; never waits. 0 is the end of the stream.
@@ -84,6 +88,7 @@ pub(crate) unsafe fn receive(socket: BorrowedFd<'_>, spans: &mut [Span]) -> Resu
         // SAFETY: `message` lives through the call and names spans the caller vouches for.
         unsafe { libc::syscall(call, fd, &raw mut message, flags) }
     };
+    changed();
     usize::try_from(got).map_err(|_| last_errno())
 }
 

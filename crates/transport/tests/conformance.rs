@@ -32,6 +32,7 @@ conformance! {
     a_peer_that_breaks_the_protocol_is_cut_off
     claims_keep_the_service_thread_asleep
     wake_ends_both_sleeps
+    a_sleeper_hears_that_its_request_was_taken
 }
 
 fn send_memory(mesh: &Mesh, to: u16, header: Header, bytes: &[u8]) {
@@ -364,4 +365,26 @@ fn wake_ends_both_sleeps(family: Family) {
         mesh.receive(&mut Log::default(), Timeout::Now);
         assert!(!mesh.service_wait(Timeout::Now), "one wake, one waking");
     }
+}
+
+fn a_sleeper_hears_that_its_request_was_taken(family: Family) {
+    let (meshes, _) = job(family, 2);
+    let mut log = Log::default();
+    meshes[0].heed_taken().unwrap();
+    // What is news at the start: every socket is writable.
+    meshes[0].receive(&mut log, Timeout::Millis(10));
+    assert!(!hears(&meshes[0], &mut log), "nothing was sent");
+    meshes[0].send_bytes(NodeId(1), header(1, 0), b"request").unwrap();
+    Log::default().until(&meshes[1], |log| !log.frames.is_empty());
+    assert_eq!(hears(&meshes[0], &mut log), family == Family::Unix, "TCP does not tell");
+    assert!(!hears(&meshes[0], &mut log), "it is told once");
+    meshes[1].send_bytes(NodeId(0), header(1, 0), b"reply").unwrap();
+    log.until(&meshes[0], |log| !log.frames.is_empty());
+}
+
+/// Whether a sleep ends before its time, with nothing.
+fn hears(mesh: &Mesh, log: &mut Log) -> bool {
+    let begin = Instant::now();
+    assert_eq!(mesh.receive(log, Timeout::Millis(200)), 0);
+    begin.elapsed() < Duration::from_millis(150)
 }

@@ -3,6 +3,9 @@
 //! One transaction is open at a time; the requester's ack closes it. Requests that arrive
 //! meanwhile wait here, first come first served, and nowhere else.
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use std::collections::VecDeque;
 
 use multigrain_types::NodeId;

@@ -16,8 +16,9 @@ pub struct Barrier {
     waiting: VecDeque<ThreadId>,
     /// Of them, those the manager has not been told of.
     untold: u32,
-    /// Manager: arrivals of the present episode by node, and its size.
+    /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
+    here: u64,
     total: u32,
 }
 
@@ -59,7 +60,7 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         match message {
-            BarrierMessage::Arrive { arrivals, total } if site.is_manager() => {
+            BarrierMessage::Arrive { arrivals, total } if site.is_manager() && arrivals > 0 => {
                 self.gather(site, from, arrivals, total, out)
             }
             BarrierMessage::Release { arrivals } if from == site.manager => {
@@ -87,8 +88,7 @@ impl Barrier {
                 site.id, self.total
             )));
         }
-        let here: u64 = self.arrived.values().map(|&count| u64::from(count)).sum();
-        let sum = here + u64::from(arrivals);
+        let sum = self.here + u64::from(arrivals);
         if sum > u64::from(total) {
             return Err(SyncError::Misuse(format!(
                 "barrier {}: {sum} threads came to a barrier of {total}",
@@ -108,11 +108,10 @@ impl Barrier {
     ) -> Result<(), SyncError> {
         self.check(site, arrivals, total)?;
         self.total = total;
-        let here = self.arrived.entry(from).or_insert(0);
-        *here = here.saturating_add(arrivals);
-        let sum: u64 = self.arrived.values().map(|&count| u64::from(count)).sum();
-        if sum == u64::from(total) {
-            self.total = 0;
+        self.here += u64::from(arrivals);
+        *self.arrived.entry(from).or_insert(0) += arrivals;
+        if self.here == u64::from(total) {
+            (self.here, self.total) = (0, 0);
             for (to, arrivals) in core::mem::take(&mut self.arrived) {
                 site.send(to, BarrierMessage::Release { arrivals }.about(site.id), out);
             }

@@ -51,6 +51,13 @@ impl Lock {
         }
     }
 
+    /// Whether no thread of this node holds it or waits for it, and no node waits for this one.
+    pub(super) fn is_unused(&self) -> bool {
+        matches!(self.token, Token::Elsewhere | Token::Free)
+            && self.waiting.is_empty()
+            && self.successor.is_none()
+    }
+
     pub(super) fn acquire(
         &mut self,
         site: &SyncSite,

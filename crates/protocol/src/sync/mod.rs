@@ -18,7 +18,9 @@ use multigrain_types::{NodeId, ThreadId};
 pub use semaphore::Semaphore;
 
 use crate::effect::{Effect, Effects};
-use crate::message::{ConditionMessage, Message, SemaphoreMessage, SyncMessage};
+use crate::message::{ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage};
+#[cfg(feature = "mutants")]
+use crate::mutants;
 
 /// What a synchronization engine knows of its surroundings.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +121,15 @@ impl SyncTables {
             && self.conditions.is_empty()
     }
 
+    /// Whether nobody holds, waits or is expected: what is left are tokens of free locks.
+    #[must_use]
+    pub fn is_quiescent(&self) -> bool {
+        self.barriers.is_empty()
+            && self.semaphores.is_empty()
+            && self.conditions.is_empty()
+            && self.locks.values().all(Lock::is_unused)
+    }
+
     /// The lock's state on this node, if it is not at rest.
     #[must_use]
     pub fn lock(&self, id: u32) -> Option<&Lock> {
@@ -192,6 +203,11 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let site = SyncSite::new(me, nodes, id);
+        if let SyncMessage::Lock(LockMessage::Recall { to }) = message
+            && to.0 >= nodes
+        {
+            return Err(SyncError::Illegal(format!("a job of {nodes} nodes")));
+        }
         match message {
             SyncMessage::Lock(message) => with(&mut self.locks, site, Lock::new, |lock, site| {
                 lock.receive(site, from, message, out)
@@ -248,6 +264,13 @@ impl SyncTables {
             // Only now may the lock go: a signal sent under it comes after us in the queue.
             (ConditionMessage::Queued, Some((thread, id))) => {
                 self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
+            }
+            #[cfg(feature = "mutants")]
+            (ConditionMessage::Wake, Some((thread, _)))
+                if mutants::on(mutants::Mutant::ConditionWithoutLock) =>
+            {
+                out.push(Effect::Wake { thread });
+                Ok(())
             }
             (ConditionMessage::Wake, Some((thread, id))) => {
                 self.ask(site.me, nodes, &SyncInput::Lock { thread, id }, out)

@@ -91,6 +91,25 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
 }
 
 #[test]
+fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
+    let kind = Kind::Read;
+    let forward = |requester| PageMessage::Forward { kind, requester, hurry: false };
+    let push = |target| PageMessage::PushForward { target };
+    for (from, body) in [
+        (2, forward(NodeId(2))),
+        (2, push(NodeId(2))),
+        (2, PageMessage::InvalidateRequest),
+        (2, PageMessage::Hurry),
+        (0, forward(NodeId(3))),
+        (0, push(NodeId(60_000))),
+    ] {
+        // Node 0 manages, node 1 has the copy.
+        let mut cluster = Cluster::new(3, 0, 1);
+        assert_eq!(refused(&mut cluster, 1, from, body.about(M)), "holder");
+    }
+}
+
+#[test]
 fn synchronization_messages_out_of_place_are_refused() {
     // Id 0 is managed by node 0.
     for (node, from, message) in [
@@ -98,6 +117,8 @@ fn synchronization_messages_out_of_place_are_refused() {
         (1, 0, LockMessage::Grant.about(0)),
         (1, 0, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
+        (0, 0, LockMessage::Recall { to: NodeId(3) }.about(0)),
+        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2 }.about(0)),
         (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2 }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1 }.about(0)),
         (1, 2, SemaphoreMessage::Request.about(0)),

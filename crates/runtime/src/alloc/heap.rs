@@ -131,7 +131,9 @@ impl Heap {
         }
         let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;
         let chunk = record.items.chunk;
-        let within = (address - record.area.address(minipage)) as u64;
+        // The vpage begins before its minipage does.
+        let within = address.checked_sub(record.area.address(minipage));
+        let within = within.ok_or(Error::NotShared(address))? as u64;
         let index = minipage
             .saturating_mul(chunk)
             .saturating_add(u32::try_from(within / record.items.bytes).unwrap_or(u32::MAX));
@@ -176,4 +178,24 @@ fn total_bytes(items: &Items) -> u64 {
 
 fn subtract(counter: &AtomicU64, bytes: u64) {
     counter.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use multigrain_memory::{Area, VIEWS_BASE};
+    use multigrain_types::NodeId;
+
+    #[test]
+    fn an_address_before_the_minipage_of_its_vpage_is_no_allocation() {
+        let shape = Shape::Sub { slot: 1024, per_page: 4 };
+        let area = Area { id: AreaId(0), base: VIEWS_BASE, file_offset: 0, bytes: 1 << 16, shape };
+        let items = Items { bytes: 1024, count: 64, chunk: 1, array: false };
+        let record = AreaRecord { area, owner: NodeId(0), items };
+        // The second view's vpage begins with the first view's minipage.
+        let vpage = area.address(16) - 1024;
+        assert_eq!(area.locate(vpage), Some(16));
+        let freed = Heap::default().begin_free(&Counters::default(), vpage, &record);
+        assert!(matches!(freed, Err(Error::NotShared(address)) if address == vpage));
+    }
 }

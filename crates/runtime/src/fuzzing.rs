@@ -1,0 +1,187 @@
+//! What the fuzzers (fuzz/) drive: one real node, with real memory and tables, whose peers are the
+//! fuzzer. Where a node would end, this unwinds instead, so that the fuzzer may go on.
+
+use core::fmt;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEW_ALIGN, VIEWS_BASE};
+use multigrain_protocol::{Input, Kind};
+use multigrain_transport::fuzzing::{Stream, mesh_without_peers};
+use multigrain_transport::{Header, LostReason, Sink};
+use multigrain_types::{AreaId, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
+
+use crate::areas::{AreaRecord, Items};
+use crate::boot::Runtime;
+use crate::config::Config;
+use crate::receive::NodeSink;
+
+/// Nodes of the victim's job.
+pub const NODES: u16 = 3;
+/// Areas the victim knows, the first its own, the second of another node.
+pub const AREAS: u32 = 2;
+/// Minipages of each of them, at least.
+pub const MINIPAGES: u32 = 2;
+
+const SHARED_BYTES: u64 = 1 << 20;
+/// The launcher drops a longer line.
+const LINE_BYTES: usize = 1 << 18;
+
+/// The exit status of a node that ended; travels instead of a panic.
+struct Exit(i32);
+
+/// Ends a node as `_exit` would, up to where the fuzzer stands.
+pub(crate) fn exit(status: i32) -> ! {
+    resume_unwind(Box::new(Exit(status)))
+}
+
+/// A node that is given what a hostile peer may send.
+pub struct Victim {
+    runtime: Runtime,
+    /// The launcher's end of the control channel.
+    ear: OwnedFd,
+}
+
+impl fmt::Debug for Victim {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Victim({})", self.runtime.me)
+    }
+}
+
+/// How a node took what it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes on.
+    Alive,
+    /// It ended, with this status and this one line to the launcher.
+    Ended(i32, String),
+}
+
+impl Victim {
+    /// Node `rank` of [`NODES`], with two areas.
+    ///
+    /// # Panics
+    /// When the machine does not give what a node needs.
+    #[must_use]
+    pub fn new(rank: NodeId, placement: Placement) -> Self {
+        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+        let pair = socketpair(family, SocketType::STREAM, flags, None);
+        let (mouth, ear) = pair.expect("a pair of sockets");
+        let memory =
+            multigrain_memory::Config { shared_bytes: SHARED_BYTES, guard: GuardChoice::Mprotect };
+        let memory = Memory::new(&memory).expect("shared memory");
+        let config = Config { rank, placement, ..Config::single() };
+        let control = Some(leak(mouth));
+        let mesh = mesh_without_peers(rank, NODES);
+        let victim =
+            Self { runtime: Runtime::assemble(&config, NODES, memory, mesh, control), ear };
+        let own = Shape::Sub { slot: 1024, per_page: 4 };
+        victim.map(0, rank, own);
+        victim.map(1, NodeId((rank.0 + 1) % NODES), Shape::Pages { pages: 1 });
+        victim
+    }
+
+    fn map(&self, id: u32, owner: NodeId, shape: Shape) {
+        let bytes = 2 * PAGE_BYTES as u64;
+        let place = usize::try_from(id).unwrap_or(0);
+        let base = VIEWS_BASE + place * VIEW_ALIGN;
+        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
+        let items = Items { bytes: 8, count: u64::from(MINIPAGES), chunk: 1, array: false };
+        let record = AreaRecord { area, owner, items };
+        assert_eq!(self.runtime.adopt(record), 0, "{record:?}");
+    }
+
+    /// A thread of the victim itself faults on a minipage, wants it ahead, frees or resumes it.
+    pub fn act(&mut self, deed: u8, minipage: MinipageId) -> Outcome {
+        let kind = if deed & 1 == 0 { Kind::Read } else { Kind::Write };
+        let thread = ThreadId(u32::from(deed >> 4));
+        let input = match deed / 2 % 5 {
+            0 => Input::Fault { thread, minipage, kind },
+            1 => Input::Prefetch { minipage, kind },
+            2 => Input::Push { minipage },
+            3 => Input::Resumed { minipage },
+            _ => Input::Reclaim { minipage },
+        };
+        self.live(|runtime| runtime.step_sure(input))
+    }
+
+    /// A frame of the runtime's own from a peer, its body complete.
+    pub fn request(&mut self, from: NodeId, header: &Header, body: &[u8]) -> Outcome {
+        let header = Header { from: from.0, payload: body.len() as u64, ..*header };
+        self.live(|runtime| {
+            let mut sink = NodeSink::new(runtime);
+            if let Err(why) = sink.frame(from, &header, Some(body.to_vec())) {
+                sink.lost(from, LostReason::Violation(why));
+            }
+        })
+    }
+
+    /// Bytes on the link from a peer, in pieces of `cut` bytes.
+    pub fn hear(
+        &mut self,
+        from: NodeId,
+        link: &mut Stream,
+        bytes: &[u8],
+        cut: impl FnMut() -> usize,
+    ) -> Outcome {
+        self.live(|runtime| {
+            let mut sink = NodeSink::new(runtime);
+            if let Err(reason) = link.feed(bytes, cut, &mut sink) {
+                sink.lost(from, reason);
+            }
+        })
+    }
+
+    fn live(&mut self, deed: impl FnOnce(&Runtime)) -> Outcome {
+        let lived = catch_unwind(AssertUnwindSafe(|| deed(&self.runtime)));
+        let said = self.said();
+        match lived {
+            Ok(()) => {
+                assert_eq!(said, "", "a node that goes on has nothing to complain of");
+                Outcome::Alive
+            }
+            Err(payload) => match payload.downcast::<Exit>() {
+                Ok(exit) => {
+                    assert_eq!(said.matches('\n').count(), 1, "one line for one end: {said:?}");
+                    assert!(said.ends_with('\n') && said.len() < LINE_BYTES, "{said:?}");
+                    Outcome::Ended(exit.0, said)
+                }
+                Err(panic) => resume_unwind(panic),
+            },
+        }
+    }
+
+    /// What the launcher has been told.
+    fn said(&self) -> String {
+        let mut all = Vec::new();
+        let mut piece = [0; 4096];
+        while let Ok((bytes, _)) = rustix::net::recv(&self.ear, &mut piece, RecvFlags::DONTWAIT)
+            && bytes > 0
+        {
+            all.extend_from_slice(&piece[..bytes]);
+        }
+        String::from_utf8(all).expect("lines for the launcher are text")
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        if let Some(control) = self.runtime.control.take() {
+            close(control);
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "a runtime keeps its control channel for the life of the process")]
+fn leak(mouth: OwnedFd) -> BorrowedFd<'static> {
+    // SAFETY: open until the victim that holds it is dropped.
+    unsafe { BorrowedFd::borrow_raw(mouth.into_raw_fd()) }
+}
+
+#[expect(unsafe_code, reason = "takes back what leak() gave")]
+fn close(control: BorrowedFd<'static>) {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    // SAFETY: leak() gave up the ownership, and nobody uses the descriptor any more.
+    drop(unsafe { OwnedFd::from_raw_fd(control.as_raw_fd()) });
+}

@@ -1,0 +1,115 @@
+//! Seeded faults of the runtime: see [`multigrain_protocol::mutants`].
+//!
+//! Those of the protocol are in these nodes too. Here is what lies below it, where only real nodes
+//! can show it: the order of bytes, protections and wake-ups.
+
+#![expect(unsafe_code, reason = "a mutant writes page bytes at the wrong time")]
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use multigrain_protocol::mutants::{Mutant, on};
+use multigrain_protocol::{Attach, Message, PageMessage, World};
+use multigrain_transport::Place;
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+
+use crate::boot::Runtime;
+use crate::tables::lock;
+
+/// How late [`Mutant::ProtectedLate`] is: long enough for another thread to write.
+const LATE: Duration = Duration::from_micros(200);
+
+/// The real world, but for the mutant this process is. Without one it changes nothing.
+pub(crate) struct Bent<'a> {
+    real: &'a mut dyn World,
+    late: Option<(MinipageId, Access, Access)>,
+}
+
+impl<'a> Bent<'a> {
+    pub(crate) fn new(real: &'a mut dyn World) -> Self {
+        Self { real, late: None }
+    }
+
+    fn protect_now(&mut self) {
+        if let Some((minipage, from, to)) = self.late.take() {
+            thread::sleep(LATE);
+            self.real.protect(minipage, from, to);
+        }
+    }
+}
+
+impl Drop for Bent<'_> {
+    fn drop(&mut self) {
+        self.protect_now();
+    }
+}
+
+impl World for Bent<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.real.send(to, message);
+        self.protect_now();
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        let ack = matches!(message, Message::Page { body: PageMessage::Ack, .. });
+        if !(ack && on(Mutant::KeptAckLost)) {
+            self.real.send_later(to, message);
+        }
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.real.install(minipage, access);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        if on(Mutant::ProtectedLate) && to < from {
+            self.late = Some((minipage, from, to));
+        } else {
+            self.real.protect(minipage, from, to);
+        }
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        self.real.reprotect(minipage, access);
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        self.real.wake(thread);
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        self.real.reclaimed(minipage);
+    }
+
+    fn competing(&mut self, minipage: MinipageId) {
+        self.real.competing(minipage);
+    }
+}
+
+/// [`Mutant::GrantedBeforeBytes`]: page bytes wait here until the next frame comes.
+static ON_THEIR_WAY: Mutex<Option<(MinipageId, Vec<u8>)>> = Mutex::new(None);
+
+/// Where page bytes go instead of their place.
+pub(crate) fn detour(place: Place) -> Place {
+    if on(Mutant::GrantedBeforeBytes) { Place::Buffer } else { place }
+}
+
+/// A frame is about to be taken: puts the last page in its place and keeps the one that came.
+pub(crate) fn arrive(runtime: &Runtime, message: Message, body: Option<Vec<u8>>) {
+    if !on(Mutant::GrantedBeforeBytes) {
+        return;
+    }
+    let mut waiting = lock(&ON_THEIR_WAY);
+    if let Some((minipage, bytes)) = waiting.take() {
+        let (place, length) = runtime.memory.privileged(minipage);
+        assert_eq!(bytes.len(), length, "the detour keeps the bytes of a minipage");
+        // SAFETY: the minipage's place in the privileged view is writable for its length.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), place, length) };
+    }
+    if let (Message::Page { minipage, .. }, Attach::Page, Some(bytes)) =
+        (message, message.attach(), body)
+    {
+        *waiting = Some((minipage, bytes));
+    }
+}

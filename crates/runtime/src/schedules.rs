@@ -1,0 +1,257 @@
+//! A node under schedules of shuttle: waiting, receiving, waking and leaving, as they run.
+//!
+//! The node is a real [`Runtime`] over a real socket; its threads are shuttle's. What is asked of
+//! every schedule: all get what they wait for (a lost wake-up, or a message that is left unread
+//! while a thread sleeps for it, ends as a deadlock), one thread receives at a time (the mesh
+//! asserts it), locks exclude, and leaving ends every thread. `MULTIGRAIN_SCHEDULES` sets the number
+//! of schedules of each test. Shuttle knows no weak memory: every atomic is as if `SeqCst`.
+
+#![expect(unsafe_code, reason = "the other node's sink")]
+
+use std::env;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use multigrain_memory::{GuardChoice, Memory};
+use multigrain_protocol::{BarrierMessage, Message, SyncMessage, Words};
+use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
+use multigrain_types::NodeId;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::mpsc;
+use shuttle::{Runner, thread};
+
+use crate::boot::{LEAVING_BARRIER, Runtime};
+use crate::config::{Config, WaitMode};
+use crate::control::kind;
+use crate::slots;
+
+/// Schedules of a test, of each scheduler and way to wait, when nothing else is said.
+const SCHEDULES: usize = 150;
+/// Points at which a schedule of PCT changes its mind.
+const PCT_DEPTH: usize = 3;
+
+/// Memory lies at fixed addresses: one node at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What the threads of a node do.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    wait: WaitMode,
+    threads: u64,
+    /// Questions of each thread to the other node.
+    questions: u64,
+    /// Times each thread takes a lock that this node manages.
+    locks: u64,
+    /// Whether the threads meet at barriers of this node.
+    barriers: bool,
+    /// Requests of the other node, served before this one leaves.
+    requests: u64,
+    /// Whether there is a service thread. Without one, a thread that waits must receive.
+    service: bool,
+}
+
+const NOTHING: Scene = Scene {
+    wait: WaitMode::Block,
+    threads: 0,
+    questions: 0,
+    locks: 0,
+    barriers: false,
+    requests: 0,
+    service: true,
+};
+
+// Even numbers are managed by node 0.
+const LOCK: u32 = 2;
+const BARRIER: u32 = 4;
+
+fn explore(scene: Scene) {
+    let _alone = ALONE.lock().expect("the test before this one passed");
+    let schedules = env::var("MULTIGRAIN_SCHEDULES").map_or(SCHEDULES, |text| {
+        text.parse().expect("MULTIGRAIN_SCHEDULES is a number of schedules")
+    });
+    for wait in [WaitMode::Block, WaitMode::Adaptive] {
+        let scene = Scene { wait, ..scene };
+        let mut config = shuttle::Config::new();
+        config.stack_size = 1 << 18;
+        config.silence_warnings = true;
+        Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || play(scene));
+        Runner::new(PctScheduler::new(PCT_DEPTH, schedules), config).run(move || play(scene));
+    }
+}
+
+/// One schedule: from the start of a node to its end.
+fn play(scene: Scene) {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let config = Config { wait: scene.wait, ..Config::single() };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None));
+    let counter = Arc::new(AtomicU64::new(0));
+
+    let service = scene.service.then(|| {
+        let runtime = Arc::clone(&runtime);
+        thread::spawn(move || runtime.serve())
+    });
+    let (served, all_served) = mpsc::channel();
+    let peer = thread::spawn(move || Peer::new(theirs, scene).live(&served));
+    let threads: Vec<_> = (0..scene.threads)
+        .map(|number| {
+            let (runtime, counter) = (Arc::clone(&runtime), Arc::clone(&counter));
+            thread::spawn(move || work(&runtime, scene, number, &counter))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(counter.load(Ordering::Relaxed), scene.threads * scene.locks);
+    // In their sleep, the program's threads cannot serve the other node.
+    all_served.recv().unwrap();
+    runtime.leave().unwrap();
+    if let Some(service) = service {
+        service.join().unwrap();
+    }
+    peer.join().unwrap();
+}
+
+/// A thread of the program.
+fn work(runtime: &Runtime, scene: Scene, number: u64, counter: &AtomicU64) {
+    for question in 0..scene.questions {
+        let subject = number << 32 | question;
+        let answer = runtime.ask(NodeId(1), kind::LOOKUP, subject, 0, &[]);
+        assert_eq!(answer, Ok(answer_to(subject)));
+    }
+    for _ in 0..scene.locks {
+        runtime.lock(LOCK).unwrap();
+        let before = counter.load(Ordering::Relaxed);
+        thread::yield_now();
+        counter.store(before + 1, Ordering::Relaxed);
+        runtime.unlock(LOCK).unwrap();
+    }
+    if scene.barriers {
+        runtime.barrier(BARRIER, u32::try_from(scene.threads).unwrap()).unwrap();
+    }
+}
+
+fn answer_to(subject: u64) -> u64 {
+    subject ^ 0x5a5a
+}
+
+/// The other node: answers in any order, asks for itself, and leaves with us.
+struct Peer {
+    mesh: Mesh,
+    requests: u64,
+    heard: Heard,
+}
+
+#[derive(Default)]
+struct Heard {
+    questions: Vec<Header>,
+    answers: u64,
+    /// Node 0 has come to the last barrier.
+    leaving: bool,
+}
+
+impl Peer {
+    fn new(mesh: Mesh, scene: Scene) -> Self {
+        Self { mesh, requests: scene.requests, heard: Heard::default() }
+    }
+
+    fn live(mut self, served: &mpsc::Sender<()>) {
+        let mut asked = 0;
+        let mut told = false;
+        while !self.heard.leaving {
+            if !told && self.heard.answers == self.requests {
+                served.send(()).unwrap();
+                told = true;
+            }
+            if asked < self.requests && thread_rng().r#gen() {
+                self.send(Header { kind: kind::PUBLISH, subject: 8, ..Header::default() }, b"name");
+                asked += 1;
+            }
+            let all_asked = asked == self.requests;
+            let wait = if all_asked { Timeout::Forever } else { Timeout::Now };
+            self.mesh.receive(&mut self.heard, wait);
+            while !self.heard.questions.is_empty() {
+                let any = thread_rng().gen_range(0..self.heard.questions.len());
+                let Header { thread, subject, .. } = self.heard.questions.swap_remove(any);
+                let value = answer_to(subject);
+                let header = Header { kind: kind::ANSWER, thread, value, ..Header::default() };
+                self.send(header, &[]);
+            }
+            thread::yield_now();
+        }
+        self.let_go();
+        self.mesh.leave();
+        while self.mesh.links_alive() > 0 {
+            self.mesh.receive(&mut self.heard, Timeout::Forever);
+        }
+    }
+}
+
+impl Peer {
+    /// Everybody has come to the last barrier.
+    fn let_go(&self) {
+        let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1 });
+        let words = Message::Sync { id: LEAVING_BARRIER, body: release }.to_words();
+        let Words { kind, flags, thread, subject, value } = words;
+        self.send(Header { kind, flags, thread, subject, value, ..Header::default() }, &[]);
+    }
+
+    fn send(&self, header: Header, body: &[u8]) {
+        self.mesh.send_bytes(NodeId(0), header, body).unwrap();
+    }
+}
+
+// SAFETY: it names no place.
+unsafe impl Sink for Heard {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
+        Ok(Place::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<Vec<u8>>) -> Result<(), String> {
+        match header.kind {
+            kind::LOOKUP => self.questions.push(*header),
+            kind::ANSWER => self.answers += 1,
+            _ => self.leaving = true,
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        assert_eq!(reason, LostReason::Left);
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+#[test]
+fn every_thread_gets_its_answers_whoever_receives_them() {
+    explore(Scene { threads: 3, questions: 2, ..NOTHING });
+}
+
+#[test]
+fn requests_are_served_whether_or_not_somebody_waits() {
+    explore(Scene { threads: 2, questions: 1, requests: 3, ..NOTHING });
+}
+
+#[test]
+fn threads_of_a_node_wake_each_other_from_every_sleep() {
+    explore(Scene { threads: 3, locks: 2, barriers: true, ..NOTHING });
+}
+
+#[test]
+fn sleepers_wake_for_threads_of_their_node_and_for_the_other_node() {
+    explore(Scene { threads: 3, questions: 1, locks: 1, barriers: true, requests: 2, ..NOTHING });
+}
+
+#[test]
+fn of_the_threads_that_wait_one_receives() {
+    explore(Scene { threads: 2, questions: 1, service: false, ..NOTHING });
+}
+
+#[test]
+fn leaving_ends_a_node_that_does_nothing() {
+    explore(NOTHING);
+}

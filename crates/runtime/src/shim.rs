@@ -1,0 +1,97 @@
+//! Locks, atomics, yields and futexes, as the waiting, receiving and queueing code uses them.
+//!
+//! With feature `shuttle` (tests only) each is a point where the test's schedule may switch
+//! threads, and a sleep that nobody ends is found as a deadlock; see `schedules.rs`.
+
+#[cfg(feature = "shuttle")]
+pub(crate) use model::{Instant, futex_wait, futex_wake};
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::{
+    hint::spin_loop,
+    sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
+    sync::{Mutex, MutexGuard},
+    thread::yield_now,
+    thread_local,
+};
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use system::{futex_wait, futex_wake};
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use {
+    core::hint::spin_loop,
+    core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
+    std::sync::{Mutex, MutexGuard},
+    std::thread::yield_now,
+    std::thread_local,
+    std::time::Instant,
+};
+
+#[cfg(not(feature = "shuttle"))]
+mod system {
+    use core::sync::atomic::AtomicU32;
+    use rustix::thread::futex::{Flags, wait, wake};
+
+    /// Sleeps while `word` is `expected`, until [`futex_wake`] or for no reason.
+    pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+        let _ = wait(word, Flags::PRIVATE, expected, None);
+    }
+
+    /// Ends one thread's sleep.
+    pub(crate) fn futex_wake(word: &AtomicU32) {
+        let _ = wake(word, Flags::PRIVATE, 1);
+    }
+}
+
+#[cfg(feature = "shuttle")]
+mod model {
+    use core::sync::atomic::Ordering;
+    use core::time::Duration;
+    use shuttle::rand::{Rng, thread_rng};
+    use shuttle::sync::atomic::AtomicU32;
+    use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    use std::collections::BTreeMap;
+    use std::sync::PoisonError;
+
+    shuttle::lazy_static! {
+        /// Wake-ups so far of each futex.
+        static ref WAKES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+        static ref CHANGE: Condvar = Condvar::new();
+    }
+
+    fn wakes() -> MutexGuard<'static, BTreeMap<usize, u64>> {
+        WAKES.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(word: &AtomicU32) -> usize {
+        core::ptr::from_ref(word).addr()
+    }
+
+    pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+        let mut held = wakes();
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        let before = held.get(&name(word)).copied();
+        while held.get(&name(word)).copied() == before {
+            held = CHANGE.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn futex_wake(word: &AtomicU32) {
+        *wakes().entry(name(word)).or_default() += 1;
+        CHANGE.notify_all();
+    }
+
+    /// A clock as the schedule likes it: any time, or none, may have passed.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Instant;
+
+    impl Instant {
+        pub(crate) fn now() -> Self {
+            Self
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            if thread_rng().r#gen() { Duration::MAX } else { Duration::ZERO }
+        }
+    }
+}

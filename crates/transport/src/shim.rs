@@ -1,0 +1,100 @@
+//! Locks, atomics and the kernel's sleeps, as this crate uses them.
+//!
+//! With feature `shuttle` (tests only) each of them, and each system call that others can notice,
+//! is a point where the test's schedule may switch threads; a sleep that nothing ends is found as a
+//! deadlock. The kernel's objects stay the real ones: only the sleeping is the schedule's.
+
+#[cfg(feature = "shuttle")]
+pub(crate) use model::{changed, sleep};
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::sync::atomic::AtomicBool;
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::sync::atomic::AtomicBool;
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use system::{changed, sleep};
+
+#[cfg(not(feature = "shuttle"))]
+mod system {
+    use crate::waiting::Timeout;
+    use core::mem::MaybeUninit;
+    use rustix::event::Timespec;
+    use rustix::event::epoll::{self, Event};
+    use rustix::fd::OwnedFd;
+
+    /// Waits on an epoll set. A signal ends the wait with no event.
+    pub(crate) fn sleep<'a>(
+        set: &OwnedFd,
+        events: &'a mut [MaybeUninit<Event>],
+        timeout: Timeout,
+    ) -> &'a [Event] {
+        let waited = epoll::wait(set, events, timespec(timeout).as_ref());
+        waited.map_or(&[], |(ready, _)| ready)
+    }
+
+    fn timespec(timeout: Timeout) -> Option<Timespec> {
+        let millis: i64 = match timeout {
+            Timeout::Now => 0,
+            Timeout::Millis(millis) => millis.into(),
+            Timeout::Forever => return None,
+        };
+        Some(Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 })
+    }
+
+    /// A system call may have ended somebody's sleep.
+    #[inline]
+    pub(crate) fn changed() {}
+}
+
+#[cfg(feature = "shuttle")]
+mod model {
+    use crate::waiting::Timeout;
+    use core::mem::MaybeUninit;
+    use rustix::event::epoll::{self, Event};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::fd::OwnedFd;
+    use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    use std::sync::PoisonError;
+
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+    shuttle::lazy_static! {
+        static ref LOCK: Mutex<()> = Mutex::new(());
+        static ref CHANGE: Condvar = Condvar::new();
+    }
+
+    fn lock() -> MutexGuard<'static, ()> {
+        LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn changed() {
+        let _held = lock();
+        CHANGE.notify_all();
+    }
+
+    pub(crate) fn sleep<'a>(
+        set: &OwnedFd,
+        events: &'a mut [MaybeUninit<Event>],
+        timeout: Timeout,
+    ) -> &'a [Event] {
+        let mut held = lock();
+        // A schedule has no clock: a limited wait may end at once.
+        while timeout == Timeout::Forever && !is_ready(set) {
+            held = CHANGE.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(held);
+        if timeout != Timeout::Now {
+            shuttle::thread::yield_now();
+        }
+        epoll::wait(set, events, Some(&NOW)).map_or(&[], |(ready, _)| ready)
+    }
+
+    /// Whether a wait on the set would return now; it takes no event.
+    fn is_ready(set: &OwnedFd) -> bool {
+        poll(&mut [PollFd::new(set, PollFlags::IN)], Some(&NOW)).is_ok_and(|ready| ready > 0)
+    }
+}
