@@ -2,5 +2,9 @@
 //! for finding faults.
 //!
 //! - [`check`]: the model checker, all interleavings of small programs.
+//! - [`sim`]: the simulator, random programs on up to 10,000 nodes over links of all kinds.
+//! - [`scale`]: the applications' sharing patterns on clusters that are not there.
 
 pub mod check;
+pub mod scale;
+pub mod sim;

@@ -1,0 +1,27 @@
+//! Projections: what the applications would take on clusters that are not there.
+//!
+//! Role: the sharing patterns of `apps/` as small access programs ([`apps`]), run by the real
+//! engines on the simulator's cluster. Messages, bytes and faults are counted, not estimated; only
+//! time is modelled, by the few [`Costs`] that `multigrain bench costs` measures.
+//!
+//! | file | part |
+//! |---|---|
+//! | `apps/` | a pattern an application: which minipages each node touches, in which order |
+//! | `step` | the words of an access program |
+//! | `machine` | the cost model: frames, traps, wake-ups |
+//! | `cores` | computing, and nodes that share the cores of a host |
+//! | `run` | the programs on the cluster; rounds beyond the simulated ones are added in proportion |
+//!
+//! Left out: what a node fetches ahead by habit (`--learn off`), caches (an element costs the same
+//! whatever fits), switches that are too small, several threads a node.
+
+pub mod apps;
+mod cores;
+mod machine;
+mod run;
+mod step;
+
+pub use cores::Hosts;
+pub use machine::Costs;
+pub use run::{Plan, Projection, project};
+pub use step::{Pattern, Place, Program, Step, work};

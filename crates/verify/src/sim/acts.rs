@@ -1,0 +1,264 @@
+//! What a thread does when its turn comes: accesses, traps, and calls of the runtime.
+
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Input, Kind, Words};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+
+use super::cluster::{Broken, Subject};
+use super::program::Op;
+use super::simulation::{FREE, Result, Simulation};
+use super::threads::State;
+
+impl Op {
+    /// The minipage this touches, and how.
+    fn access(self) -> Option<(u32, Kind)> {
+        match self {
+            Self::Read(page) | Self::Peek(page) | Self::Await(page) => Some((page, Kind::Read)),
+            Self::Write(page) | Self::Add(page) | Self::Change(page, _) => {
+                Some((page, Kind::Write))
+            }
+            Self::Prefetch(..)
+            | Self::Push(_)
+            | Self::Lock(_)
+            | Self::Unlock(_)
+            | Self::Down(_)
+            | Self::Up(_)
+            | Self::Signal(..)
+            | Self::Publish(_)
+            | Self::Leave(_)
+            | Self::Free(_)
+            | Self::Barrier => None,
+        }
+    }
+}
+
+impl Simulation {
+    /// One operation; false if the thread has to wait.
+    pub(super) fn perform(&mut self, thread: u32, op: Op) -> Result<bool> {
+        match op.access() {
+            Some((page, kind)) => self.access(thread, op, page, kind),
+            None => self.call(thread, op),
+        }
+    }
+
+    fn access(&mut self, thread: u32, op: Op, page: u32, kind: Kind) -> Result<bool> {
+        let node = self.numbers.node(thread);
+        let minipage = self.cluster.id(page);
+        let allowed = match (kind, self.cluster.access(node, minipage)) {
+            (Kind::Read, Access::ReadOnly) | (_, Access::ReadWrite) => true,
+            (Kind::Read | Kind::Write, Access::NoAccess) | (Kind::Write, Access::ReadOnly) => false,
+        };
+        if allowed {
+            return self.touch(thread, op, page, minipage);
+        }
+        let gap_ns = self.cluster.timing().gap_ns(node);
+        if gap_ns == 0 {
+            self.fault(thread)?;
+        } else {
+            self.threads[thread as usize].state = State::Trapped;
+            self.cluster.timer(gap_ns, thread.into());
+        }
+        Ok(false)
+    }
+
+    /// The trap handler's first half.
+    pub(super) fn fault(&mut self, thread: u32) -> Result<()> {
+        let node = self.numbers.node(thread);
+        let (minipage, kind) = self.target(thread);
+        self.threads[thread as usize].state = State::Faulted;
+        let local = self.local(thread);
+        self.cluster.step(node, Input::Fault { thread: local, minipage, kind })?;
+        self.enter_wait(thread);
+        Ok(())
+    }
+
+    /// Its second half; then the access is tried again.
+    pub(super) fn resume(&mut self, thread: u32) -> Result<()> {
+        let node = self.numbers.node(thread);
+        let (minipage, _) = self.target(thread);
+        self.threads[thread as usize].state = State::Running;
+        self.cluster.step(node, Input::Resumed { minipage })?;
+        let gap_ns = self.cluster.timing().gap_ns(node);
+        if gap_ns == 0 {
+            return self.go(thread);
+        }
+        self.cluster.timer(gap_ns, thread.into());
+        Ok(())
+    }
+
+    fn target(&self, thread: u32) -> (MinipageId, Kind) {
+        let op = self.threads[thread as usize].op();
+        let (page, kind) = op.and_then(Op::access).expect("only accesses trap");
+        (self.cluster.id(page), kind)
+    }
+
+    /// An access that the page tables allow: it happens at once, no engine sees it.
+    fn touch(&mut self, number: u32, op: Op, page: u32, minipage: MinipageId) -> Result<bool> {
+        let node = self.numbers.node(number);
+        let thread = &mut self.threads[number as usize];
+        let (mut saw, mut wrote) = (None, None);
+        if !matches!(op, Op::Write(_) | Op::Change(..)) {
+            saw = Some(self.cluster.read(node, minipage)?);
+        }
+        if let Op::Peek(_) = op {
+            return Ok(true);
+        }
+        let sum = &mut self.sums[page as usize];
+        if let Op::Write(_) = op {
+            thread.stores += 1;
+            wrote = Some(u64::from(number + 1) << 32 | u64::from(thread.stores));
+        } else if let Op::Change(_, by) = op {
+            *sum = sum.wrapping_add_signed(by.into());
+            wrote = Some(thread.seen.wrapping_add_signed(by.into()));
+        } else if let (Op::Add(_), Some(seen)) = (op, saw) {
+            *sum += 1;
+            wrote = Some(seen + 1);
+        } else {
+            thread.seen = saw.unwrap_or_default();
+        }
+        if let Some(value) = wrote {
+            self.cluster.write(node, minipage, value);
+        }
+        self.record(number, page, (saw, wrote))?;
+        if let (Op::Await(_), Some(0)) = (op, saw) {
+            // The engine gives the lock back when the wait is known to the condition's manager.
+            self.owners[page as usize] = None;
+            let (thread, id) = (self.local(number), self.ids.of(page));
+            return self.wait_in(number, SyncInput::ConditionWait { thread, id, lock: id });
+        }
+        Ok(true)
+    }
+
+    /// A call of the runtime.
+    fn call(&mut self, number: u32, op: Op) -> Result<bool> {
+        let node = self.numbers.node(number);
+        let thread = self.local(number);
+        match op {
+            Op::Prefetch(page, kind) => {
+                let minipage = self.cluster.id(page);
+                self.cluster.step(node, Input::Prefetch { minipage, kind })?;
+            }
+            Op::Push(page) => {
+                let minipage = self.cluster.id(page);
+                self.cluster.step(node, Input::Push { minipage })?;
+            }
+            Op::Lock(page) => {
+                return self.wait_in(number, SyncInput::Lock { thread, id: self.ids.of(page) });
+            }
+            Op::Unlock(page) => {
+                self.owners[page as usize] = None;
+                self.ask(node, SyncInput::Unlock { thread, id: self.ids.of(page) })?;
+                self.cluster.flush(node);
+            }
+            Op::Down(index) => {
+                let id = self.ids.of(index);
+                return self.wait_in(number, SyncInput::SemaphoreWait { thread, id });
+            }
+            Op::Up(index) => {
+                self.units[index as usize].0 += 1;
+                self.ask(node, SyncInput::SemaphorePost { id: self.ids.of(index), count: 1 })?;
+            }
+            Op::Signal(page, all) => {
+                self.ask(node, SyncInput::ConditionSignal { id: self.ids.of(page), all })?;
+            }
+            Op::Publish(page) => self.heap.publish(page),
+            Op::Leave(page) => self.heap.leave(page),
+            Op::Free(page) => {
+                self.free(number, page);
+                return Ok(false);
+            }
+            Op::Barrier => return self.meet(number),
+            Op::Read(_)
+            | Op::Peek(_)
+            | Op::Write(_)
+            | Op::Add(_)
+            | Op::Change(..)
+            | Op::Await(_) => {
+                unreachable!("accesses are no calls")
+            }
+        }
+        Ok(true)
+    }
+
+    /// The barrier's id and the way a node announces its threads change from one to the next.
+    fn meet(&mut self, number: u32) -> Result<bool> {
+        self.arrivals += 1;
+        let episode = self.threads[number as usize].episode;
+        let id = self.ids.of(episode % 3);
+        let local = if episode & 4 == 0 { self.plan.threads } else { 0 };
+        let (thread, total) = (self.local(number), self.plan.all_threads());
+        self.wait_in(number, SyncInput::Barrier { thread, id, local, total })
+    }
+
+    fn free(&mut self, number: u32, page: u32) {
+        let (from, to) = (self.numbers.node(number), self.heap.owner(page));
+        let subject = self.cluster.id(page).0;
+        self.threads[number as usize].state = State::Blocked;
+        let words = Words { kind: FREE, thread: number, subject, ..Words::default() };
+        self.cluster.send_control(from, to, words);
+        self.enter_wait(number);
+    }
+
+    fn wait_in(&mut self, number: u32, input: SyncInput) -> Result<bool> {
+        self.threads[number as usize].state = State::Blocked;
+        self.ask(self.numbers.node(number), input)?;
+        self.enter_wait(number);
+        Ok(false)
+    }
+
+    fn ask(&mut self, node: NodeId, input: SyncInput) -> Result<()> {
+        self.cluster.step(node, Input::Sync(input))
+    }
+
+    /// A thread returns from a call that waited: was it its turn?
+    pub(super) fn granted(&mut self, number: u32, op: Op) -> Result<()> {
+        let mut wrong = None;
+        if let Op::Lock(page) | Op::Await(page) = op {
+            let other = self.owners[page as usize].replace(number);
+            wrong = other
+                .map(|other| format!("thread {number} has the lock that thread {other} holds"));
+        } else if let Op::Down(index) = op {
+            let (posted, taken) = &mut self.units[index as usize];
+            *taken += 1;
+            wrong = (taken > posted).then(|| format!("{taken} units are taken of {posted} posted"));
+        } else if op == Op::Barrier {
+            let episode = u64::from(self.threads[number as usize].episode) + 1;
+            let (came, all) = (self.arrivals, u64::from(self.plan.all_threads()));
+            wrong = (came < episode * all).then(|| {
+                let here = came + all - episode * all;
+                format!("thread {number} leaves the barrier, {here} of {all} have come")
+            });
+        }
+        match wrong {
+            Some(text) => Err(Broken { subject: self.subject_of(number, op), text }),
+            None => Ok(()),
+        }
+    }
+
+    /// What an operation of a thread is about.
+    pub(super) fn subject_of(&self, number: u32, op: Op) -> Subject {
+        match op {
+            Op::Read(page)
+            | Op::Peek(page)
+            | Op::Write(page)
+            | Op::Add(page)
+            | Op::Change(page, _)
+            | Op::Prefetch(page, _)
+            | Op::Push(page)
+            | Op::Publish(page)
+            | Op::Leave(page)
+            | Op::Free(page) => Subject::Minipage(self.cluster.id(page)),
+            Op::Lock(index)
+            | Op::Unlock(index)
+            | Op::Down(index)
+            | Op::Up(index)
+            | Op::Await(index)
+            | Op::Signal(index, _) => Subject::Id(self.ids.of(index)),
+            Op::Barrier => Subject::Id(self.ids.of(self.threads[number as usize].episode % 3)),
+        }
+    }
+
+    fn local(&self, thread: u32) -> ThreadId {
+        ThreadId(thread % self.numbers.of_node)
+    }
+}

@@ -1,0 +1,134 @@
+//! The network: frames under way, and those a node keeps until they have company.
+
+use multigrain_transport::Header;
+use multigrain_types::NodeId;
+
+use super::links::{Links, Timing};
+use super::queue::Queue;
+use super::wire::Frame;
+
+/// Frames a link keeps at most; with the next one all are sent (as in the transport).
+const KEPT: usize = 8;
+
+/// What the queue holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    /// A timer of the cluster's user.
+    Timer(u64),
+    /// A frame is there. `bounded`: it counts against the bound of frames under way.
+    Frame { frame: Frame, bounded: bool },
+    /// A node is done with a frame and takes the next one that has arrived.
+    Ready(NodeId),
+    /// A node learns that another is dead.
+    Lost { node: NodeId, peer: NodeId },
+}
+
+/// What went over the links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Frames.
+    pub messages: u64,
+    /// Headers and payloads.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Net<T> {
+    pub(super) queue: Queue<Due>,
+    pub(super) timing: T,
+    pub(super) traffic: Traffic,
+    links: Links,
+    /// By node: frames kept, oldest first.
+    kept: Vec<Vec<Frame>>,
+    under_way: u64,
+    /// Most frames that can be under way, but for hints and hurries, which nobody waits for.
+    bound: u64,
+}
+
+impl<T: Timing> Net<T> {
+    pub(super) fn new(nodes: u16, timing: T, bound: u64) -> Self {
+        Self {
+            queue: Queue::new(),
+            timing,
+            traffic: Traffic::default(),
+            links: Links::default(),
+            kept: vec![Vec::new(); usize::from(nodes)],
+            under_way: 0,
+            bound,
+        }
+    }
+
+    /// Sends a frame, after those kept for the same node.
+    pub(super) fn post(
+        &mut self,
+        from: NodeId,
+        frame: Frame,
+        at: u64,
+        bounded: bool,
+    ) -> Result<(), String> {
+        if frame.to == from || frame.to.index() >= self.kept.len() {
+            return Err(format!("{from} sends to {}", frame.to));
+        }
+        if !self.kept[from.index()].is_empty() {
+            self.release(from, at, |kept| kept.to == frame.to);
+        }
+        self.put(from, frame, at, bounded);
+        if self.under_way > self.bound {
+            return Err(format!("{} frames are under way, more than ever needed", self.under_way));
+        }
+        Ok(())
+    }
+
+    /// Keeps a frame until there is another for the same node, or [`Net::flush`].
+    pub(super) fn keep(&mut self, from: NodeId, frame: Frame, at: u64) -> Result<(), String> {
+        let kept = &mut self.kept[from.index()];
+        if kept.iter().filter(|other| other.to == frame.to).count() == KEPT {
+            return self.post(from, frame, at, true);
+        }
+        kept.push(frame);
+        Ok(())
+    }
+
+    /// Sends what a node kept.
+    pub(super) fn flush(&mut self, from: NodeId, at: u64) {
+        if !self.kept[from.index()].is_empty() {
+            self.release(from, at, |_| true);
+        }
+    }
+
+    /// A frame has arrived.
+    pub(super) fn landed(&mut self, bounded: bool) {
+        self.under_way -= u64::from(bounded);
+    }
+
+    /// When the end of a link is seen at its other end: after whatever was sent before.
+    pub(super) fn end_of(&mut self, from: NodeId, to: NodeId, at: u64) -> u64 {
+        self.links.arrival(&mut self.timing, (from, to), 0, at)
+    }
+
+    /// A node is no more: what it kept is gone.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.kept[node.index()] = Vec::new();
+    }
+
+    fn release(&mut self, from: NodeId, at: u64, wanted: impl Fn(&Frame) -> bool) {
+        let mut kept = core::mem::take(&mut self.kept[from.index()]);
+        kept.retain(|frame| {
+            let goes = wanted(frame);
+            if goes {
+                self.put(from, *frame, at, true);
+            }
+            !goes
+        });
+        self.kept[from.index()] = kept;
+    }
+
+    fn put(&mut self, from: NodeId, frame: Frame, at: u64, bounded: bool) {
+        let bytes = Header::BYTES as u64 + frame.payload;
+        self.traffic.messages += 1;
+        self.traffic.bytes += bytes;
+        self.under_way += u64::from(bounded);
+        let arrival = self.links.arrival(&mut self.timing, (from, frame.to), bytes, at);
+        self.queue.push(arrival, Due::Frame { frame, bounded });
+    }
+}

@@ -1,0 +1,139 @@
+//! The world of one step: effects become page-table changes, frames and wake-ups.
+
+use std::collections::VecDeque;
+
+use multigrain_protocol::{Attach, Message, PageMessage, World};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+
+use super::links::Timing;
+use super::memory::Memory;
+use super::net::Net;
+use super::watch::{Subject, Watch};
+use super::wire::Frame;
+use super::{Broken, Content, Happening};
+
+pub(super) struct Stage<'a, T> {
+    pub(super) me: NodeId,
+    /// When what this step sends leaves the node.
+    pub(super) leaves_ns: u64,
+    pub(super) memory: &'a mut Memory,
+    pub(super) net: &'a mut Net<T>,
+    /// Bytes of each minipage are asked from here.
+    pub(super) bytes: u64,
+    /// The page that came with the message at hand.
+    pub(super) arrived: Option<Content>,
+    /// A minipage that this step took away from the threads: its bytes may still be sent.
+    pub(super) given_up: Option<MinipageId>,
+    pub(super) happened: &'a mut VecDeque<Happening>,
+    pub(super) watch: &'a mut Watch,
+    pub(super) broken: Option<Broken>,
+}
+
+impl<T> Stage<'_, T> {
+    fn check(&mut self, minipage: MinipageId, result: Result<(), String>) {
+        if let Err(text) = result {
+            self.breaks(Subject::Minipage(minipage), text);
+        }
+    }
+
+    /// Remembers the first thing that broke.
+    fn breaks(&mut self, subject: Subject, text: String) {
+        self.broken.get_or_insert(Broken { subject, text });
+    }
+
+    /// The bytes that go with a message, as the sender's privileged view has them.
+    fn page(&mut self, message: &Message) -> Option<(u64, Content)> {
+        let Message::Page { minipage, .. } = *message else { return None };
+        if message.attach() == Attach::Nothing {
+            return None;
+        }
+        let me = self.me;
+        match self.memory.access(me, minipage) {
+            Access::ReadOnly => {}
+            Access::NoAccess if self.given_up == Some(minipage) => {}
+            access @ (Access::NoAccess | Access::ReadWrite) => {
+                self.breaks(
+                    Subject::Minipage(minipage),
+                    format!("{me} sends a page that it has {access:?}"),
+                );
+            }
+        }
+        Some((self.bytes, self.memory.content(me, minipage)))
+    }
+
+    fn note(&mut self, message: &Message, to: NodeId, how: &str) {
+        let me = self.me;
+        self.watch.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
+    }
+}
+
+impl<T: Timing> World for Stage<'_, T> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.note(&message, to, "tells");
+        let page = self.page(&message);
+        let frame = Frame::new(self.me, to, &message.to_words(), page);
+        let bounded = !matches!(
+            message,
+            Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
+        );
+        if let Err(text) = self.net.post(self.me, frame, self.leaves_ns, bounded) {
+            self.breaks(Subject::of(&message), text);
+        }
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        self.note(&message, to, "tells later");
+        if message.attach() == Attach::Page {
+            self.breaks(Subject::of(&message), format!("{message:?} is kept with its page"));
+        }
+        let frame = Frame::new(self.me, to, &message.to_words(), None);
+        if let Err(text) = self.net.keep(self.me, frame, self.leaves_ns) {
+            self.breaks(Subject::of(&message), text);
+        }
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        let me = self.me;
+        let Some(content) = self.arrived.take() else {
+            let text = format!("{me} installs a page but none came");
+            return self.breaks(Subject::Minipage(minipage), text);
+        };
+        let subject = Subject::Minipage(minipage);
+        self.watch.note(subject, || format!("  {me} installs {content:#x} {access:?}"));
+        let result = self.memory.install(me, minipage, access, content);
+        self.check(minipage, result);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        let me = self.me;
+        self.watch
+            .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
+        if to == Access::NoAccess {
+            self.given_up = Some(minipage);
+        }
+        let result = self.memory.protect(me, minipage, from, to);
+        self.check(minipage, result);
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        let (me, real) = (self.me, self.memory.access(self.me, minipage));
+        if access != real {
+            let text = format!("{me} is said to have {access:?} but has {real:?}");
+            self.breaks(Subject::Minipage(minipage), text);
+        }
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        self.happened.push_back(Happening::Woken { node: self.me, thread });
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        let me = self.me;
+        self.watch.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
+        let result = self.memory.reclaimed(me, minipage);
+        self.check(minipage, result);
+        self.happened.push_back(Happening::Reclaimed { minipage });
+    }
+
+    fn competing(&mut self, _: MinipageId) {}
+}

@@ -1,0 +1,257 @@
+//! What the threads do: random phrases, written as the threads come to them.
+//!
+//! Minipages have roles, so that there is something to check at the end: registers hold numbers no
+//! two stores share, counters are only added to, guarded ones are read and then written under a
+//! lock of their own, boxes are counted under a lock with a condition, objects are allocated and
+//! freed. Threads meet at a barrier after a number of phrases. Between two barriers some threads
+//! give something to their neighbours, through a semaphore or a box. No phrase can wait for ever:
+//! locks nest upwards only, who waits for a neighbour holds nothing.
+
+use core::fmt;
+use core::ops::Range;
+
+use multigrain_protocol::Kind;
+use multigrain_types::NodeId;
+
+use super::heap::Heap;
+use super::plan::Plan;
+use super::rng::Rng;
+
+/// Semaphores of a job.
+pub(super) const SEMAPHORES: u32 = 4;
+
+/// Threads that give to each other.
+const GROUP: u32 = 4;
+
+/// One step of a program. Minipages by index; locks by the minipage they guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    /// Load.
+    Read(u32),
+    /// Store of a number of its own.
+    Write(u32),
+    /// Atomic fetch and add of one.
+    Add(u32),
+    /// Store of what was read last, plus this.
+    Change(u32, i8),
+    /// Load of an object that may have been freed: what it returns is nobody's business.
+    Peek(u32),
+    Prefetch(u32, Kind),
+    Push(u32),
+    Lock(u32),
+    Unlock(u32),
+    /// Takes one unit of a semaphore.
+    Down(u32),
+    /// Adds one.
+    Up(u32),
+    /// Under its lock: waits until the box is not empty.
+    Await(u32),
+    /// Under its lock: wakes one who waits for the box, or all.
+    Signal(u32, bool),
+    /// The object just allocated has been written: others may use it.
+    Publish(u32),
+    /// The thread is done with an object.
+    Leave(u32),
+    Free(u32),
+    /// Meets all threads.
+    Barrier,
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(page) => write!(out, "read of m{page}"),
+            Self::Write(page) => write!(out, "write to m{page}"),
+            Self::Add(page) => write!(out, "fetch-and-add on m{page}"),
+            Self::Change(page, by) => write!(out, "write of what it read plus {by} to m{page}"),
+            Self::Peek(page) => write!(out, "careless read of m{page}"),
+            Self::Prefetch(page, kind) => write!(out, "prefetch of m{page} for {kind:?}"),
+            Self::Push(page) => write!(out, "push of m{page}"),
+            Self::Lock(page) => write!(out, "lock of m{page}"),
+            Self::Unlock(page) => write!(out, "unlock of m{page}"),
+            Self::Down(id) => write!(out, "wait for semaphore {id}"),
+            Self::Up(id) => write!(out, "post to semaphore {id}"),
+            Self::Await(page) => write!(out, "wait for something in m{page}"),
+            Self::Signal(page, _) => write!(out, "signal that m{page} is not empty"),
+            Self::Publish(page) => write!(out, "publishing of m{page}"),
+            Self::Leave(page) => write!(out, "last use of m{page}"),
+            Self::Free(page) => write!(out, "free of m{page}"),
+            Self::Barrier => write!(out, "barrier"),
+        }
+    }
+}
+
+/// Which minipages have which role.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) registers: Range<u32>,
+    pub(super) counters: Range<u32>,
+    pub(super) guarded: Range<u32>,
+    pub(super) boxes: Range<u32>,
+    pub(super) objects: Range<u32>,
+}
+
+impl Layout {
+    pub(super) fn of(minipages: u32) -> Self {
+        let [a, b, c, d] = [3, 4, 5, 6].map(|eighths| minipages * eighths / 8);
+        Self { registers: 0..a, counters: a..b, guarded: b..c, boxes: c..d, objects: d..minipages }
+    }
+}
+
+/// A few operations in a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phrase {
+    ops: [Op; 6],
+    len: u8,
+}
+
+impl Phrase {
+    pub(super) fn of(ops: &[Op]) -> Self {
+        let mut phrase = Self { ops: [Op::Barrier; 6], len: 0 };
+        phrase.ops[..ops.len()].copy_from_slice(ops);
+        phrase.len = u8::try_from(ops.len()).expect("phrases are short");
+        phrase
+    }
+
+    pub(super) fn get(&self, at: u8) -> Option<Op> {
+        (at < self.len).then(|| self.ops[usize::from(at)])
+    }
+}
+
+/// Writes phrases. How often which kind comes is drawn from the seed.
+#[derive(Debug)]
+pub(super) struct Author {
+    rng: Rng,
+    seed: u64,
+    layout: Layout,
+    minipages: u32,
+    /// Kinds of phrases, each as often as it is likely.
+    kinds: Vec<Kinds>,
+    /// A phrase of a push is written once in so many: each makes a copy for every node.
+    push_every: u64,
+    /// Whether few minipages of each role are used much more than the others.
+    uneven: bool,
+    /// Phrases of a thread between two barriers.
+    pub(super) phrases: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kinds {
+    Read,
+    Write,
+    Add,
+    Guarded,
+    Nested,
+    Object,
+    Prefetch,
+    Push,
+}
+
+impl Author {
+    pub(super) fn new(plan: &Plan, layout: Layout) -> Self {
+        use Kinds as K;
+        let mut rng = Rng::of(plan.seed, 2);
+        let all =
+            [K::Read, K::Write, K::Add, K::Guarded, K::Nested, K::Object, K::Prefetch, K::Push];
+        let mut kinds = vec![K::Read, K::Write];
+        for kind in all {
+            kinds.extend((0..rng.pick(&[0, 1, 2, 8])).map(|_| kind));
+        }
+        Self {
+            kinds,
+            seed: plan.seed,
+            layout,
+            minipages: plan.minipages,
+            push_every: u64::from(plan.nodes) / 8 + 1,
+            uneven: rng.once_in(2),
+            phrases: u32::try_from(rng.magnitude(4, 64)).unwrap_or(4),
+            rng,
+        }
+    }
+
+    /// What a thread of a node does next.
+    pub(super) fn phrase(&mut self, node: NodeId, heap: &mut Heap) -> Phrase {
+        let registers = self.layout.registers.clone();
+        match self.rng.pick(&self.kinds) {
+            Kinds::Read => Phrase::of(&[Op::Read(self.one_of(registers))]),
+            Kinds::Write => Phrase::of(&[Op::Write(self.one_of(registers))]),
+            Kinds::Add => {
+                let counter = self.one_of(self.layout.counters.clone());
+                let op = if self.rng.once_in(4) { Op::Read(counter) } else { Op::Add(counter) };
+                Phrase::of(&[op])
+            }
+            Kinds::Guarded => {
+                let page = self.one_of(self.layout.guarded.clone());
+                Phrase::of(&[Op::Lock(page), Op::Read(page), Op::Change(page, 1), Op::Unlock(page)])
+            }
+            Kinds::Nested => {
+                let Range { start, end } = self.layout.guarded;
+                let first = self.one_of(start..end);
+                if first + 1 == end {
+                    return Phrase::of(&[Op::Lock(first), Op::Unlock(first)]);
+                }
+                let second = self.one_of(first + 1..end);
+                let (lock, unlock) = (Op::Lock(second), Op::Unlock(second));
+                let (read, change) = (Op::Read(second), Op::Change(second, 1));
+                Phrase::of(&[Op::Lock(first), lock, read, change, Op::Unlock(first), unlock])
+            }
+            Kinds::Object => {
+                let object = self.one_of(self.layout.objects.clone());
+                heap.phrase(object, node, &mut self.rng)
+            }
+            // Hints may name anything, freed objects too: the runtime's habits do.
+            Kinds::Prefetch => {
+                let kind = self.rng.pick(&[Kind::Read, Kind::Write]);
+                Phrase::of(&[Op::Prefetch(self.one_of(0..self.minipages), kind)])
+            }
+            Kinds::Push if self.rng.once_in(self.push_every) => {
+                Phrase::of(&[Op::Push(self.one_of(0..self.minipages))])
+            }
+            Kinds::Push => Phrase::of(&[Op::Read(self.one_of(registers))]),
+        }
+    }
+
+    /// What a thread gives to its neighbours between two barriers, or gets from one.
+    pub(super) fn duty(&self, thread: u32, all: u32, episode: u32) -> Phrase {
+        let (group, place) = (thread / GROUP, thread % GROUP);
+        if (group + 1) * GROUP > all {
+            return Phrase::of(&[]);
+        }
+        // All of a group draw the same.
+        let mut rng = Rng::of(self.seed ^ 0xd0, u64::from(episode) << 32 | u64::from(group));
+        let Range { start, end } = self.layout.boxes;
+        let (goods, semaphore) = (start + rng.below32(end - start), rng.below32(SEMAPHORES));
+        let (share, giver) = (rng.below(3), rng.below32(GROUP));
+        let fill = |count, all| {
+            let (read, change) = (Op::Read(goods), Op::Change(goods, count));
+            let (lock, unlock) = (Op::Lock(goods), Op::Unlock(goods));
+            Phrase::of(&[lock, read, change, Op::Signal(goods, all), unlock])
+        };
+        let fetch = || {
+            let (lock, unlock) = (Op::Lock(goods), Op::Unlock(goods));
+            Phrase::of(&[lock, Op::Await(goods), Op::Change(goods, -1), unlock])
+        };
+        match (share, place == giver, place % 2 == giver % 2) {
+            // One fills the box for the others, and wakes them all.
+            (0, true, _) => fill(3, true),
+            (0, false, _) => fetch(),
+            // Pairs.
+            (1, _, true) => fill(1, rng.once_in(4)),
+            (1, _, false) => fetch(),
+            (_, _, true) => Phrase::of(&[Op::Up(semaphore)]),
+            (_, _, false) => Phrase::of(&[Op::Down(semaphore)]),
+        }
+    }
+
+    /// After which phrase a thread does its duty.
+    pub(super) fn duty_after(&mut self) -> u32 {
+        self.rng.below32(self.phrases + 1)
+    }
+
+    fn one_of(&mut self, range: Range<u32>) -> u32 {
+        let all = range.end - range.start;
+        let first = self.rng.below32(all);
+        let index = if self.uneven { first.min(self.rng.below32(all)) } else { first };
+        range.start + index
+    }
+}

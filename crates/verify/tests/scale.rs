@@ -1,0 +1,117 @@
+//! Projections: what the patterns send is what the applications send, and they are repeatable.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+use multigrain_types::Placement;
+use multigrain_verify::scale::apps::{Is, Jacobi, Lu, Sor, Water, small};
+use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, project};
+
+const COSTS: Costs = Costs {
+    latency_ns: 0,
+    byte_ps: 350,
+    send_ns: 2_500,
+    service_ns: 3_500,
+    fault_ns: 8_000,
+    wake_ns: 20_000,
+};
+
+fn plan(pattern: &dyn Pattern, nodes: u16) -> Plan<'_> {
+    Plan {
+        pattern,
+        nodes,
+        element_ns: 2.0,
+        costs: COSTS,
+        hosts: Hosts::OWN,
+        placement: Placement::Allocator,
+        most_rounds: 4,
+    }
+}
+
+fn run(pattern: &dyn Pattern, nodes: u16) -> Projection {
+    project(&plan(pattern, nodes)).unwrap()
+}
+
+#[test]
+fn sor_on_two_nodes_sends_what_its_formula_says() {
+    for iterations in [1, 2, 5, 100] {
+        let sor = Sor { rows: 8192, columns: 64, iterations };
+        let result = run(&sor, 2);
+        let sweeps = 2 * u64::from(iterations);
+        // In every sweep each node reads the other's edge and writes its own, which the other has
+        // read: but for node 1 in the first sweep.
+        assert_eq!((result.read_faults, result.write_faults), (2 * sweeps, 2 * sweeps - 1));
+        // Node 1's read and upgrade: request, reply, ack. Node 0 manages: its read is a forward and
+        // a page, its upgrade an invalidation and the answer. It finds the edge of node 1 in an
+        // open transaction and asks for the ack. A barrier is two messages.
+        let (first, sweep, barrier) = (3 + 2 + 2, 3 + 3 + 1 + 2 + 2, 2);
+        let messages = first + (sweeps - 1) * sweep + (sweeps + 1) * barrier;
+        assert_eq!(result.messages, messages);
+        assert_eq!(result.bytes, 32 * messages + 256 * 2 * sweeps);
+    }
+}
+
+#[test]
+fn patterns_send_what_the_applications_were_counted_to_send() {
+    // Messages and bytes as `multigrain run -n N --learn off app-mg` printed them.
+    let is = Is { keys_log2: 20, values_log2: 9, iterations: 10 };
+    let lu = Lu { size: 1024, block: 32 };
+    let jacobi = Jacobi { iterations: 50 };
+    let water = Water { molecules: 512, steps: 3 };
+    let counted: [(&dyn Pattern, u16, u64, u64); 8] = [
+        (&is, 2, 978, 74_048),
+        (&is, 4, 3_546, 238_144),
+        (&lu, 2, 1_456, 2_205_184),
+        (&lu, 4, 3_880, 4_441_344),
+        (&jacobi, 2, 596, 830_080),
+        (&jacobi, 4, 2_580, 2_531_968),
+        (&water, 2, 30_058, 4_660_608),
+        (&water, 4, 69_024, 9_172_096),
+    ];
+    for (pattern, nodes, messages, bytes) in counted {
+        let result = run(pattern, nodes);
+        for (ours, theirs) in [(result.messages, messages), (result.bytes, bytes)] {
+            assert!(ours.abs_diff(theirs) * 50 <= theirs, "{pattern:?}, {nodes}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_projection_is_the_same_every_time() {
+    for pattern in small().iter().filter(|pattern| pattern.name() != "tsp") {
+        assert_eq!(run(pattern.as_ref(), 5), run(pattern.as_ref(), 5), "{pattern:?}");
+    }
+}
+
+#[test]
+fn rounds_that_are_not_simulated_count_as_much_as_those_that_are() {
+    for pattern in [
+        &Jacobi { iterations: 24 } as &dyn Pattern,
+        &Is { keys_log2: 16, values_log2: 9, iterations: 24 },
+    ] {
+        let few = run(pattern, 3);
+        let all = project(&Plan { most_rounds: 24, ..plan(pattern, 3) }).unwrap();
+        assert_eq!((few.read_faults, few.write_faults), (all.read_faults, all.write_faults));
+        assert!(few.messages.abs_diff(all.messages) * 100 <= all.messages, "{few:?} {all:?}");
+        assert!(few.ns.abs_diff(all.ns) * 100 <= all.ns, "{few:?} {all:?}");
+    }
+}
+
+#[test]
+fn nodes_that_share_one_core_take_as_long_as_one_node() {
+    let jacobi = Jacobi { iterations: 4 };
+    let alone = run(&jacobi, 1).ns;
+    let hosts = Hosts { nodes: 4, cores: 1 };
+    let crowded = project(&Plan { hosts, ..plan(&jacobi, 4) }).unwrap().ns;
+    assert!(crowded > alone && run(&jacobi, 4).ns < alone / 2);
+}
+
+#[test]
+fn every_pattern_runs_on_a_thousand_nodes() {
+    let lu = Lu { size: 1024, block: 32 };
+    let jacobi = Jacobi { iterations: 3 };
+    let sor = Sor { rows: 2048, columns: 64, iterations: 2 };
+    for pattern in [&lu as &dyn Pattern, &jacobi, &sor] {
+        assert!(run(pattern, 1024).messages > 2 * 1023);
+    }
+    let water = Water { molecules: 64, steps: 1 };
+    assert!(run(&water, 100).messages > 0);
+}
