@@ -3,8 +3,16 @@
 //! Each subcommand is a module of its own; this file knows their names and nothing else of them.
 
 mod bench;
+mod check;
+mod inject;
+mod litmus;
 mod man;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod proof;
 mod run;
+mod scale;
+mod sim;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -22,6 +30,13 @@ struct Cli {
 enum Command {
     Run(Box<run::RunArgs>),
     Bench(bench::BenchArgs),
+    Check(check::CheckArgs),
+    Sim(sim::SimArgs),
+    Scale(scale::ScaleArgs),
+    Litmus(litmus::LitmusArgs),
+    Inject(inject::InjectArgs),
+    #[cfg(feature = "mutants")]
+    Mutants(mutants::MutantsArgs),
     /// Writes the manual pages into a directory.
     #[command(hide = true)]
     Man {
@@ -34,6 +49,13 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Scale(args) => scale::run(&args),
+        Command::Litmus(args) => litmus::run(&args),
+        Command::Inject(args) => inject::run(&args),
+        #[cfg(feature = "mutants")]
+        Command::Mutants(args) => mutants::run(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -6,15 +6,17 @@
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
 //! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |
+//! | `chart` | line charts as SVG images |
 //! | `clock` | single loads and stores, timed |
 
+pub(crate) mod chart;
 mod clock;
 mod costs;
 mod node;
-mod options;
+pub(crate) mod options;
 mod row;
 mod samples;
-mod table;
+pub(crate) mod table;
 mod views;
 
 use clap::{Args, Subcommand};

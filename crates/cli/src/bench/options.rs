@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What carries the messages; the names are those of `run --transport`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Transport {
+pub(crate) enum Transport {
     /// Unix sockets.
     Unix,
     /// TCP over the loopback interface.

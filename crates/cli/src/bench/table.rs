@@ -2,23 +2,23 @@
 
 /// A table of text.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table under these heads.
-    pub(super) fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>) -> Self {
         Self { rows: vec![heads.into_iter().map(Into::into).collect()] }
     }
 
     /// Adds a row.
-    pub(super) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// The table as lines, without blanks at their ends.
-    pub(super) fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cell = |row: &Vec<String>| row.get(column).map_or(0, |cell| cell.chars().count());

@@ -149,6 +149,7 @@ impl Job {
     }
 
     fn on_message(&mut self, rank: usize, message: Message) {
+        let at = self.now();
         let facts = &mut self.facts.nodes[rank];
         match message {
             Message::Ready => facts.ready = true,
@@ -165,7 +166,7 @@ impl Job {
                 }
             }
             Message::Lost { rank: peer, text } => {
-                facts.lost.get_or_insert(Loss { rank: peer, text });
+                facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
             Message::Fatal(text) => self.writer.say(&format!("node {rank}: {text}")),
             Message::Stats(stats) => self.nodes[rank].stats = Some(stats),

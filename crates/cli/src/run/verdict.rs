@@ -6,8 +6,9 @@
 use super::signals;
 use std::time::Duration;
 
-/// How long a consequence waits for its cause.
-const CAUSE_WAIT: Duration = Duration::from_millis(200);
+/// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,
+/// and on a busy machine that takes a while.
+const CAUSE_WAIT: Duration = Duration::from_secs(1);
 /// How long the others may take to end once a node left without mg_finalize.
 const LEAVER_WAIT: Duration = Duration::from_secs(1);
 /// Exit code of a node that ends because it lost a peer (EX_TEMPFAIL).
@@ -39,6 +40,8 @@ pub(super) struct End {
 /// A node's word that a peer is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loss {
+    /// Since the start of the job.
+    pub(super) at: Duration,
     /// The peer.
     pub(super) rank: usize,
     /// How the node noticed.
@@ -201,9 +204,9 @@ fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
 }
 
 /// Nodes lost a peer that did not fail: it hangs, or cannot be reached.
-fn of_consequence(facts: &Facts, rank: usize, status: Status) -> Verdict {
-    let Some(loss) = &facts.nodes[rank].lost else {
-        return of_failure(facts, rank, status);
+fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
+    let Some((rank, loss)) = first_loss(facts) else {
+        return of_failure(facts, first, status);
     };
     let pid = match facts.nodes.get(loss.rank) {
         Some(peer) => format!(" (pid {})", peer.pid),
@@ -216,6 +219,13 @@ fn of_consequence(facts: &Facts, rank: usize, status: Status) -> Verdict {
         Status::Killed { signal, .. } => code_of_signal(signal),
     };
     Verdict { code, line: Some(line) }
+}
+
+/// A node that lost a peer ends, and so is lost itself: the first of them names the cause, whoever
+/// ended first.
+fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
+    let losses = facts.nodes.iter().enumerate();
+    losses.filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?))).min_by_key(|(_, l)| l.at)
 }
 
 #[cfg(test)]

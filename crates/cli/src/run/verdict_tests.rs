@@ -33,7 +33,9 @@ impl Facts {
     }
 
     fn lost(mut self, rank: usize, peer: usize) -> Self {
-        self.nodes[rank].lost = Some(Loss { rank: peer, text: "connection reset".to_owned() });
+        let at = ms(self.nodes.iter().filter(|node| node.lost.is_some()).count() as u64);
+        let text = "connection reset".to_owned();
+        self.nodes[rank].lost = Some(Loss { at, rank: peer, text });
         self
     }
 }
@@ -79,7 +81,7 @@ fn a_core_file_is_mentioned() {
 #[test]
 fn a_consequence_waits_for_its_cause() {
     let facts = job(4).lost(0, 2).exit(0, 10, 75).exit(1, 11, 75);
-    assert_eq!(judge(&facts, ms(12)), Decision::Wait(ms(210)));
+    assert_eq!(judge(&facts, ms(12)), Decision::Wait(ms(1010)));
     let (code, line) = over(&facts.kill(2, 15, 9), 15);
     assert_eq!(code, 137);
     assert!(line.starts_with("node 2 (pid 102) was killed"), "{line}");
@@ -88,7 +90,7 @@ fn a_consequence_waits_for_its_cause() {
 #[test]
 fn a_lost_peer_that_lives_on_is_named_after_the_wait() {
     let facts = job(4).lost(0, 2).exit(0, 10, 75);
-    let (code, line) = over(&facts, 210);
+    let (code, line) = over(&facts, 1010);
     assert_eq!(code, 75);
     assert_eq!(line, "node 2 (pid 102) was lost by node 0: connection reset; the job ends");
 }
@@ -99,7 +101,7 @@ fn exit_code_75_of_a_stranger_to_us_is_its_own() {
     facts.nodes[1].ready = false;
     assert_eq!(over(&facts.exit(1, 5, 75), 5).0, 75);
     // In a ready node it is a consequence, and names itself if nothing else turns up.
-    let (code, line) = over(&job(2).exit(1, 5, 75), 205);
+    let (code, line) = over(&job(2).exit(1, 5, 75), 1005);
     assert_eq!((code, line.contains("node 1 (pid 101) exited with code 75")), (75, true));
 }
 
@@ -139,4 +141,13 @@ fn orders_of_the_launcher_come_first() {
     assert_eq!(over(&facts, 5).0, 130);
     facts.order = Some(Order::Unread);
     assert_eq!(over(&facts, 5), (141, String::new()));
+}
+
+#[test]
+fn of_a_chain_of_losses_the_first_is_named_whoever_ended_first() {
+    // The connection of 2 and 0 was cut; 3 noticed the end of 2, and ended before it; then 0 noticed.
+    let facts = job(4).lost(2, 0).lost(3, 2).lost(0, 3).exit(3, 5, 75).exit(2, 6, 75);
+    let (code, line) = over(&facts, 1005);
+    assert_eq!(code, 75);
+    assert!(line.starts_with("node 0 (pid 100) was lost by node 2"), "{line}");
 }

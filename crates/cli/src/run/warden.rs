@@ -1,15 +1,15 @@
 //! The warden: a small process that outlives a launcher which was killed, and ends its job.
 //!
 //! PR_SET_PDEATHSIG ends the nodes themselves when the launcher dies, but not the processes they
-//! forked. The warden waits on a pipe that only the launcher holds open. Each node writes its
-//! process id into that pipe before it executes the program, so no node can be missed. When the
-//! pipe closes without the launcher having dismissed the warden, it kills those process groups, and
+//! forked. The warden waits on a socket that only the launcher holds open. Each node sends its
+//! process id there before it executes the program, so no node can be missed. When the socket
+//! closes without the launcher having dismissed the warden, it kills those process groups, and
 //! then whoever else carries the job's id in the environment.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
 use super::leftovers;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, kill_process_group, setsid, waitpid,
 };
@@ -22,14 +22,16 @@ const SWEEPS: usize = 5;
 /// The launcher's handle on its warden.
 pub(super) struct Warden {
     pid: Pid,
-    pipe: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl Warden {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
     /// with signals blocked, which the warden inherits: it is meant to outlive them.
     pub(super) fn start(job: &str) -> io::Result<Self> {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        // A socket, since writing to a pipe whose reader was killed would raise SIGPIPE.
+        let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
         // SAFETY: this process has a single thread, so the child may run any code.
         match unsafe { libc::fork() } {
             0 => {
@@ -37,7 +39,7 @@ impl Warden {
                 keep_watch(reader, job)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
-                Some(pid) => Ok(Self { pid, pipe: writer }),
+                Some(pid) => Ok(Self { pid, socket: writer }),
                 None => Err(io::Error::last_os_error()),
             },
         }
@@ -45,7 +47,7 @@ impl Warden {
 
     /// A descriptor for one node to write its process id to ([`enroll`]); close-on-exec.
     pub(super) fn enrolment(&self) -> io::Result<OwnedFd> {
-        self.pipe.try_clone()
+        self.socket.try_clone()
     }
 
     /// The job is over and swept: the warden goes without doing anything.
@@ -62,11 +64,14 @@ impl Warden {
 }
 
 /// Tells the warden of this process, from between fork and exec: async-signal-safe.
-pub(super) fn enroll(pipe: impl AsFd) -> io::Result<()> {
+pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
-    // Four bytes are written whole or not at all.
-    rustix::io::write(pipe, &pid.to_ne_bytes())?;
-    Ok(())
+    // Four bytes are sent whole or not at all.
+    match send(socket, &pid.to_ne_bytes(), SendFlags::NOSIGNAL) {
+        // A warden that somebody killed is of no use to this node, and no harm.
+        Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn keep_watch(reader: OwnedFd, job: &str) -> ! {
@@ -92,7 +97,7 @@ fn keep_watch(reader: OwnedFd, job: &str) -> ! {
     std::process::exit(0)
 }
 
-/// Makes the pipe descriptor 0 and closes all others, so that the warden keeps nothing open.
+/// Makes the socket descriptor 0 and closes all others, so that the warden keeps nothing open.
 fn seclude(reader: OwnedFd) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&reader)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;

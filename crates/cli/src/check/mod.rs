@@ -1,0 +1,142 @@
+//! `multigrain check`: the model checker over the protocol as it runs in the nodes.
+//!
+//! The table of checked jobs is `multigrain_verify::check`'s; this file chooses rows, prints what
+//! each one found, and writes the figures.
+
+use crate::proof::Section;
+use anyhow::Result;
+use clap::Args;
+use multigrain_verify::check::{Configuration, Form, Report, check, configurations};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Model-checks the protocol: all interleavings of small programs on 1 to 4 nodes.
+///
+/// Exits with 1 if a property does not hold, or if a configuration has another number of states
+/// than the source says.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Configurations to check: their names, or beginnings of them; all if none is given.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Checks the big configurations too; minutes.
+    #[arg(long)]
+    long: bool,
+    /// Lists the configurations and their numbers of states; checks nothing.
+    #[arg(long)]
+    list: bool,
+    /// Takes the smallest configurations first, and ends with the first property that does not hold.
+    #[arg(long)]
+    first: bool,
+    /// Writes the figures into this file, docs/PROOF.md of the source.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "first", "list"])]
+    proof: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let form = if args.long { Form::Long } else { Form::Short };
+    let mut rows = configurations(form);
+    let matches = |row: &Configuration, name: &String| row.name.starts_with(name.as_str());
+    if let Some(name) = args.names.iter().find(|name| !rows.iter().any(|row| matches(row, name))) {
+        eprintln!(
+            "multigrain: check: no configuration begins with {name}; multigrain check --list{} has them",
+            if args.long { " --long" } else { "" }
+        );
+        return ExitCode::from(2);
+    }
+    rows.retain(|row| args.names.is_empty() || args.names.iter().any(|name| matches(row, name)));
+    if args.list {
+        rows.iter().for_each(|row| println!("{:40} {:>9} states", row.name, row.states));
+        return ExitCode::SUCCESS;
+    }
+    if args.first {
+        rows.sort_by_key(|row| row.states);
+    }
+    let begin = Instant::now();
+    let (reports, wrong) = check_all(&rows, args.first);
+    println!("{}", totals(&reports, begin.elapsed()));
+    if wrong > 0 {
+        eprintln!("multigrain: check: {wrong} of {} configurations do not hold", reports.len());
+        return ExitCode::FAILURE;
+    }
+    match write_proof(args, &reports, begin.elapsed()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("multigrain: check: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks and prints one after the other; also says how many are not as they should be.
+fn check_all(rows: &[Configuration], until_first: bool) -> (Vec<Report>, usize) {
+    let mut reports = Vec::new();
+    let mut wrong = 0;
+    for row in rows {
+        let report = check(row);
+        println!("{}", line(&report));
+        wrong += usize::from(!report.is_clean());
+        if let Some(counterexample) = &report.counterexample {
+            print!("{counterexample}");
+        } else if !report.is_clean() {
+            println!("has {} states; the source says {}", report.states, report.expected);
+        }
+        let found = report.counterexample.is_some();
+        reports.push(report);
+        if found && until_first {
+            break;
+        }
+    }
+    (reports, wrong)
+}
+
+fn line(report: &Report) -> String {
+    let outcomes = match report.outcomes {
+        0 => String::new(),
+        outcomes => format!("{outcomes} outcomes"),
+    };
+    format!(
+        "{:40} {:>9} states  depth {:>3}  {outcomes:12} {:>6.2} s  {}",
+        report.name,
+        report.states,
+        report.depth,
+        report.elapsed.as_secs_f64(),
+        if report.is_clean() { "holds" } else { "FAILS" },
+    )
+}
+
+/// All figures in one line.
+fn totals(reports: &[Report], elapsed: Duration) -> String {
+    let states: usize = reports.iter().map(|report| report.states).sum();
+    let outcomes: usize = reports.iter().map(|report| report.outcomes).sum();
+    let largest = reports.iter().max_by_key(|report| report.states);
+    let depth = reports.iter().map(|report| report.depth).max().unwrap_or(0);
+    format!(
+        "{} configurations, {states} states, {outcomes} litmus outcomes, depth up to {depth}, \
+         {:.1} s; the largest is {} with {} states",
+        reports.len(),
+        elapsed.as_secs_f64(),
+        largest.map_or("none", |report| report.name),
+        largest.map_or(0, |report| report.states),
+    )
+}
+
+fn write_proof(args: &CheckArgs, reports: &[Report], elapsed: Duration) -> Result<()> {
+    let Some(file) = &args.proof else { return Ok(()) };
+    let mut body = format!(
+        "{}.\n\nEvery state of each has a single writer or many readers, no stale copy, a copyset \
+         that covers all holders, bounded queues, locks and barriers that hold; none is a deadlock, \
+         and from each the programs can end. Litmus tests end with the outcomes of sequential \
+         consistency, all of them and no others.\n\n\
+         | configuration | states | depth | outcomes |\n|---|--:|--:|--:|\n",
+        totals(reports, elapsed)
+    );
+    for Report { name, states, depth, outcomes, .. } in reports {
+        let outcomes = if *outcomes == 0 { String::new() } else { outcomes.to_string() };
+        let _ = writeln!(body, "| {name} | {states} | {depth} | {outcomes} |");
+    }
+    let command = if args.long { "multigrain check --long" } else { "multigrain check" };
+    Section { name: "check", title: "Model checker", command, body: &body }.write(file)
+}

@@ -1,0 +1,199 @@
+//! The faults, and what a job owes its user after each of them.
+
+use super::plan::Dice;
+use clap::ValueEnum;
+use rustix::net::Shutdown;
+use rustix::process::Resource;
+use std::fmt;
+
+/// A sort of harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Fault {
+    /// SIGKILL of a node, of the launcher or of its warden.
+    Kill,
+    /// SIGSTOP of a node or of the launcher for 10 s, then SIGCONT.
+    Stop,
+    /// A connection loses one direction, or both (shutdown).
+    Cut,
+    /// A connection loses all that comes in, as if the other host were gone (a socket filter).
+    Silence,
+    /// Strangers connect to a node's listening socket and leave their connections half open.
+    Stranger,
+    /// /dev/shm is full.
+    Shm,
+    /// A limit of file size, which holds for memory objects too (RLIMIT_FSIZE).
+    FileSize,
+    /// A limit of address space: mappings end with ENOMEM (RLIMIT_AS).
+    AddressSpace,
+    /// A limit of private memory: heaps and stacks end with ENOMEM (RLIMIT_DATA).
+    Data,
+    /// A limit of file descriptors (RLIMIT_NOFILE).
+    Descriptors,
+}
+
+/// Whom a fault hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A node, by rank.
+    Node(u32),
+    Launcher,
+    Warden,
+}
+
+/// How a limit comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// From the start, with this value.
+    Start(u64),
+    /// At the moment, to what is in use then and so much more.
+    Later(u64),
+}
+
+/// One fault in every detail, its moment apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strike {
+    Kill(Target),
+    Stop(Target),
+    Cut { node: u32, link: usize, how: Shutdown },
+    Silence { node: u32, link: usize },
+    Stranger { node: u32 },
+    Shm,
+    Limit { fault: Fault, target: Target, limit: Limit },
+}
+
+impl Fault {
+    /// One of this sort, for a job of so many nodes.
+    pub(super) fn draw(self, dice: &mut Dice, nodes: u32) -> Strike {
+        let node = dice.below(nodes);
+        let link = dice.below(nodes) as usize;
+        match self {
+            Self::Kill => match dice.below(6) {
+                0 => Strike::Kill(Target::Launcher),
+                1 => Strike::Kill(Target::Warden),
+                _ => Strike::Kill(Target::Node(node)),
+            },
+            Self::Stop => match dice.below(5) {
+                0 => Strike::Stop(Target::Launcher),
+                _ => Strike::Stop(Target::Node(node)),
+            },
+            Self::Cut => {
+                let how = dice.pick(&[Shutdown::Read, Shutdown::Write, Shutdown::Both]);
+                Strike::Cut { node, link, how }
+            }
+            Self::Silence => Strike::Silence { node, link },
+            Self::Stranger => Strike::Stranger { node },
+            Self::Shm => Strike::Shm,
+            Self::FileSize | Self::AddressSpace | Self::Data | Self::Descriptors => {
+                let target = match dice.below(4) {
+                    0 => Target::Launcher,
+                    _ => Target::Node(node),
+                };
+                Strike::Limit { fault: self, target, limit: self.draw_limit(dice) }
+            }
+        }
+    }
+
+    /// Values that let a program start, and that hurt it.
+    fn draw_limit(self, dice: &mut Dice) -> Limit {
+        let later = dice.below(2) == 0;
+        let power = |dice: &mut Dice, from: u32, to: u32| 1_u64 << (from + dice.below(to - from));
+        match (self, later) {
+            (Self::Descriptors, true) => Limit::Later(dice.below(4).into()),
+            (Self::Descriptors, false) => Limit::Start(u64::from(4 + dice.below(36))),
+            (_, true) => Limit::Later(u64::from(dice.below(128)) << 12),
+            (Self::AddressSpace, false) => Limit::Start(power(dice, 28, 38)),
+            (Self::Data, false) => Limit::Start(power(dice, 22, 28)),
+            (_, false) => Limit::Start(power(dice, 12, 36)),
+        }
+    }
+
+    /// What the kernel calls the limit.
+    pub(super) fn resource(self) -> Option<Resource> {
+        match self {
+            Self::FileSize => Some(Resource::Fsize),
+            Self::AddressSpace => Some(Resource::As),
+            Self::Data => Some(Resource::Data),
+            Self::Descriptors => Some(Resource::Nofile),
+            Self::Kill | Self::Stop | Self::Cut | Self::Silence | Self::Stranger | Self::Shm => {
+                None
+            }
+        }
+    }
+}
+
+impl Strike {
+    /// Its sort.
+    pub(super) fn fault(&self) -> Fault {
+        match self {
+            Self::Kill(_) => Fault::Kill,
+            Self::Stop(_) => Fault::Stop,
+            Self::Cut { .. } => Fault::Cut,
+            Self::Silence { .. } => Fault::Silence,
+            Self::Stranger { .. } => Fault::Stranger,
+            Self::Shm => Fault::Shm,
+            Self::Limit { fault, .. } => *fault,
+        }
+    }
+
+    /// Whether the job has nothing to lose by it: the result must be there, and right.
+    pub(super) fn is_harmless(&self) -> bool {
+        matches!(
+            self,
+            Self::Stop(_) | Self::Stranger { .. } | Self::Shm | Self::Kill(Target::Warden)
+        )
+    }
+
+    /// Whether it hurts at the start only, when a program allocates and starts its threads.
+    pub(super) fn hurts_early(&self) -> bool {
+        matches!(self, Self::Limit { .. })
+    }
+
+    /// Whether there is a moment to wait for.
+    pub(super) fn has_a_moment(&self) -> bool {
+        !matches!(self, Self::Shm | Self::Limit { limit: Limit::Start(_), .. })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value();
+        out.write_str(name.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(rank) => write!(out, "node {rank}"),
+            Self::Launcher => write!(out, "the launcher"),
+            Self::Warden => write!(out, "the warden"),
+        }
+    }
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill(target) => write!(out, "SIGKILL to {target}"),
+            Self::Stop(target) => write!(out, "SIGSTOP to {target}"),
+            Self::Cut { node, how: Shutdown::Read, .. } => {
+                write!(out, "a connection of node {node} cut for reading")
+            }
+            Self::Cut { node, how: Shutdown::Write, .. } => {
+                write!(out, "a connection of node {node} cut for writing")
+            }
+            Self::Cut { node, how: Shutdown::Both, .. } => {
+                write!(out, "a connection of node {node} cut")
+            }
+            Self::Silence { node, .. } => write!(out, "a connection of node {node} hears nothing"),
+            Self::Stranger { node } => write!(out, "half-open strangers at node {node}"),
+            Self::Shm => write!(out, "/dev/shm full"),
+            Self::Limit { fault, target, limit: Limit::Start(value) } => {
+                write!(out, "{fault} of {target} limited to {value}")
+            }
+            Self::Limit { fault, target, limit: Limit::Later(more) } => {
+                write!(out, "{fault} of {target} lowered to use + {more}")
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The faults themselves, done to a running job.
+
+use super::fault::{Limit, Strike, Target};
+use super::job::Running;
+use super::links;
+use super::traces::{self, Process};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::time::Duration;
+
+/// From SIGSTOP to SIGCONT.
+pub(super) const STOP: Duration = Duration::from_secs(10);
+/// What half-open strangers say: nothing, the start of a frame, and another protocol.
+const GREETINGS: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
+
+/// Does it; false if what it needs is not there yet.
+///
+/// # Errors
+/// The system does not allow it.
+pub(super) fn strike(strike: &Strike, job: &mut Running) -> io::Result<bool> {
+    match *strike {
+        Strike::Kill(target) => signal(job, target, Signal::KILL),
+        Strike::Stop(target) => {
+            let stopped = signal(job, target, Signal::STOP)?;
+            if stopped {
+                job.pass(STOP)?;
+                signal(job, target, Signal::CONT)?;
+            }
+            Ok(stopped)
+        }
+        Strike::Cut { node, link, how } => {
+            with_link(job, node, link, |socket| Ok(shutdown(socket, how)?))
+        }
+        Strike::Silence { node, link } => with_link(job, node, link, links::deafen),
+        Strike::Stranger { node } => {
+            let Some(node) = job.node(node) else { return Ok(false) };
+            for greeting in GREETINGS {
+                let strangers = [stranger(&node, greeting)?, stranger(&node, greeting)?];
+                // One of the two says that it will say no more, unless it was turned away by now.
+                let _ = shutdown(&strangers[0], Shutdown::Write);
+                job.held.extend(strangers);
+            }
+            Ok(true)
+        }
+        Strike::Limit { fault, target, limit: Limit::Later(more) } => {
+            let (Some(pid), Some(resource)) = (pid_of(job, target), fault.resource()) else {
+                return Ok(false);
+            };
+            lower(pid, resource, more)
+        }
+        Strike::Shm | Strike::Limit { .. } => Ok(true),
+    }
+}
+
+fn pid_of(job: &mut Running, target: Target) -> Option<Pid> {
+    match target {
+        Target::Node(rank) => job.node(rank).map(|node| node.pid),
+        Target::Launcher => Some(job.launcher()),
+        Target::Warden => job.processes().iter().find(|one| one.is_warden()).map(|one| one.pid),
+    }
+}
+
+fn signal(job: &mut Running, target: Target, signal: Signal) -> io::Result<bool> {
+    match pid_of(job, target) {
+        Some(pid) => Ok(kill_process(pid, signal).map(|()| true)?),
+        None => Ok(false),
+    }
+}
+
+fn with_link(
+    job: &mut Running,
+    rank: u32,
+    link: usize,
+    harm: impl FnOnce(&OwnedFd) -> io::Result<()>,
+) -> io::Result<bool> {
+    let Some(node) = job.node(rank) else { return Ok(false) };
+    let links = links::of(&node)?;
+    if links.is_empty() {
+        return Ok(false);
+    }
+    harm(&links[link % links.len()])?;
+    Ok(true)
+}
+
+/// A connection to a node's listening socket, with the beginning of a conversation, which the node
+/// may have broken off already.
+fn stranger(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
+    let rank = node.rank().unwrap_or(0) as usize;
+    let peers = node.variable("MULTIGRAIN_PEERS").unwrap_or_default();
+    let address = peers.split(',').nth(rank).unwrap_or_default();
+    if let Some(name) = address.strip_prefix("unix:@") {
+        let mut stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+        let _ = stream.write_all(greeting);
+        return Ok(stream.into());
+    }
+    let mut stream = TcpStream::connect(address.strip_prefix("tcp:").unwrap_or(address))?;
+    let _ = stream.write_all(greeting);
+    Ok(stream.into())
+}
+
+/// Lowers a limit of a running process to what it uses now and `more`.
+fn lower(pid: Pid, resource: Resource, more: u64) -> io::Result<bool> {
+    let limit = traces::usage(pid, resource)?.saturating_add(more);
+    let old = prlimit(Some(pid), resource, Rlimit { current: Some(limit), maximum: None });
+    match old {
+        Ok(_) => Ok(true),
+        Err(rustix::io::Errno::PERM) => {
+            // The hard limit cannot be raised; it is lowered with the other.
+            let both = Rlimit { current: Some(limit), maximum: Some(limit) };
+            Ok(prlimit(Some(pid), resource, both).map(|_| true)?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,149 @@
+//! `multigrain mutants`: tests of the tests. Every tool against every seeded fault.
+//!
+//! The faults are `multigrain_protocol::mutants`' and are in this binary only if it was built with
+//! the feature `mutants`; `make mutants` does that.
+//!
+//! | file | part |
+//! |---|---|
+//! | `tool` | the tools, and how one is run |
+//! | `table` | what caught what, as Markdown |
+
+mod table;
+mod tool;
+
+use crate::proof::Section;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use multigrain_protocol::mutants::{MUTANTS, Row};
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use table::Caught;
+use tool::{TOOLS, Tool, Verdict};
+
+/// Runs every tool against every seeded fault of the protocol and the runtime.
+///
+/// Exits with 1 if a mutant survives all tools, if a tool catches none, or if a tool finds
+/// something without a mutant.
+#[derive(Debug, Args)]
+pub(crate) struct MutantsArgs {
+    /// Mutants to try; all if none is given.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Tools to use, with commas between them; all if none is given.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Tries the mutants of the protocol alone: the model checker does not see what lies below.
+    #[arg(long)]
+    protocol: bool,
+    /// Lists the mutants and what they break; runs nothing.
+    #[arg(long)]
+    list: bool,
+    /// Writes the table into this file, docs/tables/mutants.md of the source.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "tools", "protocol", "list"])]
+    table: Option<PathBuf>,
+    /// Writes the figures into this file, docs/PROOF.md of the source.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "tools", "protocol", "list"])]
+    proof: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &MutantsArgs) -> ExitCode {
+    let (rows, tools) = match (chosen_mutants(args), chosen_tools(args)) {
+        (Ok(rows), Ok(tools)) => (rows, tools),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("multigrain: mutants: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
+    if args.list {
+        rows.iter().for_each(|row| println!("{:30} {}", row.name, row.breaks));
+        return ExitCode::SUCCESS;
+    }
+    match hunt(args, &rows, &tools) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("multigrain: mutants: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chosen_mutants(args: &MutantsArgs) -> Result<Vec<&'static Row>> {
+    for name in &args.names {
+        if !MUTANTS.iter().any(|row| row.name == name) {
+            bail!("{name} is no mutant; multigrain mutants --list has them");
+        }
+    }
+    let wanted = |row: &&Row| {
+        (args.names.is_empty() || args.names.iter().any(|name| name == row.name))
+            && !(args.protocol && row.mutant.is_of_runtime())
+    };
+    Ok(MUTANTS.iter().filter(wanted).collect())
+}
+
+fn chosen_tools(args: &MutantsArgs) -> Result<Vec<&'static Tool>> {
+    if args.tools.is_empty() {
+        return Ok(TOOLS.iter().collect());
+    }
+    let named = |name: &String| {
+        let tool = TOOLS.iter().find(|tool| tool.name == name);
+        tool.with_context(|| format!("{name} is no tool: there are check, sim and litmus"))
+    };
+    args.tools.iter().map(named).collect()
+}
+
+/// How long a tool may take, in seconds.
+const LIMIT: u64 = 120;
+/// Where not to end is a finding: so many times as long as without a mutant, and a second more.
+const PATIENCE: u64 = 10;
+
+/// Runs a tool without a mutant; how long it may take with one.
+fn limit(tool: &Tool) -> Result<u64> {
+    let start = Instant::now();
+    match tool.run(None, LIMIT)? {
+        Verdict::Passed => {}
+        Verdict::Caught(what) => bail!("{} fails without a mutant: {what}", tool.name),
+        Verdict::Hangs | Verdict::TimedOut => bail!("{} does not end without a mutant", tool.name),
+    }
+    println!("no mutant: {} passes in {:.1} s", tool.name, start.elapsed().as_secs_f64());
+    let patience = PATIENCE * (start.elapsed().as_secs() + 1);
+    Ok(if tool.may_hang { patience } else { LIMIT })
+}
+
+/// Runs everything, prints as it goes, and judges.
+fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> Result<()> {
+    let begin = Instant::now();
+    let limits: Vec<u64> = tools.iter().map(|tool| limit(tool)).collect::<Result<_>>()?;
+    let mut caught = Vec::new();
+    for row in rows {
+        println!("{}: {}", row.name, row.breaks);
+        let mut verdicts = Vec::new();
+        for (tool, &limit) in tools.iter().zip(&limits) {
+            let start = Instant::now();
+            let verdict = tool.run(Some(row.name), limit)?;
+            let told = table::cell(&verdict);
+            println!("  {:8} {:>5.1} s  {told}", tool.name, start.elapsed().as_secs_f64());
+            verdicts.push(verdict);
+        }
+        caught.push(Caught { row, verdicts });
+    }
+    let survivors: Vec<&str> =
+        caught.iter().filter(|one| one.survives()).map(|one| one.row.name).collect();
+    let summary = table::summary(&caught, tools);
+    println!("{summary}; {:.0} s", begin.elapsed().as_secs_f64());
+    let text = table::markdown(&caught, tools);
+    if let Some(file) = &args.table {
+        let text = format!("{}\n{summary}.\n\n{text}", table::HEAD);
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    ensure!(survivors.is_empty(), "nothing catches {}", survivors.join(", "));
+    for (index, tool) in tools.iter().enumerate() {
+        let useful = caught.iter().any(|one| one.verdicts[index].is_caught());
+        ensure!(useful, "{} catches nothing", tool.name);
+    }
+    let Some(file) = &args.proof else { return Ok(()) };
+    let body = format!("{summary}.\n\n{text}");
+    Section { name: "mutants", title: "Seeded faults", command: "make mutants", body: &body }
+        .write(file)
+}

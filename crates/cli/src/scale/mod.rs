@@ -1,0 +1,236 @@
+//! `multigrain scale`: how the applications would run on 2 to 1,024 nodes.
+//!
+//! | file | part |
+//! |---|---|
+//! | `costs` | the cost model's numbers: from `bench costs`, or as given |
+//! | `real` | the real applications, for what computing takes and for comparison |
+//! | `validate` | predicted against measured |
+//! | `print` | tables, JSON, the plot |
+//!
+//! Patterns and engines are `multigrain_verify::scale`'s.
+
+mod costs;
+mod print;
+mod real;
+mod validate;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use core::fmt;
+use multigrain_types::Placement;
+use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, apps, project, work};
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::bench::options::Transport;
+use crate::proof::Section;
+use costs::CostArgs;
+use real::Setting;
+
+/// Rounds of each application that are simulated; the others are taken to be like the last ones.
+const ROUNDS: u32 = 3;
+/// Runs of which the fastest counts.
+const RUNS: u32 = 3;
+
+/// Project the applications' speed-up on up to 1,024 nodes.
+///
+/// The applications' sharing patterns run through the real engines on a virtual cluster, so that
+/// messages are counted and only times are modelled. Each node has a host of its own.
+#[derive(Debug, Args)]
+pub(crate) struct ScaleArgs {
+    /// Which applications, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = ["sor", "is", "water", "lu", "tsp", "jacobi"])]
+    apps: Vec<String>,
+    /// Numbers of nodes, 1 to 1024.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024),
+          default_values_t = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])]
+    nodes: Vec<u16>,
+    #[command(flatten)]
+    costs: CostArgs,
+    /// Whose costs: what carries the messages.
+    #[arg(long, value_enum, default_value_t = Transport::Unix)]
+    transport: Transport,
+    /// Who manages minipages.
+    #[arg(long, value_enum, default_value_t = Manager::Allocator)]
+    manager: Manager,
+    /// Small inputs, as for --validate, instead of the paper's.
+    #[arg(long)]
+    small: bool,
+    /// Where the applications are; one-node runs say how fast they compute.
+    #[arg(long, value_name = "DIR", default_value = "build/apps")]
+    apps_dir: PathBuf,
+    /// What an element takes on one node, as --json prints it; then no application is run.
+    #[arg(long, value_name = "NS", value_parser = costs::parse_cost, conflicts_with = "validate")]
+    element_ns: Option<f64>,
+    /// Compares predictions for small inputs with real runs on this host, on 2 and 4 nodes; fails
+    /// where messages or bytes differ that should not.
+    #[arg(long)]
+    validate: bool,
+    /// Draws the speed-ups as an SVG image into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Writes the figures into this file, docs/PROOF.md of the source.
+    #[arg(long, value_name = "FILE")]
+    proof: Option<PathBuf>,
+}
+
+/// `--manager`, of the choices of `run` those that differ here: node 0 allocates.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Manager {
+    /// The node that allocated: node 0.
+    Allocator,
+    /// Spread over the nodes.
+    Spread,
+}
+
+impl Manager {
+    fn placement(self) -> Placement {
+        match self {
+            Self::Allocator => Placement::Allocator,
+            Self::Spread => Placement::Spread,
+        }
+    }
+}
+
+impl fmt::Display for Manager {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Allocator => "allocator",
+            Self::Spread => "spread",
+        })
+    }
+}
+
+/// An application and how fast it computes.
+#[derive(Debug)]
+struct App {
+    /// The input that is projected.
+    pattern: Box<dyn Pattern>,
+    /// The input that is run for real.
+    small: Box<dyn Pattern>,
+    element_ns: f64,
+}
+
+/// One application on some nodes.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    nodes: u16,
+    result: Projection,
+    /// Against one node.
+    speed_up: f64,
+}
+
+/// All points of an application.
+#[derive(Debug)]
+struct Curve {
+    app: App,
+    points: Vec<Point>,
+}
+
+/// Everything that is printed.
+#[derive(Debug)]
+struct Report {
+    costs: Costs,
+    curves: Vec<Curve>,
+    rows: Vec<validate::Row>,
+}
+
+pub(crate) fn run(args: &ScaleArgs) -> ExitCode {
+    match scale(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("multigrain: scale: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// False if a prediction differs from a run where it must not.
+fn scale(args: &ScaleArgs) -> Result<bool> {
+    let setting =
+        Setting { apps: &args.apps_dir, transport: args.transport, manager: args.manager };
+    let here = args.costs.here(args.transport, args.validate)?;
+    let costs = args.costs.there(here);
+    let apps = chosen(args, setting)?;
+    let mut rows = Vec::new();
+    if args.validate {
+        for app in &apps {
+            rows.extend(validate::compare(app, setting, here)?);
+        }
+    }
+    let curves = apps.into_iter().map(|app| curve(app, args, costs)).collect::<Result<_>>()?;
+    let report = Report { costs, curves, rows };
+    if let Some(file) = &args.svg {
+        fs::write(file, print::plot(&report))
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    if args.json {
+        println!("{}", print::json(&report)?);
+    } else {
+        print!("{}", print::text(&report));
+    }
+    let wrong = report.rows.iter().filter_map(validate::Row::complaint);
+    let wrong: Vec<String> = wrong.collect();
+    wrong.iter().for_each(|line| eprintln!("multigrain: scale: {line}"));
+    if let (Some(file), true) = (&args.proof, wrong.is_empty()) {
+        let (title, command) = ("Projected scale", "multigrain scale --validate");
+        Section { name: "scale", title, command, body: &print::proof(&report) }.write(file)?;
+    }
+    Ok(wrong.is_empty())
+}
+
+/// The applications asked for; each runs on one node first, unless its speed is given.
+fn chosen(args: &ScaleArgs, setting: Setting<'_>) -> Result<Vec<App>> {
+    let inputs = if args.small { apps::small() } else { apps::paper() };
+    let pairs = inputs.into_iter().zip(apps::small());
+    let wanted = |name: &str| args.apps.is_empty() || args.apps.iter().any(|app| app == name);
+    pairs
+        .filter(|(pattern, _)| wanted(pattern.name()))
+        .map(|(pattern, small)| {
+            let element_ns = match args.element_ns {
+                Some(ns) => ns,
+                None => element_ns(small.as_ref(), setting)?,
+            };
+            Ok(App { pattern, small, element_ns })
+        })
+        .collect()
+}
+
+/// On one node a program computes and does nothing else.
+fn element_ns(pattern: &dyn Pattern, setting: Setting<'_>) -> Result<f64> {
+    let alone = setting.best_of(RUNS, pattern, 1)?;
+    #[expect(clippy::cast_precision_loss, reason = "a mean over at most 2^53 elements")]
+    let elements = work(pattern) as f64;
+    Ok(alone.ms * 1e6 / elements)
+}
+
+fn curve(app: App, args: &ScaleArgs, costs: Costs) -> Result<Curve> {
+    let of = |nodes| {
+        let plan = Plan {
+            pattern: app.pattern.as_ref(),
+            nodes,
+            element_ns: app.element_ns,
+            costs,
+            hosts: Hosts::OWN,
+            placement: args.manager.placement(),
+            most_rounds: ROUNDS,
+        };
+        let place = || format!("{} on {nodes} nodes", app.pattern.name());
+        project(&plan).map_err(anyhow::Error::msg).with_context(place)
+    };
+    let alone = of(1)?;
+    let most = app.pattern.most_nodes();
+    let mut points = Vec::new();
+    for &nodes in args.nodes.iter().filter(|&&nodes| nodes <= most) {
+        let result = of(nodes)?;
+        #[expect(clippy::cast_precision_loss, reason = "a ratio of times")]
+        let speed_up = alone.ns as f64 / result.ns as f64;
+        points.push(Point { nodes, result, speed_up });
+    }
+    Ok(Curve { app, points })
+}

@@ -1,0 +1,46 @@
+//! `multigrain check` as a user meets it.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use support::{multigrain, run};
+
+#[test]
+fn a_chosen_group_is_checked_and_added_up() {
+    let ended = run(multigrain().args(["check", "lock/over", "litmus/load-buffering"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{ended:?}");
+    assert!(lines[0].starts_with("litmus/load-buffering") && lines[0].contains("210 states"));
+    assert!(lines[0].contains("3 outcomes") && lines[0].ends_with("holds"), "{}", lines[0]);
+    assert!(lines[1].starts_with("lock/over-data") && lines[1].contains("89 states"));
+    assert!(lines[2].starts_with("2 configurations, 299 states, 3 litmus outcomes"), "{ended:?}");
+}
+
+#[test]
+fn the_long_form_lists_more_configurations_than_the_short_one() {
+    let lines = |arguments: &[&str]| {
+        let ended = run(multigrain().args(["check", "--list"]).args(arguments));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.out.lines().count()
+    };
+    assert!(lines(&["--long"]) > lines(&[]));
+    assert_eq!(lines(&["lock/over-data"]), 1);
+}
+
+#[test]
+fn an_unknown_name_is_refused_in_one_line() {
+    let ended = run(multigrain().args(["check", "lock", "cohesion"]));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
+    let expected = "multigrain: check: no configuration begins with cohesion; \
+                    multigrain check --list has them";
+    assert_eq!(ended.line(), expected);
+}
+
+#[test]
+fn figures_of_a_part_are_no_proof() {
+    let file = std::env::temp_dir().join(format!("multigrain-check-{}.md", std::process::id()));
+    let proof = ["check", "lock/over", "--proof", file.to_str().unwrap()];
+    assert_eq!(run(multigrain().args(proof)).code, Some(2));
+    assert!(!file.exists());
+}

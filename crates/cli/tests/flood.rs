@@ -1,0 +1,217 @@
+//! Strangers flood the ports a job listens on, from before it has started until it ends: it gives
+//! the right answer, and says little about them.
+//!
+//! This test binary is also the program of the job: the launcher starts it with the name of the
+//! one test that is a node.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use multigrain::{Job, Result, SharedArray};
+use rustix::net::sockopt::set_socket_linger;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{multigrain, start};
+
+const NODES: usize = 4;
+/// The node that tells where the others listen, and that joins late, while they are flooded.
+const TELLER: usize = 0;
+const LATE: Duration = Duration::from_secs(1);
+/// Strangers that connect and then say nothing, to each node.
+const SILENT: usize = 150;
+/// What a node that is flooded may say, in lines; it has a few for the first strangers, then one
+/// each time their number has doubled.
+const LINES: usize = 30;
+
+#[test]
+fn a_job_under_a_flood_of_strangers_ends_well_and_says_little() {
+    flooded_job(Duration::from_secs(5));
+}
+
+#[test]
+#[ignore = "takes ten minutes"]
+fn a_job_under_a_long_flood_of_strangers_ends_well_and_says_little() {
+    flooded_job(Duration::from_secs(600));
+}
+
+/// The program of the job; does nothing without the launcher.
+#[test]
+#[ignore = "a node of the flooded job"]
+fn node() {
+    let Ok(seconds) = std::env::var("FLOOD_SECONDS") else { return };
+    if std::env::var("MULTIGRAIN_RANK") == Ok(TELLER.to_string()) {
+        println!("\npeers {}", std::env::var("MULTIGRAIN_PEERS").unwrap());
+        thread::sleep(LATE);
+    }
+    let time = Duration::from_secs(seconds.parse().unwrap());
+    assert!(multigrain::run(|job| count(job, time)) == ExitCode::SUCCESS);
+}
+
+/// Rounds in which every node counts under a lock and shows its round to all others.
+fn count(job: &Job, time: Duration) -> Result<()> {
+    let started = Instant::now();
+    let (me, nodes) = (job.node(), job.nodes());
+    let rounds: SharedArray<u64> = job.share("rounds", || job.alloc_array(nodes))?;
+    let rounds = rounds.elements()?;
+    let go_on = job.share("go on", || job.alloc(1u64))?;
+    let total = job.share("total", || job.mutex(7, 0u64))?;
+    let mut round = 0;
+    while go_on.get() == 1 {
+        round += 1;
+        *total.lock()? += 1;
+        rounds[me].set(round);
+        job.barrier(0)?;
+        assert!(rounds.iter().all(|other| other.get() == round), "round {round}");
+        if me == 0 && started.elapsed() > time {
+            go_on.set(0);
+        }
+        job.barrier(0)?;
+    }
+    if me == 0 {
+        assert_eq!(*total.lock()?, round * nodes as u64);
+        println!("\nright after {round} rounds");
+    }
+    Ok(())
+}
+
+/// What strangers do.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    HangUp,
+    Garbage,
+    Cut,
+    Oversized,
+    WrongVersion,
+    WrongJob,
+    WrongSecret,
+}
+
+const MANNERS: [Manner; 7] = [
+    Manner::HangUp,
+    Manner::Garbage,
+    Manner::Cut,
+    Manner::Oversized,
+    Manner::WrongVersion,
+    Manner::WrongJob,
+    Manner::WrongSecret,
+];
+
+/// A HELLO of rank 3 of 4, put together from the documented layout; the job is unknown to us.
+fn hello() -> Vec<u8> {
+    let mut bytes = vec![240, 0, 3, 0];
+    bytes.resize(24, 0);
+    bytes.extend(66u64.to_le_bytes());
+    bytes.extend(b"MGRN\x01\x00\x03\x00\x04\x00");
+    bytes.resize(98, 0x5a);
+    bytes
+}
+
+impl Manner {
+    fn says(self) -> Vec<u8> {
+        let mut hello = hello();
+        match self {
+            Self::HangUp => hello.clear(),
+            Self::Garbage => hello = b"GET / HTTP/1.1\r\nHost: example\r\n\r\n".repeat(9),
+            Self::Cut => hello.truncate(50),
+            Self::Oversized => {
+                hello[24..32].fill(0xff);
+                hello.resize(60_000, 1);
+            }
+            Self::WrongVersion => hello[36] = 99,
+            Self::WrongJob => {}
+            Self::WrongSecret => hello.fill(0),
+        }
+        hello
+    }
+}
+
+fn connect(address: SocketAddr) -> Option<TcpStream> {
+    let socket = TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()?;
+    // A reset at the end instead of a time of waiting: the ports must last.
+    set_socket_linger(&socket, Some(Duration::ZERO)).ok()?;
+    Some(socket)
+}
+
+/// Strangers to one node, one after the other, until the job has ended.
+fn flood(address: SocketAddr, ended: &AtomicBool, refused: &AtomicU64) {
+    for manner in MANNERS.iter().cycle() {
+        if ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut socket) = connect(address) else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        let said = socket.write_all(&manner.says());
+        let patience = Duration::from_millis(if said.is_ok() { 100 } else { 1 });
+        let mut answer = [0; 32];
+        let _ = socket.set_read_timeout(Some(patience));
+        if !matches!(manner, Manner::HangUp | Manner::Cut) && socket.read_exact(&mut answer).is_ok()
+        {
+            assert_eq!(answer[0], 242, "a stranger {manner:?} is let in");
+            refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Connects and keeps silent; once refused, somebody else comes.
+fn keep_silent(address: SocketAddr, ended: &AtomicBool) {
+    let mut silent: Vec<Option<TcpStream>> = (0..SILENT).map(|_| connect(address)).collect();
+    while !ended.load(Ordering::Relaxed) {
+        for place in &mut silent {
+            let open = place.as_ref().is_some_and(|socket| {
+                let _ = socket.set_nonblocking(true);
+                let news = socket.peek(&mut [0]);
+                news.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+            });
+            if !open {
+                *place = connect(address);
+            }
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn flooded_job(time: Duration) {
+    let limit = time + Duration::from_secs(90);
+    let mut command = multigrain();
+    command.args(["run", "-n", &NODES.to_string(), "--transport", "tcp", "--timeout"]);
+    command.arg(limit.as_secs().to_string()).arg("--").arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "node", "--ignored", "--nocapture"]);
+    command.env("FLOOD_SECONDS", time.as_secs().to_string());
+    let mut job = start(&mut command);
+    let peers = loop {
+        let line = job.lines(1).remove(0);
+        if let Some(peers) = line.strip_prefix(&format!("[{TELLER}] peers ")) {
+            break peers.to_owned();
+        }
+    };
+    let addresses: Vec<SocketAddr> =
+        peers.split(',').map(|peer| peer.strip_prefix("tcp:").unwrap().parse().unwrap()).collect();
+    assert_eq!(addresses.len(), NODES);
+
+    let (ended, refused) = (AtomicBool::new(false), AtomicU64::new(0));
+    let told = thread::scope(|scope| {
+        let (ended, refused) = (&ended, &refused);
+        for &address in &addresses {
+            scope.spawn(move || flood(address, ended, refused));
+            scope.spawn(move || keep_silent(address, ended));
+        }
+        let told = job.wait();
+        ended.store(true, Ordering::Relaxed);
+        told
+    });
+    let refused = refused.into_inner();
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.out.contains("] right after "), "{told:?}");
+    assert!(refused > 500, "a flood of {refused} strangers is none");
+    let lines = told.own_lines();
+    assert!(lines.iter().all(|line| line.contains("refused a connection from ")), "{lines:#?}");
+    assert!((1..=LINES * NODES).contains(&lines.len()), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(" refused so far)")), "{lines:#?}");
+    println!("{refused} strangers were told no, in {} lines", lines.len());
+}

@@ -1,0 +1,101 @@
+//! The short form of `multigrain inject`, on its built-in program; and that it notices what breaks
+//! the promise.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn inject(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_multigrain"));
+    command.arg("inject").args(arguments.split_whitespace()).output().unwrap()
+}
+
+/// Runs it; how many ended with a right result and with an error, by its own table.
+fn survive(arguments: &str) -> (u32, u32) {
+    let Output { status, stdout, stderr } = inject(arguments);
+    let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert!(status.success(), "{out}{err}");
+    let all = out.lines().find(|line| line.starts_with("all ")).unwrap();
+    let count = |column| all.split_whitespace().nth(column).unwrap().parse::<u32>().unwrap();
+    (count(2), count(4))
+}
+
+#[test]
+fn what_is_killed_or_cut_ends_with_one_clear_error() {
+    for fault in ["kill", "cut"] {
+        let (right, errors) = survive(&format!("--only {fault} --times 3"));
+        assert!(errors >= 1, "{fault}: {right} right results, {errors} errors");
+    }
+}
+
+#[test]
+fn strangers_full_disks_and_limits_leave_a_right_result_or_a_clear_error() {
+    // All faults come in turn; these are the six from strangers to descriptors, twice.
+    let (right, errors) = [4, 14]
+        .map(|seed| survive(&format!("--times 6 --seed {seed}")))
+        .into_iter()
+        .fold((0, 0), |(right, errors), more| (right + more.0, errors + more.1));
+    assert!(right >= 2 && errors >= 1, "{right} right results, {errors} errors");
+}
+
+#[test]
+fn who_was_stopped_for_ten_seconds_goes_on_and_is_right() {
+    assert_eq!(survive("--only stop --times 1").1, 0);
+}
+
+#[test]
+fn a_host_that_falls_silent_is_noticed() {
+    // Of this seed the moment comes early.
+    assert_eq!(survive("--only silence --times 1 --seed 22"), (0, 1));
+}
+
+/// A directory with a shell script in place of an application.
+struct Fake(PathBuf);
+
+impl Fake {
+    fn new(name: &str, script: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let file = directory.join("sor-mg");
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(directory)
+    }
+
+    /// What is found to be wrong with it.
+    fn complaint(&self) -> String {
+        let output = inject(&format!("--apps {} --app sor --times 1", self.0.display()));
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_wrong_result_no_result_and_a_leftover_are_noticed() {
+    let result = "[ $MULTIGRAIN_RANK != 0 ] || echo result";
+    for (name, script, complaint) in [
+        ("wrong", format!("{result} check=FAILED"), "wrong result: check=FAILED"),
+        ("none", result.to_owned(), "exit code 0 without a result"),
+        ("left", format!("touch $TMPDIR/left; {result} check=ok"), "left behind: file /"),
+        ("error", "exit 3".to_owned(), "an error without a fault"),
+    ] {
+        let said = Fake::new(name, &script).complaint();
+        assert!(said.contains(complaint), "{said}");
+    }
+}
+
+#[test]
+fn applications_that_are_not_there_are_named() {
+    let output = inject("--apps /nowhere");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.starts_with("multigrain: inject: sor: no such program; `make apps`"), "{said}");
+}
