@@ -1,0 +1,100 @@
+//! The frame decoder of the mesh, over a stream cut anywhere, against a decoder of ten lines.
+//!
+//! Input: counted cuts (a cut of 0 is a read that a signal interrupts), then the stream.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use multigrain_fuzz::Input;
+use multigrain_transport::fuzzing::Stream;
+use multigrain_transport::{Header, LAST_KIND, LostReason, MAX_BUFFER, Place, Sink};
+use multigrain_types::NodeId;
+
+const PEER: NodeId = NodeId(1);
+const BYE: u8 = 243;
+/// The longest payload that has a place by address.
+const ROOM: usize = 1 << 16;
+
+#[derive(Default)]
+struct Log {
+    room: Vec<u8>,
+    frames: Vec<(Header, Vec<u8>)>,
+    under_way: bool,
+}
+
+impl Log {
+    fn wants(header: &Header) -> Result<bool, String> {
+        match header.flags & 3 {
+            0 if header.payload <= ROOM as u64 => Ok(true),
+            1 => Ok(false),
+            _ => Err("no place".to_owned()),
+        }
+    }
+}
+
+// SAFETY: `room` is as long as the longest payload that gets a place in it, and is read only when
+// that payload is complete.
+unsafe impl Sink for Log {
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
+        assert!(from == PEER && header.from == PEER.0 && header.payload > 0 && !self.under_way);
+        let by_address = Self::wants(header)?;
+        self.under_way = header.payload <= MAX_BUFFER;
+        Ok(if by_address { Place::At(self.room.as_mut_ptr()) } else { Place::Buffer })
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, body: Option<Vec<u8>>) -> Result<(), String> {
+        assert!((1..=LAST_KIND).contains(&header.kind) && header.from == PEER.0);
+        let bytes = usize::try_from(header.payload).unwrap();
+        let body = body.unwrap_or_else(|| self.room[..bytes].to_vec());
+        assert_eq!(body.len(), bytes);
+        self.under_way = false;
+        self.frames.push((*header, body));
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, _: LostReason) {}
+
+    fn refused(&mut self, _: String) {}
+}
+
+/// What the stream means, read at leisure: its frames, and whether it breaks the rules.
+fn oracle(mut stream: &[u8]) -> (Vec<(Header, Vec<u8>)>, bool) {
+    let mut frames = Vec::new();
+    while let Some((head, rest)) = stream.split_at_checked(Header::BYTES) {
+        let Ok(header) = Header::decode(head) else { return (frames, true) };
+        let bye = header.kind == BYE && header.payload == 0;
+        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye) {
+            return (frames, true);
+        }
+        if bye {
+            return (frames, !rest.is_empty());
+        }
+        let place = Log::wants(&header);
+        let refused = place.is_err() || (place == Ok(false) && header.payload > MAX_BUFFER);
+        if header.payload > 0 && refused {
+            return (frames, true);
+        }
+        let Some((body, next)) = rest.split_at_checked(header.payload as usize) else { break };
+        frames.push((header, body.to_vec()));
+        stream = next;
+    }
+    (frames, false)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let cuts = input.counted();
+    let mut cuts = cuts.iter().chain(&[255]).map(|&cut| usize::from(cut)).cycle();
+    let mut log = Log { room: vec![0; ROOM], ..Log::default() };
+    let mut link = Stream::new(PEER);
+    let read = link.feed(input.0, || cuts.next().unwrap_or(1), &mut log);
+    let (frames, broken) = oracle(input.0);
+    assert_eq!(log.frames, frames);
+    match read {
+        Ok(()) => {
+            assert!(!broken);
+            let end = link.end(&mut log);
+            assert!(matches!(end, Some(LostReason::Left | LostReason::Died)), "{end:?}");
+        }
+        Err(reason) => assert!(broken && matches!(reason, LostReason::Violation(_)), "{reason:?}"),
+    }
+});

@@ -1,0 +1,163 @@
+//! Messages as words and back, and any of them in any order given to the protocol: an answer or a
+//! violation, never a panic, nothing sent beyond the job, and no queue without bound.
+//!
+//! Input: the node, then steps: what its own threads do, and messages of its peers.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use multigrain_fuzz::Input as Bytes;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, World};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use std::collections::BTreeMap;
+
+const NODES: u16 = 4;
+const MINIPAGES: u64 = 3;
+
+/// Knows which access each minipage has, and what has been done in this step.
+struct Watched {
+    me: NodeId,
+    access: BTreeMap<MinipageId, Access>,
+    effects: usize,
+}
+
+impl Watched {
+    fn access(&self, minipage: MinipageId) -> Access {
+        let first = if owner(minipage) == self.me { Access::ReadWrite } else { Access::NoAccess };
+        self.access.get(&minipage).copied().unwrap_or(first)
+    }
+
+    fn change(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        assert_eq!(self.access(minipage), from, "{minipage} to {to:?}");
+        self.access.insert(minipage, to);
+        self.effects += 1;
+    }
+}
+
+impl World for Watched {
+    fn send(&mut self, to: NodeId, message: Message) {
+        assert!(to != self.me && to.0 < NODES, "{message:?} to {to}");
+        if let (Message::Page { minipage, .. }, Attach::Page) = (message, message.attach()) {
+            assert_ne!(self.access(minipage), Access::ReadWrite, "{message:?} of what is written");
+        }
+        self.effects += 1;
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        self.send(to, message);
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.change(minipage, Access::NoAccess, access);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        self.change(minipage, from, to);
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        assert_eq!(self.access(minipage), access);
+        self.effects += 1;
+    }
+
+    fn wake(&mut self, _: ThreadId) {
+        self.effects += 1;
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        assert_eq!(self.access(minipage), Access::ReadWrite);
+        self.effects += 1;
+    }
+
+    fn competing(&mut self, _: MinipageId) {
+        self.effects += 1;
+    }
+}
+
+fn owner(minipage: MinipageId) -> NodeId {
+    NodeId(u16::from(minipage.0 == 2))
+}
+
+/// Something a thread of the node does.
+fn deed(input: &mut Bytes<'_>) -> Input {
+    let (op, low) = (input.byte(), input.byte());
+    let thread = ThreadId(u32::from(low & 3));
+    let minipage = MinipageId(u64::from(low >> 2) % MINIPAGES);
+    let kind = if op & 16 == 0 { Kind::Read } else { Kind::Write };
+    let (id, all) = (u32::from(low >> 2) % 5, op & 16 != 0);
+    let (lock, small) = (u32::from(op >> 5), u32::from(op >> 4));
+    match op % 12 {
+        0 | 1 => Input::Fault { thread, minipage, kind },
+        2 => Input::Prefetch { minipage, kind },
+        3 => Input::Push { minipage },
+        4 => Input::Resumed { minipage },
+        5 => Input::Reclaim { minipage },
+        6 => Input::Sync(SyncInput::Lock { thread, id }),
+        7 => Input::Sync(SyncInput::Unlock { thread, id }),
+        8 => Input::Sync(SyncInput::Barrier { thread, id, local: small & 3, total: small }),
+        9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
+        10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
+        _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
+    }
+}
+
+/// The words of a peer; half of the time with numbers that make sense.
+fn words(input: &mut Bytes<'_>, wild: bool) -> Words {
+    let (kind, flags) = (input.byte(), input.byte());
+    if wild {
+        return Words {
+            kind,
+            flags,
+            thread: input.word(),
+            subject: input.long(),
+            value: input.long(),
+        };
+    }
+    let (thread, subject) = (input.byte(), input.byte());
+    let value = if kind == 23 { input.byte().into() } else { 0 };
+    Words { kind, flags, thread: thread.into(), subject: subject.into(), value }
+}
+
+/// The message of some words, which must spell it alone.
+fn spelled(words: &Words) -> Option<Message> {
+    let message = Message::from_words(words).ok()?;
+    assert_eq!(message.to_words(), *words);
+    Some(message)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Bytes(data);
+    let choice = input.byte();
+    let me = NodeId(u16::from(choice) % NODES);
+    let manager = |minipage: MinipageId| NodeId(u16::from(choice >> 2) * minipage.0 as u16 % NODES);
+    let sites = (0..MINIPAGES).map(MinipageId).map(|id| (id, manager(id), owner(id)));
+    let mut node = Node { me, nodes: NODES, tables: OwnedTables::new(me, sites) };
+    let mut world = Watched { me, access: BTreeMap::new(), effects: 0 };
+    let mut steps = 0;
+    while !input.is_empty() {
+        let op = input.byte();
+        let step = if op & 1 == 0 {
+            deed(&mut input)
+        } else {
+            let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
+            let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
+            // The receiver lets no other through.
+            match message {
+                Message::Page { minipage, .. } if minipage.0 >= MINIPAGES => continue,
+                Message::Page { .. } | Message::Sync { .. } => Input::Message { from, message },
+            }
+        };
+        let hostile = matches!(step, Input::Message { .. });
+        steps += 1;
+        world.effects = 0;
+        if node.step(step, &mut world).is_err() && hostile {
+            return;
+        }
+        // A step may serve all that earlier ones left waiting, but nothing twice.
+        assert!(world.effects <= 4 * (steps + usize::from(NODES)), "{} effects", world.effects);
+        for minipage in (0..MINIPAGES).map(MinipageId) {
+            let queued = node.tables.cell(minipage).map_or(0, |(_, entry)| entry.queued());
+            assert!(queued <= 2 * usize::from(NODES), "{queued} requests wait for {minipage}");
+        }
+    }
+});
