@@ -5,6 +5,9 @@
 #   make demo                     one of them on 4 nodes
 #   make test                     everything: cargo test, an installation in use, the applications
 #   make soak                     the applications on all kinds of jobs, 20 times each
+#   make mutants                  seeded faults: every tool against each, and the table of them
+#   make fuzz                     hostile input for an hour; `make fuzz-short`: a minute
+#   make miri shuttle asan tsan   memory and data-race tools, one each; see docs/TOOLS.md
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #   make uninstall                the same paths again
 PREFIX ?= /usr/local
@@ -27,7 +30,7 @@ TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
 
-.PHONY: all apps demo test soak check-install install uninstall clean
+.PHONY: all apps demo test soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle asan tsan check-install install uninstall clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -41,12 +44,59 @@ demo: apps
 
 test: check-install apps
 	$(CARGO) test --workspace
+	$(MAKE) test-mutants shuttle fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
 
 # Every application on 1 to 8 nodes, 1 and 3 threads, both guards and transports, 20 times.
 soak: apps
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
+
+# Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
+# build has them. The short form is the model checker against those of the protocol.
+MUTANTS = $(TARGET)/mutants/release/multigrain mutants
+
+mutants: build-mutants
+	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
+
+test-mutants: build-mutants
+	$(MUTANTS) --protocol --tools check
+
+build-mutants:
+	$(CARGO) build --release -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants
+
+# Hostile input (fuzz/fuzz_targets): the corpus again, then new input. Needs g++ for libFuzzer.
+fuzz:
+	fuzz/run.sh 3600 --proof docs/PROOF.md
+
+fuzz-short:
+	fuzz/run.sh 60
+
+# Memory and data-race tools; docs/TOOLS.md says what each sees. Miri is a part of nightly Rust.
+miri: export MIRIFLAGS = -Zmiri-disable-isolation
+miri: export PROPTEST_CASES ?= 4
+miri:
+	rustup component add --toolchain nightly miri rust-src
+	$(CARGO) +nightly miri test -p multigrain-types -p multigrain-protocol
+	$(CARGO) +nightly miri test -p multigrain-memory --lib --test layout
+	$(CARGO) +nightly miri test -p multigrain-transport -p multigrain-runtime --lib
+
+# MULTIGRAIN_SCHEDULES=10000 for the long form.
+shuttle:
+	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
+		--features multigrain-runtime/shuttle schedules
+
+asan: all
+	$(MAKE) -C apps mg-asan MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)
+	apps/sanitize.sh asan $(APPS) $(RELEASE)/multigrain
+
+# ThreadSanitizer wants other addresses, and to be told what orders threads: a library apart.
+TSAN = $(TARGET)/tsan
+tsan: all
+	$(CARGO) build --release -p multigrain-capi --features tsan --target-dir $(TSAN)
+	ln -sf libmultigrain.so $(TSAN)/release/$(SONAME)
+	$(MAKE) -C apps mg-tsan MULTIGRAIN_LIB=$(TSAN)/release OUT=$(APPS)
+	apps/sanitize.sh tsan $(APPS) $(RELEASE)/multigrain
 
 # Installs into a directory of its own, and uses what lies there.
 check-install: all
