@@ -58,6 +58,21 @@ impl Section<'_> {
     }
 }
 
+/// The command as it was given, without the file that it writes.
+pub(crate) fn command_line() -> String {
+    let mut text = "multigrain".to_owned();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--proof" => drop(words.next()),
+            word if word.starts_with("--proof=") => {}
+            word if word.contains(' ') => text.push_str(&format!(" '{word}'")),
+            word => text.push_str(&format!(" {word}")),
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

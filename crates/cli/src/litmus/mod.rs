@@ -29,7 +29,7 @@ mod print;
 mod program;
 mod word;
 
-use crate::proof::Section;
+use crate::proof::{Section, command_line};
 use anyhow::Result;
 use catalog::TESTS;
 use clap::Args;
@@ -146,21 +146,6 @@ pub(crate) fn run(args: &LitmusArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The command as it was given, without the file that it writes.
-fn command_line() -> String {
-    let mut text = "multigrain".to_owned();
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--proof" => drop(words.next()),
-            word if word.starts_with("--proof=") => {}
-            word if word.contains(' ') => text.push_str(&format!(" '{word}'")),
-            word => text.push_str(&format!(" {word}")),
-        }
-    }
-    text
 }
 
 /// All jobs, up to the first in which something is wrong; then the histograms.

@@ -47,6 +47,7 @@ use warden::Warden;
 
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    abort_on_panic();
     match launch(args) {
         Ok(code) => code.into(),
         Err(error) => {
@@ -54,6 +55,16 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
             error.exit_code().into()
         }
     }
+}
+
+/// A thread that panics would leave the others waiting for it; the warden ends the job of a launcher
+/// that aborts. Without a backtrace: short of memory, the standard library may wait for itself there.
+fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let what = panic.payload_as_str().unwrap_or("a panic");
+        let _ = writeln!(io::stderr(), "multigrain: internal error: {what}; the job ends");
+        std::process::abort();
+    }));
 }
 
 /// One line on stderr, for when there is no writer; a closed stderr is no reason to panic.

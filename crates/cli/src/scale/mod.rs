@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::bench::options::Transport;
-use crate::proof::Section;
+use crate::proof::{Section, command_line};
 use costs::CostArgs;
 use real::Setting;
 
@@ -178,7 +178,7 @@ fn scale(args: &ScaleArgs) -> Result<bool> {
     let wrong: Vec<String> = wrong.collect();
     wrong.iter().for_each(|line| eprintln!("multigrain: scale: {line}"));
     if let (Some(file), true) = (&args.proof, wrong.is_empty()) {
-        let (title, command) = ("Projected scale", "multigrain scale --validate");
+        let (title, command) = ("Projected scale", &command_line());
         Section { name: "scale", title, command, body: &print::proof(&report) }.write(file)?;
     }
     Ok(wrong.is_empty())

@@ -23,7 +23,7 @@ pub(super) fn text(report: &Report) -> String {
     }
     if !report.rows.is_empty() {
         text.push_str(
-            "\nPredicted against measured on this host, small inputs, best of some runs\n",
+            "\nPredicted with the costs of this host against measured on it, small inputs, best of some runs\n",
         );
         text.push_str(&validation(&report.rows).render());
     }
