@@ -311,7 +311,7 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
     let mesh = Mesh::boot(boot, &mut refused).inspect_err(|error| {
         if let Some(peer) = error.lost_peer() {
             // The program says what it makes of it; the launcher looks for the cause.
-            report::tell(control, format_args!("lost {} {error}", peer.0));
+            report::tell_loss(control, peer, &error.to_string());
         }
     })?;
     if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {

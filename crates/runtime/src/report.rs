@@ -32,7 +32,7 @@ impl Runtime {
 
     /// A peer is gone and the job with it.
     pub(crate) fn peer_lost(&self, peer: NodeId, why: &str) -> ! {
-        if !self.tell_launcher(format_args!("lost {} {why}", peer.0)) {
+        if !tell_loss(self.control, peer, why) {
             last_words(self.me, &format!("{peer} is gone ({why}); the job ends"));
         }
         exit_now(EXIT_PEER_LOST)
@@ -44,6 +44,12 @@ pub(crate) fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'
     let Some(fd) = control else { return false };
     let mut text = String::with_capacity(256);
     writeln!(text, "{line}").is_ok() && write_all(fd, text.as_bytes())
+}
+
+/// The launcher hears when it was noticed: of a chain of losses the first one matters.
+pub(crate) fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    tell(control, format_args!("lost {} @{}.{:09} {why}", peer.0, now.tv_sec, now.tv_nsec))
 }
 
 /// One line on stderr.

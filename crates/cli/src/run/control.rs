@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use serde_json::{Map, Value};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// A longer line is dropped; it cannot be one of the protocol.
 const MAX_LINE_BYTES: usize = 1 << 18;
@@ -28,8 +29,9 @@ pub(super) enum Message {
     Progress(Count),
     /// `refused TEXT`: a stranger was turned away.
     Refused(String),
-    /// `lost RANK TEXT`: this node noticed that a peer is gone.
-    Lost { rank: usize, text: String },
+    /// `lost RANK [@SECONDS] TEXT`: this node noticed, at that time of the host's monotonic clock,
+    /// that a peer is gone.
+    Lost { rank: usize, at: Option<Duration>, text: String },
     /// `fatal TEXT`: this node is about to die of an error of its own.
     Fatal(String),
     /// `stats {...}`.
@@ -53,13 +55,23 @@ impl Message {
                 Some(Self::Progress(count))
             }
             "lost" => {
-                let (rank, text) = rest.split_once(' ').unwrap_or((rest, ""));
-                Some(Self::Lost { rank: rank.parse().ok()?, text: printable(text) })
+                let (rank, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+                let timed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+                let timed = timed.and_then(|(at, text)| Some((parse_time(at)?, text)));
+                let (at, text) = timed.map_or((None, rest), |(at, text)| (Some(at), text));
+                Some(Self::Lost { rank: rank.parse().ok()?, at, text: printable(text) })
             }
             "stats" => serde_json::from_str(rest).ok().map(Self::Stats),
             _ => None,
         }
     }
+}
+
+/// Seconds, a point, and nine digits of nanoseconds.
+fn parse_time(text: &str) -> Option<Duration> {
+    let (seconds, nanos) = text.split_once('.')?;
+    let nanos = nanos.parse().ok().filter(|&nanos| nanos < 1_000_000_000)?;
+    Some(Duration::new(seconds.parse().ok()?, nanos))
 }
 
 /// The text may quote a stranger: no control characters reach the terminal.
@@ -134,14 +146,16 @@ mod tests {
     #[test]
     fn every_line_of_the_protocol_is_understood() {
         let count = Count { done: 3, total: 10 };
-        let lost = Message::Lost { rank: 2, text: "connection reset".into() };
+        let lost = |at| Message::Lost { rank: 2, at, text: "connection reset".into() };
+        let at = Duration::new(7, 5);
         for (line, message) in [
             ("ready", Message::Ready),
             ("left", Message::Left),
             ("progress 3 10", Message::Progress(count)),
             ("refused a wrong\x1b secret", Message::Refused("a wrong? secret".into())),
-            ("lost 2 connection reset", lost),
-            ("lost 2", Message::Lost { rank: 2, text: String::new() }),
+            ("lost 2 connection reset", lost(None)),
+            ("lost 2 @7.000000005 connection reset", lost(Some(at))),
+            ("lost 2", Message::Lost { rank: 2, at: None, text: String::new() }),
             ("fatal out of memory", Message::Fatal("out of memory".into())),
         ] {
             assert_eq!(Message::parse(line), Some(message), "{line}");

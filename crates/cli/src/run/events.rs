@@ -149,7 +149,6 @@ impl Job {
     }
 
     fn on_message(&mut self, rank: usize, message: Message) {
-        let at = self.now();
         let facts = &mut self.facts.nodes[rank];
         match message {
             Message::Ready => facts.ready = true,
@@ -165,7 +164,8 @@ impl Job {
                     self.writer.say(&format!("node {rank}: {text}"));
                 }
             }
-            Message::Lost { rank: peer, text } => {
+            Message::Lost { rank: peer, at, text } => {
+                let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
             Message::Fatal(text) => self.writer.say(&format!("node {rank}: {text}")),

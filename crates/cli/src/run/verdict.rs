@@ -40,7 +40,7 @@ pub(super) struct End {
 /// A node's word that a peer is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// Since the start of the job.
+    /// By the host's monotonic clock; at the end of all times if the node did not say.
     pub(super) at: Duration,
     /// The peer.
     pub(super) rank: usize,
