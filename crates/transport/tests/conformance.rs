@@ -84,6 +84,10 @@ fn frames_of_a_link_arrive_in_order(family: Family) {
             // Somebody must receive to flush the queue.
             Log::default().until(&meshes[1], |log| !log.frames.is_empty());
         });
+        // All of it is more than any socket holds; so some is queued before a byte is received.
+        while meshes[1].counters().frames_queued == 0 {
+            std::thread::yield_now();
+        }
         let mut log = Log::default();
         log.until(&meshes[0], |log| log.frames.len() == count);
         for (number, (_, header, body)) in log.frames.iter().enumerate() {
@@ -93,7 +97,6 @@ fn frames_of_a_link_arrive_in_order(family: Family) {
         }
         meshes[0].send_bytes(NodeId(1), header(2, 0), b"").unwrap();
     });
-    assert!(meshes[1].counters().frames_queued > 0, "the socket took everything: no test");
 }
 
 fn big_payloads_both_ways_at_once_do_not_deadlock(family: Family) {
