@@ -100,6 +100,53 @@ pub enum Placement {
     Allocator,
 }
 
+/// What a program may rely on when it shares a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Consistency {
+    /// Every access in one order all nodes agree on (Millipage 3.3): a program that is right on
+    /// one machine is right here.
+    #[default]
+    Sequential,
+    /// Writes are seen after a release has ended, which updates or invalidates all copies (MGS
+    /// 3.2); for programs without data races.
+    EagerRelease,
+    /// Writes are seen after an acquire that follows their release (ParADE, home-based lazy
+    /// release consistency); for programs without data races.
+    LazyRelease,
+}
+
+impl Consistency {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Sequential, Self::EagerRelease, Self::LazyRelease];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::EagerRelease => "eager-release",
+            Self::LazyRelease => "lazy-release",
+        }
+    }
+}
+
+impl fmt::Display for Consistency {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl core::str::FromStr for Consistency {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|consistency| consistency.name() == name)
+            .ok_or("a consistency is sequential, eager-release or lazy-release")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
