@@ -4,6 +4,7 @@ use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
 
 use crate::message::Message;
+use crate::release::News;
 
 /// One thing an engine wants done. Engines name page data and never hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +25,28 @@ pub enum Effect {
     Wake { thread: ThreadId },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
+    /// Keep a copy of the minipage's bytes, to tell later what was written.
+    MakeTwin { minipage: MinipageId },
+    /// The twin is of no more use.
+    DropTwin { minipage: MinipageId },
+    /// The bytes that came with the message at hand become the home's; no thread has access.
+    Store { minipage: MinipageId },
+    /// Keep the diff that came with the message at hand, until [`Effect::MergeDiffs`].
+    KeepDiff { minipage: MinipageId },
+    /// Write what kept diffs name into the minipage, in the order they came; threads of this node
+    /// may write other bytes of it meanwhile.
+    MergeDiffs { minipage: MinipageId },
+    /// The minipage becomes zero, then it is opened.
+    InstallZero { minipage: MinipageId, access: Access },
+    /// Ledger: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
+    Dirty { minipage: MinipageId },
+    /// Ledger: the minipage leaves the delayed update queue; its writes are on their way.
+    Clean { minipage: MinipageId },
+    /// Ledger: the minipage's writes go with that flush. `awaited`: the flush has not ended before
+    /// an [`Effect::Acked`]; `notice`: other nodes must hear that it was written.
+    Flushed { minipage: MinipageId, flush: u32, awaited: bool, notice: bool },
+    /// Ledger: one of the flush's messages was acknowledged.
+    Acked { flush: u32 },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },
 }
@@ -31,10 +54,15 @@ pub enum Effect {
 /// The effects of one step; four fit without allocation.
 pub type Effects = SmallVec<[Effect; 4]>;
 
+/// Why a world need not do what only release consistency asks for.
+const NO_RELEASE: &str = "no minipage of this world is release consistent";
+
 /// What a node lives in: real memory and sockets, a simulated cluster, or a checker's state.
 ///
-/// A world asserts that no page is read for sending while it is writable on that node, and that
-/// none is installed while it is accessible.
+/// A world asserts that no page is installed while it is accessible, and that no page under
+/// sequential consistency is read for sending while it is writable on that node. (Under release
+/// consistency it may be: what is written meanwhile, nobody may read before the next release.)
+/// A world without release consistent minipages leaves out the methods that only they need.
 pub trait World {
     /// Sends to another node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: Message);
@@ -52,4 +80,46 @@ pub trait World {
     fn reclaimed(&mut self, minipage: MinipageId);
     /// See [`Effect::Competing`].
     fn competing(&mut self, minipage: MinipageId);
+
+    /// Sends what this node knows of writes, before the message that makes the receiver act on it.
+    fn send_news(&mut self, to: NodeId, news: News) {
+        let _ = (to, news);
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::MakeTwin`].
+    fn make_twin(&mut self, minipage: MinipageId) {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::DropTwin`].
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::Store`].
+    fn store(&mut self, minipage: MinipageId) {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::KeepDiff`].
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::MergeDiffs`].
+    fn merge_diffs(&mut self, minipage: MinipageId) {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::InstallZero`].
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        let _ = (minipage, access);
+        unreachable!("{NO_RELEASE}")
+    }
+    /// Takes all access to the writable minipage from this node's threads if every byte of it is
+    /// zero; true if it did.
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
 }

@@ -7,6 +7,9 @@
 //!
 //! - [`coherence`]: sequential consistency by single writer / multiple readers (Millipage 3.3,
 //!   Figure 3).
+//! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
+//! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
+//! - [`release`]: what a node owes the others before a release leaves it.
 //! - [`sync`]: locks, barriers, counting semaphores and condition variables.
 //!
 //! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
@@ -14,19 +17,22 @@
 
 pub mod coherence;
 mod effect;
+pub mod hlrc;
 mod message;
+pub mod mgs;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod node;
 mod nodeset;
+pub mod release;
 pub mod sync;
 mod wire;
 
 pub use effect::{Effect, Effects, World};
 pub use message::{
-    Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
-    SemaphoreMessage, SyncMessage,
+    Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
+    PageMessage, SemaphoreMessage, SyncMessage,
 };
-pub use node::{Cell, Input, Node, OwnedTables, Tables, Violation};
+pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;
 pub use wire::{WireError, Words};

@@ -19,6 +19,8 @@ pub enum Attach {
     Nothing,
     /// The minipage's bytes follow, straight from the sender's privileged view.
     Page,
+    /// What differs between the minipage and its twin follows.
+    Diff,
 }
 
 /// A message between two nodes, or from a node to itself in another role.
@@ -27,6 +29,10 @@ pub enum Attach {
 pub enum Message {
     /// About one minipage.
     Page { minipage: MinipageId, body: PageMessage },
+    /// About one minipage under eager release consistency.
+    Mgs { minipage: MinipageId, body: MgsMessage },
+    /// About one minipage under lazy release consistency.
+    Hlrc { minipage: MinipageId, body: HlrcMessage },
     /// About one synchronization id.
     Sync { id: u32, body: SyncMessage },
 }
@@ -63,6 +69,56 @@ pub enum PageMessage {
     Hurry,
 }
 
+/// MGS Table 5: what client and server say to each other. What the local client and the remote
+/// client of one node say to each other is no message here (see [`crate::mgs`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MgsMessage {
+    /// RREQ, client to server.
+    ReadRequest,
+    /// WREQ, client to server.
+    WriteRequest,
+    /// REL, client to server.
+    Release,
+    /// WNOTIFY, client to server: a read copy has become writable.
+    WriteNotify,
+    /// ACK, client to server: acknowledges INV, nothing was written.
+    Ack,
+    /// DIFF, client to server: acknowledges INV, with what was written.
+    Diff,
+    /// 1WDATA, client to server: acknowledges 1WINV, with the page.
+    SingleWriterData,
+    /// ACK1W, client to server: acknowledges 1WGR.
+    SingleWriterAck,
+    /// RDAT, server to client.
+    ReadData,
+    /// WDAT, server to client.
+    WriteData,
+    /// RACK, server to client.
+    ReleaseAck,
+    /// INV, server to client.
+    Invalidate,
+    /// 1WINV, server to client.
+    SingleWriterInvalidate,
+    /// 1WGR, server to client.
+    SingleWriterGrant,
+}
+
+/// Home-based lazy release consistency: what a node and the home of a minipage say to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "a node in a role, and counts in the words of the ledger")]
+pub enum HlrcMessage {
+    /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes.
+    Fetch { requester: NodeId, epoch: u32 },
+    /// The minipage, from its home, which knows of `epoch` moves.
+    Data { epoch: u32 },
+    /// The minipage is zero and nobody else has it: the requester becomes its home.
+    Yours,
+    /// What a node wrote, part of its flush number `flush`.
+    Diff { flush: u32 },
+    /// The home has merged a diff of that flush.
+    DiffAck { flush: u32 },
+}
+
 /// What is said about a synchronization id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "one variant per engine")]
@@ -89,10 +145,12 @@ pub enum LockMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields count threads")]
 pub enum BarrierMessage {
-    /// `arrivals` threads of a node have come to a barrier of `total` threads.
-    Arrive { arrivals: u32, total: u32 },
-    /// `arrivals` threads of this node may go on.
-    Release { arrivals: u32 },
+    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiet`: no other
+    /// thread of that node runs.
+    Arrive { arrivals: u32, total: u32, quiet: bool },
+    /// `arrivals` threads of this node may go on. `quiet`: no thread of the job ran when this was
+    /// decided, so homes move now.
+    Release { arrivals: u32, quiet: bool },
 }
 
 /// Messages of the semaphore engine.
@@ -128,7 +186,80 @@ impl Message {
         match self {
             Self::Page { body: PageMessage::Reply { attach, .. }, .. } => *attach,
             Self::Page { body: PageMessage::PushReply, .. } => Attach::Page,
-            Self::Page { .. } | Self::Sync { .. } => Attach::Nothing,
+            Self::Mgs { body, .. } => body.attach(),
+            Self::Hlrc { body: HlrcMessage::Data { .. }, .. } => Attach::Page,
+            Self::Hlrc { body: HlrcMessage::Diff { .. }, .. } => Attach::Diff,
+            Self::Page { .. } | Self::Hlrc { .. } | Self::Sync { .. } => Attach::Nothing,
+        }
+    }
+
+    /// The minipage it is about.
+    #[must_use]
+    pub fn minipage(&self) -> Option<MinipageId> {
+        match *self {
+            Self::Page { minipage, .. }
+            | Self::Mgs { minipage, .. }
+            | Self::Hlrc { minipage, .. } => Some(minipage),
+            Self::Sync { .. } => None,
+        }
+    }
+}
+
+impl MgsMessage {
+    /// This message about a minipage.
+    #[must_use]
+    pub fn about(self, minipage: MinipageId) -> Message {
+        Message::Mgs { minipage, body: self }
+    }
+
+    fn attach(self) -> Attach {
+        match self {
+            Self::ReadData | Self::WriteData | Self::SingleWriterData => Attach::Page,
+            Self::Diff => Attach::Diff,
+            Self::ReadRequest
+            | Self::WriteRequest
+            | Self::Release
+            | Self::WriteNotify
+            | Self::Ack
+            | Self::SingleWriterAck
+            | Self::ReleaseAck
+            | Self::Invalidate
+            | Self::SingleWriterInvalidate
+            | Self::SingleWriterGrant => Attach::Nothing,
+        }
+    }
+}
+
+impl HlrcMessage {
+    /// This message about a minipage.
+    #[must_use]
+    pub fn about(self, minipage: MinipageId) -> Message {
+        Message::Hlrc { minipage, body: self }
+    }
+}
+
+impl SyncMessage {
+    /// Whether it lets threads go from a barrier at which the whole job was quiet.
+    #[must_use]
+    pub fn is_quiet_release(self) -> bool {
+        matches!(self, Self::Barrier(BarrierMessage::Release { quiet: true, .. }))
+    }
+
+    /// Whether what this node wrote must be seen by who acts on it (a release leaves the node).
+    #[must_use]
+    pub fn is_release(self) -> bool {
+        match self {
+            Self::Lock(LockMessage::Grant)
+            | Self::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. })
+            | Self::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. }) => true,
+            Self::Lock(LockMessage::Request | LockMessage::Recall { .. })
+            | Self::Semaphore(SemaphoreMessage::Request)
+            | Self::Condition(
+                ConditionMessage::Enqueue
+                | ConditionMessage::Queued
+                | ConditionMessage::Signal { .. }
+                | ConditionMessage::Wake,
+            ) => false,
         }
     }
 }

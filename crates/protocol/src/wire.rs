@@ -6,8 +6,8 @@
 use multigrain_types::{MinipageId, NodeId};
 
 use crate::message::{
-    Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
-    SemaphoreMessage, SyncMessage,
+    Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
+    PageMessage, SemaphoreMessage, SyncMessage,
 };
 
 /// The fields of a frame that carry a message; the transport adds sender and payload length.
@@ -15,7 +15,7 @@ use crate::message::{
 pub struct Words {
     /// Which message, 1 to 63.
     pub kind: u8,
-    /// Bit 0: write, or all; bit 1: a page is attached; bit 2: others wait already.
+    /// Bit 0: write, all, or quiet; bit 1: a page is attached; bit 2: others wait already.
     pub flags: u8,
     /// A node's rank or a count.
     pub thread: u32,
@@ -46,6 +46,7 @@ pub enum WireError {
 
 const WRITE: u8 = 1;
 const ALL: u8 = 1;
+const QUIET: u8 = 1;
 const PAGE: u8 = 2;
 const HURRY: u8 = 4;
 
@@ -55,6 +56,8 @@ impl Message {
     pub fn to_words(&self) -> Words {
         match *self {
             Self::Page { minipage, body } => Words { subject: minipage.0, ..page_words(body) },
+            Self::Mgs { minipage, body } => Words { subject: minipage.0, ..mgs_words(body) },
+            Self::Hlrc { minipage, body } => Words { subject: minipage.0, ..hlrc_words(body) },
             Self::Sync { id, body } => Words { subject: id.into(), ..sync_words(body) },
         }
     }
@@ -66,6 +69,7 @@ impl Message {
     pub fn from_words(words: &Words) -> Result<Self, WireError> {
         let kind = if words.flags & WRITE == 0 { Kind::Read } else { Kind::Write };
         let hurry = words.flags & HURRY != 0;
+        let quiet = words.flags & QUIET != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
         let message = match words.kind {
             1 => page(PageMessage::Request { kind }),
@@ -82,9 +86,9 @@ impl Message {
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
             22 => LockMessage::Grant.about(id(words)?),
-            23 => BarrierMessage::Arrive { arrivals: words.thread, total: total(words)? }
+            23 => BarrierMessage::Arrive { arrivals: words.thread, total: total(words)?, quiet }
                 .about(id(words)?),
-            24 => BarrierMessage::Release { arrivals: words.thread }.about(id(words)?),
+            24 => BarrierMessage::Release { arrivals: words.thread, quiet }.about(id(words)?),
             25 => SemaphoreMessage::Request.about(id(words)?),
             26 => SemaphoreMessage::Grant.about(id(words)?),
             27 => SemaphoreMessage::Post { count: words.thread }.about(id(words)?),
@@ -92,7 +96,10 @@ impl Message {
             29 => ConditionMessage::Queued.about(id(words)?),
             30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id(words)?),
             31 => ConditionMessage::Wake.about(id(words)?),
-            unknown => return Err(WireError::Kind(unknown)),
+            kind => match mgs_message(kind) {
+                Some(body) => body.about(MinipageId(words.subject)),
+                None => hlrc_message(words)?.about(MinipageId(words.subject)),
+            },
         };
         // One spelling per message: what is not used is zero.
         if message.to_words() == *words {
@@ -133,15 +140,16 @@ fn page_words(body: PageMessage) -> Words {
 
 fn sync_words(body: SyncMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
+    let calm = |quiet| if quiet { QUIET } else { 0 };
     match body {
         SyncMessage::Lock(LockMessage::Request) => plain(20),
         SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
-        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total }) => {
-            Words { thread: arrivals, value: total.into(), ..plain(23) }
+        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiet }) => {
+            Words { flags: calm(quiet), thread: arrivals, value: total.into(), ..plain(23) }
         }
-        SyncMessage::Barrier(BarrierMessage::Release { arrivals }) => {
-            Words { thread: arrivals, ..plain(24) }
+        SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiet }) => {
+            Words { flags: calm(quiet), thread: arrivals, ..plain(24) }
         }
         SyncMessage::Semaphore(SemaphoreMessage::Request) => plain(25),
         SyncMessage::Semaphore(SemaphoreMessage::Grant) => plain(26),
@@ -154,6 +162,57 @@ fn sync_words(body: SyncMessage) -> Words {
             Words { flags: if all { ALL } else { 0 }, ..plain(30) }
         }
         SyncMessage::Condition(ConditionMessage::Wake) => plain(31),
+    }
+}
+
+/// MGS's messages and their numbers.
+const MGS: [(MgsMessage, u8); 14] = [
+    (MgsMessage::ReadRequest, 40),
+    (MgsMessage::WriteRequest, 41),
+    (MgsMessage::Release, 42),
+    (MgsMessage::WriteNotify, 43),
+    (MgsMessage::Ack, 44),
+    (MgsMessage::Diff, 45),
+    (MgsMessage::SingleWriterData, 46),
+    (MgsMessage::SingleWriterAck, 47),
+    (MgsMessage::ReadData, 48),
+    (MgsMessage::WriteData, 49),
+    (MgsMessage::ReleaseAck, 50),
+    (MgsMessage::Invalidate, 51),
+    (MgsMessage::SingleWriterInvalidate, 52),
+    (MgsMessage::SingleWriterGrant, 53),
+];
+
+fn mgs_message(kind: u8) -> Option<MgsMessage> {
+    MGS.iter().find(|(_, number)| *number == kind).map(|(message, _)| *message)
+}
+
+fn mgs_words(body: MgsMessage) -> Words {
+    let kind = MGS.iter().find(|(message, _)| *message == body).map_or(0, |(_, number)| *number);
+    Words { kind, ..Words::default() }
+}
+
+fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
+    Ok(match words.kind {
+        54 => HlrcMessage::Fetch { requester: node(words)?, epoch: total(words)? },
+        55 => HlrcMessage::Data { epoch: total(words)? },
+        56 => HlrcMessage::Yours,
+        57 => HlrcMessage::Diff { flush: total(words)? },
+        58 => HlrcMessage::DiffAck { flush: total(words)? },
+        unknown => return Err(WireError::Kind(unknown)),
+    })
+}
+
+fn hlrc_words(body: HlrcMessage) -> Words {
+    let plain = |kind| Words { kind, ..Words::default() };
+    match body {
+        HlrcMessage::Fetch { requester, epoch } => {
+            Words { thread: requester.0.into(), value: epoch.into(), ..plain(54) }
+        }
+        HlrcMessage::Data { epoch } => Words { value: epoch.into(), ..plain(55) },
+        HlrcMessage::Yours => plain(56),
+        HlrcMessage::Diff { flush } => Words { value: flush.into(), ..plain(57) },
+        HlrcMessage::DiffAck { flush } => Words { value: flush.into(), ..plain(58) },
     }
 }
 
@@ -203,7 +262,7 @@ mod tests {
                 }
             }
         }
-        assert!(known >= 22, "only {known} spellings decode");
+        assert!(known >= 41, "only {known} spellings decode");
     }
 
     #[test]

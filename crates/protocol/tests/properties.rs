@@ -35,8 +35,8 @@ fn sync_message() -> impl Strategy<Value = Message> {
         0 => LockMessage::Request.about(id),
         1 => LockMessage::Recall { to: NodeId(node) }.about(id),
         2 => LockMessage::Grant.about(id),
-        3 => BarrierMessage::Arrive { arrivals: count, total }.about(id),
-        4 => BarrierMessage::Release { arrivals: count }.about(id),
+        3 => BarrierMessage::Arrive { arrivals: count, total, quiet: total % 2 == 0 }.about(id),
+        4 => BarrierMessage::Release { arrivals: count, quiet: count % 2 == 0 }.about(id),
         5 => SemaphoreMessage::Request.about(id),
         6 => SemaphoreMessage::Grant.about(id),
         7 => SemaphoreMessage::Post { count }.about(id),
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn words_that_decode_are_the_only_spelling(
-        kind in 0..40u8,
+        kind in 0..64u8,
         flags in 0..8u8,
         thread in prop_oneof![0..4u32, any::<u32>()],
         subject in prop_oneof![0..4u64, any::<u64>()],

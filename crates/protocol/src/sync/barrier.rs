@@ -20,6 +20,16 @@ pub struct Barrier {
     arrived: BTreeMap<NodeId, u32>,
     here: u64,
     total: u32,
+    /// Manager: whether some node that has come has threads that run on.
+    loud: bool,
+}
+
+/// Whom a thread comes with; see [`super::SyncInput::Barrier`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Party {
+    pub(super) local: u32,
+    pub(super) total: u32,
+    pub(super) quiet: bool,
 }
 
 impl Barrier {
@@ -32,8 +42,7 @@ impl Barrier {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
-        local: u32,
-        total: u32,
+        Party { local, total, quiet }: Party,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
@@ -47,7 +56,8 @@ impl Barrier {
         self.untold += 1;
         if self.untold >= local {
             let arrivals = core::mem::take(&mut self.untold);
-            site.send(site.manager, BarrierMessage::Arrive { arrivals, total }.about(site.id), out);
+            let message = BarrierMessage::Arrive { arrivals, total, quiet: quiet && local > 0 };
+            site.send(site.manager, message.about(site.id), out);
         }
         Ok(())
     }
@@ -60,10 +70,12 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         match message {
-            BarrierMessage::Arrive { arrivals, total } if site.is_manager() && arrivals > 0 => {
-                self.gather(site, from, arrivals, total, out)
+            BarrierMessage::Arrive { arrivals, total, quiet }
+                if site.is_manager() && arrivals > 0 =>
+            {
+                self.gather(site, from, (arrivals, total), quiet, out)
             }
-            BarrierMessage::Release { arrivals } if from == site.manager => {
+            BarrierMessage::Release { arrivals, .. } if from == site.manager => {
                 for _ in 0..arrivals {
                     let Some(thread) = self.waiting.pop_front() else {
                         return Err(SyncError::Illegal(format!(
@@ -102,18 +114,21 @@ impl Barrier {
         &mut self,
         site: &SyncSite,
         from: NodeId,
-        arrivals: u32,
-        total: u32,
+        (arrivals, total): (u32, u32),
+        quiet: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.check(site, arrivals, total)?;
         self.total = total;
+        self.loud |= !quiet;
         self.here += u64::from(arrivals);
         *self.arrived.entry(from).or_insert(0) += arrivals;
         if self.here == u64::from(total) {
             (self.here, self.total) = (0, 0);
+            let all = self.arrived.len() == usize::from(site.nodes);
+            let quiet = !core::mem::take(&mut self.loud) && all;
             for (to, arrivals) in core::mem::take(&mut self.arrived) {
-                site.send(to, BarrierMessage::Release { arrivals }.about(site.id), out);
+                site.send(to, BarrierMessage::Release { arrivals, quiet }.about(site.id), out);
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ mod semaphore;
 use std::collections::BTreeMap;
 
 pub use barrier::Barrier;
+use barrier::Party;
 pub use condition::Condition;
 pub use lock::{LOCAL_HANDOVERS, Lock};
 use multigrain_types::{NodeId, ThreadId};
@@ -31,6 +32,8 @@ pub struct SyncSite {
     pub id: u32,
     /// The node that manages it.
     pub manager: NodeId,
+    /// Nodes in the job.
+    pub nodes: u16,
 }
 
 impl SyncSite {
@@ -38,7 +41,7 @@ impl SyncSite {
     #[must_use]
     pub fn new(me: NodeId, nodes: u16, id: u32) -> Self {
         let rank = id % u32::from(nodes.max(1));
-        Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)) }
+        Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)), nodes }
     }
 
     fn send(&self, to: NodeId, message: Message, out: &mut Effects) {
@@ -84,12 +87,14 @@ pub enum SyncInput {
         id: u32,
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
-    /// each thread alone. `total` threads of the job make the episode complete.
+    /// each thread alone. `total` threads of the job make the episode complete. `quiet`: no
+    /// other thread of this node runs.
     Barrier {
         thread: ThreadId,
         id: u32,
         local: u32,
         total: u32,
+        quiet: bool,
     },
     SemaphoreWait {
         thread: ThreadId,
@@ -159,9 +164,10 @@ impl SyncTables {
                     lock.release(site, thread, out)
                 })
             }
-            SyncInput::Barrier { thread, id, local, total } => {
+            SyncInput::Barrier { thread, id, local, total, quiet } => {
+                let party = Party { local, total, quiet };
                 with(&mut self.barriers, site(id), Barrier::new, |barrier, site| {
-                    barrier.arrive(site, thread, local, total, out)
+                    barrier.arrive(site, thread, party, out)
                 })
             }
             SyncInput::SemaphoreWait { thread, id } => {

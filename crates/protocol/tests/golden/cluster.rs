@@ -154,9 +154,12 @@ impl World for Desk<'_> {
 fn spell(message: Message) -> String {
     let body = match message {
         Message::Page { body, .. } => format!("{body:?}"),
+        Message::Mgs { body, .. } => format!("{body:?}"),
+        Message::Hlrc { body, .. } => format!("{body:?}"),
         Message::Sync { body, .. } => format!("{body:?}"),
     };
     let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
+    let body = body.replace("quiet: false", "").replace("quiet: true", "quiet");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
     let names =
         ["kind", "attach", "requester", "target", "to", "arrivals", "total", "count", "all"];

@@ -118,9 +118,9 @@ fn synchronization_messages_out_of_place_are_refused() {
         (1, 0, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 0, LockMessage::Recall { to: NodeId(3) }.about(0)),
-        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2 }.about(0)),
-        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2 }.about(0)),
-        (1, 0, BarrierMessage::Release { arrivals: 1 }.about(0)),
+        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiet: false }.about(0)),
+        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(0)),
+        (1, 0, BarrierMessage::Release { arrivals: 1, quiet: false }.about(0)),
         (1, 2, SemaphoreMessage::Request.about(0)),
         (1, 0, SemaphoreMessage::Grant.about(0)),
         (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),
@@ -167,12 +167,12 @@ fn misuse_of_synchronization_is_the_programs_fault() {
         SyncInput::Unlock { thread: ThreadId(2), id: 0 },
         SyncInput::Unlock { thread, id: 2 },
         SyncInput::ConditionWait { thread: ThreadId(2), id: 4, lock: 0 },
-        SyncInput::Barrier { thread, id: 0, local: 1, total: 0 },
+        SyncInput::Barrier { thread, id: 0, local: 1, total: 0, quiet: false },
     ] {
         let refusal = cluster.try_input(0, Input::Sync(asked.clone()));
         assert!(matches!(refusal, Err(Violation::Misuse(_))), "{asked:?}: {refusal:?}");
     }
-    cluster.call(0, SyncInput::Barrier { thread, id: 0, local: 1, total: 3 });
-    let other = SyncInput::Barrier { thread: ThreadId(2), id: 0, local: 1, total: 2 };
+    cluster.call(0, SyncInput::Barrier { thread, id: 0, local: 1, total: 3, quiet: false });
+    let other = SyncInput::Barrier { thread: ThreadId(2), id: 0, local: 1, total: 2, quiet: false };
     assert!(matches!(cluster.try_input(0, Input::Sync(other)), Err(Violation::Misuse(_))));
 }

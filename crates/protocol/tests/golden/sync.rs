@@ -93,7 +93,13 @@ fn nobody_else_waiting_means_hand_overs_without_bound() {
 #[test]
 fn a_barrier_costs_one_message_a_node_each_way() {
     let mut cluster = Cluster::new(3, 0, 0);
-    let come = |thread| SyncInput::Barrier { thread: ThreadId(thread), id: 0, local: 2, total: 6 };
+    let come = |thread| SyncInput::Barrier {
+        thread: ThreadId(thread),
+        id: 0,
+        local: 2,
+        total: 6,
+        quiet: false,
+    };
     for (node, thread) in [(1, 0), (0, 0), (1, 1), (2, 0), (0, 1), (2, 1)] {
         cluster.call(node, come(thread));
     }
@@ -118,7 +124,13 @@ fn a_barrier_costs_one_message_a_node_each_way() {
 #[test]
 fn a_barrier_can_be_met_again_at_once() {
     let mut cluster = Cluster::new(2, 0, 0);
-    let come = |thread| SyncInput::Barrier { thread: ThreadId(thread), id: 1, local: 1, total: 2 };
+    let come = |thread| SyncInput::Barrier {
+        thread: ThreadId(thread),
+        id: 1,
+        local: 1,
+        total: 2,
+        quiet: false,
+    };
     for _ in 0..2 {
         cluster.call(0, come(0));
         cluster.settle();

@@ -205,7 +205,7 @@ impl JobModel {
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
             Op::Barrier { id, local, total } => {
-                (Input::Sync(SyncInput::Barrier { thread, id, local, total }), true)
+                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiet: false }), true)
             }
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
             Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),

@@ -77,7 +77,7 @@ fn copysets(model: &JobModel, state: &State) -> bool {
                     Message::Page { minipage, body } => {
                         minipage == minipage_id(index) && wanted(body)
                     }
-                    Message::Sync { .. } => false,
+                    Message::Mgs { .. } | Message::Hlrc { .. } | Message::Sync { .. } => false,
                 })
             };
             let granted = !holder.is_idle() && !holder.is_fetching();

@@ -32,7 +32,13 @@ impl Stage<'_> {
                 }
                 Some(page.content)
             }
-            (Message::Page { .. } | Message::Sync { .. }, Attach::Nothing | Attach::Page) => None,
+            (
+                Message::Page { .. }
+                | Message::Mgs { .. }
+                | Message::Hlrc { .. }
+                | Message::Sync { .. },
+                Attach::Nothing | Attach::Page | Attach::Diff,
+            ) => None,
         };
         if to == self.me || to.0 >= self.job.nodes {
             self.broken(format!("{message:?} is sent to {to}"));

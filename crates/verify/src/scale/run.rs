@@ -261,7 +261,13 @@ impl Job {
             }
             Step::Barrier => {
                 let total = u32::try_from(self.threads.len()).expect("one thread a node");
-                let call = SyncInput::Barrier { thread: THREAD, id: BARRIER, local: 1, total };
+                let call = SyncInput::Barrier {
+                    thread: THREAD,
+                    id: BARRIER,
+                    local: 1,
+                    total,
+                    quiet: false,
+                };
                 self.wait_in(node, call)
             }
             Step::Round => {

@@ -187,7 +187,7 @@ impl Simulation {
         let id = self.ids.of(episode % 3);
         let local = if episode & 4 == 0 { self.plan.threads } else { 0 };
         let (thread, total) = (self.local(number), self.plan.all_threads());
-        self.wait_in(number, SyncInput::Barrier { thread, id, local, total })
+        self.wait_in(number, SyncInput::Barrier { thread, id, local, total, quiet: false })
     }
 
     fn free(&mut self, number: u32, page: u32) {

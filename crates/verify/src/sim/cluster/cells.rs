@@ -1,9 +1,10 @@
 //! The engines' states of all nodes, in flat tables: a step finds its state in one look-up.
 
 use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::release::Ledger;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_protocol::{Cell, Tables};
-use multigrain_types::{AreaId, MinipageId, NodeId};
+use multigrain_protocol::{Cell, SyncCell, Tables, hlrc, mgs};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
 
 /// Where a minipage is managed, who allocated it, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub(super) struct Cells {
     holders: Vec<Holder>,
     entries: Vec<Entry>,
     sync: Vec<SyncTables>,
+    ledgers: Vec<Ledger>,
 }
 
 impl Cells {
@@ -39,6 +41,7 @@ impl Cells {
                 .collect(),
             entries: places.iter().map(|placed| Entry::owned_by(placed.owner)).collect(),
             sync: (0..nodes).map(|_| SyncTables::default()).collect(),
+            ledgers: (0..nodes).map(NodeId).map(Ledger::new).collect(),
             places,
         }
     }
@@ -79,11 +82,29 @@ pub(super) struct Lens<'a> {
 }
 
 pub(super) struct Lent<'a> {
+    manager: NodeId,
     holder: &'a mut Holder,
     entry: &'a mut Entry,
+    ledger: &'a mut Ledger,
 }
 
+/// Why the engines of release consistency are not asked for.
+const SEQUENTIAL: &str = "all minipages here are sequentially consistent";
+
 impl Cell for Lent<'_> {
+    type Ledger<'a>
+        = &'a mut Ledger
+    where
+        Self: 'a;
+
+    fn manager(&self) -> NodeId {
+        self.manager
+    }
+
+    fn consistency(&self) -> Consistency {
+        Consistency::Sequential
+    }
+
     fn holder(&mut self) -> &mut Holder {
         self.holder
     }
@@ -91,31 +112,82 @@ impl Cell for Lent<'_> {
     fn entry(&mut self) -> &mut Entry {
         self.entry
     }
+
+    fn client(&mut self) -> &mut mgs::Client {
+        unreachable!("{SEQUENTIAL}")
+    }
+
+    fn server(&mut self) -> &mut mgs::Server {
+        unreachable!("{SEQUENTIAL}")
+    }
+
+    fn copy(&mut self) -> &mut hlrc::Copy {
+        unreachable!("{SEQUENTIAL}")
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        self.ledger
+    }
 }
 
-impl Tables for Lens<'_> {
+impl Lens<'_> {
+    fn lend(&mut self, minipage: MinipageId) -> Lent<'_> {
+        let (place, index) = (self.cells.place(self.me, minipage), minipage.index() as usize);
+        Lent {
+            manager: self.cells.places[index].manager,
+            holder: &mut self.cells.holders[place],
+            entry: &mut self.cells.entries[index],
+            ledger: &mut self.cells.ledgers[self.me.index()],
+        }
+    }
+}
+
+impl<'l> SyncCell for &mut Lens<'l> {
+    type Lent<'a>
+        = Lent<'a>
+    where
+        Self: 'a;
+    type Ledger<'a>
+        = &'a mut Ledger
+    where
+        Self: 'a;
+
+    fn tables(&mut self) -> &mut SyncTables {
+        &mut self.cells.sync[self.me.index()]
+    }
+
+    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
+        self.lend(minipage)
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.cells.ledgers[self.me.index()]
+    }
+}
+
+impl<'l> Tables for Lens<'l> {
     type Lent<'a>
         = Lent<'a>
     where
         Self: 'a;
     type Sync<'a>
-        = &'a mut SyncTables
+        = &'a mut Lens<'l>
+    where
+        Self: 'a;
+    type Ledger<'a>
+        = &'a mut Ledger
     where
         Self: 'a;
 
-    fn manager(&self, minipage: MinipageId) -> NodeId {
-        self.cells.places[minipage.index() as usize].manager
-    }
-
     fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        let place = self.cells.place(self.me, minipage);
-        Lent {
-            holder: &mut self.cells.holders[place],
-            entry: &mut self.cells.entries[minipage.index() as usize],
-        }
+        self.lend(minipage)
     }
 
-    fn sync(&mut self) -> &mut SyncTables {
-        &mut self.cells.sync[self.me.index()]
+    fn sync(&mut self) -> &mut Lens<'l> {
+        self
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.cells.ledgers[self.me.index()]
     }
 }

@@ -379,6 +379,9 @@ fn subject(input: &Input) -> Subject {
         | Input::Resumed { minipage }
         | Input::Reclaim { minipage } => Subject::Minipage(*minipage),
         Input::Message { message, .. } => Subject::of(message),
+        Input::Release { .. } | Input::Tell { .. } | Input::Acquire | Input::News { .. } => {
+            Subject::Job
+        }
         Input::Sync(
             S::Lock { id, .. }
             | S::Unlock { id, .. }

@@ -21,7 +21,9 @@ impl Subject {
     /// What a message is about.
     pub(crate) fn of(message: &Message) -> Self {
         match message {
-            Message::Page { minipage, .. } => Self::Minipage(*minipage),
+            Message::Page { minipage, .. }
+            | Message::Mgs { minipage, .. }
+            | Message::Hlrc { minipage, .. } => Self::Minipage(*minipage),
             Message::Sync { id, .. } => Self::Id(*id),
         }
     }

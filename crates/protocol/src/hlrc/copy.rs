@@ -1,0 +1,409 @@
+//! A node's copy of a minipage, or its home.
+
+use multigrain_types::{Access, NodeId, ThreadId};
+use smallvec::SmallVec;
+
+use crate::coherence::{Illegal, Site};
+use crate::effect::{Effect, Effects};
+use crate::message::{HlrcMessage, Kind};
+
+/// A node's state for one minipage.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Copy {
+    /// This node is the home.
+    Home(Home),
+    /// Another node is, as far as this one knows.
+    Away {
+        /// The home.
+        home: NodeId,
+        /// The copy here.
+        page: Page,
+    },
+}
+
+/// What the home's threads may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// No other node ever had a copy: write what you like, nobody needs to know.
+    Alone,
+    /// Read-only until the next write, which is noticed.
+    Clean,
+    /// Written since the last release.
+    Dirty,
+}
+
+/// A copy away from home.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Page {
+    /// Not here.
+    Invalid,
+    /// Asked for.
+    Fetching(Box<Wait>),
+    /// A read copy.
+    Clean,
+    /// Written since the last release; there is a twin.
+    Dirty,
+}
+
+/// An open request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    kind: Kind,
+    waiters: SmallVec<[ThreadId; 4]>,
+    /// A write notice came after the request: what is on its way may be too old.
+    stale: bool,
+}
+
+/// What can happen to a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields repeat the words of the message module")]
+pub enum CopyEvent {
+    /// A thread of this node trapped.
+    Fault {
+        thread: ThreadId,
+        kind: Kind,
+    },
+    /// A copy is wanted and nobody waits for it.
+    Prefetch {
+        kind: Kind,
+    },
+    /// This node's writes shall be seen; part of flush number `flush`.
+    Release {
+        flush: u32,
+    },
+    /// Acquire: another node wrote it. What was written here goes with the node's next flush.
+    Notice {
+        flush: u32,
+    },
+    /// All threads of the job are at a barrier: this is the home from now on.
+    Move {
+        home: NodeId,
+    },
+    /// `zero`: the world has just closed the minipage, for every byte of it is zero.
+    Fetch {
+        requester: NodeId,
+        zero: bool,
+    },
+    Data {
+        from: NodeId,
+        epoch: u32,
+    },
+    Yours,
+    Diff {
+        from: NodeId,
+        flush: u32,
+    },
+    DiffAck {
+        flush: u32,
+    },
+}
+
+impl Copy {
+    /// The allocating node's first state.
+    #[must_use]
+    pub fn owner() -> Self {
+        Self::Home(Home::Alone)
+    }
+
+    /// Any other node's first state.
+    #[must_use]
+    pub fn away(home: NodeId) -> Self {
+        Self::Away { home, page: Page::Invalid }
+    }
+
+    /// The access this node's threads have.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        match self {
+            Self::Home(Home::Alone | Home::Dirty) | Self::Away { page: Page::Dirty, .. } => {
+                Access::ReadWrite
+            }
+            Self::Home(Home::Clean) | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
+            Self::Away { page: Page::Invalid | Page::Fetching(_), .. } => Access::NoAccess,
+        }
+    }
+
+    /// The home as this node knows it; `None` if it is the home.
+    #[must_use]
+    pub fn home(&self) -> Option<NodeId> {
+        match self {
+            Self::Home(_) => None,
+            Self::Away { home, .. } => Some(*home),
+        }
+    }
+
+    /// Whether it may still be handed to the first node that asks for it.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        matches!(self, Self::Home(Home::Alone))
+    }
+
+    /// Whether contents may arrive: they have been asked for.
+    #[must_use]
+    pub fn may_receive(&self) -> bool {
+        !self.is_idle()
+    }
+
+    /// Whether no request is open.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !matches!(self, Self::Away { page: Page::Fetching(_), .. })
+    }
+
+    /// One step at a node that knows of `epoch` moves; effects are appended to `out`.
+    ///
+    /// # Errors
+    /// [`Illegal`] when no correct peer can have sent this event in this state.
+    pub fn handle(
+        &mut self,
+        site: &Site,
+        epoch: u32,
+        event: &CopyEvent,
+        out: &mut Effects,
+    ) -> Result<(), Illegal> {
+        match self {
+            Self::Home(home) => {
+                if let Some(next) = home.handle(site, epoch, event, out)? {
+                    *self = next;
+                }
+                Ok(())
+            }
+            Self::Away { .. } => self.handle_away(site, epoch, event, out),
+        }
+    }
+
+    fn handle_away(
+        &mut self,
+        site: &Site,
+        epoch: u32,
+        event: &CopyEvent,
+        out: &mut Effects,
+    ) -> Result<(), Illegal> {
+        use CopyEvent as E;
+        use Page::{Clean, Dirty, Fetching, Invalid};
+
+        let Self::Away { home, page } = self else { return Err(self.illegal()) };
+        let (minipage, at) = (site.minipage, *home);
+        match (event, &mut *page) {
+            (E::Fault { thread, kind }, Invalid) => {
+                *page = request(site, at, epoch, *kind, [*thread].into_iter().collect(), out);
+            }
+            (E::Fault { thread, kind }, Fetching(wait)) => {
+                wait.kind = wait.kind.max(*kind);
+                wait.waiters.push(*thread);
+            }
+            // The first write since the last release.
+            (E::Fault { thread, kind: Kind::Write }, Clean) => {
+                out.push(Effect::Dirty { minipage });
+                out.push(Effect::MakeTwin { minipage });
+                let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+                out.push(Effect::Protect { minipage, from, to });
+                out.push(Effect::Wake { thread: *thread });
+                *page = Dirty;
+            }
+            // Spurious: the access is there already, only the page tables lag.
+            (E::Fault { thread, kind: Kind::Read }, Clean) | (E::Fault { thread, .. }, Dirty) => {
+                out.push(Effect::Reprotect { minipage, access: self.access() });
+                out.push(Effect::Wake { thread: *thread });
+            }
+            (E::Prefetch { kind }, Invalid) => {
+                *page = request(site, at, epoch, *kind, SmallVec::new(), out);
+            }
+            (E::Prefetch { .. }, Fetching(_) | Clean | Dirty) => {}
+
+            // Asked for in vain: what came was sent before writes that this node knows of.
+            (E::Data { .. }, Fetching(wait)) if wait.stale => {
+                let (kind, waiters) = (wait.kind, core::mem::take(&mut wait.waiters));
+                *page = if waiters.is_empty() {
+                    Invalid
+                } else {
+                    request(site, at, epoch, kind, waiters, out)
+                };
+            }
+            (E::Data { from, epoch: theirs }, Fetching(wait)) => {
+                // It may have come from who touched it first, by way of who allocated it.
+                if *theirs >= epoch {
+                    *home = *from;
+                }
+                let next = if wait.kind == Kind::Write { Dirty } else { Clean };
+                if next == Dirty {
+                    out.push(Effect::Dirty { minipage });
+                    out.push(Effect::MakeTwin { minipage });
+                }
+                let access = if next == Dirty { Access::ReadWrite } else { Access::ReadOnly };
+                out.push(Effect::Install { minipage, access });
+                out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
+                *page = next;
+            }
+            // First touch: this node is the home.
+            (E::Yours, Fetching(wait)) => {
+                out.push(Effect::InstallZero { minipage, access: Access::ReadWrite });
+                out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
+                *self = Self::Home(Home::Alone);
+            }
+
+            // Release: what was written goes home.
+            (E::Release { flush }, Dirty) => {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+                flush_home(site, at, *flush, out);
+                *page = Clean;
+            }
+            (E::Release { .. }, Invalid | Fetching(_) | Clean) => {}
+            (E::DiffAck { flush }, Invalid | Fetching(_) | Clean | Dirty) => {
+                out.push(Effect::Acked { flush: *flush });
+            }
+            // Acquire: forget what is old; what was written here beside it goes home first.
+            (E::Notice { .. }, Invalid) => {}
+            (E::Notice { .. }, Fetching(wait)) => wait.stale = true,
+            (E::Notice { .. }, Clean) => {
+                let (from, to) = (Access::ReadOnly, Access::NoAccess);
+                out.push(Effect::Protect { minipage, from, to });
+                *page = Invalid;
+            }
+            (E::Notice { flush }, Dirty) => {
+                let (from, to) = (Access::ReadWrite, Access::NoAccess);
+                out.push(Effect::Protect { minipage, from, to });
+                flush_home(site, at, *flush, out);
+                out.push(Effect::Clean { minipage });
+                *page = Invalid;
+            }
+
+            // The only writer since the last barrier has what the home has.
+            (E::Move { home: to }, Clean) if *to == site.me => *self = Self::Home(Home::Clean),
+            (E::Move { home: to }, Invalid | Fetching(_) | Clean) if *to != site.me => *home = *to,
+
+            // Somebody has not heard of a move, or of who touched it first.
+            (E::Fetch { requester, .. }, Invalid | Fetching(_) | Clean | Dirty)
+                if *requester != site.me && at != *requester =>
+            {
+                let message = HlrcMessage::Fetch { requester: *requester, epoch };
+                send(site, at, message, out);
+            }
+
+            // What no correct peer sends: contents nobody asked for, a diff to who is not the home,
+            // a fetch of one's own, a move while somebody writes.
+            (E::Data { .. } | E::Yours, Invalid | Clean | Dirty)
+            | (
+                E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
+                Invalid | Fetching(_) | Clean | Dirty,
+            ) => {
+                return Err(self.illegal());
+            }
+        }
+        Ok(())
+    }
+
+    fn illegal(&self) -> Illegal {
+        Illegal { role: "copy", state: format!("{self:?}") }
+    }
+}
+
+impl Home {
+    /// One step of the home; the new state if it is the home no more.
+    fn handle(
+        &mut self,
+        site: &Site,
+        epoch: u32,
+        event: &CopyEvent,
+        out: &mut Effects,
+    ) -> Result<Option<Copy>, Illegal> {
+        use CopyEvent as E;
+        use Home::{Alone, Clean, Dirty};
+
+        let minipage = site.minipage;
+        match (event, *self) {
+            (E::Fault { thread, kind: Kind::Write }, Clean) => {
+                out.push(Effect::Dirty { minipage });
+                let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+                out.push(Effect::Protect { minipage, from, to });
+                out.push(Effect::Wake { thread: *thread });
+                *self = Dirty;
+            }
+            // Spurious: the access is there already, only the page tables lag.
+            (E::Fault { thread, kind: Kind::Read }, Clean) => {
+                out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
+                out.push(Effect::Wake { thread: *thread });
+            }
+            (E::Fault { thread, .. }, Alone | Dirty) => {
+                out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
+                out.push(Effect::Wake { thread: *thread });
+            }
+            (E::Prefetch { .. }, Alone | Clean | Dirty) => {}
+
+            // First touch: who asks first for what was never written is the home.
+            (E::Fetch { requester, zero: true }, Alone) if *requester != site.me => {
+                send(site, *requester, HlrcMessage::Yours, out);
+                return Ok(Some(Copy::away(*requester)));
+            }
+            // The first copy elsewhere: from now on writes are noticed.
+            (E::Fetch { requester, zero: false }, Alone) if *requester != site.me => {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+                send(site, *requester, HlrcMessage::Data { epoch }, out);
+                *self = Clean;
+            }
+            (E::Fetch { requester, zero: false }, Clean | Dirty) if *requester != site.me => {
+                send(site, *requester, HlrcMessage::Data { epoch }, out);
+            }
+            (E::Diff { from, flush }, Clean | Dirty) => {
+                out.push(Effect::KeepDiff { minipage });
+                out.push(Effect::MergeDiffs { minipage });
+                send(site, *from, HlrcMessage::DiffAck { flush: *flush }, out);
+            }
+
+            (E::Release { flush }, Dirty) => {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+                let flush = *flush;
+                out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+                *self = Clean;
+            }
+            (E::Release { .. }, Alone | Clean) => {}
+            // What others wrote is here.
+            (E::Notice { .. }, Alone | Clean | Dirty) => {}
+            (E::DiffAck { flush }, Alone | Clean | Dirty) => {
+                out.push(Effect::Acked { flush: *flush });
+            }
+            (E::Move { home }, Alone | Clean | Dirty) if *home == site.me => {}
+            (E::Move { home }, Clean) => {
+                return Ok(Some(Copy::Away { home: *home, page: Page::Clean }));
+            }
+
+            // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
+            // fetch of one's own, a move of what is written.
+            (
+                E::Data { .. } | E::Yours | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
+                Alone | Clean | Dirty,
+            ) => {
+                return Err(Illegal { role: "home", state: format!("{self:?}") });
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Asks the home for the minipage.
+fn request(
+    site: &Site,
+    home: NodeId,
+    epoch: u32,
+    kind: Kind,
+    waiters: SmallVec<[ThreadId; 4]>,
+    out: &mut Effects,
+) -> Page {
+    send(site, home, HlrcMessage::Fetch { requester: site.me, epoch }, out);
+    Page::Fetching(Box::new(Wait { kind, waiters, stale: false }))
+}
+
+/// Sends what was written here to the home; no thread may write it any more.
+fn flush_home(site: &Site, home: NodeId, flush: u32, out: &mut Effects) {
+    let minipage = site.minipage;
+    out.push(Effect::Flushed { minipage, flush, awaited: true, notice: true });
+    send(site, home, HlrcMessage::Diff { flush }, out);
+    out.push(Effect::DropTwin { minipage });
+}
+
+fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects) {
+    out.push(Effect::Send { to, message: body.about(site.minipage) });
+}

@@ -1,0 +1,359 @@
+//! Routes the events of a minipage to its engines, and applies what they want done.
+
+use std::collections::VecDeque;
+
+use multigrain_types::{Consistency, MinipageId, NodeId};
+
+use super::{Cell, Violation};
+use crate::coherence::{HolderEvent, Illegal, ManagerEvent, Site};
+use crate::effect::{Effect, Effects, World};
+use crate::hlrc::CopyEvent;
+use crate::message::{HlrcMessage, Message, MgsMessage, PageMessage};
+use crate::mgs::{ClientEvent, ServerEvent};
+#[cfg(feature = "mutants")]
+use crate::mutants;
+use crate::sync::SyncError;
+
+/// A node's place in its job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) me: NodeId,
+    pub(super) nodes: u16,
+}
+
+/// What happens to a minipage on this node.
+pub(super) enum Local {
+    /// The same under every consistency.
+    Any { sequential: HolderEvent, eager: ClientEvent, lazy: CopyEvent },
+    /// Only the sequential engines need it.
+    Sequential(HolderEvent),
+    /// Only the engines of release consistency need it.
+    Release { eager: ClientEvent, lazy: CopyEvent },
+    /// Only the lazy engine needs it.
+    Lazy(CopyEvent),
+    /// A message.
+    Message(NodeId, Message),
+}
+
+/// Runs an event, and the messages of the node to itself that it leads to; true if something this
+/// node waited for was acknowledged.
+pub(super) fn run(
+    place: Place,
+    minipage: MinipageId,
+    cell: &mut impl Cell,
+    first: Local,
+    world: &mut impl World,
+) -> Result<bool, Violation> {
+    let site = Site { me: place.me, nodes: place.nodes, minipage, manager: cell.manager() };
+    let mut effects = Effects::new();
+    let mut own = VecDeque::new();
+    let mut acked = false;
+    let mut next = Some(first);
+    while let Some(local) = next {
+        dispatch(&site, cell, local, &mut effects, world)?;
+        acked |= apply(&site, cell, &mut effects, &mut own, world)?;
+        next = own.pop_front().map(|message| Local::Message(place.me, message));
+    }
+    Ok(acked)
+}
+
+fn dispatch(
+    site: &Site,
+    cell: &mut impl Cell,
+    local: Local,
+    out: &mut Effects,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let me = site.me;
+    match (local, cell.consistency()) {
+        (
+            Local::Any { sequential, .. } | Local::Sequential(sequential),
+            Consistency::Sequential,
+        ) => hold(site, cell, me, sequential, out),
+        (Local::Any { eager, .. } | Local::Release { eager, .. }, Consistency::EagerRelease) => {
+            client(site, cell, me, &eager, out)
+        }
+        (
+            Local::Any { lazy, .. } | Local::Release { lazy, .. } | Local::Lazy(lazy),
+            Consistency::LazyRelease,
+        ) => copy(site, cell, me, &lazy, out),
+        // Who frees such memory has released before; the next who writes it has acquired.
+        (
+            Local::Sequential(HolderEvent::Reclaim),
+            Consistency::EagerRelease | Consistency::LazyRelease,
+        ) => {
+            out.push(Effect::Reclaimed { minipage: site.minipage });
+            Ok(())
+        }
+        // No ack closes a transaction there, and copies come to who asks.
+        (Local::Sequential(_), Consistency::EagerRelease | Consistency::LazyRelease) => Ok(()),
+        (Local::Message(from, Message::Page { body, .. }), Consistency::Sequential) => {
+            page(site, cell, from, body, out)
+        }
+        (Local::Message(from, Message::Mgs { body, .. }), Consistency::EagerRelease) => {
+            eager(site, cell, from, body, out)
+        }
+        (Local::Message(from, Message::Hlrc { body, .. }), Consistency::LazyRelease) => {
+            lazy(site, cell, from, body, out, world)
+        }
+        (Local::Release { .. } | Local::Lazy(_), consistency) => {
+            let illegal = Illegal { role: "ledger", state: consistency.to_string() };
+            Err(refused(me, &"a release", illegal))
+        }
+        (Local::Message(from, message), consistency) => {
+            let state = format!("under {consistency} consistency");
+            Err(refused(from, &message, Illegal { role: "minipage", state }))
+        }
+    }
+}
+
+/// Routes a message about a sequentially consistent minipage to the role it is meant for.
+fn page(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    message: PageMessage,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    check_director(site, from, message)?;
+    let event = match message {
+        PageMessage::Request { kind } => {
+            return manage(site, cell, from, ManagerEvent::Fetch(kind), out);
+        }
+        PageMessage::ReclaimRequest => return manage(site, cell, from, ManagerEvent::Reclaim, out),
+        PageMessage::PushRequest => return manage(site, cell, from, ManagerEvent::Push, out),
+        PageMessage::InvalidateReply => {
+            return manage(site, cell, from, ManagerEvent::InvalidateReply, out);
+        }
+        PageMessage::Ack => return manage(site, cell, from, ManagerEvent::Ack, out),
+        PageMessage::Forward { kind, requester, hurry } => {
+            HolderEvent::Forward { kind, requester, hurry }
+        }
+        PageMessage::PushForward { target } => HolderEvent::PushForward { target },
+        PageMessage::Reply { kind, attach, hurry } => HolderEvent::Reply { kind, attach, hurry },
+        PageMessage::PushReply => HolderEvent::PushReply,
+        PageMessage::InvalidateRequest => HolderEvent::Invalidate,
+        PageMessage::Hurry => HolderEvent::Hurry,
+    };
+    hold(site, cell, from, event, out)
+}
+
+fn hold(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: HolderEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    #[cfg(feature = "mutants")]
+    let Some(event) = mutants::told(cell.holder(), event) else { return Ok(()) };
+    let result = cell.holder().handle(site, &event, out);
+    #[cfg(feature = "mutants")]
+    mutants::held(&event, out);
+    result.map_err(|illegal| refused(from, &event, illegal))
+}
+
+/// A holder is directed by its manager alone, and only towards nodes of the job.
+fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(), Violation> {
+    let towards = match message {
+        PageMessage::Forward { requester, .. } => requester,
+        PageMessage::PushForward { target } => target,
+        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::Request { .. }
+        | PageMessage::ReclaimRequest
+        | PageMessage::PushRequest
+        | PageMessage::Reply { .. }
+        | PageMessage::PushReply
+        | PageMessage::InvalidateReply
+        | PageMessage::Ack => return Ok(()),
+    };
+    if from == site.manager && towards.0 < site.nodes {
+        return Ok(());
+    }
+    let state = format!("managed by {}, in a job of {} nodes", site.manager, site.nodes);
+    Err(refused(from, &message, Illegal { role: "holder", state }))
+}
+
+fn manage(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: ManagerEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    if site.me != site.manager {
+        return Err(refused(from, &event, elsewhere("manager", site)));
+    }
+    #[cfg(feature = "mutants")]
+    cell.entry().bend(from, event);
+    let result = cell.entry().handle(site, from, event, out);
+    #[cfg(feature = "mutants")]
+    cell.entry().bend_after(site, from, event, out);
+    result.map_err(|illegal| refused(from, &event, illegal))
+}
+
+/// Routes a message of MGS's Table 5.
+fn eager(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    message: MgsMessage,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    use {ClientEvent as C, MgsMessage as M, ServerEvent as S};
+    match message {
+        M::ReadRequest => serve(site, cell, from, S::ReadRequest, out),
+        M::WriteRequest => serve(site, cell, from, S::WriteRequest, out),
+        M::Release => serve(site, cell, from, S::Release, out),
+        M::WriteNotify => serve(site, cell, from, S::WriteNotify, out),
+        M::Ack => serve(site, cell, from, S::Ack, out),
+        M::Diff => serve(site, cell, from, S::Diff, out),
+        M::SingleWriterData => serve(site, cell, from, S::SingleWriterData, out),
+        M::SingleWriterAck => serve(site, cell, from, S::SingleWriterAck, out),
+        M::ReadData => client(site, cell, from, &C::ReadData, out),
+        M::WriteData => client(site, cell, from, &C::WriteData, out),
+        M::ReleaseAck => client(site, cell, from, &C::ReleaseAck, out),
+        M::Invalidate => {
+            let flush = cell.ledger().next_flush();
+            client(site, cell, from, &C::Invalidate { flush }, out)
+        }
+        M::SingleWriterInvalidate => client(site, cell, from, &C::SingleWriterInvalidate, out),
+        M::SingleWriterGrant => client(site, cell, from, &C::SingleWriterGrant, out),
+    }
+}
+
+fn client(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: &ClientEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    // A client is directed by the home alone; what its own threads and ledger ask comes from here.
+    if from != site.me && from != site.manager {
+        return Err(refused(from, event, elsewhere("client", site)));
+    }
+    cell.client().handle(site, event, out).map_err(|illegal| refused(from, event, illegal))
+}
+
+fn serve(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: ServerEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    if site.me != site.manager {
+        return Err(refused(from, &event, elsewhere("server", site)));
+    }
+    let result = cell.server().handle(site, from, event, out);
+    result.map_err(|illegal| refused(from, &event, illegal))
+}
+
+/// Routes a message of home-based lazy release consistency.
+fn lazy(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    message: HlrcMessage,
+    out: &mut Effects,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let event = match message {
+        HlrcMessage::Fetch { requester, epoch } => {
+            if requester.0 >= site.nodes {
+                return Err(refused(from, &message, elsewhere("home", site)));
+            }
+            let mut ledger = cell.ledger();
+            // It has heard of moves that this node will hear of soon, and may be the home by then.
+            if epoch > ledger.chronicle.epoch() {
+                ledger.defer(site.minipage, requester);
+                return Ok(());
+            }
+            drop(ledger);
+            let zero = cell.copy().is_alone() && world.close_if_zero(site.minipage);
+            CopyEvent::Fetch { requester, zero }
+        }
+        HlrcMessage::Data { epoch } => CopyEvent::Data { from, epoch },
+        HlrcMessage::Yours => CopyEvent::Yours,
+        HlrcMessage::Diff { flush } => CopyEvent::Diff { from, flush },
+        HlrcMessage::DiffAck { flush } => CopyEvent::DiffAck { flush },
+    };
+    copy(site, cell, from, &event, out)
+}
+
+fn copy(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: &CopyEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    let epoch = cell.ledger().chronicle.epoch();
+    cell.copy().handle(site, epoch, event, out).map_err(|illegal| refused(from, event, illegal))
+}
+
+fn elsewhere(role: &'static str, site: &Site) -> Illegal {
+    Illegal { role, state: format!("managed by {}, of {} nodes", site.manager, site.nodes) }
+}
+
+fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Violation {
+    Violation::Peer { from, role: illegal.role, state: illegal.state, event: format!("{event:?}") }
+}
+
+/// Why a synchronization input was refused.
+pub(super) fn refuse(from: NodeId, event: &impl core::fmt::Debug, error: SyncError) -> Violation {
+    match error {
+        SyncError::Misuse(text) => Violation::Misuse(text),
+        SyncError::Illegal(state) => {
+            refused(from, event, Illegal { role: "synchronization", state })
+        }
+    }
+}
+
+/// Applies effects in order; messages to the node itself go to `own`. True if a flush of this node
+/// was acknowledged.
+fn apply(
+    site: &Site,
+    cell: &mut impl Cell,
+    effects: &mut Effects,
+    own: &mut VecDeque<Message>,
+    world: &mut impl World,
+) -> Result<bool, Violation> {
+    let mut acked = false;
+    for effect in effects.drain(..) {
+        match effect {
+            Effect::Send { to, message } | Effect::SendLater { to, message } if to == site.me => {
+                own.push_back(message);
+            }
+            Effect::Send { to, message } => world.send(to, message),
+            Effect::SendLater { to, message } => world.send_later(to, message),
+            Effect::Install { minipage, access } => world.install(minipage, access),
+            Effect::InstallZero { minipage, access } => world.install_zero(minipage, access),
+            Effect::Protect { minipage, from, to } => world.protect(minipage, from, to),
+            Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
+            Effect::Wake { thread } => world.wake(thread),
+            Effect::Reclaimed { minipage } => world.reclaimed(minipage),
+            Effect::MakeTwin { minipage } => world.make_twin(minipage),
+            Effect::DropTwin { minipage } => world.drop_twin(minipage),
+            Effect::Store { minipage } => world.store(minipage),
+            Effect::KeepDiff { minipage } => world.keep_diff(minipage),
+            Effect::MergeDiffs { minipage } => world.merge_diffs(minipage),
+            Effect::Dirty { minipage } => cell.ledger().dirty(minipage),
+            Effect::Clean { minipage } => cell.ledger().clean(minipage),
+            Effect::Flushed { minipage, flush, awaited, notice } => {
+                cell.ledger().flushed(minipage, flush, awaited, notice);
+            }
+            Effect::Acked { flush } => {
+                if !cell.ledger().acked(flush) {
+                    let state = format!("flush {flush} of {}", site.minipage);
+                    let illegal = Illegal { role: "ledger", state };
+                    return Err(refused(site.me, &"an acknowledgement", illegal));
+                }
+                acked = true;
+            }
+            Effect::Competing { minipage } => world.competing(minipage),
+        }
+    }
+    Ok(acked)
+}

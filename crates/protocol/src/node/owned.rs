@@ -1,0 +1,214 @@
+//! Tables that own their states, for the simulator, the model checker and tests.
+
+use std::collections::BTreeMap;
+
+use multigrain_types::{Consistency, MinipageId, NodeId};
+
+use super::{Cell, SyncCell, Tables};
+use crate::coherence::{Entry, Holder};
+use crate::hlrc::Copy;
+use crate::mgs::{Client, Server};
+use crate::release::Ledger;
+use crate::sync::SyncTables;
+
+/// Plain maps of states.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnedTables {
+    me: NodeId,
+    sites: BTreeMap<MinipageId, Site>,
+    sequential: BTreeMap<MinipageId, (Holder, Entry)>,
+    eager: BTreeMap<MinipageId, (Client, Server)>,
+    lazy: BTreeMap<MinipageId, Copy>,
+    sync: SyncTables,
+    ledger: Ledger,
+}
+
+/// Manager and allocating node of a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+struct Site {
+    manager: NodeId,
+    owner: NodeId,
+    consistency: Consistency,
+}
+
+impl OwnedTables {
+    /// Tables of node `me` for sequentially consistent minipages given with their manager and
+    /// their allocating node.
+    pub fn new(
+        me: NodeId,
+        minipages: impl IntoIterator<Item = (MinipageId, NodeId, NodeId)>,
+    ) -> Self {
+        let mut tables = Self {
+            me,
+            sites: BTreeMap::new(),
+            sequential: BTreeMap::new(),
+            eager: BTreeMap::new(),
+            lazy: BTreeMap::new(),
+            sync: SyncTables::default(),
+            ledger: Ledger::new(me),
+        };
+        for (minipage, manager, owner) in minipages {
+            tables.add(minipage, manager, owner, Consistency::Sequential);
+        }
+        tables
+    }
+
+    /// Adds one minipage.
+    pub fn add(
+        &mut self,
+        minipage: MinipageId,
+        manager: NodeId,
+        owner: NodeId,
+        consistency: Consistency,
+    ) {
+        self.sites.insert(minipage, Site { manager, owner, consistency });
+    }
+
+    /// The states of one sequentially consistent minipage, if it was ever used here.
+    #[must_use]
+    pub fn cell(&self, minipage: MinipageId) -> Option<&(Holder, Entry)> {
+        self.sequential.get(&minipage)
+    }
+
+    /// The states of one eagerly consistent minipage, if it was ever used here.
+    #[must_use]
+    pub fn eager(&self, minipage: MinipageId) -> Option<&(Client, Server)> {
+        self.eager.get(&minipage)
+    }
+
+    /// The state of one lazily consistent minipage, if it was ever used here.
+    #[must_use]
+    pub fn lazy(&self, minipage: MinipageId) -> Option<&Copy> {
+        self.lazy.get(&minipage)
+    }
+
+    /// The synchronization states.
+    #[must_use]
+    pub fn sync_tables(&self) -> &SyncTables {
+        &self.sync
+    }
+
+    /// What this node owes the others.
+    #[must_use]
+    pub fn owed(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn site(&self, minipage: MinipageId) -> Site {
+        self.sites.get(&minipage).copied().unwrap_or_default()
+    }
+
+    /// Lends a minipage; what was never used here has its first states from now on.
+    fn lend(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
+        match self.site(minipage).consistency {
+            Consistency::Sequential => {
+                self.sequential_states(minipage);
+            }
+            Consistency::EagerRelease => {
+                self.eager_states(minipage);
+            }
+            Consistency::LazyRelease => {
+                self.lazy_state(minipage);
+            }
+        }
+        OwnedCell { tables: self, minipage }
+    }
+
+    fn lazy_state(&mut self, minipage: MinipageId) -> &mut Copy {
+        let (me, owner) = (self.me, self.site(minipage).owner);
+        let first = || if owner == me { Copy::owner() } else { Copy::away(owner) };
+        self.lazy.entry(minipage).or_insert_with(first)
+    }
+
+    fn eager_states(&mut self, minipage: MinipageId) -> &mut (Client, Server) {
+        let (me, owner) = (self.me, self.site(minipage).owner);
+        self.eager.entry(minipage).or_insert_with(|| {
+            let client = if owner == me { Client::owner() } else { Client::default() };
+            (client, Server::owned_by(owner))
+        })
+    }
+
+    fn sequential_states(&mut self, minipage: MinipageId) -> &mut (Holder, Entry) {
+        let (me, owner) = (self.me, self.site(minipage).owner);
+        self.sequential.entry(minipage).or_insert_with(|| {
+            let holder = if owner == me { Holder::owner() } else { Holder::default() };
+            (holder, Entry::owned_by(owner))
+        })
+    }
+}
+
+/// The states of one minipage.
+#[derive(Debug)]
+pub struct OwnedCell<'a> {
+    tables: &'a mut OwnedTables,
+    minipage: MinipageId,
+}
+
+impl Cell for OwnedCell<'_> {
+    type Ledger<'a>
+        = &'a mut Ledger
+    where
+        Self: 'a;
+
+    fn manager(&self) -> NodeId {
+        self.tables.site(self.minipage).manager
+    }
+    fn consistency(&self) -> Consistency {
+        self.tables.site(self.minipage).consistency
+    }
+    fn holder(&mut self) -> &mut Holder {
+        &mut self.tables.sequential_states(self.minipage).0
+    }
+    fn entry(&mut self) -> &mut Entry {
+        &mut self.tables.sequential_states(self.minipage).1
+    }
+    fn client(&mut self) -> &mut Client {
+        &mut self.tables.eager_states(self.minipage).0
+    }
+    fn server(&mut self) -> &mut Server {
+        &mut self.tables.eager_states(self.minipage).1
+    }
+    fn copy(&mut self) -> &mut Copy {
+        self.tables.lazy_state(self.minipage)
+    }
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.tables.ledger
+    }
+}
+
+impl SyncCell for &mut OwnedTables {
+    type Lent<'a>
+        = OwnedCell<'a>
+    where
+        Self: 'a;
+    type Ledger<'a>
+        = &'a mut Ledger
+    where
+        Self: 'a;
+
+    fn tables(&mut self) -> &mut SyncTables {
+        &mut self.sync
+    }
+    fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
+        self.lend(minipage)
+    }
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+}
+
+impl Tables for OwnedTables {
+    type Lent<'a> = OwnedCell<'a>;
+    type Sync<'a> = &'a mut OwnedTables;
+    type Ledger<'a> = &'a mut Ledger;
+
+    fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
+        self.lend(minipage)
+    }
+    fn sync(&mut self) -> &mut OwnedTables {
+        self
+    }
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+}

@@ -1,0 +1,180 @@
+//! What a release and an acquire do on the way between the synchronization engines and the world.
+
+use std::collections::VecDeque;
+
+use multigrain_types::NodeId;
+
+use super::dispatch::{Local, Place, run};
+use super::{Cell, SyncCell, Violation};
+use crate::effect::{Effect, Effects, World};
+use crate::hlrc::CopyEvent;
+use crate::message::{BarrierMessage, HlrcMessage, Message, SyncMessage};
+use crate::mgs::ClientEvent;
+use crate::release::{Ledger, Ready};
+
+/// Messages of the synchronization engines to their own node.
+pub(super) type Own = VecDeque<(u32, SyncMessage)>;
+
+/// Applies what synchronization engines want done; messages to the node itself go to `own`.
+pub(super) fn apply(
+    place: Place,
+    effects: &mut Effects,
+    own: &mut Own,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let quiet = SyncMessage::is_quiet_release;
+    if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if quiet(*body))) {
+        announce(place, guard);
+    }
+    for effect in effects.drain(..) {
+        match effect {
+            Effect::Send { to, message: Message::Sync { id, body } } => {
+                post(place, Ready::Send { to, id, body }, own, guard, world)?;
+            }
+            Effect::Wake { thread } => {
+                acquire(place, guard, world)?;
+                world.wake(thread);
+            }
+            Effect::Send { .. }
+            | Effect::SendLater { .. }
+            | Effect::Install { .. }
+            | Effect::Protect { .. }
+            | Effect::Reprotect { .. }
+            | Effect::Reclaimed { .. }
+            | Effect::MakeTwin { .. }
+            | Effect::DropTwin { .. }
+            | Effect::Store { .. }
+            | Effect::KeepDiff { .. }
+            | Effect::MergeDiffs { .. }
+            | Effect::InstallZero { .. }
+            | Effect::Dirty { .. }
+            | Effect::Clean { .. }
+            | Effect::Flushed { .. }
+            | Effect::Acked { .. }
+            | Effect::Competing { .. } => {
+                unreachable!("synchronization engines send and wake, nothing else: {effect:?}")
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends a synchronization message, after what it releases.
+fn post(
+    place: Place,
+    ready: Ready,
+    own: &mut Own,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let Ready::Send { to, id, body } = ready else { return Ok(()) };
+    // Within a node hardware keeps the threads' memory coherent; but who comes to a barrier comes
+    // with all it wrote, also to a manager on its own node.
+    let arrives = matches!(body, SyncMessage::Barrier(BarrierMessage::Arrive { .. }));
+    if body.is_release() && (to != place.me || arrives) {
+        flush(place, guard, world)?;
+        guard.ledger().hold(ready);
+    } else if to == place.me {
+        own.push_back((id, body));
+        return Ok(());
+    } else {
+        guard.ledger().follow(ready);
+    }
+    deliver(place, &mut guard.ledger(), own, world);
+    Ok(())
+}
+
+/// Lets go what no flush holds any more.
+pub(super) fn deliver(place: Place, ledger: &mut Ledger, own: &mut Own, world: &mut impl World) {
+    while let Some(ready) = ledger.pop_ready() {
+        match ready {
+            Ready::Wake { thread } => world.wake(thread),
+            Ready::Send { to, id, body } if to == place.me => own.push_back((id, body)),
+            Ready::Send { to, id, body } => {
+                if body.is_release()
+                    && let Some(news) = ledger.chronicle.news_for(to, place.nodes, Some(body))
+                {
+                    world.send_news(to, news);
+                }
+                world.send(to, Message::Sync { id, body });
+            }
+        }
+    }
+}
+
+/// Empties the delayed update queue.
+pub(super) fn flush(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let Some((flush, minipages)) = guard.ledger().begin() else { return Ok(()) };
+    for minipage in minipages {
+        let mut cell = guard.minipage(minipage);
+        let local = Local::Release {
+            eager: ClientEvent::Release { flush },
+            lazy: CopyEvent::Release { flush },
+        };
+        run(place, minipage, &mut cell, local, world)?;
+    }
+    let begun = guard.ledger().acked(flush);
+    assert!(begun, "a flush that has begun has not ended");
+    Ok(())
+}
+
+/// Forgets the copies that news have named since the last acquire.
+pub(super) fn acquire(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let pending = guard.ledger().chronicle.take_pending();
+    for minipage in pending {
+        let mut cell = guard.minipage(minipage);
+        let flush = cell.ledger().next_flush();
+        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
+    }
+    Ok(())
+}
+
+/// The manager of a barrier at which all is quiet decides which homes move.
+fn announce(place: Place, guard: &mut impl SyncCell) {
+    let sole = guard.ledger().chronicle.sole_writers();
+    let moves = sole.into_iter().filter(|&(minipage, writer)| {
+        let home = guard.minipage(minipage).copy().home().unwrap_or(place.me);
+        home != writer
+    });
+    let moves = moves.collect();
+    guard.ledger().chronicle.announce(place.nodes, moves);
+}
+
+/// Before the release of a quiet barrier wakes anybody: homes move, and fetches that knew of it
+/// already are served.
+pub(super) fn turn(
+    place: Place,
+    from: NodeId,
+    id: u32,
+    message: SyncMessage,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let manager = u32::from(from.0) == id % u32::from(place.nodes.max(1));
+    if !message.is_quiet_release() || !manager {
+        return Ok(());
+    }
+    acquire(place, guard, world)?;
+    let moves = guard.ledger().chronicle.turn();
+    for (minipage, home) in moves {
+        let mut cell = guard.minipage(minipage);
+        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Move { home }), world)?;
+    }
+    let epoch = guard.ledger().chronicle.epoch();
+    let deferred = guard.ledger().take_deferred();
+    for (minipage, requester) in deferred {
+        let body = HlrcMessage::Fetch { requester, epoch };
+        let local = Local::Message(requester, body.about(minipage));
+        run(place, minipage, &mut guard.minipage(minipage), local, world)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! One step of a node: the only interpreter of effects.
+
+use std::collections::VecDeque;
+
+use multigrain_types::{MinipageId, NodeId};
+
+use super::dispatch::{Local, Place, refuse, run};
+use super::release::{self, Own};
+use super::{Input, Node, SyncCell, Tables, Violation};
+use crate::coherence::HolderEvent;
+use crate::effect::{Effects, World};
+use crate::hlrc::CopyEvent;
+use crate::message::{Message, SyncMessage};
+use crate::mgs::ClientEvent;
+#[cfg(feature = "mutants")]
+use crate::mutants;
+use crate::release::Ready;
+use crate::sync::SyncInput;
+
+impl<T: Tables> Node<T> {
+    /// One step. Messages of the node to itself are taken at once, under the same lock, so a
+    /// manager serves its own node without any delay.
+    ///
+    /// # Errors
+    /// [`Violation`]; the state is unchanged but for effects already applied.
+    pub fn step(&mut self, input: Input, world: &mut impl World) -> Result<(), Violation> {
+        match input {
+            Input::Fault { thread, minipage, kind } => self.asked(
+                minipage,
+                HolderEvent::Fault { thread, kind },
+                ClientEvent::Fault { thread, kind },
+                CopyEvent::Fault { thread, kind },
+                world,
+            ),
+            Input::Prefetch { minipage, kind } => self.asked(
+                minipage,
+                HolderEvent::Prefetch { kind },
+                ClientEvent::Prefetch { kind },
+                CopyEvent::Prefetch { kind },
+                world,
+            ),
+            Input::Push { minipage } => {
+                self.coherence(minipage, Local::Sequential(HolderEvent::Push), world)
+            }
+            Input::Resumed { minipage } => {
+                self.coherence(minipage, Local::Sequential(HolderEvent::Resumed), world)
+            }
+            Input::Reclaim { minipage } => {
+                self.coherence(minipage, Local::Sequential(HolderEvent::Reclaim), world)
+            }
+            Input::Sync(asked) => self.sync(Err(asked), world),
+            Input::Release { thread } => {
+                let place = self.place();
+                let mut guard = self.tables.sync();
+                release::flush(place, &mut guard, world)?;
+                guard.ledger().hold(Ready::Wake { thread });
+                release::deliver(place, &mut guard.ledger(), &mut Own::new(), world);
+                Ok(())
+            }
+            Input::Tell { node } => {
+                let news = self.tables.ledger().chronicle.news_for(node, self.nodes, None);
+                news.into_iter().for_each(|news| world.send_news(node, news));
+                Ok(())
+            }
+            Input::Acquire => {
+                let place = self.place();
+                release::acquire(place, &mut self.tables.sync(), world)
+            }
+            Input::Message { from, message: Message::Sync { id, body } } => {
+                self.sync(Ok((from, id, body)), world)
+            }
+            Input::Message { from, message } => match message.minipage() {
+                Some(minipage) => self.coherence(minipage, Local::Message(from, message), world),
+                None => unreachable!("all but synchronization messages are about a minipage"),
+            },
+            Input::News { from, news } => {
+                self.tables.ledger().chronicle.hear(from, &news);
+                Ok(())
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place { me: self.me, nodes: self.nodes }
+    }
+
+    fn asked(
+        &mut self,
+        minipage: MinipageId,
+        sequential: HolderEvent,
+        eager: ClientEvent,
+        lazy: CopyEvent,
+        world: &mut impl World,
+    ) -> Result<(), Violation> {
+        self.coherence(minipage, Local::Any { sequential, eager, lazy }, world)
+    }
+
+    fn coherence(
+        &mut self,
+        minipage: MinipageId,
+        first: Local,
+        world: &mut impl World,
+    ) -> Result<(), Violation> {
+        let place = self.place();
+        let mut cell = self.tables.minipage(minipage);
+        let acked = run(place, minipage, &mut cell, first, world)?;
+        drop(cell);
+        if !acked {
+            return Ok(());
+        }
+        // A flush may have ended: what waited for it may go.
+        let mut own = Own::new();
+        release::deliver(place, &mut self.tables.ledger(), &mut own, world);
+        own.into_iter().try_for_each(|(id, body)| self.sync(Ok((self.me, id, body)), world))
+    }
+
+    fn sync(
+        &mut self,
+        first: Result<(NodeId, u32, SyncMessage), SyncInput>,
+        world: &mut impl World,
+    ) -> Result<(), Violation> {
+        let place = self.place();
+        let Place { me, nodes } = place;
+        let mut guard = self.tables.sync();
+        let mut effects = Effects::new();
+        let mut own = VecDeque::new();
+        match first {
+            Err(asked) => {
+                #[cfg(feature = "mutants")]
+                let asked = mutants::asked(asked);
+                guard
+                    .tables()
+                    .ask(me, nodes, &asked, &mut effects)
+                    .map_err(|error| refuse(me, &asked, error))?;
+                #[cfg(feature = "mutants")]
+                mutants::answered(&asked, &mut effects);
+            }
+            Ok(message) => own.push_back(message),
+        }
+        loop {
+            let mut sent = Own::new();
+            release::apply(place, &mut effects, &mut sent, &mut guard, world)?;
+            own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
+            let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
+            #[cfg(feature = "mutants")]
+            mutants::heard(id, message, &mut effects);
+            release::turn(place, from, id, message, &mut guard, world)?;
+            let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
+            done.map_err(|error| refuse(from, &message, error))?;
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What one node tells another of lazily consistent writes, and its bytes.
+//!
+//! Role: travels right before a message that carries a release. Bytes, little-endian: count of
+//! clock entries u32, then u32 each; count of notices u32, then writer u16, interval u32, minipage
+//! u64 each; count of floor entries u32, then u32 each; 0 or 1 u8, and if 1 the turn: clock as
+//! above, count of moves u32, then minipage u64, node u16 each.
+
+use multigrain_types::{MinipageId, NodeId};
+
+/// One minipage was written by one node in one interval (a write notice).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "a sentence in three words")]
+pub struct Notice {
+    pub writer: NodeId,
+    pub interval: u32,
+    pub minipage: MinipageId,
+}
+
+/// A turn to a new epoch: what the barrier's manager found when the whole job was quiet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Turn {
+    /// Its clock then.
+    pub clock: Vec<u32>,
+    /// Minipages and their new homes.
+    pub moves: Vec<(MinipageId, NodeId)>,
+}
+
+/// What a node knows and another may not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct News {
+    /// Of every node, the last interval the sender has heard of.
+    pub clock: Vec<u32>,
+    /// What was written in the intervals the receiver may not have heard of.
+    pub notices: Vec<Notice>,
+    /// What every node has heard of, so that nobody needs to remember it; or nothing.
+    pub floor: Vec<u32>,
+    /// With the release of a barrier that found the job quiet.
+    pub turn: Option<Turn>,
+}
+
+/// Bytes that are no news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NewsError {
+    /// It ends too early, or says more than follows.
+    #[error("news of {bytes} bytes end too early")]
+    Short {
+        /// Its length.
+        bytes: usize,
+    },
+    /// Something follows, or a flag is neither 0 nor 1.
+    #[error("news with {left} bytes that make no sense")]
+    Left {
+        /// How many.
+        left: usize,
+    },
+    /// A node that the job does not have.
+    #[error("news of node {node} in a job of {nodes} nodes")]
+    Node {
+        /// The node.
+        node: usize,
+        /// Nodes of the job.
+        nodes: u16,
+    },
+}
+
+impl News {
+    /// The bytes that travel.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_clock(&mut out, &self.clock);
+        put_count(&mut out, self.notices.len());
+        for notice in &self.notices {
+            out.extend(notice.writer.0.to_le_bytes());
+            out.extend(notice.interval.to_le_bytes());
+            out.extend(notice.minipage.0.to_le_bytes());
+        }
+        put_clock(&mut out, &self.floor);
+        out.push(u8::from(self.turn.is_some()));
+        if let Some(turn) = &self.turn {
+            put_clock(&mut out, &turn.clock);
+            put_count(&mut out, turn.moves.len());
+            for (minipage, home) in &turn.moves {
+                out.extend(minipage.0.to_le_bytes());
+                out.extend(home.0.to_le_bytes());
+            }
+        }
+        out
+    }
+
+    /// The news these bytes spell, in a job of `nodes` nodes.
+    ///
+    /// # Errors
+    /// [`NewsError`] for bytes no node of this job sends.
+    pub fn from_bytes(bytes: &[u8], nodes: u16) -> Result<Self, NewsError> {
+        let mut reader = Reader { left: bytes, bytes: bytes.len() };
+        let clock = reader.clock()?;
+        let count = reader.count(14)?;
+        let mut notices = Vec::with_capacity(count);
+        for _ in 0..count {
+            let writer = NodeId(u16::from_le_bytes(reader.take()?));
+            let interval = reader.number()?;
+            let minipage = MinipageId(u64::from_le_bytes(reader.take()?));
+            notices.push(Notice { writer, interval, minipage });
+        }
+        let floor = reader.clock()?;
+        let turn = match reader.take::<1>()? {
+            [0] => None,
+            [1] => Some(reader.turn()?),
+            _ => return Err(NewsError::Left { left: reader.left.len() + 1 }),
+        };
+        if !reader.left.is_empty() {
+            return Err(NewsError::Left { left: reader.left.len() });
+        }
+        let news = Self { clock, notices, floor, turn };
+        news.check(nodes)?;
+        Ok(news)
+    }
+
+    fn check(&self, nodes: u16) -> Result<(), NewsError> {
+        let clocks =
+            [Some(&self.clock), Some(&self.floor), self.turn.as_ref().map(|turn| &turn.clock)];
+        let longest = clocks.into_iter().flatten().map(Vec::len).max().unwrap_or(0);
+        let writers = self.notices.iter().map(|notice| notice.writer.index());
+        let homes = self.turn.iter().flat_map(|turn| &turn.moves).map(|(_, home)| home.index());
+        let most = writers.chain(homes).map(|node| node + 1).chain([longest]).max().unwrap_or(0);
+        if most > usize::from(nodes) {
+            return Err(NewsError::Node { node: most - 1, nodes });
+        }
+        Ok(())
+    }
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    // Counts of minipages and nodes; a job with more has long run out of memory.
+    out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+fn put_clock(out: &mut Vec<u8>, clock: &[u32]) {
+    put_count(out, clock.len());
+    out.extend(clock.iter().flat_map(|entry| entry.to_le_bytes()));
+}
+
+struct Reader<'a> {
+    left: &'a [u8],
+    bytes: usize,
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], NewsError> {
+        let short = NewsError::Short { bytes: self.bytes };
+        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(short)?;
+        self.left = left;
+        Ok(*taken)
+    }
+
+    fn number(&mut self) -> Result<u32, NewsError> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    /// A count of things of so many bytes, all of which must follow: what is allocated for them is
+    /// never more than what came.
+    fn count(&mut self, each: usize) -> Result<usize, NewsError> {
+        let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        if count > self.left.len() / each {
+            return Err(NewsError::Short { bytes: self.bytes });
+        }
+        Ok(count)
+    }
+
+    fn clock(&mut self) -> Result<Vec<u32>, NewsError> {
+        (0..self.count(4)?).map(|_| self.number()).collect()
+    }
+
+    fn turn(&mut self) -> Result<Turn, NewsError> {
+        let clock = self.clock()?;
+        let count = self.count(10)?;
+        let mut moves = Vec::with_capacity(count);
+        for _ in 0..count {
+            let minipage = MinipageId(u64::from_le_bytes(self.take()?));
+            moves.push((minipage, NodeId(u16::from_le_bytes(self.take()?))));
+        }
+        Ok(Turn { clock, moves })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> News {
+        let notice = Notice { writer: NodeId(1), interval: 7, minipage: MinipageId(5 << 32 | 9) };
+        let turn = Turn { clock: vec![2, 7], moves: vec![(MinipageId(3), NodeId(1))] };
+        News { clock: vec![3, 7], notices: vec![notice], floor: vec![2, 6], turn: Some(turn) }
+    }
+
+    #[test]
+    fn news_survive_their_bytes() {
+        for news in [News::default(), sample(), News { turn: None, ..sample() }] {
+            assert_eq!(News::from_bytes(&news.to_bytes(), 2), Ok(news));
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_news_are_fixed() {
+        let notice = Notice { writer: NodeId(1), interval: 2, minipage: MinipageId(3) };
+        let news = News { clock: vec![4], notices: vec![notice], ..News::default() };
+        let golden: &[&[u8]] = &[
+            &[1, 0, 0, 0, 4, 0, 0, 0],
+            &[1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 0],
+        ];
+        assert_eq!(news.to_bytes(), golden.concat());
+    }
+
+    #[test]
+    fn cut_long_and_foreign_news_are_refused() {
+        let bytes = sample().to_bytes();
+        for end in 0..bytes.len() {
+            assert!(News::from_bytes(&bytes[..end], 2).is_err(), "cut to {end}");
+        }
+        let long = [&bytes[..], &[0]].concat();
+        assert_eq!(News::from_bytes(&long, 2), Err(NewsError::Left { left: 1 }));
+        assert_eq!(News::from_bytes(&bytes, 1), Err(NewsError::Node { node: 1, nodes: 1 }));
+        let many = [255; 8];
+        assert_eq!(News::from_bytes(&many, 2), Err(NewsError::Short { bytes: 8 }));
+    }
+}
