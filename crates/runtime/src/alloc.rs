@@ -85,7 +85,7 @@ impl Runtime {
                     slab::Taken::Full { next_bytes } => next_bytes,
                 }
             };
-            let record = self.new_area(key.shape(), grow, key.items(grow))?;
+            let record = self.new_area(key.shape(), grow, key.items(grow), self.consistency)?;
             lock(&self.heap).slab(key).add(record);
         }
     }
@@ -143,7 +143,7 @@ impl Runtime {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
-        let record = self.new_area(shape, bytes, items)?;
+        let record = self.new_area(shape, bytes, items, self.consistency)?;
         if let Shape::Sub { .. } = shape {
             let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;

@@ -184,14 +184,15 @@ fn subtract(counter: &AtomicU64, bytes: u64) {
 mod tests {
     use super::*;
     use multigrain_memory::{Area, VIEWS_BASE};
-    use multigrain_types::NodeId;
+    use multigrain_types::{Consistency, NodeId};
 
     #[test]
     fn an_address_before_the_minipage_of_its_vpage_is_no_allocation() {
         let shape = Shape::Sub { slot: 1024, per_page: 4 };
         let area = Area { id: AreaId(0), base: VIEWS_BASE, file_offset: 0, bytes: 1 << 16, shape };
         let items = Items { bytes: 1024, count: 64, chunk: 1, array: false };
-        let record = AreaRecord { area, owner: NodeId(0), items };
+        let consistency = Consistency::Sequential;
+        let record = AreaRecord { area, owner: NodeId(0), items, consistency };
         // The second view's vpage begins with the first view's minipage.
         let vpage = area.address(16) - 1024;
         assert_eq!(area.locate(vpage), Some(16));
