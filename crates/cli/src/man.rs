@@ -40,6 +40,11 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
     ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
+    (
+        "MULTIGRAIN_CONSISTENCY",
+        "sequential, eager-release or lazy-release (--consistency), where an allocation does not \
+         say it.",
+    ),
     ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
 ];
@@ -76,7 +81,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
             "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, LEARN, \
-             SHARED and CHUNK may also be set by the user; options win over them.",
+             CONSISTENCY, SHARED and CHUNK may also be set by the user; options win over them.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

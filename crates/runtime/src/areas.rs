@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use multigrain_memory::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{AreaId, NodeId, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Runtime;
@@ -37,6 +37,8 @@ pub(crate) struct AreaRecord {
     /// The allocating node: first holder of every minipage.
     pub(crate) owner: NodeId,
     pub(crate) items: Items,
+    /// What all its minipages promise, and so which protocol keeps them.
+    pub(crate) consistency: Consistency,
 }
 
 /// A request for an area, and its announcement, on the wire.
@@ -51,6 +53,8 @@ struct AreaBody {
     per_page: u16,
     pages: u32,
     items: Items,
+    /// See [`number_of`].
+    consistency: u8,
 }
 
 /// Node 0's books.
@@ -76,13 +80,27 @@ impl Default for Directory {
 }
 
 impl Items {
+    /// Minipages an item takes: one, unless it is larger than a minipage of whole pages.
+    pub(crate) fn span(&self, shape: Shape) -> u64 {
+        match shape {
+            Shape::Pages { pages } if self.chunk == 1 => {
+                self.bytes.div_ceil(u64::from(pages) * PAGE_BYTES as u64)
+            }
+            Shape::Pages { .. } | Shape::Sub { .. } => 1,
+        }
+    }
+
     /// Whether they fit an area, so that no later arithmetic about them leaves it.
     fn fit(&self, area: &Area) -> bool {
         let Self { bytes, count, chunk, .. } = *self;
         let room = bytes.checked_mul(count).is_some_and(|all| all <= area.bytes);
+        let minipages = |chunk: u32| {
+            let chunks = count.div_ceil(chunk.into());
+            chunks.checked_mul(self.span(area.shape))
+        };
         room && bytes > 0
             && chunk > 0
-            && count.div_ceil(chunk.into()) <= u64::from(area.minipages())
+            && minipages(chunk).is_some_and(|all| all <= u64::from(area.minipages()))
     }
 }
 
@@ -100,10 +118,9 @@ impl AreaBody {
             Shape::Sub { slot, per_page } => (slot, per_page, 0),
             Shape::Pages { pages } => (0, 0, pages),
         };
-        let owner = record.owner.0;
         Self {
             id: id.0,
-            owner,
+            owner: record.owner.0,
             base: base as u64,
             file_offset,
             bytes,
@@ -111,9 +128,11 @@ impl AreaBody {
             per_page,
             pages,
             items: record.items,
+            consistency: number_of(record.consistency),
         }
     }
 
+    /// None if a number stands for nothing.
     fn to_record(self) -> Option<AreaRecord> {
         let shape = if self.pages == 0 {
             Shape::Sub { slot: self.slot, per_page: self.per_page }
@@ -127,7 +146,18 @@ impl AreaBody {
             bytes: self.bytes,
             shape,
         };
-        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items })
+        let known = |&consistency: &Consistency| number_of(consistency) == self.consistency;
+        let consistency = Consistency::ALL.into_iter().find(known)?;
+        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items, consistency })
+    }
+}
+
+/// A consistency on the wire.
+const fn number_of(consistency: Consistency) -> u8 {
+    match consistency {
+        Consistency::Sequential => 0,
+        Consistency::EagerRelease => 1,
+        Consistency::LazyRelease => 2,
     }
 }
 
@@ -154,12 +184,13 @@ impl Runtime {
         shape: Shape,
         bytes: u64,
         items: Items,
+        consistency: Consistency,
     ) -> Result<AreaRecord, Error> {
         let bytes = bytes
             .checked_next_multiple_of(PAGE_BYTES as u64)
             .ok_or_else(|| Error::NoMemory(format!("{bytes} bytes")))?;
         let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
-        let wish = AreaRecord { area, owner: self.me, items };
+        let wish = AreaRecord { area, owner: self.me, items, consistency };
         let body = postcard::to_allocvec(&AreaBody::from_record(&wish))
             .map_err(|error| Error::System(error.to_string()))?;
         let id = self.ask(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
@@ -292,7 +323,8 @@ mod tests {
         let shape = Shape::Sub { slot: 1024, per_page: 4 };
         let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 4096, bytes: 8192, shape };
         let items = Items { bytes: 1024, count: 8, chunk: 1, array: true };
-        let good = AreaRecord { area, owner: NodeId(1), items };
+        let consistency = Consistency::Sequential;
+        let good = AreaRecord { area, owner: NodeId(1), items, consistency };
         assert!(good.is_sound(2));
         let with_items = |items| AreaRecord { items, ..good };
         for wrong in [
@@ -310,6 +342,37 @@ mod tests {
             },
         ] {
             assert!(!wrong.is_sound(2), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn items_of_several_minipages_have_to_fit_with_all_of_them() {
+        let shape = Shape::Pages { pages: 1 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 6 * 4096, shape };
+        let items = Items { bytes: 5000, count: 3, chunk: 1, array: true };
+        assert_eq!(items.span(shape), 2);
+        assert_eq!(items.span(Shape::Pages { pages: 2 }), 1);
+        assert!(items.fit(&area));
+        // Four would fit by their bytes, but not in eight minipages.
+        assert!(!Items { count: 4, ..items }.fit(&area));
+        assert!(
+            !Items { bytes: 4 * 4096 + 1, count: 1, ..items }
+                .fit(&Area { bytes: 4 * 4096, ..area })
+        );
+    }
+
+    #[test]
+    fn the_consistency_of_an_area_crosses_the_wire_and_an_unknown_one_is_refused() {
+        let shape = Shape::Pages { pages: 1 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
+        let items = Items { bytes: 64, count: 128, chunk: 64, array: false };
+        for consistency in Consistency::ALL {
+            let record = AreaRecord { area, owner: NodeId(1), items, consistency };
+            let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap();
+            let heard: AreaBody = postcard::from_bytes(&body).unwrap();
+            assert_eq!(heard.to_record(), Some(record));
+            let unknown = AreaBody { consistency: heard.consistency + 3, ..heard };
+            assert_eq!(unknown.to_record(), None);
         }
     }
 }

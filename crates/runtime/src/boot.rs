@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use multigrain_memory::{GuardKind, Memory};
 use multigrain_transport::{BootConfig, Mesh, Timeout};
-use multigrain_types::NodeId;
+use multigrain_types::{Consistency, NodeId};
 
 use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
@@ -50,6 +50,8 @@ pub struct Runtime {
     pub(crate) names: Mutex<Names>,
     pub(crate) heap: Mutex<Heap>,
     pub(crate) chunking: Chunking,
+    /// That of allocations which ask for none.
+    pub(crate) consistency: Consistency,
     pub(crate) thread_books: Mutex<Threads>,
     pub(crate) control: Option<BorrowedFd<'static>>,
     pub(crate) learn: bool,
@@ -141,6 +143,7 @@ impl Runtime {
             names: Mutex::default(),
             heap: Mutex::default(),
             chunking: Chunking(AtomicU32::new(config.chunk)),
+            consistency: config.consistency,
             thread_books: Mutex::default(),
             control,
             learn: config.learn && nodes > 1,

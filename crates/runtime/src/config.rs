@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use multigrain_memory::GuardChoice;
 use multigrain_transport::Address;
-use multigrain_types::{NodeId, Placement};
+use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
 
@@ -52,6 +52,8 @@ pub struct Config {
     pub chunk: u32,
     /// Whether minipages fetched in every interval between barriers are fetched ahead.
     pub learn: bool,
+    /// Consistency of allocations that ask for none.
+    pub consistency: Consistency,
 }
 
 /// Shared size when nothing is said: address space, not memory.
@@ -75,6 +77,7 @@ impl Config {
             shared_bytes: DEFAULT_SHARED_BYTES,
             chunk: 1,
             learn: true,
+            consistency: Consistency::default(),
         }
     }
 
@@ -95,6 +98,9 @@ impl Config {
         }
         if let Some(text) = variable("LEARN")? {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
+        }
+        if let Some(text) = variable("CONSISTENCY")? {
+            config.consistency = consistency(&text)?;
         }
         if let Some(text) = variable("GUARD")? {
             config.guard = choose(
@@ -196,6 +202,10 @@ fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, E
         .ok_or_else(|| wrong(name, text))
 }
 
+fn consistency(text: &str) -> Result<Consistency, Error> {
+    text.parse().map_err(|why| Error::Invalid(format!("MULTIGRAIN_CONSISTENCY: {why}, not {text}")))
+}
+
 fn hex_secret(text: &str) -> Option<[u8; 32]> {
     let mut secret = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
@@ -216,6 +226,16 @@ mod tests {
         assert_eq!(hex_secret(&"0f".repeat(32)), Some([15; 32]));
         assert_eq!(hex_secret(&"0f".repeat(31)), None);
         assert_eq!(hex_secret(&"0g".repeat(32)), None);
+    }
+
+    #[test]
+    fn a_consistency_goes_by_its_name_and_an_unknown_one_gets_the_names() {
+        for known in Consistency::ALL {
+            assert_eq!(consistency(known.name()).unwrap(), known);
+        }
+        let error = consistency("lazy").unwrap_err().to_string();
+        let names = "a consistency is sequential, eager-release or lazy-release";
+        assert_eq!(error, format!("invalid argument: MULTIGRAIN_CONSISTENCY: {names}, not lazy"));
     }
 
     #[test]

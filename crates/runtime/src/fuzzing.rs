@@ -9,7 +9,7 @@ use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEW_ALIGN, VIEWS_BASE
 use multigrain_protocol::{Input, Kind};
 use multigrain_transport::fuzzing::{Stream, mesh_without_peers};
 use multigrain_transport::{Header, LostReason, Sink};
-use multigrain_types::{AreaId, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
 
 use crate::areas::{AreaRecord, Items};
@@ -88,7 +88,8 @@ impl Victim {
         let base = VIEWS_BASE + place * VIEW_ALIGN;
         let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
         let items = Items { bytes: 8, count: u64::from(MINIPAGES), chunk: 1, array: false };
-        let record = AreaRecord { area, owner, items };
+        let consistency = Consistency::Sequential;
+        let record = AreaRecord { area, owner, items, consistency };
         assert_eq!(self.runtime.adopt(record), 0, "{record:?}");
     }
 

@@ -16,7 +16,7 @@ use std::sync::{OnceLock, PoisonError};
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, Tables};
-use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
 
 use crate::areas::AreaRecord;
 use crate::shim::{Mutex, MutexGuard};
@@ -107,6 +107,12 @@ impl SharedTables {
                 NodeId(u16::try_from(turn).unwrap_or(0))
             }
         }
+    }
+
+    /// What a minipage promises; sequential if it is unknown here.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the protocols of release consistency"))]
+    pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
+        self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
     }
 
     /// Lends the states of a known minipage until the result is dropped.
@@ -206,7 +212,8 @@ mod tests {
         let (id, shape) = (AreaId(3), Shape::Pages { pages: 1 });
         let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
-        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items }, 1));
+        let consistency = Consistency::Sequential;
+        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
         let minipage = MinipageId::new(id, 0);
         let swap = || {
             for _ in 0..8 {
@@ -223,6 +230,20 @@ mod tests {
         });
         assert_eq!(*tables.lend(minipage).holder(), Holder::owner());
         assert!(!tables.knows(MinipageId::new(id, 1)));
+    }
+
+    #[test]
+    fn a_minipage_has_the_consistency_of_its_area() {
+        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let shape = Shape::Pages { pages: 1 };
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        for (id, consistency) in (0..).map(AreaId).zip(Consistency::ALL) {
+            let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+            assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
+            assert_eq!(tables.consistency_of(MinipageId::new(id, 0)), consistency);
+        }
+        let unknown = MinipageId::new(AreaId(3), 0);
+        assert_eq!(tables.consistency_of(unknown), Consistency::Sequential);
     }
 
     #[test]

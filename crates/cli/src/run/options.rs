@@ -47,6 +47,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) learn: Option<Learn>,
 
+    /// What the program may rely on where an allocation does not say it: on release-consistent
+    /// memory, writes are seen by other nodes only after a lock, barrier, semaphore, thread start
+    /// or join has ordered them, and there must be no data races [default: sequential].
+    #[arg(long, value_enum)]
+    pub(super) consistency: Option<Consistency>,
+
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) shared: Option<u64>,
@@ -144,6 +150,17 @@ pub(crate) enum Learn {
     Off,
 }
 
+/// `--consistency`; the names are those of MULTIGRAIN_CONSISTENCY.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Consistency {
+    /// Every access in one order all nodes agree on.
+    Sequential,
+    /// A release updates or invalidates all copies before it ends.
+    EagerRelease,
+    /// An acquire learns what releases before it have written.
+    LazyRelease,
+}
+
 /// `--manager`; the names are those of MULTIGRAIN_MANAGER.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Manager {
@@ -217,6 +234,12 @@ mod tests {
         for wrong in ["", "G", "0", "-1", "1.5G", "64X", "99999999999T"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_consistencies_are_those_of_the_runtime() {
+        let ours = Consistency::value_variants().iter().map(name_of);
+        assert!(ours.eq(multigrain_types::Consistency::ALL.map(|known| known.name().to_owned())));
     }
 
     #[test]
