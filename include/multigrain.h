@@ -169,6 +169,11 @@ struct mg_stats {
     uint64_t minipages;        /* made by this node's allocations */
     uint64_t shared_bytes;     /* in this node's live allocations */
     uint64_t views;            /* most minipages of this node that share one page: views in use */
+    uint64_t twins;            /* copies made of minipages about to be written (release consistency) */
+    uint64_t twin_bytes;       /* bytes of those that exist now */
+    uint64_t diffs_sent;       /* messages that said what this node wrote */
+    uint64_t diff_bytes_sent;  /* their bytes */
+    uint64_t notices_sent;     /* minipages named to other nodes as written (lazy release) */
 };
 /* This node's counters since mg_init. */
 int mg_get_stats(struct mg_stats *out);

@@ -252,6 +252,7 @@ impl Runtime {
     pub fn free(&self, address: usize) -> Result<(), Error> {
         let record = self.record_at(address).ok_or(Error::NotShared(address))?;
         tsan::give(Token::Free);
+        self.release()?;
         self.ask(record.owner, kind::FREE, address as u64, 0, &[]).map(drop).map_err(|(code, _)| {
             match code {
                 -6 => Error::NotShared(address),

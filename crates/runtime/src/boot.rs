@@ -3,14 +3,15 @@
 #![expect(unsafe_code, reason = "file descriptors arrive by number, signals are masked per thread")]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multigrain_memory::{GuardKind, Memory};
+use multigrain_memory::{GuardKind, Memory, Twins};
 use multigrain_transport::{BootConfig, Mesh, Timeout};
-use multigrain_types::{Consistency, NodeId};
+use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
@@ -44,6 +45,9 @@ pub struct Runtime {
     pub(crate) memory: Memory,
     pub(crate) mesh: Mesh,
     pub(crate) tables: SharedTables,
+    pub(crate) twins: Twins,
+    /// Diffs that wait for the others of their round (MGS arc 33).
+    pub(crate) kept_diffs: Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>,
     pub(crate) role: Role,
     pub(crate) counters: Counters,
     pub(crate) directory: Mutex<Directory>,
@@ -137,6 +141,8 @@ impl Runtime {
             memory,
             mesh,
             tables: SharedTables::new(config.rank, nodes, config.placement),
+            twins: Twins::new(),
+            kept_diffs: Mutex::default(),
             role: Role::default(),
             counters: Counters::default(),
             directory: Mutex::default(),

@@ -3,8 +3,10 @@
 //! A request names the waiting thread's slot; the reply brings it a code and a value. These are
 //! not coherence: they are rare, and may allocate.
 
+use multigrain_protocol::Input;
+use multigrain_protocol::release::News;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{NodeId, ThreadId};
+use multigrain_types::{Consistency, NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::error::Error;
@@ -28,6 +30,8 @@ pub(crate) mod kind {
     pub(crate) const THREAD_START: u8 = 70;
     /// Wait for the end of thread `subject`.
     pub(crate) const THREAD_JOIN: u8 = 71;
+    /// What the sender knows of lazily consistent writes; no answer.
+    pub(crate) const NEWS: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
 }
@@ -65,9 +69,11 @@ impl Runtime {
         if to == self.me {
             self.serve_request(self.me, &header, body);
         } else {
+            self.tell(to);
             self.send_frame(to, header, Payload::Bytes(body));
         }
         self.wait_for(slot);
+        self.acquire();
         match slot.answer() {
             (0, value) => Ok(value),
             (code, value) => Err((code, value)),
@@ -92,7 +98,50 @@ impl Runtime {
             value,
             payload: 0,
         };
+        self.tell(asker.node);
         self.send_frame(asker.node, header, Payload::None);
+    }
+
+    /// Returns when what this node wrote can be seen by whoever is told next by other means than
+    /// synchronization calls (a thread's start, a free, a name).
+    pub(crate) fn release(&self) -> Result<(), Error> {
+        if !self.tables.is_relaxed() {
+            return Ok(());
+        }
+        let (thread, slot) = self.my_slot()?;
+        slot.arm();
+        self.step_sure(Input::Release { thread });
+        self.wait_for(slot);
+        Ok(())
+    }
+
+    /// Before a node is told by other means: what it has to forget then.
+    pub(crate) fn tell(&self, node: NodeId) {
+        if self.tables.is_lazy() && node != self.me {
+            self.step_sure(Input::Tell { node });
+        }
+    }
+
+    /// After this node was told by other means.
+    pub(crate) fn acquire(&self) {
+        if self.tables.is_lazy() {
+            self.step_sure(Input::Acquire);
+        }
+    }
+
+    fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
+        let Ok(news) = News::from_bytes(body, self.nodes) else { return false };
+        let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
+        let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
+        let lazy = |minipage| {
+            self.tables.knows(minipage)
+                && self.tables.consistency_of(minipage) == Consistency::LazyRelease
+        };
+        if !named.into_iter().all(lazy) {
+            return false;
+        }
+        self.step_sure(Input::News { from, news });
+        true
     }
 
     /// Serves one request; false for a kind that does not exist or is not for this node, or a body
@@ -107,6 +156,7 @@ impl Runtime {
             kind::AREA_ANNOUNCE => self.serve_area_announce(from, body),
             kind::AREA_MAPPED => self.serve_area_mapped(from, header.subject, header.value),
             kind::FREE => {
+                self.acquire();
                 self.serve_free(asker, header.subject);
                 true
             }
@@ -120,6 +170,7 @@ impl Runtime {
                 self.serve_thread_join(asker, header.subject);
                 true
             }
+            kind::NEWS => self.serve_news(from, body),
             kind::ANSWER => {
                 let code = u32::try_from(header.subject).unwrap_or(u32::MAX).cast_signed();
                 self.answer(Asker { node: self.me, thread: asker.thread }, code, header.value);

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_memory::Trap;
-use multigrain_protocol::{Cell as _, Input, Kind};
+use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::boot::{Runtime, started};
@@ -121,10 +121,5 @@ impl Runtime {
         self.wait_for(slot);
         self.step_sure(Input::Resumed { minipage });
         at_once
-    }
-
-    /// Whether the minipage's bytes may come in from another node.
-    pub(crate) fn may_receive(&self, minipage: MinipageId) -> bool {
-        self.tables.lend(minipage).holder().may_receive()
     }
 }

@@ -1,6 +1,6 @@
 //! Hints a program may give: prefetch, push, and access ahead of a system call.
 
-use multigrain_protocol::{Cell as _, Input, Kind};
+use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::boot::Runtime;
@@ -46,7 +46,7 @@ impl Runtime {
             self.step_sure(Input::Prefetch { minipage, kind });
         }
         for &(minipage, kind) in wishes {
-            let access = self.tables.lend(minipage).holder().access();
+            let access = self.tables.lend(minipage).access();
             let enough = match kind {
                 Kind::Read => access != Access::NoAccess,
                 Kind::Write => access == Access::ReadWrite,

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use multigrain_protocol::mutants::{Mutant, on};
+use multigrain_protocol::release::News;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -84,6 +85,38 @@ impl World for Bent<'_> {
 
     fn competing(&mut self, minipage: MinipageId) {
         self.real.competing(minipage);
+    }
+
+    fn send_news(&mut self, to: NodeId, news: News) {
+        self.real.send_news(to, news);
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        self.real.make_twin(minipage);
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        self.real.drop_twin(minipage);
+    }
+
+    fn store(&mut self, minipage: MinipageId) {
+        self.real.store(minipage);
+    }
+
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        self.real.keep_diff(minipage);
+    }
+
+    fn merge_diffs(&mut self, minipage: MinipageId) {
+        self.real.merge_diffs(minipage);
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.real.install_zero(minipage, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        self.real.close_if_zero(minipage)
     }
 }
 

@@ -28,6 +28,7 @@ impl Runtime {
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
         check(name)?;
         tsan::give(Token::Names);
+        self.release()?;
         self.ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
             .map(drop)
             .map_err(|(code, _)| Error::from_code(code, "publish"))

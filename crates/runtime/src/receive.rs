@@ -2,9 +2,9 @@
 
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
-use multigrain_protocol::{Attach, Input, Message, Words};
+use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage, Words};
 use multigrain_transport::{Header, LostReason, Place, Sink};
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use crate::boot::Runtime;
 
@@ -31,7 +31,7 @@ impl<'a> NodeSink<'a> {
             value: header.value,
         };
         let message = Message::from_words(&words).map_err(|error| error.to_string())?;
-        if let Message::Page { minipage, .. } = message
+        if let Some(minipage) = message.minipage()
             && !self.runtime.tables.knows(minipage)
         {
             return Err(format!("{minipage} does not exist"));
@@ -39,31 +39,66 @@ impl<'a> NodeSink<'a> {
         Ok(Some(message))
     }
 
-    fn place_page(&self, minipage: MinipageId, payload: u64) -> Result<Place, String> {
+    fn place_page(
+        &self,
+        from: NodeId,
+        message: Message,
+        minipage: MinipageId,
+        payload: u64,
+    ) -> Result<Place, String> {
         let (place, bytes) = self.runtime.memory.privileged(minipage);
         if payload != bytes as u64 {
             return Err(format!("{payload} bytes for {minipage} of {bytes}"));
         }
-        if !self.runtime.may_receive(minipage) {
+        if !self.may_receive(from, message, minipage) {
             return Err(format!("contents of {minipage}, which is in use here"));
         }
         Ok(Place::At(place))
+    }
+
+    /// Whether the minipage's bytes may come in with this message: no thread of this node has
+    /// access, and they are awaited.
+    fn may_receive(&self, from: NodeId, message: Message, minipage: MinipageId) -> bool {
+        let mut cell = self.runtime.tables.lend(minipage);
+        match (message, cell.consistency()) {
+            (Message::Page { .. }, Consistency::Sequential) => cell.holder().may_receive(),
+            (
+                Message::Mgs { body: MgsMessage::SingleWriterData, .. },
+                Consistency::EagerRelease,
+            ) => {
+                let home = cell.manager() == self.runtime.me;
+                home && cell.client().access() == Access::NoAccess
+                    && cell.server().may_receive(from)
+            }
+            (Message::Mgs { .. }, Consistency::EagerRelease) => cell.client().may_receive(),
+            (Message::Hlrc { body: HlrcMessage::Data { .. }, .. }, Consistency::LazyRelease) => {
+                cell.copy().may_receive()
+            }
+            (
+                Message::Page { .. } | Message::Mgs { .. } | Message::Hlrc { .. },
+                Consistency::Sequential | Consistency::EagerRelease | Consistency::LazyRelease,
+            )
+            | (Message::Sync { .. }, _) => false,
+        }
     }
 }
 
 // SAFETY: pages are placed in the privileged view, which stays mapped for the life of the process
 // and is only ever reached by pointer; `place_page` has checked length and state.
 unsafe impl Sink for NodeSink<'_> {
-    fn place(&mut self, _: NodeId, header: &Header) -> Result<Place, String> {
-        match self.message(header)? {
-            Some(message @ Message::Page { minipage, .. }) if message.attach() == Attach::Page => {
-                let place = self.place_page(minipage, header.payload);
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
+        let Some(message) = self.message(header)? else { return Ok(Place::Buffer) };
+        match (message.attach(), message.minipage()) {
+            (Attach::Page, Some(minipage)) => {
+                let place = self.place_page(from, message, minipage, header.payload);
                 #[cfg(feature = "mutants")]
                 let place = place.map(crate::mutants::detour);
                 place
             }
-            Some(message) => Err(format!("{message:?} carries {} bytes", header.payload)),
-            None => Ok(Place::Buffer),
+            (Attach::Diff, Some(_)) => Ok(Place::Buffer),
+            (Attach::Nothing | Attach::Page | Attach::Diff, _) => {
+                Err(format!("{message:?} carries {} bytes", header.payload))
+            }
         }
     }
 
@@ -78,9 +113,15 @@ unsafe impl Sink for NodeSink<'_> {
                 if message.attach() == Attach::Page && header.payload == 0 {
                     return Err(format!("{message:?} without its page"));
                 }
-                #[cfg(feature = "mutants")]
-                crate::mutants::arrive(self.runtime, message, body);
-                self.runtime.step_sure(Input::Message { from, message });
+                let diff = match message.attach() {
+                    Attach::Diff => Some(body.unwrap_or_default()),
+                    Attach::Nothing | Attach::Page => {
+                        #[cfg(feature = "mutants")]
+                        crate::mutants::arrive(self.runtime, message, body);
+                        None
+                    }
+                };
+                self.runtime.step_received(from, message, diff);
                 Ok(())
             }
             None => {

@@ -28,6 +28,11 @@ pub struct Stats {
     pub minipages: u64,
     pub shared_bytes: u64,
     pub views: u64,
+    pub twins: u64,
+    pub twin_bytes: u64,
+    pub diffs_sent: u64,
+    pub diff_bytes_sent: u64,
+    pub notices_sent: u64,
 }
 
 /// The counters the runtime itself keeps; the mesh keeps those of frames.
@@ -46,6 +51,10 @@ pub(crate) struct Counters {
     pub(crate) minipages: AtomicU64,
     pub(crate) shared_bytes: AtomicU64,
     pub(crate) views: AtomicU64,
+    pub(crate) twins: AtomicU64,
+    pub(crate) diffs_sent: AtomicU64,
+    pub(crate) diff_bytes_sent: AtomicU64,
+    pub(crate) notices: AtomicU64,
 }
 
 impl Runtime {
@@ -73,6 +82,11 @@ impl Runtime {
             minipages: read(&own.minipages),
             shared_bytes: read(&own.shared_bytes),
             views: read(&own.views),
+            twins: read(&own.twins),
+            twin_bytes: self.twins.bytes() as u64,
+            diffs_sent: read(&own.diffs_sent),
+            diff_bytes_sent: read(&own.diff_bytes_sent),
+            notices_sent: read(&own.notices),
         }
     }
 }

@@ -58,13 +58,27 @@ impl Runtime {
             total => (0, total),
         };
         tsan::give(Token::Barrier(id));
-        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total })?;
+        let quiet = local > 0 && self.is_quiet(local);
+        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
         tsan::take(Token::Barrier(id));
         // Of the threads that left together, one looks ahead for the node.
         if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
             self.fetch_ahead();
         }
         Ok(())
+    }
+
+    /// Whether this process has no threads but so many of the program and the runtime's own: when
+    /// they are all at a barrier, nothing happens on this node. Asked for to move homes, so only
+    /// where there are any.
+    fn is_quiet(&self, local: u32) -> bool {
+        const OWN_THREADS: u64 = 2;
+        if !self.tables.is_lazy() {
+            return false;
+        }
+        // A directory has two links more than it has directories in it, here one for each thread.
+        let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
+        tasks == u64::from(local) + OWN_THREADS + 2
     }
 
     /// Takes one unit of semaphore `id`.

@@ -10,12 +10,18 @@
     reason = "states are lent under a shard's lock, which the compiler cannot see"
 )]
 
+mod lent;
+
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, PoisonError};
 
+pub(crate) use lent::Lent;
 use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::hlrc::Copy;
+use multigrain_protocol::mgs::{Client, Server};
+use multigrain_protocol::release::Ledger;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_protocol::{Cell, Tables};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
 
 use crate::areas::AreaRecord;
@@ -28,15 +34,52 @@ const BLOCK: usize = 256;
 /// Areas per page of the registry, and pages.
 const AREAS: usize = 256;
 
-type Row<T> = Box<[UnsafeCell<T>]>;
+/// Blocks of states of one kind.
+#[derive(Debug)]
+struct Blocks<T>(Box<[OnceLock<Box<[UnsafeCell<T>]>>]>);
 
-/// The states of one area's minipages on this node.
+impl<T> Blocks<T> {
+    fn new(minipages: u32) -> Self {
+        let blocks = (minipages as usize).div_ceil(BLOCK);
+        Self((0..blocks).map(|_| OnceLock::new()).collect())
+    }
+
+    /// The state of a minipage; its block comes into being with first states.
+    fn get(&self, index: u32, first: impl Fn() -> T) -> &UnsafeCell<T> {
+        let (block, index) = (index as usize / BLOCK, index as usize % BLOCK);
+        &self.0[block].get_or_init(|| (0..BLOCK).map(|_| UnsafeCell::new(first())).collect())[index]
+    }
+}
+
+/// The engines' states of one area's minipages on this node.
+#[derive(Debug)]
+enum States {
+    Sequential { holders: Blocks<Holder>, entries: Blocks<Entry> },
+    Eager { clients: Blocks<Client>, servers: Blocks<Server> },
+    Lazy { copies: Blocks<Copy> },
+}
+
+impl States {
+    fn new(consistency: Consistency, minipages: u32) -> Self {
+        match consistency {
+            Consistency::Sequential => Self::Sequential {
+                holders: Blocks::new(minipages),
+                entries: Blocks::new(minipages),
+            },
+            Consistency::EagerRelease => {
+                Self::Eager { clients: Blocks::new(minipages), servers: Blocks::new(minipages) }
+            }
+            Consistency::LazyRelease => Self::Lazy { copies: Blocks::new(minipages) },
+        }
+    }
+}
+
+/// One area on this node.
 #[derive(Debug)]
 pub(crate) struct AreaStates {
     pub(crate) record: AreaRecord,
     minipages: u32,
-    holders: Box<[OnceLock<Row<Holder>>]>,
-    entries: Box<[OnceLock<Row<Entry>>]>,
+    states: States,
 }
 
 // SAFETY: the cells are only reached through `Lent`, under the shard lock of their minipage.
@@ -55,6 +98,11 @@ pub(crate) struct SharedTables {
     shards: Box<[Mutex<()>]>,
     areas: Box<[OnceLock<RegistryPage>]>,
     sync: Mutex<SyncTables>,
+    ledger: Mutex<Ledger>,
+    /// Whether any area is release consistent: only then is there anything to release.
+    relaxed: AtomicBool,
+    /// Whether any is lazily so.
+    lazy: AtomicBool,
 }
 
 impl SharedTables {
@@ -66,6 +114,9 @@ impl SharedTables {
             shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
             areas: (0..AREAS).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
+            ledger: Mutex::new(Ledger::new(me)),
+            relaxed: AtomicBool::new(false),
+            lazy: AtomicBool::new(false),
         }
     }
 
@@ -74,14 +125,24 @@ impl SharedTables {
         let (page, index) = registry_place(record.area.id);
         let Some(page) = self.areas.get(page) else { return false };
         let page = page.get_or_init(|| (0..AREAS).map(|_| OnceLock::new()).collect());
-        let blocks = (minipages as usize).div_ceil(BLOCK);
-        let states = AreaStates {
-            record,
-            minipages,
-            holders: (0..blocks).map(|_| OnceLock::new()).collect(),
-            entries: (0..blocks).map(|_| OnceLock::new()).collect(),
-        };
-        page[index].set(states).is_ok()
+        if record.consistency != Consistency::Sequential {
+            self.relaxed.store(true, Ordering::Release);
+        }
+        if record.consistency == Consistency::LazyRelease {
+            self.lazy.store(true, Ordering::Release);
+        }
+        let states = States::new(record.consistency, minipages);
+        page[index].set(AreaStates { record, minipages, states }).is_ok()
+    }
+
+    /// Whether any area of the job is release consistent.
+    pub(crate) fn is_relaxed(&self) -> bool {
+        self.relaxed.load(Ordering::Acquire)
+    }
+
+    /// Whether any area of the job is lazily release consistent.
+    pub(crate) fn is_lazy(&self) -> bool {
+        self.lazy.load(Ordering::Acquire)
     }
 
     /// An area by its id.
@@ -110,7 +171,6 @@ impl SharedTables {
     }
 
     /// What a minipage promises; sequential if it is unknown here.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the protocols of release consistency"))]
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
         self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
     }
@@ -122,7 +182,7 @@ impl SharedTables {
     pub(crate) fn lend(&self, minipage: MinipageId) -> Lent<'_> {
         let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
         let lock = lock(&self.shards[shard_of(minipage)]);
-        Lent { tables: self, area, minipage, _lock: lock }
+        Lent::new(self, area, minipage, lock)
     }
 }
 
@@ -137,66 +197,6 @@ fn shard_of(minipage: MinipageId) -> usize {
 /// A panic elsewhere must not stop the node from telling its peers: take the lock all the same.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The states of one minipage, under its shard's lock.
-#[derive(Debug)]
-pub(crate) struct Lent<'a> {
-    tables: &'a SharedTables,
-    area: &'a AreaStates,
-    minipage: MinipageId,
-    _lock: MutexGuard<'a, ()>,
-}
-
-impl Cell for Lent<'_> {
-    fn holder(&mut self) -> &mut Holder {
-        let (block, index) = self.place();
-        let owned = self.area.record.owner == self.tables.me;
-        let first = || if owned { Holder::owner() } else { Holder::default() };
-        let row = self.area.holders[block]
-            .get_or_init(|| (0..BLOCK).map(|_| UnsafeCell::new(first())).collect());
-        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
-        unsafe { &mut *row[index].get() }
-    }
-
-    fn entry(&mut self) -> &mut Entry {
-        let (block, index) = self.place();
-        let first = || Entry::owned_by(self.area.record.owner);
-        let row = self.area.entries[block]
-            .get_or_init(|| (0..BLOCK).map(|_| UnsafeCell::new(first())).collect());
-        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
-        unsafe { &mut *row[index].get() }
-    }
-}
-
-impl Lent<'_> {
-    fn place(&self) -> (usize, usize) {
-        let index = self.minipage.index() as usize;
-        (index / BLOCK, index % BLOCK)
-    }
-}
-
-impl Tables for &SharedTables {
-    type Lent<'a>
-        = Lent<'a>
-    where
-        Self: 'a;
-    type Sync<'a>
-        = MutexGuard<'a, SyncTables>
-    where
-        Self: 'a;
-
-    fn manager(&self, minipage: MinipageId) -> NodeId {
-        self.manager_of(minipage)
-    }
-
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        self.lend(minipage)
-    }
-
-    fn sync(&mut self) -> MutexGuard<'_, SyncTables> {
-        lock(&self.sync)
-    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl Runtime {
             return Err(Error::Invalid("the function of a thread is NULL".into()));
         }
         tsan::give(Token::ThreadStart);
+        self.release()?;
         self.ask(to, kind::THREAD_START, function as u64, argument as u64, &[])
             .map(ThreadHandle)
             .map_err(|(code, _)| Error::from_code(code, &format!("{to} cannot start a thread")))
@@ -110,8 +111,11 @@ impl Runtime {
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
             tsan::take(Token::ThreadStart);
+            self.acquire();
             let result = call(function, argument);
             tsan::give(Token::ThreadEnd(handle));
+            // Without a slot nothing can wait; the joiner is told all the same.
+            let _ = self.release();
             self.thread_ended(number, result);
         };
         match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {

@@ -4,23 +4,43 @@
 
 use core::sync::atomic::Ordering;
 
+use multigrain_memory::diff;
+use multigrain_protocol::release::News;
 use multigrain_protocol::{Attach, Input, Message, Node, Violation, World};
 use multigrain_transport::{Header, LinkError, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use crate::boot::Runtime;
+use crate::control::kind;
 use crate::slots::{self, Waking};
+use crate::tables::lock;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
+    /// The diff that came with the message at hand.
+    diff: Option<Vec<u8>>,
 }
+
+/// Notices, or moves, in one frame.
+const NEWS_PART: usize = 50_000;
 
 impl Runtime {
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
     pub(crate) fn step(&self, input: Input) -> Result<(), String> {
+        self.step_with(input, None)
+    }
+
+    /// The step of a message that has arrived, with its diff.
+    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<Vec<u8>>) {
+        if let Err(text) = self.step_with(Input::Message { from, message }, diff) {
+            self.fatal(&text);
+        }
+    }
+
+    fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self };
+        let mut world = RealWorld { runtime: self, diff };
         #[cfg(feature = "mutants")]
         let mut world = crate::mutants::Bent::new(&mut world);
         match node.step(input, &mut world) {
@@ -71,6 +91,29 @@ fn header_of(message: Message) -> Header {
     }
 }
 
+impl RealWorld<'_> {
+    /// What this node wrote since it made the twin, which is used up.
+    fn encode(&self, minipage: MinipageId) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let (page, _) = self.runtime.memory.privileged(minipage);
+        if let Some(twin) = self.runtime.twins.take(minipage) {
+            // SAFETY: the privileged view is readable for the length of the minipage, which is that
+            // of its twin.
+            unsafe { diff::encode(&twin, page, &mut bytes) };
+        }
+        let counters = &self.runtime.counters;
+        counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
+        counters.diff_bytes_sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        bytes
+    }
+}
+
+/// Whether all bytes of a minipage are zero.
+fn is_zero(page: *const u8, len: usize) -> bool {
+    // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
+    (0..len).all(|index| unsafe { page.add(index).read_volatile() } == 0)
+}
+
 impl World for RealWorld<'_> {
     fn send_later(&mut self, to: NodeId, message: Message) {
         match self.runtime.mesh.keep(to, header_of(message)) {
@@ -81,15 +124,18 @@ impl World for RealWorld<'_> {
 
     fn send(&mut self, to: NodeId, message: Message) {
         let header = header_of(message);
-        let payload = match (message, message.attach()) {
-            (Message::Page { minipage, .. }, Attach::Page) => {
+        let payload = match (message.attach(), message.minipage()) {
+            (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.runtime.memory.privileged(minipage);
                 self.runtime.counters.page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
-                // The bytes stay unchanged until the requester's ack closes the transaction: this
-                // node is ReadOnly or NoAccess now and nobody else is served before that.
+                // Sequential: the bytes stay unchanged until the requester's ack closes the
+                // transaction: this node is ReadOnly or NoAccess now and nobody else is served
+                // before that. Release consistent: what changes meanwhile was not released to the
+                // requester, who does not look at it.
                 Payload::Memory { ptr, len }
             }
-            (Message::Page { .. } | Message::Sync { .. }, _) => Payload::None,
+            (Attach::Diff, Some(minipage)) => Payload::Owned(self.encode(minipage)),
+            (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
         };
         self.runtime.send_frame(to, header, payload);
     }
@@ -131,5 +177,74 @@ impl World for RealWorld<'_> {
 
     fn competing(&mut self, _: MinipageId) {
         self.runtime.counters.competing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn send_news(&mut self, to: NodeId, news: News) {
+        for part in news.into_parts(NEWS_PART) {
+            let notices = part.notices.len() as u64;
+            self.runtime.counters.notices.fetch_add(notices, Ordering::Relaxed);
+            let header = Header {
+                kind: kind::NEWS,
+                flags: 0,
+                from: 0,
+                thread: 0,
+                subject: 0,
+                value: 0,
+                payload: 0,
+            };
+            self.runtime.send_frame(to, header, Payload::Owned(part.to_bytes()));
+        }
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        self.runtime.counters.twins.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the privileged view is readable for the length of the minipage.
+        unsafe { self.runtime.twins.make(minipage, page, len) };
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        drop(self.runtime.twins.take(minipage));
+    }
+
+    fn store(&mut self, _: MinipageId) {
+        // The bytes lie in the privileged view already: the receiver put them there.
+    }
+
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        let diff = self.diff.take().unwrap_or_default();
+        lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff);
+    }
+
+    fn merge_diffs(&mut self, minipage: MinipageId) {
+        let kept = lock(&self.runtime.kept_diffs).remove(&minipage);
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        for diff in kept.into_iter().flatten() {
+            // SAFETY: the privileged view is writable for the length of the minipage.
+            if let Err(error) = unsafe { diff::apply(&diff, page, len) } {
+                self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
+            }
+        }
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        // SAFETY: the privileged view is writable for the length of the minipage.
+        unsafe { core::ptr::write_bytes(page, 0, len) };
+        self.protect(minipage, Access::NoAccess, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        if !is_zero(page, len) {
+            return false;
+        }
+        self.protect(minipage, Access::ReadWrite, Access::NoAccess);
+        // A thread may have written between the look and the closing.
+        let zero = is_zero(page, len);
+        if !zero {
+            self.protect(minipage, Access::NoAccess, Access::ReadWrite);
+        }
+        zero
     }
 }

@@ -33,6 +33,8 @@ pub struct Round {
     awaited: NodeSet,
     /// Who was sent a 1WINV and keeps its copy.
     keeper: Option<NodeId>,
+    /// A diff has come, so a kept copy lacks what is in it.
+    changed: bool,
     /// A 1WGR has no answer yet.
     granting: bool,
     /// `rl`: who waits for RACK.
@@ -166,6 +168,7 @@ impl Server {
             // Arcs 33 and 34, DIFF: buffer diff data.
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
+                round.changed = true;
                 out.push(Effect::KeepDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
@@ -253,6 +256,13 @@ impl Server {
     fn conclude(&mut self, site: &Site, out: &mut Effects) {
         let Self::Releasing(round) = &mut *self else { return };
         if !round.awaited.is_empty() {
+            return;
+        }
+        // A reader had written before its INV came: the kept copy is old now. The paper's table,
+        // which forgets that copy, has no such row.
+        if let Some(keeper) = round.keeper.take_if(|_| round.changed) {
+            round.awaited.insert(keeper);
+            send(site, keeper, MgsMessage::Invalidate, out);
             return;
         }
         let Round { keeper, releasers, again, readers, mut writers, .. } =

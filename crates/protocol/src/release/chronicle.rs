@@ -148,8 +148,13 @@ impl Chronicle {
         merge(&mut self.clock, &news.clock);
         merge(self.told.entry(from).or_default(), &news.clock);
         merge(self.heard.entry(from).or_default(), &news.clock);
-        if let Some(turn) = &news.turn {
-            self.latest = turn.clone();
+        match &news.turn {
+            // News too long for one frame come in parts.
+            Some(turn) if turn.clock == self.latest.clock => {
+                self.latest.moves.extend(&turn.moves);
+            }
+            Some(turn) => self.latest = turn.clone(),
+            None => {}
         }
         self.forget(&news.floor);
     }

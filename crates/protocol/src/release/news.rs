@@ -89,6 +89,23 @@ impl News {
         out
     }
 
+    /// These news in parts of at most `count` notices and moves each, to be heard in order.
+    #[must_use]
+    pub fn into_parts(mut self, count: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        while self.notices.len() > count {
+            let notices = self.notices.drain(..count).collect();
+            parts.push(Self { notices, ..Self::default() });
+        }
+        while let Some(turn) = self.turn.as_mut().filter(|turn| turn.moves.len() > count) {
+            let moves = turn.moves.drain(..count).collect();
+            let turn = Some(Turn { clock: turn.clock.clone(), moves });
+            parts.push(Self { turn, ..Self::default() });
+        }
+        parts.push(self);
+        parts
+    }
+
     /// The news these bytes spell, in a job of `nodes` nodes.
     ///
     /// # Errors
@@ -200,6 +217,24 @@ mod tests {
         for news in [News::default(), sample(), News { turn: None, ..sample() }] {
             assert_eq!(News::from_bytes(&news.to_bytes(), 2), Ok(news));
         }
+    }
+
+    #[test]
+    fn the_parts_of_news_say_what_the_whole_says() {
+        let mut whole = sample();
+        whole.notices = (0..5).map(|n| Notice { interval: n, ..whole.notices[0] }).collect();
+        let turn = whole.turn.as_mut().unwrap();
+        turn.moves = (0..5).map(|n| (MinipageId(n), NodeId(1))).collect();
+        let mut parts = whole.clone().into_parts(2);
+        assert_eq!(parts.len(), 5);
+        let mut last = parts.pop().unwrap();
+        for part in parts.into_iter().rev() {
+            assert!(part.clock.is_empty() && part.floor.is_empty(), "only the last tells the time");
+            last.notices.splice(0..0, part.notices);
+            let moves = part.turn.map(|turn| turn.moves).unwrap_or_default();
+            last.turn.as_mut().unwrap().moves.splice(0..0, moves);
+        }
+        assert_eq!(last, whole);
     }
 
     #[test]

@@ -1,0 +1,167 @@
+//! The states of a minipage, or of synchronization, while one step has them.
+
+#![expect(
+    unsafe_code,
+    reason = "states are lent under a shard's lock, which the compiler cannot see"
+)]
+
+use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::hlrc::Copy;
+use multigrain_protocol::mgs::{Client, Server};
+use multigrain_protocol::release::Ledger;
+use multigrain_protocol::sync::SyncTables;
+use multigrain_protocol::{Cell, SyncCell, Tables};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId};
+
+use super::{AreaStates, SharedTables, States, lock};
+use crate::shim::MutexGuard;
+
+/// The states of one minipage, under its shard's lock.
+#[derive(Debug)]
+pub(crate) struct Lent<'a> {
+    tables: &'a SharedTables,
+    area: &'a AreaStates,
+    minipage: MinipageId,
+    _lock: MutexGuard<'a, ()>,
+}
+
+/// Why a state of another protocol is never asked for.
+const OTHER: &str = "engines are chosen by the consistency of the area";
+
+impl<'a> Lent<'a> {
+    pub(super) fn new(
+        tables: &'a SharedTables,
+        area: &'a AreaStates,
+        minipage: MinipageId,
+        lock: MutexGuard<'a, ()>,
+    ) -> Self {
+        Self { tables, area, minipage, _lock: lock }
+    }
+
+    /// The access this node's threads have.
+    pub(crate) fn access(&mut self) -> Access {
+        match self.consistency() {
+            Consistency::Sequential => self.holder().access(),
+            Consistency::EagerRelease => self.client().access(),
+            Consistency::LazyRelease => self.copy().access(),
+        }
+    }
+
+    fn is_owned(&self) -> bool {
+        self.area.record.owner == self.tables.me
+    }
+}
+
+impl Cell for Lent<'_> {
+    type Ledger<'b>
+        = MutexGuard<'b, Ledger>
+    where
+        Self: 'b;
+
+    fn manager(&self) -> NodeId {
+        self.tables.manager_of(self.minipage)
+    }
+
+    fn consistency(&self) -> Consistency {
+        self.area.record.consistency
+    }
+
+    fn holder(&mut self) -> &mut Holder {
+        let States::Sequential { holders, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let owned = self.is_owned();
+        let first = || if owned { Holder::owner() } else { Holder::default() };
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &mut *holders.get(self.minipage.index(), first).get() }
+    }
+
+    fn entry(&mut self) -> &mut Entry {
+        let States::Sequential { entries, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let first = || Entry::owned_by(self.area.record.owner);
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &mut *entries.get(self.minipage.index(), first).get() }
+    }
+
+    fn client(&mut self) -> &mut Client {
+        let States::Eager { clients, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let owned = self.is_owned();
+        let first = || if owned { Client::owner() } else { Client::default() };
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &mut *clients.get(self.minipage.index(), first).get() }
+    }
+
+    fn server(&mut self) -> &mut Server {
+        let States::Eager { servers, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let first = || Server::owned_by(self.area.record.owner);
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &mut *servers.get(self.minipage.index(), first).get() }
+    }
+
+    fn copy(&mut self) -> &mut Copy {
+        let States::Lazy { copies } = &self.area.states else { unreachable!("{OTHER}") };
+        let (owned, owner) = (self.is_owned(), self.area.record.owner);
+        let first = || if owned { Copy::owner() } else { Copy::away(owner) };
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &mut *copies.get(self.minipage.index(), first).get() }
+    }
+
+    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
+        lock(&self.tables.ledger)
+    }
+}
+
+/// The synchronization states, under their lock.
+#[derive(Debug)]
+pub(crate) struct SyncLent<'a> {
+    tables: &'a SharedTables,
+    states: MutexGuard<'a, SyncTables>,
+}
+
+impl SyncCell for SyncLent<'_> {
+    type Lent<'b>
+        = Lent<'b>
+    where
+        Self: 'b;
+    type Ledger<'b>
+        = MutexGuard<'b, Ledger>
+    where
+        Self: 'b;
+
+    fn tables(&mut self) -> &mut SyncTables {
+        &mut self.states
+    }
+
+    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
+        self.tables.lend(minipage)
+    }
+
+    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
+        lock(&self.tables.ledger)
+    }
+}
+
+impl Tables for &SharedTables {
+    type Lent<'a>
+        = Lent<'a>
+    where
+        Self: 'a;
+    type Sync<'a>
+        = SyncLent<'a>
+    where
+        Self: 'a;
+    type Ledger<'a>
+        = MutexGuard<'a, Ledger>
+    where
+        Self: 'a;
+
+    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
+        self.lend(minipage)
+    }
+
+    fn sync(&mut self) -> SyncLent<'_> {
+        SyncLent { tables: self, states: lock(&self.sync) }
+    }
+
+    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+}
