@@ -6,19 +6,30 @@
 //! - Up to [`LARGEST_SINGLE_BYTES`]: one minipage of whole pages.
 //! - Beyond: an area of its own, divided into minipages of the grain asked for, a page by default.
 //!
+//! That is sequentially consistent memory. Under release consistency the minipage is a page: small
+//! allocations of a class share one (chunking, Millipage 4.4), larger ones have several. [`Policy`]
+//! has the rules. An area has one consistency, and so has a page.
+//!
 //! A node allocates from areas it owns, without a message, and is the first holder of what it
 //! allocates. A freed minipage is reclaimed (all other copies are invalidated) before it is used
 //! again; it goes back to the node that allocated it.
 
 mod heap;
+mod policy;
 mod slab;
+// Miri has no memory objects, and no schedule of shuttle runs these.
+#[cfg(test)]
+#[cfg(not(any(miri, feature = "shuttle")))]
+mod tests;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use heap::Heap;
 use multigrain_memory::Shape;
 use multigrain_protocol::Input;
-use multigrain_types::{MinipageId, PAGE_BYTES};
+use multigrain_types::{Consistency, MinipageId, PAGE_BYTES};
+pub use policy::Policy;
+use policy::{ArrayCut, is_paged};
 pub(crate) use slab::SlabKey;
 
 use crate::areas::{AreaRecord, Items};
@@ -28,7 +39,8 @@ use crate::error::Error;
 use crate::tables::lock;
 use crate::tsan::{self, Token};
 
-/// Largest allocation that is one minipage unless a grain is given.
+/// Largest allocation that is one minipage unless a grain is given, or release consistency wants
+/// pages.
 pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
 
 /// Alignment of small allocations, as malloc's callers expect for ordinary types.
@@ -44,7 +56,15 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn malloc(&self, bytes: usize) -> Result<usize, Error> {
-        self.allocate(bytes).map(|(address, _)| address)
+        self.malloc_with(bytes, Policy::new())
+    }
+
+    /// `bytes` of shared memory as a policy wants it, fresh or used before.
+    ///
+    /// # Errors
+    /// Zero bytes or grain, or no room.
+    pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
+        self.allocate(bytes, policy).map(|(address, _)| address)
     }
 
     /// `bytes` of zeroed shared memory.
@@ -52,21 +72,41 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
-        let (address, used) = self.allocate(bytes)?;
+        let (address, used) = self.allocate(bytes, Policy::new())?;
         if used {
             self.zero(address, bytes);
         }
         Ok(address)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<(usize, bool), Error> {
-        let key = match bytes {
-            0 => return Err(Error::Invalid("an allocation of 0 bytes".into())),
-            1..=LARGEST_SINGLE_BYTES => {
-                SlabKey::new(bytes, self.chunking.0.load(Ordering::Relaxed))
+    /// The consistency a policy stands for in this job.
+    fn consistency_for(&self, policy: Policy) -> Result<Consistency, Error> {
+        if policy.grain == Some(0) {
+            return Err(Error::Invalid("a grain of 0 bytes".into()));
+        }
+        Ok(policy.consistency.unwrap_or(self.consistency))
+    }
+
+    fn allocate(&self, bytes: usize, policy: Policy) -> Result<(usize, bool), Error> {
+        if bytes == 0 {
+            return Err(Error::Invalid("an allocation of 0 bytes".into()));
+        }
+        let consistency = self.consistency_for(policy)?;
+        let large = bytes > LARGEST_SINGLE_BYTES;
+        let key = match policy.grain {
+            None if large => return self.block(bytes, PAGE_BYTES, consistency),
+            None if is_paged(consistency) => SlabKey::paged(bytes, consistency),
+            None => SlabKey::new(bytes, self.chunking.0.load(Ordering::Relaxed), consistency),
+            Some(grain) if large || bytes.div_ceil(PAGE_BYTES) > grain.div_ceil(PAGE_BYTES) => {
+                return self.block(bytes, grain, consistency);
             }
-            _ => return self.block(bytes, PAGE_BYTES),
+            Some(_) => SlabKey::new(bytes, 1, consistency),
         };
+        self.slab_item(key)
+    }
+
+    /// An item of a slab, and whether it was used before.
+    fn slab_item(&self, key: SlabKey) -> Result<(usize, bool), Error> {
         loop {
             let grow = {
                 let mut heap = lock(&self.heap);
@@ -85,12 +125,13 @@ impl Runtime {
                     slab::Taken::Full { next_bytes } => next_bytes,
                 }
             };
-            let record = self.new_area(key.shape(), grow, key.items(grow), self.consistency)?;
+            let record = self.new_area(key.shape(), grow, key.items(grow), key.consistency())?;
             lock(&self.heap).slab(key).add(record);
         }
     }
 
-    /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages.
+    /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
+    /// consistency.
     ///
     /// # Errors
     /// Zero bytes or grain, or no room.
@@ -98,52 +139,66 @@ impl Runtime {
         if bytes == 0 || grain == 0 {
             return Err(Error::Invalid("an allocation or a grain of 0 bytes".into()));
         }
-        self.block(bytes, grain.min(bytes)).map(|(address, _)| address)
+        self.block(bytes, grain, self.consistency).map(|(address, _)| address)
     }
 
-    fn block(&self, bytes: usize, grain: usize) -> Result<(usize, bool), Error> {
-        let pages = u32::try_from(grain.div_ceil(PAGE_BYTES))
+    fn block(
+        &self,
+        bytes: usize,
+        grain: usize,
+        consistency: Consistency,
+    ) -> Result<(usize, bool), Error> {
+        let pages = u32::try_from(grain.min(bytes).div_ceil(PAGE_BYTES))
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };
-        self.own_area(Shape::Pages { pages }, bytes as u64, items)
+        self.own_area(Shape::Pages { pages }, bytes as u64, items, consistency)
     }
 
-    /// `count` elements of `bytes`, each a minipage of its own (or each chunk of them).
+    /// `count` elements of `bytes`, of the job's consistency and at its natural grain: each a
+    /// minipage of its own (or each chunk of them) if it is sequential.
     ///
     /// # Errors
     /// Zero count or bytes, or no room.
     pub fn malloc_array(&self, count: usize, bytes: usize) -> Result<usize, Error> {
+        self.malloc_array_with(count, bytes, Policy::new())
+    }
+
+    /// `count` elements of `bytes` as a policy wants them; [`Runtime::element`] knows where they
+    /// lie.
+    ///
+    /// # Errors
+    /// Zero count, bytes or grain, or no room.
+    pub fn malloc_array_with(
+        &self,
+        count: usize,
+        bytes: usize,
+        policy: Policy,
+    ) -> Result<usize, Error> {
         if bytes == 0 || count == 0 {
             return Err(Error::Invalid("an array of 0 elements or of elements of 0 bytes".into()));
         }
-        let room = || Error::NoMemory(format!("{count} elements of {bytes} bytes"));
-        let chunk = self.chunking.0.load(Ordering::Relaxed).max(1);
-        let chunk = u32::try_from(count).map_or(chunk, |count| chunk.min(count));
-        let minipage = bytes.checked_mul(chunk as usize).ok_or_else(room)?;
-        let minipages = count.div_ceil(chunk as usize) as u64;
-        let shape = match Shape::sub_for(minipage, natural_alignment(bytes)) {
-            Some(shape) => shape,
-            None => Shape::Pages {
-                pages: u32::try_from(minipage.div_ceil(PAGE_BYTES)).map_err(|_| room())?,
-            },
-        };
-        let area_bytes = match shape {
-            Shape::Sub { per_page, .. } => {
-                minipages.div_ceil(per_page.into()).checked_mul(PAGE_BYTES as u64)
-            }
-            Shape::Pages { pages } => minipages.checked_mul(u64::from(pages) * PAGE_BYTES as u64),
-        };
-        let items = Items { bytes: bytes as u64, count: count as u64, chunk, array: true };
-        self.own_area(shape, area_bytes.ok_or_else(room)?, items).map(|(address, _)| address)
+        let consistency = self.consistency_for(policy)?;
+        let level = self.chunking.0.load(Ordering::Relaxed);
+        let ArrayCut { shape, items, area_bytes } =
+            ArrayCut::new((count, bytes), policy.grain, consistency, level)
+                .ok_or_else(|| Error::NoMemory(format!("{count} elements of {bytes} bytes")))?;
+        self.own_area(shape, area_bytes, items, consistency).map(|(address, _)| address)
     }
 
     /// An area for one allocation: one given back before, or a new one.
-    fn own_area(&self, shape: Shape, bytes: u64, items: Items) -> Result<(usize, bool), Error> {
-        if let Some(record) = lock(&self.heap).take_area(&self.counters, shape, bytes, items) {
+    fn own_area(
+        &self,
+        shape: Shape,
+        bytes: u64,
+        items: Items,
+        consistency: Consistency,
+    ) -> Result<(usize, bool), Error> {
+        let used = lock(&self.heap).take_area(&self.counters, shape, bytes, items, consistency);
+        if let Some(record) = used {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
-        let record = self.new_area(shape, bytes, items, self.consistency)?;
+        let record = self.new_area(shape, bytes, items, consistency)?;
         if let Shape::Sub { .. } = shape {
             let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
@@ -241,16 +296,11 @@ impl Runtime {
     }
 }
 
-/// Address of item `index`: its minipage, and its place in the chunk.
+/// Address of item `index`: its first minipage, and its place in the chunk.
 fn element_address(record: &AreaRecord, index: usize) -> usize {
     let chunk = record.items.chunk as usize;
-    let minipage = u32::try_from(index / chunk).unwrap_or(u32::MAX);
+    let minipage = (index / chunk) as u64 * record.items.span(record.area.shape);
+    let minipage = u32::try_from(minipage).unwrap_or(u32::MAX);
     let within = usize::try_from(record.items.bytes).unwrap_or(0) * (index % chunk);
     record.area.address(minipage) + within
-}
-
-/// The largest power of two that divides a size, at least 4 and at most a cache line: elements of a
-/// C array are aligned no better.
-fn natural_alignment(bytes: usize) -> usize {
-    (1 << bytes.trailing_zeros()).clamp(4, 64)
 }

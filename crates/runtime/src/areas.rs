@@ -80,13 +80,27 @@ impl Default for Directory {
 }
 
 impl Items {
+    /// Minipages an item takes: one, unless it is larger than a minipage of whole pages.
+    pub(crate) fn span(&self, shape: Shape) -> u64 {
+        match shape {
+            Shape::Pages { pages } if self.chunk == 1 => {
+                self.bytes.div_ceil(u64::from(pages) * PAGE_BYTES as u64)
+            }
+            Shape::Pages { .. } | Shape::Sub { .. } => 1,
+        }
+    }
+
     /// Whether they fit an area, so that no later arithmetic about them leaves it.
     fn fit(&self, area: &Area) -> bool {
         let Self { bytes, count, chunk, .. } = *self;
         let room = bytes.checked_mul(count).is_some_and(|all| all <= area.bytes);
+        let minipages = |chunk: u32| {
+            let chunks = count.div_ceil(chunk.into());
+            chunks.checked_mul(self.span(area.shape))
+        };
         room && bytes > 0
             && chunk > 0
-            && count.div_ceil(chunk.into()) <= u64::from(area.minipages())
+            && minipages(chunk).is_some_and(|all| all <= u64::from(area.minipages()))
     }
 }
 
@@ -329,6 +343,22 @@ mod tests {
         ] {
             assert!(!wrong.is_sound(2), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn items_of_several_minipages_have_to_fit_with_all_of_them() {
+        let shape = Shape::Pages { pages: 1 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 6 * 4096, shape };
+        let items = Items { bytes: 5000, count: 3, chunk: 1, array: true };
+        assert_eq!(items.span(shape), 2);
+        assert_eq!(items.span(Shape::Pages { pages: 2 }), 1);
+        assert!(items.fit(&area));
+        // Four would fit by their bytes, but not in eight minipages.
+        assert!(!Items { count: 4, ..items }.fit(&area));
+        assert!(
+            !Items { bytes: 4 * 4096 + 1, count: 1, ..items }
+                .fit(&Area { bytes: 4 * 4096, ..area })
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod tsan;
 mod wait;
 mod world;
 
-pub use alloc::LARGEST_SINGLE_BYTES;
+pub use alloc::{LARGEST_SINGLE_BYTES, Policy};
 pub use boot::{Runtime, runtime};
 pub use config::{Config, WaitMode};
 pub use error::Error;

@@ -1,11 +1,12 @@
 //! The books of one node: its slabs, its own areas, and what is on its way back.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_memory::{BAND_PAGES, Shape};
-use multigrain_types::{AreaId, MinipageId};
+use multigrain_types::{AreaId, Consistency, MinipageId};
 
 use super::element_address;
 use super::slab::{Slab, SlabKey};
@@ -19,6 +20,8 @@ pub(crate) struct Heap {
     slabs: BTreeMap<SlabKey, Slab>,
     /// Live items of slab areas, as bitmaps.
     live: BTreeMap<AreaId, (SlabKey, Vec<u64>)>,
+    /// Freed items of several minipages, and how many of those are not reclaimed yet.
+    returning: BTreeMap<(AreaId, u32), u32>,
     /// Areas of one allocation.
     own: BTreeMap<AreaId, Own>,
 }
@@ -58,7 +61,7 @@ impl Heap {
         bits[word] |= 1 << (index % 64);
         counters.shared_bytes.fetch_add(key.item_bytes(), Ordering::Relaxed);
         if !used && index % key.chunk() == 0 {
-            counters.minipages.fetch_add(1, Ordering::Relaxed);
+            counters.minipages.fetch_add(key.span().into(), Ordering::Relaxed);
             let view = record.area.view(index / key.chunk());
             counters.views.fetch_max(u64::from(view) + 1, Ordering::Relaxed);
         }
@@ -83,22 +86,24 @@ impl Heap {
         self.own.insert(record.area.id, Own { record, state: OwnState::Live });
     }
 
-    /// A free area that fits: the same shape, and not twice the size.
+    /// A free area that fits: the same shape and consistency, and not twice the size.
     pub(crate) fn take_area(
         &mut self,
         counters: &Counters,
         shape: Shape,
         bytes: u64,
         items: Items,
+        consistency: Consistency,
     ) -> Option<AreaRecord> {
         let fits = |own: &&mut Own| {
             let area = &own.record.area;
+            let alike = area.shape == shape && own.record.consistency == consistency;
             let same = if items.count == 1 && own.record.items.count == 1 {
                 area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
             } else {
                 own.record.items == items
             };
-            own.state == OwnState::Free && area.shape == shape && same
+            own.state == OwnState::Free && alike && same
         };
         let own = self.own.values_mut().find(fits)?;
         own.state = OwnState::Live;
@@ -134,7 +139,8 @@ impl Heap {
         // The vpage begins before its minipage does.
         let within = address.checked_sub(record.area.address(minipage));
         let within = within.ok_or(Error::NotShared(address))? as u64;
-        let index = minipage
+        let span = u32::try_from(record.items.span(record.area.shape)).unwrap_or(u32::MAX);
+        let index = (minipage / span)
             .saturating_mul(chunk)
             .saturating_add(u32::try_from(within / record.items.bytes).unwrap_or(u32::MAX));
         if element_address(record, index as usize) != address {
@@ -148,7 +154,10 @@ impl Heap {
         }
         subtract(&counters.shared_bytes, record.items.bytes);
         if chunk == 1 {
-            return Ok(vec![MinipageId::new(id, index)]);
+            if span > 1 {
+                self.returning.insert((id, index), span);
+            }
+            return Ok((0..span).map(|nth| MinipageId::new(id, minipage + nth)).collect());
         }
         // Its neighbours in the minipage are in use: the item alone is free.
         let key = *key;
@@ -167,7 +176,15 @@ impl Heap {
             return;
         }
         if let Some(&(key, _)) = self.live.get(&minipage.area()) {
-            self.slab(key).give(minipage.area(), minipage.index());
+            let (area, index) = (minipage.area(), minipage.index() / key.span());
+            if let Entry::Occupied(mut left) = self.returning.entry((area, index)) {
+                *left.get_mut() -= 1;
+                if *left.get() > 0 {
+                    return;
+                }
+                left.remove();
+            }
+            self.slab(key).give(area, index);
         }
     }
 }
@@ -183,8 +200,9 @@ fn subtract(counter: &AtomicU64, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alloc::slab::Taken;
     use multigrain_memory::{Area, VIEWS_BASE};
-    use multigrain_types::{Consistency, NodeId};
+    use multigrain_types::NodeId;
 
     #[test]
     fn an_address_before_the_minipage_of_its_vpage_is_no_allocation() {
@@ -198,5 +216,35 @@ mod tests {
         assert_eq!(area.locate(vpage), Some(16));
         let freed = Heap::default().begin_free(&Counters::default(), vpage, &record);
         assert!(matches!(freed, Err(Error::NotShared(address)) if address == vpage));
+    }
+    #[test]
+    fn an_item_of_several_minipages_is_free_when_all_are_reclaimed() {
+        let (mut heap, counters) = (Heap::default(), Counters::default());
+        let key = SlabKey::paged(9000, Consistency::LazyRelease);
+        let (id, bytes) = (AreaId(4), 6 * 4096);
+        let area =
+            Area { id, base: VIEWS_BASE, file_offset: 0, bytes, shape: Shape::Pages { pages: 1 } };
+        let consistency = key.consistency();
+        let record = AreaRecord { area, owner: NodeId(0), items: key.items(bytes), consistency };
+        heap.slab(key).add(record);
+        for index in 0..2 {
+            assert!(matches!(heap.slab(key).take(), Taken::Item { .. }));
+            heap.count(&counters, key, &record, (index, false));
+        }
+        assert_eq!(counters.minipages.load(Ordering::Relaxed), 6);
+        let second = area.base + 3 * 4096;
+        let freed = heap.begin_free(&counters, second, &record).unwrap();
+        assert!(freed.iter().copied().eq((3..6).map(|index| MinipageId::new(id, index))));
+        assert!(matches!(heap.begin_free(&counters, second, &record), Err(Error::NotPermitted(_))));
+        assert!(matches!(
+            heap.begin_free(&counters, area.base + 4096, &record),
+            Err(Error::NotShared(_))
+        ));
+        for minipage in freed {
+            assert!(matches!(heap.slab(key).take(), Taken::Full { .. }));
+            heap.end_free(minipage);
+        }
+        let again = heap.slab(key).take();
+        assert!(matches!(again, Taken::Item { area, index: 1, used: true, .. } if area == id));
     }
 }

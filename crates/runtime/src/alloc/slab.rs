@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use multigrain_memory::{BAND_PAGES, Shape};
-use multigrain_types::{AreaId, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
 
 use super::SMALL_ALIGN;
 use crate::areas::{AreaRecord, Items};
@@ -20,30 +20,32 @@ pub(crate) struct SlabKey {
     item: u32,
     /// Items a minipage.
     chunk: u32,
+    /// Bytes of a minipage; fewer than those of an item if that has several minipages.
+    minipage: usize,
+    /// Of all its areas.
+    consistency: Consistency,
 }
 
 impl SlabKey {
-    /// The slab for allocations of `bytes` at a chunking level.
-    pub(crate) fn new(bytes: usize, chunk: u32) -> Self {
+    /// The slab for allocations of `bytes` at a chunking level; at 1 each is a minipage of its own.
+    pub(crate) fn new(bytes: usize, chunk: u32, consistency: Consistency) -> Self {
         let chunk = chunk.max(1);
-        let item = bytes.next_multiple_of(SMALL_ALIGN);
-        let item = if chunk == 1 {
-            // One class for all sizes of which equally many fit a page.
-            match Shape::sub_for(item, SMALL_ALIGN) {
-                Some(Shape::Sub { slot, .. }) => slot as usize,
-                Some(Shape::Pages { .. }) | None => item.next_multiple_of(PAGE_BYTES),
-            }
-        } else {
-            item
-        };
-        Self { item: u32::try_from(item).unwrap_or(u32::MAX), chunk }
+        let item = if chunk == 1 { class_of(bytes).0 } else { rounded(bytes) };
+        let minipage = item as usize * chunk as usize;
+        Self { item, chunk, minipage, consistency }
+    }
+
+    /// The slab for allocations of `bytes` in minipages of one page: as many as fit share one, and
+    /// one of several pages has as many minipages.
+    pub(crate) fn paged(bytes: usize, consistency: Consistency) -> Self {
+        let (item, chunk) = class_of(bytes);
+        Self { item, chunk, minipage: PAGE_BYTES, consistency }
     }
 
     /// The shape of the slab's minipages.
     pub(crate) fn shape(self) -> Shape {
-        let minipage = self.item as usize * self.chunk as usize;
-        Shape::sub_for(minipage, SMALL_ALIGN).unwrap_or_else(|| Shape::Pages {
-            pages: u32::try_from(minipage.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX),
+        Shape::sub_for(self.minipage, SMALL_ALIGN).unwrap_or_else(|| Shape::Pages {
+            pages: u32::try_from(self.minipage.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX),
         })
     }
 
@@ -56,10 +58,19 @@ impl SlabKey {
         };
         Items {
             bytes: self.item.into(),
-            count: minipages * u64::from(self.chunk),
+            count: minipages / u64::from(self.span()) * u64::from(self.chunk),
             chunk: self.chunk,
             array: false,
         }
+    }
+
+    pub(super) fn consistency(self) -> Consistency {
+        self.consistency
+    }
+
+    /// Minipages of one item.
+    pub(super) fn span(self) -> u32 {
+        u32::try_from((self.item as usize).div_ceil(self.minipage)).unwrap_or(u32::MAX)
     }
 
     /// Bytes of one item.
@@ -75,11 +86,24 @@ impl SlabKey {
         let page = PAGE_BYTES as u64;
         let unit = match self.shape() {
             Shape::Sub { .. } => page,
-            Shape::Pages { pages } => page * u64::from(pages),
+            Shape::Pages { pages } => page * u64::from(pages) * u64::from(self.span()),
         };
         let doubled = FIRST_PAGES << areas.min(16);
         (unit * doubled).min(LAST_BYTES.max(unit))
     }
+}
+
+/// Bytes of items of the class of `bytes`, one for all sizes of which equally many fit a page, and
+/// how many do.
+fn class_of(bytes: usize) -> (u32, u32) {
+    match Shape::sub_for(bytes, SMALL_ALIGN) {
+        Some(Shape::Sub { slot, per_page }) => (slot, per_page.into()),
+        Some(Shape::Pages { .. }) | None => (rounded(bytes.next_multiple_of(PAGE_BYTES)), 1),
+    }
+}
+
+fn rounded(bytes: usize) -> u32 {
+    u32::try_from(bytes.next_multiple_of(SMALL_ALIGN)).unwrap_or(u32::MAX)
 }
 
 /// The items of one key on this node.
@@ -180,17 +204,65 @@ impl Fresh {
 mod tests {
     use super::*;
 
+    const SEQUENTIAL: Consistency = Consistency::Sequential;
+
+    fn single(bytes: usize) -> SlabKey {
+        SlabKey::new(bytes, 1, SEQUENTIAL)
+    }
+
     #[test]
     fn sizes_of_which_equally_many_fit_a_page_share_a_slab() {
-        assert_eq!(SlabKey::new(672, 1), SlabKey::new(680, 1));
-        assert_eq!(SlabKey::new(672, 1).shape().views(), 6);
-        assert_eq!(SlabKey::new(1, 1), SlabKey::new(8, 1));
-        assert_eq!(SlabKey::new(4097, 1).shape(), Shape::Pages { pages: 2 });
+        assert_eq!(single(672), single(680));
+        assert_eq!(single(672).shape().views(), 6);
+        assert_eq!(single(1), single(8));
+        assert_eq!(single(4097).shape(), Shape::Pages { pages: 2 });
     }
 
     #[test]
     fn a_chunk_is_one_minipage() {
-        assert_eq!(SlabKey::new(672, 4).shape().views(), 1);
-        assert_eq!(SlabKey::new(64, 4).shape().views(), 16);
+        assert_eq!(SlabKey::new(672, 4, SEQUENTIAL).shape().views(), 1);
+        assert_eq!(SlabKey::new(64, 4, SEQUENTIAL).shape().views(), 16);
+    }
+
+    #[test]
+    fn unlike_consistencies_have_slabs_of_their_own() {
+        let [sequential, eager, lazy] = Consistency::ALL.map(|each| SlabKey::new(64, 1, each));
+        assert!(sequential != eager && eager != lazy && lazy != sequential);
+    }
+
+    #[test]
+    fn small_items_of_a_paged_slab_fill_the_page_they_share() {
+        let page = Shape::Pages { pages: 1 };
+        for (bytes, item, chunk) in [
+            (1, 8, 512),
+            (64, 64, 64),
+            (148, 152, 26),
+            (2048, 2048, 2),
+            (2049, 4096, 1),
+            (4096, 4096, 1),
+        ] {
+            let key = SlabKey::paged(bytes, Consistency::LazyRelease);
+            assert_eq!((key.shape(), key.span()), (page, 1), "{bytes}");
+            let items = Items { bytes: item, count: 16 * u64::from(chunk), chunk, array: false };
+            assert_eq!(key.items(key.area_bytes(0)), items, "{bytes}");
+            assert_eq!(items.span(page), 1, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn large_items_of_a_paged_slab_have_several_minipages() {
+        let key = SlabKey::paged(9000, Consistency::EagerRelease);
+        assert_eq!((key.shape(), key.span()), (Shape::Pages { pages: 1 }, 3));
+        let items = key.items(key.area_bytes(0));
+        assert_eq!((items.bytes, items.count, items.chunk), (3 * 4096, 16, 1));
+        assert_eq!(items.span(key.shape()), 3);
+        assert_ne!(key, SlabKey::new(9000, 1, Consistency::EagerRelease));
+    }
+
+    #[test]
+    fn any_chunking_level_has_a_shape() {
+        let largest = SlabKey::new(64 << 10, u32::MAX, SEQUENTIAL);
+        assert_eq!(largest.span(), 1);
+        assert_eq!(largest.shape(), Shape::Pages { pages: u32::MAX });
     }
 }
