@@ -2,9 +2,9 @@
  * multigrain.h - software distributed shared memory at the grain you choose.
  *
  * A program of threads runs as N nodes (processes) that share one memory. Memory from mg_malloc and
- * its family is sequentially consistent: any node may read, write or apply atomics to it through
- * ordinary pointers, which have the same value on every node. Globals, the stack and malloc memory
- * stay private to a node.
+ * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
+ * any node may read, write or apply atomics to it through ordinary pointers, which have the same
+ * value on every node. Globals, the stack and malloc memory stay private to a node.
  *
  * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
  * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
@@ -67,8 +67,34 @@ void mg_progress(uint64_t done, uint64_t total);
 /* ---- Memory --------------------------------------------------------------------------------- */
 
 /*
- * One allocation = one minipage up to 64 KiB; a larger one is divided into minipages of one page.
- * A node's fresh memory is writable there at once: no fault. Alignment: 8 bytes, or a page for
+ * What a program may rely on when it shares memory. The default is that of the job, sequential
+ * unless `multigrain run --consistency` says otherwise.
+ *
+ * Sequential: every access takes place in one order all nodes agree on.
+ *
+ * Release (eager or lazy): many nodes may write a page at the same time, and the program keeps to
+ * these rules:
+ * - A write is seen by another node only after a lock, barrier, semaphore, thread start or thread
+ *   join has ordered it before the read. A condition variable orders through its lock; mg_publish
+ *   and mg_lookup bring an address, not what was written there.
+ * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
+ *   before the other. Different bytes may be written at the same time, also in one word.
+ * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
+ *   in sequential memory; what they announce must be sequential too.
+ * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has told all nodes with a
+ * copy of what was written before it returns. Lazy: the call that acquires learns of it.
+ */
+enum mg_consistency {
+    MG_DEFAULT = 0, /* as the job has it */
+    MG_SEQUENTIAL = 1,
+    MG_EAGER_RELEASE = 2,
+    MG_LAZY_RELEASE = 3
+};
+
+/*
+ * Memory of the job's consistency. If that is sequential, one allocation = one minipage up to
+ * 64 KiB, a larger one is divided into minipages of one page, and a node's fresh memory is writable
+ * there at once: no fault. If not, see mg_malloc_with. Alignment: 8 bytes, or a page for
  * allocations above half a page. The contents are undefined (mg_calloc zeroes). Allocation calls
  * may be made by any node and thread; the memory belongs to the whole job until mg_free.
  */
@@ -80,7 +106,8 @@ void *mg_calloc(size_t count, size_t bytes);
  * would give, in one call. Element i is at mg_element(base, i): consecutive elements lie in
  * different views, so plain indexing does not apply. Elements of up to half a page keep their
  * size, rounded up to 4 bytes (148 bytes make 27 minipages a page); larger ones take whole pages.
- * With a chunking level c (mg_set_chunking), c neighbours share a minipage (Millipage 4.4).
+ * With a chunking level c (mg_set_chunking), c neighbours share a minipage (Millipage 4.4). In a
+ * job that is not sequential, mg_malloc_array_with says how they lie.
  */
 void *mg_malloc_array(size_t count, size_t bytes);
 /* Address of element i of an mg_malloc_array; NULL if out of range. */
@@ -92,11 +119,28 @@ int mg_elements(void *array, size_t count, void **out);
  * pages. grain >= bytes makes the whole block one minipage.
  */
 void *mg_malloc_grain(size_t bytes, size_t grain);
+/*
+ * As mg_malloc, of this consistency; memory of unlike consistency never shares a page. `grain` is
+ * the bytes of a minipage, or 0 for what is natural:
+ * - sequential: as mg_malloc says;
+ * - release: a page. Allocations of up to half a page share one with others of about their size;
+ *   larger ones are contiguous, begin a page, and each of their pages is a minipage. A release
+ *   costs by the minipages written since the last one: many small ones would make it dear.
+ * With a grain, an allocation of up to the grain is one minipage of its own, and a larger one is
+ * divided into minipages of the grain, rounded up to whole pages.
+ */
+void *mg_malloc_with(size_t bytes, size_t grain, enum mg_consistency consistency);
+/*
+ * As mg_malloc_array, of this consistency; mg_element says where elements lie. Of release memory,
+ * elements up to a page fill minipages of one page, as many as fit, whatever the chunking level;
+ * larger ones begin a page, and each of their pages is a minipage.
+ */
+void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consistency);
 /* Gives an allocation back, from any node. NULL is allowed. */
 int mg_free(void *p);
 /*
  * Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. Only the
- * node that allocates needs to set it.
+ * node that allocates needs to set it. Memory that is not sequential does not heed it.
  */
 int mg_set_chunking(unsigned level);
 

@@ -3,7 +3,8 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use multigrain_protocol::Kind;
-use multigrain_runtime::{Error, runtime};
+use multigrain_runtime::{Error, Policy, runtime};
+use multigrain_types::Consistency;
 
 use crate::status::{pointer, with_runtime};
 
@@ -67,6 +68,40 @@ pub unsafe extern "C" fn mg_elements(
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_malloc_grain(bytes: usize, grain: usize) -> *mut c_void {
     pointer(runtime().and_then(|runtime| runtime.malloc_grain(bytes, grain)))
+}
+
+/// `bytes` of a consistency, in minipages of `grain` bytes or the natural ones.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_malloc_with(bytes: usize, grain: usize, consistency: c_uint) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| {
+        let grain = (grain != 0).then_some(grain);
+        let policy = policy(consistency)?;
+        runtime.malloc_with(bytes, grain.map_or(policy, |bytes| policy.grain(bytes)))
+    }))
+}
+
+/// An array of a consistency.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_malloc_array_with(
+    count: usize,
+    bytes: usize,
+    consistency: c_uint,
+) -> *mut c_void {
+    pointer(
+        runtime().and_then(|runtime| runtime.malloc_array_with(count, bytes, policy(consistency)?)),
+    )
+}
+
+/// What a value of `enum mg_consistency` asks for; C may pass any number.
+fn policy(consistency: c_uint) -> Result<Policy, Error> {
+    let policy = Policy::new();
+    match consistency {
+        0 => Ok(policy),
+        1 => Ok(policy.consistency(Consistency::Sequential)),
+        2 => Ok(policy.consistency(Consistency::EagerRelease)),
+        3 => Ok(policy.consistency(Consistency::LazyRelease)),
+        _ => Err(Error::Invalid(format!("{consistency} is no consistency: see mg_consistency"))),
+    }
 }
 
 /// Gives an allocation back.

@@ -192,6 +192,21 @@ fn memory_is_coherent_whatever_its_kind_and_history() {
 }
 
 #[test]
+fn memory_of_every_consistency_is_what_its_rules_promise() {
+    run_in_every_way("consistency", &[1, 2, 4], 1);
+}
+
+#[test]
+fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "consistency");
+    for consistency in ["sequential", "eager-release", "lazy-release"] {
+        let setting = Setting { consistency: Some(consistency), ..Setting::nodes(2) };
+        run_well(&launcher(), &setting, &program, &[consistency]);
+    }
+}
+
+#[test]
 fn synchronization_is_exact() {
     run_in_every_way("sync", &[1, 2, 4], 1);
 }

@@ -1,4 +1,4 @@
-//! Many values in shared memory, each a minipage of its own.
+//! Many values in shared memory, each a minipage of its own or as many as a policy says.
 
 #![expect(unsafe_code, reason = "shared memory is reached by pointer")]
 
@@ -13,7 +13,7 @@ use crate::shareable::Shareable;
 use crate::shared::Shared;
 
 /// Elements that nodes fetch and write one by one, without false sharing. They are not contiguous:
-/// neighbours lie in different views.
+/// neighbours lie in different views, or in different chunks.
 ///
 /// ```
 /// # fn main() -> multigrain::Result<()> {

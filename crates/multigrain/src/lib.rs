@@ -2,7 +2,8 @@
 //!
 //! A program runs as N *nodes* (`multigrain run -n N ./program`), or by itself as a job of one
 //! node. Memory from [`Job::alloc`] and its family lies at the same address on every node and is
-//! kept coherent, sequentially consistent, one *minipage* at a time.
+//! kept coherent, sequentially consistent unless [asked otherwise](#release-consistency), one
+//! *minipage* at a time.
 //!
 //! ```
 //! use multigrain::{Job, Result, SharedAtomicU64};
@@ -25,6 +26,7 @@
 //! | a contiguous block, cut into minipages | [`Job::alloc_slice`]: [`SharedSlice`] |
 //! | many elements, a minipage each | [`Job::alloc_array`]: [`SharedArray`] |
 //! | a value only reachable under a lock | [`Job::mutex`]: [`Mutex`] |
+//! | release consistency, or another grain | [`Job::alloc_with`] and its family: [`Policy`] |
 //! | to bring an address to other nodes | [`Job::share`], [`Job::publish`], [`Job::lookup`] |
 //! | threads elsewhere | [`Job::spawn`] |
 //! | to hide latency, to make system calls | [`Region`] |
@@ -39,6 +41,34 @@
 //!
 //! Handles are plain addresses: they may be copied, and outlive the job's memory management only
 //! through the unsafe `free`.
+//!
+//! # Release consistency
+//! A [`Policy`], or `multigrain run --consistency` for the whole job, asks for memory of
+//! [`Consistency::EagerRelease`] or [`Consistency::LazyRelease`]. Many nodes may write to a page of
+//! it at the same time. The program keeps to these rules; breaking them costs wrong values, not
+//! memory safety:
+//!
+//! - A write is seen by another node only after a lock (so a [`Mutex`] or a [`Condvar`]), a
+//!   barrier, a [`Semaphore`], or the start or join of a thread has ordered it before the read. A
+//!   name brings a handle, not what was written there: share, pass a barrier, then read.
+//! - There are no data races: of two accesses to a byte, one of them a write, these put one before
+//!   the other. Different bytes may be written at the same time.
+//! - Atomics and values that are polled do not communicate through this memory, in spite of what is
+//!   said above of single words: allocate them, and what they announce, as
+//!   [`Consistency::Sequential`].
+//!
+//! ```
+//! use multigrain::{Consistency, Job, Policy};
+//!
+//! # fn main() -> multigrain::Result<()> {
+//! let job = Job::join()?;
+//! let lazy = Policy::new().consistency(Consistency::LazyRelease);
+//! let sums = job.share("sums", || job.alloc_slice_with::<u64>(job.nodes(), lazy))?;
+//! sums.set(job.node(), 7); // all nodes write to one page
+//! job.barrier(0)?;
+//! assert_eq!(sums.to_vec().iter().sum::<u64>(), 7 * job.nodes() as u64);
+//! # Ok(()) }
+//! ```
 
 mod array;
 mod hints;
@@ -57,7 +87,8 @@ pub use array::SharedArray;
 pub use hints::Region;
 pub use job::{Job, run};
 pub use memory::Grain;
-pub use multigrain_runtime::{Error, Stats};
+pub use multigrain_runtime::{Error, Policy, Stats};
+pub use multigrain_types::Consistency;
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
 pub use shareable::{Atomic, Shareable};

@@ -4,6 +4,8 @@
 
 use core::ptr::NonNull;
 
+use multigrain_runtime::Policy;
+
 use crate::Result;
 use crate::array::SharedArray;
 use crate::job::Job;
@@ -14,7 +16,8 @@ use crate::slice::SharedSlice;
 /// How a block is cut into minipages, the units that travel between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Grain {
-    /// One minipage up to 64 KiB, and minipages of one page beyond.
+    /// The natural grain of the job's consistency, see [`Policy`]: if that is sequential, one
+    /// minipage up to 64 KiB, and minipages of one page beyond.
     #[default]
     Auto,
     /// Minipages of so many bytes, rounded up to whole pages.
@@ -27,13 +30,23 @@ pub enum Grain {
 const ALIGNMENT: usize = 8;
 
 impl Job {
-    /// A value of its own minipage. This node can write it at once, without a fault.
+    /// A value of its own minipage (if the job is sequential). This node can write it at once,
+    /// without a fault.
     ///
     /// # Errors
     /// No room.
     pub fn alloc<T: Shareable>(&self, value: T) -> Result<Shared<T>> {
+        self.alloc_with(value, Policy::new())
+    }
+
+    /// A value where a policy wants it. Other nodes see it when the rules of its consistency
+    /// ([release consistency](crate#release-consistency)) let them see any write.
+    ///
+    /// # Errors
+    /// No room, or a grain of 0.
+    pub fn alloc_with<T: Shareable>(&self, value: T, policy: Policy) -> Result<Shared<T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
-        let place = pointer::<T>(self.runtime().malloc(size_of::<T>())?);
+        let place = pointer::<T>(self.runtime().malloc_with(size_of::<T>(), policy)?);
         // SAFETY: fresh memory of the size of `T`, aligned to 8, known to nobody else.
         unsafe { place.write(value) };
         // SAFETY: a live value now.
@@ -56,20 +69,47 @@ impl Job {
         Ok(unsafe { SharedSlice::from_ptr(pointer(address?), len) })
     }
 
-    /// `len` elements, each a minipage of its own, or each so many as the chunking level says.
-    /// Memory never used before is zero.
+    /// A contiguous block of `len` values as a policy wants it. Memory never used before is zero.
+    ///
+    /// # Errors
+    /// No room, no values, or a grain of 0.
+    pub fn alloc_slice_with<T: Shareable>(
+        &self,
+        len: usize,
+        policy: Policy,
+    ) -> Result<SharedSlice<T>> {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
+        let address = self.runtime().malloc_with(len.saturating_mul(size_of::<T>()), policy)?;
+        // SAFETY: fresh memory of `len` values, aligned to 8; any bytes are values.
+        Ok(unsafe { SharedSlice::from_ptr(pointer(address), len) })
+    }
+
+    /// `len` elements, each a minipage of its own, or each so many as the chunking level says (if
+    /// the job is sequential). Memory never used before is zero.
     ///
     /// # Errors
     /// No room, or no elements.
     pub fn alloc_array<T: Shareable>(&self, len: usize) -> Result<SharedArray<T>> {
+        self.alloc_array_with(len, Policy::new())
+    }
+
+    /// `len` elements, so many to a minipage as a policy says. Memory never used before is zero.
+    ///
+    /// # Errors
+    /// No room, no elements, or a grain of 0.
+    pub fn alloc_array_with<T: Shareable>(
+        &self,
+        len: usize,
+        policy: Policy,
+    ) -> Result<SharedArray<T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
-        let address = self.runtime().malloc_array(len, size_of::<T>())?;
+        let address = self.runtime().malloc_array_with(len, size_of::<T>(), policy)?;
         // SAFETY: a fresh array of `len` elements; any bytes are values.
         Ok(unsafe { SharedArray::from_ptr(pointer(address), len) })
     }
 
-    /// Sets the chunking level of later small allocations of this node: so many neighbours share a
-    /// minipage (Millipage 4.4). 1 is off.
+    /// Sets the chunking level of later small sequential allocations of this node: so many
+    /// neighbours share a minipage (Millipage 4.4). 1 is off.
     ///
     /// # Errors
     /// For 0.

@@ -6,6 +6,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
+use multigrain_runtime::Policy;
+
 use crate::Result;
 use crate::job::Job;
 use crate::shareable::Shareable;
@@ -29,7 +31,16 @@ impl Job {
     /// # Errors
     /// No room.
     pub fn mutex<T: Shareable>(&self, id: u32, value: T) -> Result<Mutex<T>> {
-        Ok(Mutex { id, value: self.alloc(value)? })
+        self.mutex_with(id, value, Policy::new())
+    }
+
+    /// A value under lock `id`, where a policy wants it. As for [`Job::alloc_with`], something has
+    /// to bring the first value to other nodes before they take the lock, such as a barrier.
+    ///
+    /// # Errors
+    /// No room, or a grain of 0.
+    pub fn mutex_with<T: Shareable>(&self, id: u32, value: T, policy: Policy) -> Result<Mutex<T>> {
+        Ok(Mutex { id, value: self.alloc_with(value, policy)? })
     }
 }
 

@@ -13,7 +13,8 @@ use crate::Result;
 use crate::shareable::{Atomic, Shareable};
 use crate::words;
 
-/// A value in shared memory, a minipage of its own if it comes from [`Job::alloc`].
+/// A value in shared memory, a minipage of its own if it comes from [`Job::alloc`] in a sequential
+/// job.
 ///
 /// The handle is an address: copies of it, on any node, mean the same value.
 ///

@@ -10,7 +10,8 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain::{
-    Error, Grain, Job, Mutex, On, Region, Result, Shared, SharedArray, SharedAtomicU64, SharedSlice,
+    Consistency, Error, Grain, Job, Mutex, On, Policy, Region, Result, Shared, SharedArray,
+    SharedAtomicU64, SharedSlice,
 };
 use support::{Setting, TestDir, profile_dir, run_well, settings, workspace};
 
@@ -176,6 +177,56 @@ fn hints(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// By the rules of release consistency, which sequential memory fulfils as well.
+fn consistencies(job: &Job) -> Result<()> {
+    let (me, nodes) = (job.node(), job.nodes());
+    let body = Body { place: [1.0, 2.0, 3.0], number: 4, flags: [5, 6] };
+    for consistency in Consistency::ALL {
+        let policy = Policy::new().consistency(consistency);
+        let name = |what: &str| format!("{what} {consistency}");
+        let one: Shared<Body> = job.share(&name("one"), || job.alloc_with(body, policy))?;
+        let sum: Mutex<[u64; 2]> = job.share(&name("sum"), || job.mutex_with(9, [0; 2], policy))?;
+        job.barrier(0)?;
+        assert_eq!(one.get(), body);
+        job.barrier(0)?;
+        if me == nodes - 1 {
+            one.set(Body { number: 40, ..body });
+        }
+        for _ in 0..50 {
+            let mut sum = sum.lock()?;
+            assert_eq!(sum[0], sum[1]);
+            sum[0] += 1;
+            sum[1] += 1;
+        }
+        job.barrier(0)?;
+        assert_eq!(one.get().number, 40);
+        assert_eq!(*sum.lock()?, [50 * nodes as u64; 2]);
+
+        for grain in [None, Some(4096), Some(usize::MAX)] {
+            let policy = grain.map_or(policy, |bytes| policy.grain(bytes));
+            let name = |what: &str| format!("{what} {consistency} {grain:?}");
+            let row: SharedSlice<u16> =
+                job.share(&name("row"), || job.alloc_slice_with(5000, policy))?;
+            let array: SharedArray<[u64; 9]> =
+                job.share(&name("array"), || job.alloc_array_with(100, policy))?;
+            for index in (me..row.len()).step_by(nodes) {
+                row.set(index, u16::try_from(index).unwrap());
+            }
+            for index in (me..100).step_by(nodes) {
+                array.at(index).set([index as u64; 9]);
+            }
+            job.barrier(0)?;
+            assert!(row.to_vec().into_iter().eq(0..5000));
+            assert!((0..100).all(|index| array.at(index).get() == [index as u64; 9]));
+            job.barrier(0)?;
+        }
+        let nothing = policy.grain(0);
+        assert!(matches!(job.alloc_with(0u64, nothing), Err(Error::Invalid(_))));
+        assert!(matches!(job.alloc_slice_with::<u64>(0, policy), Err(Error::Invalid(_))));
+    }
+    Ok(())
+}
+
 type Scenario = fn(&Job) -> Result<()>;
 
 const SCENARIOS: &[(&str, Scenario)] = &[
@@ -185,6 +236,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("threads", threads),
     ("names", names),
     ("hints", hints),
+    ("consistencies", consistencies),
 ];
 
 /// As a node: runs the scenario the environment names.

@@ -35,6 +35,24 @@ static void sizes(void)
     NONE(mg_malloc_grain(4096, 0), MG_EINVAL);
     CHECK(mg_malloc_grain(SIZE_MAX, SIZE_MAX) == NULL);
     NONE(mg_malloc_grain(SIZE_MAX, 4096), MG_ENOMEM);
+    for (int kind = MG_DEFAULT; kind <= MG_LAZY_RELEASE; kind++) {
+        enum mg_consistency consistency = (enum mg_consistency)kind;
+
+        NONE(mg_malloc_with(0, 0, consistency), MG_EINVAL);
+        NONE(mg_malloc_with(SIZE_MAX, 0, consistency), MG_ENOMEM);
+        NONE(mg_malloc_with(SIZE_MAX, 4096, consistency), MG_ENOMEM);
+        NONE(mg_malloc_array_with(0, 8, consistency), MG_EINVAL);
+        NONE(mg_malloc_array_with(8, 0, consistency), MG_EINVAL);
+        NONE(mg_malloc_array_with(SIZE_MAX, 64, consistency), MG_ENOMEM);
+        NONE(mg_malloc_array_with(1, SIZE_MAX, consistency), MG_ENOMEM);
+        OK(mg_free(MUST(mg_malloc_with(8, 0, consistency))));
+    }
+    for (unsigned kind = MG_LAZY_RELEASE + 1; kind != 0; kind <<= 1) {
+        enum mg_consistency unknown = (enum mg_consistency)kind;
+
+        NONE(mg_malloc_with(8, 0, unknown), MG_EINVAL);
+        NONE(mg_malloc_array_with(8, 8, unknown), MG_EINVAL);
+    }
     CODE(mg_set_chunking(0), MG_EINVAL);
     OK(mg_set_chunking(1));
 }

@@ -22,6 +22,8 @@ static void all_refused(void)
     NONE(mg_element(&value, 0), MG_ENOTINIT);
     CODE(mg_elements(&value, 1, out), MG_ENOTINIT);
     NONE(mg_malloc_grain(8, 8), MG_ENOTINIT);
+    NONE(mg_malloc_with(8, 0, MG_DEFAULT), MG_ENOTINIT);
+    NONE(mg_malloc_array_with(8, 8, MG_LAZY_RELEASE), MG_ENOTINIT);
     CODE(mg_free(&value), MG_ENOTINIT);
     CODE(mg_set_chunking(1), MG_ENOTINIT);
     CODE(mg_publish("name", &value), MG_ENOTINIT);

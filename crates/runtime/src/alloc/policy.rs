@@ -13,11 +13,11 @@ use crate::areas::Items;
 ///   allocation, or an element of an array, is one minipage up to
 ///   [`LARGEST_SINGLE_BYTES`](crate::LARGEST_SINGLE_BYTES) (or so many share one as the chunking
 ///   level says), and larger blocks are cut into pages.
-/// - Eager and lazy release: pages, for many nodes may write one at a time, and what a release costs
-///   grows with the minipages written. Allocations of up to half a page share a minipage of one
-///   page with others of their size class; larger ones begin a page, and each page is a minipage.
-///   Elements of an array up to a page fill a minipage of one page, as many as fit; larger ones
-///   begin a page, and each page is a minipage. The chunking level is not heeded.
+/// - Eager and lazy release: pages, for many nodes may write one at a time, and what a release
+///   costs grows with the minipages written. Allocations of up to half a page share a minipage of
+///   one page with others of their size class; larger ones begin a page, and each page is a
+///   minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
+///   larger ones begin a page, and each page is a minipage. The chunking level is not heeded.
 ///
 /// With a grain, whatever the consistency:
 /// - An allocation of no more than the grain is a minipage of its own. A larger one is cut into
