@@ -217,6 +217,28 @@ impl Memory {
         self.guard.protect(&self.object, self.vpages(minipage)?, from, to)
     }
 
+    /// Takes write access from `count` minipages from `first` on, which are neighbours in one view,
+    /// with one change of protection; false if they are not (of a [`Shape::Sub`] area). For
+    /// minipages that are `ReadWrite` now; the caller sees to it that none of them is opened again
+    /// unnoticed.
+    ///
+    /// # Errors
+    /// As for [`Memory::protect`].
+    ///
+    /// [`Shape::Sub`]: crate::Shape::Sub
+    pub fn restrict_run(&self, first: MinipageId, count: u32) -> Result<bool, MemoryError> {
+        let Mapped { area, .. } = self.mapped(first.area())?;
+        let crate::Shape::Pages { .. } = area.shape else { return Ok(false) };
+        let Some(last) = first.index().checked_add(count.saturating_sub(1)) else {
+            return Ok(false);
+        };
+        let mut run = self.vpages(first)?;
+        let end = self.vpages(MinipageId::new(first.area(), last))?;
+        run.bytes = end.address + end.bytes - run.address;
+        self.guard.protect(&self.object, run, Access::ReadWrite, Access::ReadOnly)?;
+        Ok(true)
+    }
+
     /// Makes the page tables agree with `access`, the state of the minipage: the answer to a
     /// trap on an access that the state allows (a page swapped out, or fresh and never touched).
     /// The caller holds the minipage's lock. For signal context too.

@@ -86,6 +86,13 @@ pub trait World {
         let _ = (to, news);
         unreachable!("{NO_RELEASE}")
     }
+    /// These minipages, in order, are about to lose write access one after the other: a world may
+    /// do what it costs for all at once.
+    fn closing(&mut self, minipages: &[MinipageId]) {
+        let _ = minipages;
+    }
+    /// A flush has sent all it has: what was kept back to go together shall go.
+    fn send_kept(&mut self) {}
     /// See [`Effect::MakeTwin`].
     fn make_twin(&mut self, minipage: MinipageId) {
         let _ = minipage;

@@ -46,6 +46,8 @@ pub struct Runtime {
     pub(crate) mesh: Mesh,
     pub(crate) tables: SharedTables,
     pub(crate) twins: Twins,
+    /// How often any minipage of this node was opened for writes.
+    pub(crate) opened: AtomicU64,
     /// Diffs that wait for the others of their round (MGS arc 33).
     pub(crate) kept_diffs: Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>,
     pub(crate) role: Role,
@@ -142,6 +144,7 @@ impl Runtime {
             mesh,
             tables: SharedTables::new(config.rank, nodes, config.placement),
             twins: Twins::new(),
+            opened: AtomicU64::new(0),
             kept_diffs: Mutex::default(),
             role: Role::default(),
             counters: Counters::default(),

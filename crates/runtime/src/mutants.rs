@@ -91,6 +91,14 @@ impl World for Bent<'_> {
         self.real.send_news(to, news);
     }
 
+    fn closing(&mut self, minipages: &[MinipageId]) {
+        self.real.closing(minipages);
+    }
+
+    fn send_kept(&mut self) {
+        self.real.send_kept();
+    }
+
     fn make_twin(&mut self, minipage: MinipageId) {
         self.real.make_twin(minipage);
     }

@@ -20,6 +20,24 @@ pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
     /// The diff that came with the message at hand.
     diff: Option<Vec<u8>>,
+    /// What [`World::closing`] has closed, as long as nothing was opened since.
+    closed: Option<Closed>,
+}
+
+/// Runs of minipages whose threads cannot write any more, though their states say so.
+struct Closed {
+    runs: Vec<(MinipageId, u32)>,
+    /// [`Runtime::opened`] before they were closed.
+    opened: u64,
+}
+
+impl Closed {
+    fn contains(&self, minipage: MinipageId) -> bool {
+        let after = self.runs.partition_point(|(first, _)| *first <= minipage);
+        self.runs[..after].last().is_some_and(|(first, count)| {
+            first.area() == minipage.area() && minipage.index() - first.index() < *count
+        })
+    }
 }
 
 /// Notices, or moves, in one frame.
@@ -40,7 +58,7 @@ impl Runtime {
 
     fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self, diff };
+        let mut world = RealWorld { runtime: self, diff, closed: None };
         #[cfg(feature = "mutants")]
         let mut world = crate::mutants::Bent::new(&mut world);
         match node.step(input, &mut world) {
@@ -92,19 +110,44 @@ fn header_of(message: Message) -> Header {
 }
 
 impl RealWorld<'_> {
-    /// What this node wrote since it made the twin, which is used up.
-    fn encode(&self, minipage: MinipageId) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let (page, _) = self.runtime.memory.privileged(minipage);
-        if let Some(twin) = self.runtime.twins.take(minipage) {
-            // SAFETY: the privileged view is readable for the length of the minipage, which is that
-            // of its twin.
-            unsafe { diff::encode(&twin, page, &mut bytes) };
+    /// A minipage has been opened; its lock is held.
+    fn count_opened(&self, access: Access) {
+        if access == Access::ReadWrite {
+            self.runtime.opened.fetch_add(1, Ordering::Relaxed);
         }
-        let counters = &self.runtime.counters;
-        counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
-        counters.diff_bytes_sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        bytes
+    }
+
+    /// Whether no thread of this node can write the minipage since [`World::closing`]. Whoever
+    /// opens one counts when it is open and before it gives up the lock, which the caller holds
+    /// now; so whatever was opened after it was closed has been counted.
+    fn is_closed(&self, minipage: MinipageId) -> bool {
+        self.closed.as_ref().is_some_and(|closed| {
+            closed.contains(minipage)
+                && closed.opened == self.runtime.opened.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Sends what this node wrote since it made the twin, which is used up. A flush has many of
+    /// them, so they go together.
+    fn send_diff(&self, to: NodeId, message: Message, minipage: MinipageId) {
+        let (page, _) = self.runtime.memory.privileged(minipage);
+        let twin = self.runtime.twins.take(minipage);
+        let encode = |out: &mut Vec<u8>| {
+            if let Some(twin) = &twin {
+                // SAFETY: the privileged view is readable for the length of the minipage, which is
+                // that of its twin.
+                unsafe { diff::encode(twin, page, out) };
+            }
+        };
+        match self.runtime.mesh.keep_with(to, header_of(message), encode) {
+            Ok(bytes) => {
+                let counters = &self.runtime.counters;
+                counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
+                counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Err(LinkError::Gone { .. }) => {}
+            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        }
     }
 }
 
@@ -134,7 +177,7 @@ impl World for RealWorld<'_> {
                 // requester, who does not look at it.
                 Payload::Memory { ptr, len }
             }
-            (Attach::Diff, Some(minipage)) => Payload::Owned(self.encode(minipage)),
+            (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
         };
         self.runtime.send_frame(to, header, payload);
@@ -156,15 +199,20 @@ impl World for RealWorld<'_> {
             }
             (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
         }
+        if (from, to) == (Access::ReadWrite, Access::ReadOnly) && self.is_closed(minipage) {
+            return;
+        }
         if let Err(error) = self.runtime.memory.protect(minipage, from, to) {
             self.runtime.fatal(&error.to_string());
         }
+        self.count_opened(to);
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         if let Err(error) = self.runtime.memory.reprotect(minipage, access) {
             self.runtime.fatal(&error.to_string());
         }
+        self.count_opened(access);
     }
 
     fn wake(&mut self, thread: ThreadId) {
@@ -194,6 +242,28 @@ impl World for RealWorld<'_> {
             };
             self.runtime.send_frame(to, header, Payload::Owned(part.to_bytes()));
         }
+    }
+
+    fn closing(&mut self, minipages: &[MinipageId]) {
+        let opened = self.runtime.opened.load(Ordering::Relaxed);
+        let mut runs: Vec<(MinipageId, u32)> = Vec::new();
+        for &minipage in minipages {
+            match runs.last_mut() {
+                Some((first, count)) if first.0 + u64::from(*count) == minipage.0 => *count += 1,
+                Some(_) | None => runs.push((minipage, 1)),
+            }
+        }
+        // One alone costs the same later, under its lock.
+        runs.retain(|(_, count)| *count > 1);
+        runs.retain(|&(first, count)| match self.runtime.memory.restrict_run(first, count) {
+            Ok(closed) => closed,
+            Err(error) => self.runtime.fatal(&error.to_string()),
+        });
+        self.closed = Some(Closed { runs, opened });
+    }
+
+    fn send_kept(&mut self) {
+        self.runtime.mesh.send_lazy();
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {

@@ -222,6 +222,30 @@ impl Mesh {
         Ok(())
     }
 
+    /// [`Mesh::keep`] of a frame with the payload that `fill` appends to what it is given; returns
+    /// the payload's length in bytes. A link keeps up to 64 KiB of frames so.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`]; `fill` may have been called or not then.
+    pub fn keep_with(
+        &self,
+        to: NodeId,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<u64, LinkError> {
+        let Some(Some(link)) = self.links.get(to.index()) else {
+            return Err(LinkError::NoLink { to });
+        };
+        let header = Header { from: self.rank().0, ..header };
+        if header.kind == 0 || header.kind > LAST_KIND {
+            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
+        }
+        let (bytes, queued) = link.keep_with(header, fill, &self.waiting)?;
+        self.lazy.store(true, Ordering::Relaxed);
+        self.tally.sent(bytes + Header::BYTES as u64, queued);
+        Ok(bytes)
+    }
+
     /// Sends what [`Mesh::keep`] kept.
     pub fn send_lazy(&self) {
         if self.lazy.load(Ordering::Relaxed) {

@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering;
 const READY_PIECES: usize = 256;
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
 const SMALL: usize = 96;
+/// Frames that wait for company are sent when they are so many bytes.
+const BULK: usize = 64 << 10;
 /// Pieces that go into one system call.
 const AT_ONCE: usize = 16;
 
@@ -46,8 +48,10 @@ struct Outgoing {
     /// Bytes of the first piece that are sent already.
     sent: usize,
     phase: Phase,
-    /// Frames without payload that wait for company; only while `queue` is empty.
+    /// Frames without payload that wait for company; only while `queue` and `bulk` are empty.
     lazy: Head,
+    /// Whole frames that wait for company; only while `queue` is empty.
+    bulk: Vec<u8>,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
 }
@@ -74,6 +78,7 @@ impl Link {
             sent: 0,
             phase: Phase::Open,
             lazy: Head::EMPTY,
+            bulk: Vec::new(),
             watched: EventFlags::IN,
         };
         Self {
@@ -125,6 +130,10 @@ impl Link {
         if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
             return Err(LinkError::Gone { to: self.peer });
         }
+        if !outgoing.bulk.is_empty() {
+            outgoing.bulk.extend(header.encode());
+            return self.limit_bulk(&mut outgoing, waiting);
+        }
         if !outgoing.queue.is_empty() || outgoing.lazy.len == LAZY * Header::BYTES {
             return self.push(&mut outgoing, &header.encode(), Payload::None, waiting);
         }
@@ -133,13 +142,74 @@ impl Link {
         Ok(false)
     }
 
+    /// Keeps a frame whose payload `fill` appends, as [`Link::keep`] does; returns the payload's
+    /// length, and whether it was queued.
+    pub(crate) fn keep_with(
+        &self,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+        waiting: &Waiting,
+    ) -> Result<(u64, bool), LinkError> {
+        let mut outgoing = lock(&self.outgoing);
+        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
+            return Err(LinkError::Gone { to: self.peer });
+        }
+        if !outgoing.queue.is_empty() {
+            let mut payload = Vec::new();
+            fill(&mut payload);
+            let bytes = payload.len() as u64;
+            let header = Header { payload: bytes, ..header };
+            let payload = Payload::Owned(payload);
+            let queued = self.push(&mut outgoing, &header.encode(), payload, waiting)?;
+            return Ok((bytes, queued));
+        }
+        let Outgoing { lazy, bulk, .. } = &mut *outgoing;
+        bulk.extend_from_slice(lazy.as_slice());
+        lazy.len = 0;
+        let start = bulk.len();
+        bulk.extend([0; Header::BYTES]);
+        fill(bulk);
+        let bytes = (bulk.len() - start - Header::BYTES) as u64;
+        let header = Header { payload: bytes, ..header };
+        bulk[start..start + Header::BYTES].copy_from_slice(&header.encode());
+        self.lazy.store(true, Ordering::Relaxed);
+        Ok((bytes, self.limit_bulk(&mut outgoing, waiting)?))
+    }
+
+    fn limit_bulk(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<bool, LinkError> {
+        if outgoing.bulk.len() < BULK { Ok(false) } else { self.push_bulk(outgoing, waiting) }
+    }
+
+    /// Sends the frames that wait in `bulk`, or makes them the queue; true if they are queued.
+    fn push_bulk(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<bool, LinkError> {
+        self.lazy.store(false, Ordering::Relaxed);
+        let taken = sys::send_bytes(self.socket(), &outgoing.bulk);
+        let sent = taken.or_else(not_yet).map_err(|_| {
+            self.shut(outgoing, waiting);
+            LinkError::Gone { to: self.peer }
+        })?;
+        if sent == outgoing.bulk.len() {
+            outgoing.bulk.clear();
+            return Ok(false);
+        }
+        let bulk = core::mem::take(&mut outgoing.bulk);
+        outgoing.queue.extend(Payload::Owned(bulk).into_piece());
+        outgoing.sent = sent;
+        self.backlog.store(true, Ordering::Relaxed);
+        self.rewatch(outgoing, waiting);
+        Ok(true)
+    }
+
     /// Sends what [`Link::keep`] kept.
     pub(crate) fn send_lazy(&self, waiting: &Waiting) {
         if !self.lazy.load(Ordering::Relaxed) {
             return;
         }
         let mut outgoing = lock(&self.outgoing);
-        if outgoing.lazy.len > 0 {
+        if !outgoing.bulk.is_empty() {
+            // As below.
+            let _ = self.push_bulk(&mut outgoing, waiting);
+        } else if outgoing.lazy.len > 0 {
             // A link that is gone is noticed by the receiver.
             let _ = self.push_head(&mut outgoing, Payload::None, waiting);
         }
@@ -165,6 +235,9 @@ impl Link {
         payload: Payload<'_>,
         waiting: &Waiting,
     ) -> Result<bool, LinkError> {
+        if !outgoing.bulk.is_empty() {
+            self.push_bulk(outgoing, waiting)?;
+        }
         if !outgoing.queue.is_empty() {
             outgoing.queue.push_back(Piece::Header(*header));
             outgoing.queue.extend(payload.into_piece());
@@ -265,6 +338,7 @@ impl Link {
     fn shut(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
         outgoing.phase = Phase::Shut;
         outgoing.queue.clear();
+        outgoing.bulk.clear();
         self.backlog.store(false, Ordering::Relaxed);
         let _ = shutdown(&self.socket, Shutdown::Both);
         shim::changed();

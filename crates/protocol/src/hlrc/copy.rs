@@ -349,7 +349,8 @@ impl Home {
             (E::Diff { from, flush }, Clean | Dirty) => {
                 out.push(Effect::KeepDiff { minipage });
                 out.push(Effect::MergeDiffs { minipage });
-                send(site, *from, HlrcMessage::DiffAck { flush: *flush }, out);
+                let message = HlrcMessage::DiffAck { flush: *flush }.about(minipage);
+                out.push(Effect::SendLater { to: *from, message });
             }
 
             (E::Release { flush }, Dirty) => {

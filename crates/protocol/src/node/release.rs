@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_types::NodeId;
+use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::dispatch::{Local, Place, run};
 use super::{Cell, SyncCell, Violation};
@@ -110,6 +110,10 @@ pub(super) fn flush(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let Some((flush, minipages)) = guard.ledger().begin() else { return Ok(()) };
+    let mut lazy =
+        |minipage: &MinipageId| guard.minipage(*minipage).consistency() == Consistency::LazyRelease;
+    let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut lazy).collect();
+    world.closing(&closing);
     for minipage in minipages {
         let mut cell = guard.minipage(minipage);
         let local = Local::Release {
@@ -118,6 +122,7 @@ pub(super) fn flush(
         };
         run(place, minipage, &mut cell, local, world)?;
     }
+    world.send_kept();
     let begun = guard.ledger().acked(flush);
     assert!(begun, "a flush that has begun has not ended");
     Ok(())
@@ -135,6 +140,7 @@ pub(super) fn acquire(
         let flush = cell.ledger().next_flush();
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
     }
+    world.send_kept();
     Ok(())
 }
 
