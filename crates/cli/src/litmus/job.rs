@@ -76,6 +76,7 @@ fn start(args: &LitmusArgs, configuration: Configuration) -> Result<Child> {
     command.args(["run", "-n", &NODES.to_string(), "--guard", &name_of(&configuration.guard)]);
     command.args(["--transport", &name_of(&configuration.transport)]);
     command.args(["--manager", &name_of(&configuration.manager), "--chunk", "1"]);
+    command.args(["--consistency", &name_of(&args.consistency)]);
     command.args(["--no-tag-output", "--no-summary", "--"]).arg(&this).args(args.of_node());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command.spawn().context("starting the job")

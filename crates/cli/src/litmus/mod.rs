@@ -5,6 +5,8 @@
 //! of the same node and to nobody else: before another node gets the bytes, the page table entry is
 //! withdrawn, and the interrupt of that drains the buffer. SB's weak outcome is therefore allowed on
 //! one node, where it is seen, and forbidden between nodes; with fences it is forbidden everywhere.
+//! On release consistent memory (`--consistency`) the same tests run with every instruction in a
+//! critical section: properly synchronized programs must see interleavings and nothing else.
 //! No list of verdicts is written by hand: `machine` explores each test, placed as it runs, and its
 //! outcomes are the allowed ones.
 //!
@@ -34,7 +36,7 @@ use anyhow::Result;
 use catalog::TESTS;
 use clap::Args;
 use judge::Verdicts;
-use plan::{Guard, Layout, Manager, Placement, Transport};
+use plan::{Consistency, Guard, Layout, Manager, Placement, Transport};
 use program::Test;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,6 +71,10 @@ pub(crate) struct LitmusArgs {
     /// Where directory entries live [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
     manager: Vec<Manager>,
+    /// What the memory promises. On release consistent memory each instruction runs in a critical
+    /// section, and every outcome must be one of an interleaving.
+    #[arg(long, value_enum, default_value_t)]
+    consistency: Consistency,
     /// Seed of resets, read copies, delays and disturbances.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -117,6 +123,7 @@ impl LitmusArgs {
         };
         option("rounds", self.rounds().to_string());
         option("seed", self.seed.to_string());
+        option("consistency", plan::name_of(&self.consistency));
         for layout in &self.layout {
             option("layout", plan::name_of(layout));
         }
@@ -168,8 +175,16 @@ fn prove(args: &LitmusArgs) -> Result<bool> {
     print!("{}", print::summary(&verdicts, start.elapsed()));
     if let (Some(file), false) = (&args.proof, verdicts.wrong()) {
         let body = print::proof(&verdicts, configurations.len(), start.elapsed());
-        let (title, command) = ("Litmus tests on real nodes", &command_line());
-        Section { name: "litmus", title, command, body: &body }.write(file)?;
+        let (name, title) = match args.consistency {
+            Consistency::Sequential => ("litmus", "Litmus tests on real nodes"),
+            Consistency::EagerRelease => {
+                ("litmus-eager", "Litmus tests on real nodes, eager release consistency")
+            }
+            Consistency::LazyRelease => {
+                ("litmus-lazy", "Litmus tests on real nodes, lazy release consistency")
+            }
+        };
+        Section { name, title, command: &command_line(), body: &body }.write(file)?;
     }
     Ok(!verdicts.wrong())
 }

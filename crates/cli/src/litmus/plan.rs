@@ -12,7 +12,7 @@ use core::fmt;
 pub(super) const NODES: usize = 4;
 /// Rounds between two resets of the variables.
 pub(super) const BATCH: usize = 32;
-/// A round of a program with loops is worth so many of a few instructions.
+/// A round of a program with loops, or with locks, is worth so many of a few instructions.
 const PROGRAM_WORTH: usize = 8;
 
 /// `--layout`
@@ -80,6 +80,25 @@ pub(super) enum Manager {
     Allocator,
 }
 
+/// `--consistency`; the names are those of `run --consistency`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum Consistency {
+    /// The tests as they are.
+    #[default]
+    Sequential,
+    /// Each instruction in a critical section, on eagerly release consistent memory.
+    EagerRelease,
+    /// The same on lazily release consistent memory.
+    LazyRelease,
+}
+
+impl Consistency {
+    /// Whether a program must synchronize to be promised anything.
+    pub(super) fn is_relaxed(self) -> bool {
+        self != Self::Sequential
+    }
+}
+
 /// What was chosen, or everything.
 pub(super) fn or_all<T: ValueEnum + Clone>(chosen: &[T]) -> Vec<T> {
     if chosen.is_empty() { T::value_variants().to_vec() } else { chosen.to_vec() }
@@ -128,6 +147,8 @@ pub(super) struct Run {
     /// By thread: which of the nodes that take part.
     pub(super) nodes: &'static [usize],
     pub(super) batches: usize,
+    /// Each instruction is a critical section of its own.
+    pub(super) locked: bool,
 }
 
 impl fmt::Display for Run {
@@ -138,17 +159,21 @@ impl fmt::Display for Run {
     }
 }
 
-/// What every job of a command runs.
+/// What every job of a command runs. The programs with loops bring locks of their own, made of
+/// atomic instructions: on release consistent memory these promise nothing, so they are left out.
 pub(super) fn runs(args: &LitmusArgs) -> Vec<Run> {
     let mut all = Vec::new();
-    for test in args.tests() {
+    let relaxed = args.consistency.is_relaxed();
+    let fits = |test: &&'static Test| !relaxed || matches!(test.rule, Rule::Machine);
+    for test in args.tests().into_iter().filter(fits) {
         for layout in or_all(&args.layout) {
             for placement in or_all(&args.placement) {
                 let groupings = placement.groupings(test.threads.len());
-                let worth = if matches!(test.rule, Rule::Machine) { 1 } else { PROGRAM_WORTH };
+                let long = relaxed || !matches!(test.rule, Rule::Machine);
+                let worth = if long { PROGRAM_WORTH } else { 1 };
                 let rounds = args.rounds() / (groupings.len().max(1) * worth);
                 let batches = rounds.div_ceil(BATCH).max(1);
-                let run = |nodes| Run { test, layout, placement, nodes, batches };
+                let run = |nodes| Run { test, layout, placement, nodes, batches, locked: relaxed };
                 all.extend(groupings.into_iter().map(run));
             }
         }

@@ -21,6 +21,10 @@ pub struct Chronicle {
     told: BTreeMap<NodeId, Vec<u32>>,
     /// Of other nodes, the clock they said they have.
     heard: BTreeMap<NodeId, Vec<u32>>,
+    /// What every node has said it knows.
+    common: Vec<u32>,
+    /// Something was forgotten that the next quiet barrier would have to know.
+    blurred: bool,
     /// How often homes have moved: barriers that found the whole job quiet.
     epoch: u32,
     /// The clock at the last of them.
@@ -49,11 +53,15 @@ impl Log {
         self.order.range((interval.saturating_add(1), MinipageId(0))..)
     }
 
-    fn forget(&mut self, up_to: u32) {
+    /// The last interval forgotten; 0 if there was none.
+    fn forget(&mut self, up_to: u32) -> u32 {
         let kept = self.order.split_off(&(up_to.saturating_add(1), MinipageId(0)));
-        for (_, minipage) in core::mem::replace(&mut self.order, kept) {
+        let mut last = 0;
+        for (interval, minipage) in core::mem::replace(&mut self.order, kept) {
             self.last.remove(&minipage);
+            last = interval;
         }
+        last
     }
 }
 
@@ -114,6 +122,7 @@ impl Chronicle {
             return None;
         }
         let told = self.told.entry(to).or_default();
+        merge(told, &self.common);
         let known =
             self.clock.iter().zip((0..).map(NodeId)).all(|(&own, node)| own <= at(told, node));
         // At a barrier everybody says how far it is, so that all may forget.
@@ -165,9 +174,11 @@ impl Chronicle {
     }
 
     /// Manager of a barrier at which all is quiet: the minipages that one node alone has written
-    /// since the last such barrier, and that node.
-    #[must_use]
-    pub fn sole_writers(&self) -> Vec<(MinipageId, NodeId)> {
+    /// since the last such barrier, and that node. None if not all is known any more.
+    pub fn sole_writers(&mut self) -> Vec<(MinipageId, NodeId)> {
+        if core::mem::take(&mut self.blurred) {
+            return Vec::new();
+        }
         let mut writers: BTreeMap<MinipageId, Option<NodeId>> = BTreeMap::new();
         for (&writer, log) in &self.logs {
             for &(_, minipage) in log.after(at(&self.episode, writer)) {
@@ -188,6 +199,7 @@ impl Chronicle {
     pub fn turn(&mut self) -> Vec<(MinipageId, NodeId)> {
         self.epoch = self.epoch.wrapping_add(1);
         self.episode.clone_from(&self.latest.clock);
+        self.blurred = false;
         self.latest.moves.clone()
     }
 
@@ -203,10 +215,11 @@ impl Chronicle {
         floor
     }
 
-    /// Forgets what all know, but for what the next quiet barrier asks for.
+    /// Forgets what all know.
     fn forget(&mut self, floor: &[u32]) {
+        merge(&mut self.common, floor);
         for (&writer, log) in &mut self.logs {
-            log.forget(at(floor, writer).min(at(&self.episode, writer)));
+            self.blurred |= log.forget(at(floor, writer)) > at(&self.episode, writer);
         }
         self.logs.retain(|_, log| !log.last.is_empty());
     }

@@ -22,6 +22,8 @@ use std::thread::{available_parallelism, scope};
 
 /// The barrier of the whole job before each batch.
 const BATCHES: u32 = 1;
+/// The lock of a batch's first round, for memory that needs locks.
+const LOCKS: u32 = 100;
 /// Loops of the longest delays: about nothing, a cache miss, a message, a fault.
 const DELAYS: [usize; 4] = [1, 8, 128, 1024];
 /// How many of them are short enough to race within a node.
@@ -41,6 +43,13 @@ pub(super) struct Race<'a> {
 
 /// Who zeroes a variable, and whether each node reads it then.
 type Before = (usize, [bool; NODES]);
+
+/// Which of a node's threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Assistant,
+}
 
 /// What is thrown for a batch, the same on all nodes.
 struct Batch<'a> {
@@ -78,10 +87,10 @@ impl<'a> Race<'a> {
     /// The part of a thread of the test beside this node's first.
     fn assist(&self, number: usize, thread: usize) {
         let batch = self.throw(number);
-        self.meet_all();
-        self.meet_all();
+        self.meet_all(Part::Assistant);
+        self.meet_all(Part::Assistant);
         self.race(number, &batch, Some(thread));
-        self.meet_all();
+        self.meet_all(Part::Assistant);
     }
 
     /// The part of this node's first thread, which runs a thread of the test if one is here.
@@ -91,14 +100,14 @@ impl<'a> Race<'a> {
             let batch = self.throw(number);
             self.team.runtime.barrier(BATCHES, 0).expect("every node comes with one thread");
             self.zero(&batch);
-            self.meet_all();
+            self.meet_all(Part::First);
             self.copy(&batch);
             let before = self.team.runtime.stats();
-            self.meet_all();
+            self.meet_all(Part::First);
             if thread.is_some() || batch.disturber == Some(self.team.me) {
                 self.race(number, &batch, thread);
             }
-            self.meet_all();
+            self.meet_all(Part::First);
             moves += difference(&before, &self.team.runtime.stats());
             if self.team.me == 0 {
                 self.collect(&batch, &mut states);
@@ -167,11 +176,25 @@ impl<'a> Race<'a> {
                 continue;
             };
             let mut cell = Cell::new(*set, thread);
-            (self.run.test.threads[thread].run)(&mut cell);
+            if self.run.locked {
+                self.run_locked(&mut cell, round);
+            } else {
+                (self.run.test.threads[thread].run)(&mut cell);
+            }
             let places = &self.team.board.registers[round][thread];
             for (place, value) in places.iter().zip(cell.registers) {
                 place.store(value, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// The thread's instructions, each in a critical section of the round's lock.
+    fn run_locked(&self, cell: &mut Cell, round: usize) {
+        let lock = LOCKS + u32::try_from(round).unwrap_or(0);
+        for &op in self.run.test.threads[cell.thread].ops {
+            self.team.runtime.lock(lock).expect("no thread holds it twice");
+            cell.execute(op);
+            self.team.runtime.unlock(lock).expect("this thread holds it");
         }
     }
 
@@ -242,9 +265,17 @@ impl<'a> Race<'a> {
         Record { rounds, states: states.into_iter().collect(), moves }
     }
 
-    /// Every thread of the run, and a node without one comes itself.
-    fn meet_all(&self) {
-        self.team.board.all.wait(self.hosts.len() + self.idle.len(), self.cores);
+    /// Every thread of the run, and a node without one comes itself. Release consistent memory does
+    /// not know of the board, so there the nodes pass a barrier as well.
+    fn meet_all(&self, part: Part) {
+        let wait = || self.team.board.all.wait(self.hosts.len() + self.idle.len(), self.cores);
+        wait();
+        if self.run.locked {
+            if part == Part::First {
+                self.team.runtime.barrier(BATCHES, 0).expect("every node comes with one thread");
+            }
+            wait();
+        }
     }
 }
 

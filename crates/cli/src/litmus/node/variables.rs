@@ -6,7 +6,7 @@ use super::super::program::VARIABLES;
 use super::super::word::Word;
 use anyhow::Result;
 use clap::ValueEnum;
-use multigrain_runtime::Runtime;
+use multigrain_runtime::{Policy, Runtime};
 use multigrain_types::PAGE_BYTES;
 
 /// Bytes between variables in one minipage: each has a cache line of its own.
@@ -49,9 +49,11 @@ impl Variables {
 
 fn allocate(runtime: &Runtime, layout: Layout) -> Result<usize> {
     let all = BATCH * VARIABLES;
+    // Of the job's consistency, and never more in a minipage than the layout says.
+    let fine = Policy::new().grain(SUB_BYTES);
     Ok(match layout {
-        Layout::Minipage => runtime.malloc_array(BATCH, SUB_BYTES)?,
-        Layout::Page => runtime.malloc_array(all, SUB_BYTES)?,
+        Layout::Minipage => runtime.malloc_array_with(BATCH, SUB_BYTES, fine)?,
+        Layout::Page => runtime.malloc_array_with(all, SUB_BYTES, fine)?,
         Layout::Pages => runtime.malloc_grain(all * PAGE_BYTES, PAGE_BYTES)?,
     })
 }
