@@ -33,6 +33,8 @@ pub struct Round {
     awaited: NodeSet,
     /// Who was sent a 1WINV and keeps its copy.
     keeper: Option<NodeId>,
+    /// A diff came: the keeper's copy lacks what it says.
+    outdated: bool,
     /// A 1WGR has no answer yet.
     granting: bool,
     /// `rl`: who waits for RACK.
@@ -166,6 +168,7 @@ impl Server {
             // Arcs 33 and 34, DIFF: buffer diff data.
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
+                round.outdated = true;
                 out.push(Effect::KeepDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
@@ -253,6 +256,20 @@ impl Server {
     fn conclude(&mut self, site: &Site, out: &mut Effects) {
         let Self::Releasing(round) = &mut *self else { return };
         if !round.awaited.is_empty() {
+            return;
+        }
+        // A reader became a writer before its INV came. Who keeps its copy must not read on without
+        // what that one wrote. Its own release has ended: the home has all, and no reader is left.
+        // What it wrote since comes with its answer, and so does the REL of that.
+        let outdated = round.outdated;
+        if let Some(keeper) = round.keeper.take_if(|_| outdated) {
+            if round.releasers.remove(keeper) {
+                send(site, keeper, MgsMessage::ReleaseAck, out);
+            }
+            round.releasers = round.releasers.iter().chain(round.again.iter()).collect();
+            round.again = NodeSet::new();
+            round.awaited.insert(keeper);
+            send(site, keeper, MgsMessage::Invalidate, out);
             return;
         }
         let Round { keeper, releasers, again, readers, mut writers, .. } =
