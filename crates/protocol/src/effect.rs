@@ -25,7 +25,8 @@ pub enum Effect {
     Wake { thread: ThreadId },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
-    /// Keep a copy of the minipage's bytes, to tell later what was written.
+    /// Keep a copy of the minipage's bytes, to tell later what was written. Before an
+    /// [`Effect::Install`] those are the bytes that came: the twin is there before any thread writes.
     MakeTwin { minipage: MinipageId },
     /// The twin is of no more use.
     DropTwin { minipage: MinipageId },

@@ -211,8 +211,9 @@ impl Copy {
             }
             (E::Prefetch { .. }, Fetching(_) | Clean | Dirty) => {}
 
-            // Asked for in vain: what came was sent before writes that this node knows of.
-            (E::Data { .. }, Fetching(wait)) if wait.stale => {
+            // Asked for in vain: what came was sent before writes that this node knows of, or before
+            // a turn of homes, and nobody knows whether who sent it is the home still.
+            (E::Data { epoch: theirs, .. }, Fetching(wait)) if wait.stale || *theirs < epoch => {
                 let (kind, waiters) = (wait.kind, core::mem::take(&mut wait.waiters));
                 *page = if waiters.is_empty() {
                     Invalid
@@ -220,11 +221,9 @@ impl Copy {
                     request(site, at, epoch, kind, waiters, out)
                 };
             }
-            (E::Data { from, epoch: theirs }, Fetching(wait)) => {
+            (E::Data { from, .. }, Fetching(wait)) => {
                 // It may have come from who touched it first, by way of who allocated it.
-                if *theirs >= epoch {
-                    *home = *from;
-                }
+                *home = *from;
                 let next = if wait.kind == Kind::Write { Dirty } else { Clean };
                 if next == Dirty {
                     out.push(Effect::Dirty { minipage });

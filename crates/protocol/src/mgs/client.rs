@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::coherence::{Illegal, Site};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, MgsMessage};
+use crate::mgs::marks::mark;
 
 /// A node's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -128,62 +129,88 @@ impl Client {
             // one page table a mapping that is here is here for all; only the tables lag.
             (E::Fault { thread, kind: Kind::Read }, Read | Clean)
             | (E::Fault { thread, .. }, Dirty | Single(_)) => {
+                mark!(SpuriousFault);
                 out.push(Effect::Reprotect { minipage: site.minipage, access: self.access() });
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arcs 3 and 4, WTLBFault, pagestate == WRITE: the first write since a 1WINV.
             (E::Fault { thread, kind: Kind::Write }, Clean) => {
+                mark!(WriteClean);
                 self.dirty(site, Access::ReadOnly, out);
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arcs 2, 15 and 8, WTLBFault, pagestate == READ: UPGRADE, make twin, UP_ACK; WNOTIFY.
             (E::Fault { thread, kind: Kind::Write }, Read) => {
+                mark!(Upgrade);
                 self.dirty(site, Access::ReadOnly, out);
                 send(site, site.manager, MgsMessage::WriteNotify, out);
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arc 5, RTLBFault or WTLBFault, pagestate == INV: RREQ or WREQ to the home.
-            (E::Fault { thread, kind }, Invalid) => self.request(site, *kind, Some(*thread), out),
+            (E::Fault { thread, kind }, Invalid) => {
+                mark!(AskRead, or AskWrite if *kind == Kind::Write);
+                self.request(site, *kind, Some(*thread), out);
+            }
             // Another thread of this node waits already (the paper's lock of the mapping).
-            (E::Fault { thread, .. }, Busy(wait)) => wait.waiters.push(*thread),
+            (E::Fault { thread, .. }, Busy(wait)) => {
+                mark!(JoinWait);
+                wait.waiters.push(*thread);
+            }
 
-            (E::Prefetch { kind }, Invalid) => self.request(site, *kind, None, out),
+            (E::Prefetch { kind }, Invalid) => {
+                mark!(Prefetch);
+                self.request(site, *kind, None, out);
+            }
             (E::Prefetch { .. }, Busy(_) | Read | Clean | Dirty | Single(_)) => {}
 
             // Arc 6, RDAT: map page, pagestate = READ.
             (E::ReadData, Busy(wait)) if wait.kind == Kind::Read => {
+                mark!(ReadData);
                 self.open(site, Access::ReadOnly, out);
             }
             // Arc 7, WDAT: map page, pagestate = WRITE, DUQ += addr. The twin is made of what came.
             (E::WriteData, Busy(wait)) if wait.kind == Kind::Write => {
+                mark!(WriteData);
                 self.open(site, Access::ReadWrite, out);
             }
 
             // Release, arcs 8 to 10: REL for the head of the queue; the node's ledger takes them
             // all at once and waits for every RACK.
-            (E::Release { flush }, Dirty) => self.flush(site, *flush, out),
+            (E::Release { flush }, Dirty) => {
+                mark!(Release);
+                self.flush(site, *flush, out);
+            }
             // Arcs 12 and 13: an invalidation or a grant took it off the queue meanwhile.
-            (E::Release { .. }, Invalid | Busy(_) | Read | Clean | Single(_)) => {}
+            (E::Release { .. }, Invalid | Busy(_) | Read | Clean | Single(_)) => {
+                mark!(ReleasePassed);
+            }
             // Arcs 9 and 10, RACK.
             (E::ReleaseAck, Invalid | Busy(_) | Read | Clean | Dirty | Single(_))
                 if !self.releasing.is_empty() =>
             {
+                mark!(ReleaseAck);
                 out.push(Effect::Acked { flush: self.releasing.remove(0) });
             }
 
             // Arcs 16 and 18, INV, pagestate == READ: free page, ACK. (PINV is the protection.)
             (E::Invalidate { .. }, Read) => {
+                mark!(InvalidateRead);
                 self.close(site, out);
                 send(site, site.manager, MgsMessage::Ack, out);
             }
             // Arcs 19 and 21, INV, pagestate == WRITE: nothing has changed since a 1WINV.
             (E::Invalidate { .. }, Clean) => {
+                mark!(InvalidateClean);
                 self.close(site, out);
                 send(site, site.manager, MgsMessage::Ack, out);
             }
             // Arcs 19 and 21, INV, pagestate == WRITE: make diff, free page, DIFF.
-            (E::Invalidate { .. }, Single(Since::Twin)) => self.give_up(site, out),
+            (E::Invalidate { .. }, Single(Since::Twin)) => {
+                mark!(InvalidateSingle);
+                self.give_up(site, out);
+            }
             (E::Invalidate { flush }, Dirty) => {
+                mark!(InvalidateWritten, or InvalidateUnreleased if self.releasing.is_empty());
                 // Not released yet, and no longer in the queue: this node's next release must not
                 // end before the other copies are gone. The paper's table has no such row.
                 if self.releasing.is_empty() {
@@ -193,12 +220,14 @@ impl Client {
             }
             // The same for a copy that never had a twin: all of it, as after a 1WINV.
             (E::Invalidate { .. }, Single(Since::Allocated)) => {
+                mark!(InvalidateAllocated);
                 self.close(site, out);
                 send(site, site.manager, MgsMessage::SingleWriterData, out);
             }
             // Arcs 22 to 24, 1WINV: clean page, 1WDATA. The page stays, pagestate WRITE, but no
             // thread may write it unseen (PINV).
             (E::SingleWriterInvalidate, Dirty) => {
+                mark!(SingleInvalidate);
                 out.push(Effect::Clean { minipage: site.minipage });
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage: site.minipage, from, to });
@@ -209,11 +238,13 @@ impl Client {
                 send(site, site.manager, MgsMessage::SingleWriterData, out);
             }
             (E::SingleWriterInvalidate, Clean) => {
+                mark!(SingleInvalidateClean);
                 send(site, site.manager, MgsMessage::SingleWriterData, out);
             }
             // Arcs 25 to 27, 1WGR: P2INV takes it off the queue, ACK1W. The twin is kept: it is
             // what the home has.
             (E::SingleWriterGrant, Dirty) => {
+                mark!(SingleGrant);
                 out.push(Effect::Clean { minipage: site.minipage });
                 self.page = Single(Since::Twin);
                 send(site, site.manager, MgsMessage::SingleWriterAck, out);

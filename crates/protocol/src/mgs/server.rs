@@ -5,6 +5,7 @@ use multigrain_types::NodeId;
 use crate::coherence::{Illegal, Site};
 use crate::effect::{Effect, Effects};
 use crate::message::MgsMessage;
+use crate::mgs::marks::mark;
 use crate::nodeset::NodeSet;
 
 /// The home's state for one minipage.
@@ -33,8 +34,8 @@ pub struct Round {
     awaited: NodeSet,
     /// Who was sent a 1WINV and keeps its copy.
     keeper: Option<NodeId>,
-    /// A diff has come, so a kept copy lacks what is in it.
-    changed: bool,
+    /// A diff came: the keeper's copy lacks what it says.
+    outdated: bool,
     /// A 1WGR has no answer yet.
     granting: bool,
     /// `rl`: who waits for RACK.
@@ -114,6 +115,7 @@ impl Server {
             (E::ReadRequest, Self::Shared { readers, writers })
                 if !writers.contains(from) && !readers.contains(from) =>
             {
+                mark!(ServeRead);
                 readers.insert(from);
                 send(site, from, MgsMessage::ReadData, out);
             }
@@ -121,11 +123,13 @@ impl Server {
             (E::WriteRequest, Self::Shared { readers, writers })
                 if !readers.contains(from) && !writers.contains(from) =>
             {
+                mark!(ServeWrite);
                 writers.insert(from);
                 send(site, from, MgsMessage::WriteData, out);
             }
             // Arc 29, WNOTIFY: from read_dir to write_dir.
             (E::WriteNotify, Self::Shared { readers, writers }) if readers.contains(from) => {
+                mark!(WriteNotify);
                 readers.remove(from);
                 writers.insert(from);
             }
@@ -138,6 +142,7 @@ impl Server {
 
             // Arc 36, RREQ or WREQ in SWRITE: INV to the single writer, the request waits.
             (E::ReadRequest | E::WriteRequest, Self::Single { writer }) if *writer != from => {
+                mark!(ThirdRead, or ThirdWrite if event == E::WriteRequest);
                 let mut round = Box::<Round>::default();
                 round.awaited.insert(*writer);
                 round.queue(from, event);
@@ -149,9 +154,11 @@ impl Server {
             (E::ReadRequest | E::WriteRequest, Self::Releasing(round))
                 if !round.awaited.contains(from) && round.keeper != Some(from) =>
             {
+                mark!(QueueRead, or QueueWrite if event == E::WriteRequest);
                 round.queue(from, event);
             }
             (E::Release, Self::Releasing(round)) => {
+                mark!(ReleaseAgain, or QueueRelease if round.awaited.contains(from));
                 if round.awaited.contains(from) {
                     round.releasers.insert(from);
                 } else {
@@ -159,16 +166,20 @@ impl Server {
                 }
             }
             // Arc 33, WNOTIFY: the invalidation on its way finds it written, and brings a diff.
-            (E::WriteNotify, Self::Releasing(round)) if round.awaited.contains(from) => {}
+            (E::WriteNotify, Self::Releasing(round)) if round.awaited.contains(from) => {
+                mark!(LateNotify);
+            }
             // Arcs 33 and 34, ACK.
             (E::Ack, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
+                mark!(CountAck, or LastAck if round.awaited.is_empty());
                 self.conclude(site, out);
             }
             // Arcs 33 and 34, DIFF: buffer diff data.
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
-                round.changed = true;
+                mark!(CountDiff, or LastDiff if round.awaited.is_empty());
+                round.outdated = true;
                 out.push(Effect::KeepDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
@@ -177,6 +188,7 @@ impl Server {
                 if round.awaited.contains(from) && !round.granting =>
             {
                 round.awaited.remove(from);
+                mark!(CountData, or LastData if round.awaited.is_empty());
                 if from != site.me {
                     out.push(Effect::Store { minipage: site.minipage });
                 }
@@ -188,11 +200,12 @@ impl Server {
                 if round.granting && round.awaited.contains(from) =>
             {
                 round.granting = false;
-                if round.readers.is_empty() && round.writers.is_empty() {
+                mark!(SingleAck, or SingleAckBusy if round.is_wanted());
+                if round.is_wanted() {
+                    send(site, from, MgsMessage::Invalidate, out);
+                } else {
                     acknowledge(site, &round.releasers, out);
                     *self = Self::Single { writer: from };
-                } else {
-                    send(site, from, MgsMessage::Invalidate, out);
                 }
             }
 
@@ -228,11 +241,13 @@ impl Server {
         match only {
             // |write_dir| == 1, read_dir empty: 1WGR.
             Some(writer) if readers.is_empty() => {
+                mark!(ReleaseSingle);
                 round.granting = true;
                 send(site, writer, MgsMessage::SingleWriterGrant, out);
             }
             // |write_dir| == 1, read_dir not empty: INV to the readers, 1WINV to the writer.
             Some(writer) => {
+                mark!(ReleaseKeeper);
                 round.keeper = Some(writer);
                 for reader in readers.iter() {
                     send(site, reader, MgsMessage::Invalidate, out);
@@ -241,6 +256,7 @@ impl Server {
             }
             // Else INV to all.
             None => {
+                mark!(ReleaseAll, or ReleaseReaders if writers.is_empty());
                 for holder in readers.iter().chain(writers.iter()) {
                     send(site, holder, MgsMessage::Invalidate, out);
                 }
@@ -258,9 +274,17 @@ impl Server {
         if !round.awaited.is_empty() {
             return;
         }
-        // A reader had written before its INV came: the kept copy is old now. The paper's table,
-        // which forgets that copy, has no such row.
-        if let Some(keeper) = round.keeper.take_if(|_| round.changed) {
+        // A reader became a writer before its INV came. Who keeps its copy must not read on without
+        // what that one wrote. Its own release has ended: the home has all, and no reader is left.
+        // What it wrote since comes with its answer, and so does the REL of that.
+        let outdated = round.outdated;
+        if let Some(keeper) = round.keeper.take_if(|_| outdated) {
+            mark!(KeeperOutdated);
+            if round.releasers.remove(keeper) {
+                send(site, keeper, MgsMessage::ReleaseAck, out);
+            }
+            round.releasers = round.releasers.iter().chain(round.again.iter()).collect();
+            round.again = NodeSet::new();
             round.awaited.insert(keeper);
             send(site, keeper, MgsMessage::Invalidate, out);
             return;
@@ -291,6 +315,11 @@ impl Round {
     /// Whether an INV to that node has no answer yet.
     fn awaits_release(&self, from: NodeId) -> bool {
         self.awaited.contains(from) && self.keeper != Some(from) && !self.granting
+    }
+
+    /// Whether requests wait.
+    fn is_wanted(&self) -> bool {
+        !self.readers.is_empty() || !self.writers.is_empty()
     }
 
     fn queue(&mut self, from: NodeId, event: ServerEvent) {

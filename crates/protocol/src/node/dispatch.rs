@@ -50,8 +50,9 @@ pub(super) fn run(
     let mut acked = false;
     let mut next = Some(first);
     while let Some(local) = next {
+        let from = if let Local::Message(from, _) = &local { *from } else { place.me };
         dispatch(&site, cell, local, &mut effects, world)?;
-        acked |= apply(&site, cell, &mut effects, &mut own, world)?;
+        acked |= apply(&site, cell, from, &mut effects, &mut own, world)?;
         next = own.pop_front().map(|message| Local::Message(place.me, message));
     }
     Ok(acked)
@@ -311,11 +312,12 @@ pub(super) fn refuse(from: NodeId, event: &impl core::fmt::Debug, error: SyncErr
     }
 }
 
-/// Applies effects in order; messages to the node itself go to `own`. True if a flush of this node
-/// was acknowledged.
+/// Applies the effects of what came from `from` in order; messages to the node itself go to `own`.
+/// True if a flush of this node was acknowledged.
 fn apply(
     site: &Site,
     cell: &mut impl Cell,
+    from: NodeId,
     effects: &mut Effects,
     own: &mut VecDeque<Message>,
     world: &mut impl World,
@@ -348,7 +350,7 @@ fn apply(
                 if !cell.ledger().acked(flush) {
                     let state = format!("flush {flush} of {}", site.minipage);
                     let illegal = Illegal { role: "ledger", state };
-                    return Err(refused(site.me, &"an acknowledgement", illegal));
+                    return Err(refused(from, &"an acknowledgement", illegal));
                 }
                 acked = true;
             }

@@ -224,3 +224,159 @@ impl Chronicle {
         self.logs.retain(|_, log| !log.last.is_empty());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::LockMessage;
+
+    const M: MinipageId = MinipageId(7);
+    const N: MinipageId = MinipageId(9);
+    const GRANT: Option<SyncMessage> = Some(SyncMessage::Lock(LockMessage::Grant));
+    const NODES: u16 = 3;
+
+    fn job() -> [Chronicle; 3] {
+        [0, 1, 2].map(|node| Chronicle::new(NodeId(node)))
+    }
+
+    fn write(job: &mut [Chronicle], node: u16, minipage: MinipageId) {
+        job[usize::from(node)].close_interval(vec![minipage]);
+    }
+
+    fn say(job: &mut [Chronicle], from: u16, to: u16, body: Option<SyncMessage>) -> Option<News> {
+        let news = job[usize::from(from)].news_for(NodeId(to), NODES, body)?;
+        job[usize::from(to)].hear(NodeId(from), &news);
+        Some(news)
+    }
+
+    /// Everybody comes to a barrier that node 0 manages; who turned, and where homes move to.
+    fn quiet_barrier(job: &mut [Chronicle], homes: &[(MinipageId, NodeId)]) {
+        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: true };
+        for node in [1, 2] {
+            say(job, node, 0, Some(SyncMessage::Barrier(arrive)));
+        }
+        job[0].announce(NODES, homes.to_vec());
+        let release = BarrierMessage::Release { arrivals: 1, quiet: true };
+        for node in [1, 2] {
+            say(job, 0, node, Some(SyncMessage::Barrier(release)));
+        }
+        for chronicle in job {
+            chronicle.take_pending();
+            assert_eq!(chronicle.turn(), homes);
+        }
+    }
+
+    fn pending(job: &mut [Chronicle], node: u16) -> Vec<MinipageId> {
+        job[usize::from(node)].take_pending().into_iter().collect()
+    }
+
+    #[test]
+    fn a_job_that_writes_nothing_has_no_news() {
+        let mut job = job();
+        assert_eq!(say(&mut job, 0, 1, GRANT), None);
+        write(&mut job, 0, M);
+        job[1].close_interval(Vec::new());
+        assert_eq!(say(&mut job, 1, 0, GRANT), None, "a flush without notices is no interval");
+    }
+
+    #[test]
+    fn nothing_is_told_twice() {
+        let mut job = job();
+        write(&mut job, 1, M);
+        let notice = Notice { writer: NodeId(1), interval: 1, minipage: M };
+        assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+        assert_eq!(say(&mut job, 1, 2, GRANT), None);
+        assert_eq!(say(&mut job, 2, 1, GRANT), None, "nor told back");
+        write(&mut job, 1, N);
+        let notice = Notice { writer: NodeId(1), interval: 2, minipage: N };
+        assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+        assert_eq!(pending(&mut job, 2), [M, N]);
+        assert!(pending(&mut job, 2).is_empty(), "an acquire forgets once");
+    }
+
+    #[test]
+    fn what_a_node_was_told_it_tells_on() {
+        let mut job = job();
+        write(&mut job, 0, M);
+        say(&mut job, 0, 1, GRANT);
+        write(&mut job, 1, N);
+        say(&mut job, 1, 2, GRANT);
+        assert_eq!(pending(&mut job, 2), [M, N]);
+        say(&mut job, 2, 0, GRANT);
+        assert_eq!(pending(&mut job, 0), [N], "its own writes it need not forget");
+    }
+
+    #[test]
+    fn news_that_come_a_second_time_by_another_way_invalidate_nothing() {
+        let mut job = job();
+        write(&mut job, 0, M);
+        say(&mut job, 0, 1, GRANT);
+        say(&mut job, 0, 2, GRANT);
+        assert_eq!((pending(&mut job, 1), pending(&mut job, 2)), (vec![M], vec![M]));
+        write(&mut job, 1, N);
+        let news = say(&mut job, 1, 2, GRANT).expect("node 1 wrote");
+        assert_eq!(news.notices.len(), 2, "node 1 does not know that node 2 has heard of it");
+        assert_eq!(pending(&mut job, 2), [N]);
+    }
+
+    #[test]
+    fn the_log_of_a_program_with_locks_alone_stays_bounded() {
+        let mut job = job();
+        for round in 0..1000u64 {
+            let writer = u16::try_from(round % 3).unwrap_or(0);
+            write(&mut job, writer, if round % 2 == 0 { M } else { N });
+            let news = say(&mut job, writer, (writer + 1) % 3, GRANT).expect("it wrote");
+            assert!(news.notices.len() <= 4, "{} notices in round {round}", news.notices.len());
+        }
+        for chronicle in &job {
+            assert!(chronicle.notices() <= 6, "a notice a writer and minipage");
+        }
+    }
+
+    #[test]
+    fn who_alone_wrote_since_the_last_quiet_barrier_is_found() {
+        let mut job = job();
+        write(&mut job, 1, M);
+        write(&mut job, 1, N);
+        write(&mut job, 2, N);
+        for node in [1, 2] {
+            say(&mut job, node, 0, GRANT);
+        }
+        assert_eq!(job[0].sole_writers(), [(M, NodeId(1))]);
+        quiet_barrier(&mut job, &[(M, NodeId(1))]);
+        assert!(job[0].sole_writers().is_empty(), "nobody wrote since");
+        write(&mut job, 2, N);
+        say(&mut job, 2, 0, GRANT);
+        assert_eq!(job[0].sole_writers(), [(N, NodeId(2))]);
+        assert!(job.iter().all(|chronicle| chronicle.epoch() == 1));
+    }
+
+    #[test]
+    fn what_all_have_heard_of_is_forgotten_a_quiet_barrier_later() {
+        let mut job = job();
+        for round in 0..10 {
+            write(&mut job, round % 3, M);
+            quiet_barrier(&mut job, &[]);
+        }
+        let notices = |job: &[Chronicle]| job.iter().map(Chronicle::notices).max();
+        assert!(notices(&job) <= Some(2), "{:?}", notices(&job));
+        quiet_barrier(&mut job, &[]);
+        quiet_barrier(&mut job, &[]);
+        assert_eq!(notices(&job), Some(0));
+        // And what is written then is told as ever.
+        write(&mut job, 0, M);
+        say(&mut job, 0, 2, GRANT);
+        assert_eq!(pending(&mut job, 2), [M]);
+    }
+
+    #[test]
+    fn nothing_is_forgotten_while_a_node_has_not_spoken() {
+        let mut job = job();
+        write(&mut job, 1, M);
+        say(&mut job, 1, 0, GRANT);
+        job[0].announce(NODES, Vec::new());
+        job[0].turn();
+        job[0].announce(NODES, Vec::new());
+        assert_eq!(job[0].notices(), 1, "node 2 has not heard of it");
+    }
+}

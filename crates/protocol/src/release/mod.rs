@@ -28,6 +28,8 @@ pub struct Ledger {
     dirty: BTreeSet<MinipageId>,
     /// Number of the last flush begun.
     begun: u32,
+    /// Whether some of its minipages have not been flushed yet.
+    sweeping: bool,
     /// Flushes not ended, oldest first; the last may be one that has not begun.
     flushes: VecDeque<Flush>,
     /// What waits for flushes, in the order it came.
@@ -103,23 +105,32 @@ impl Ledger {
         self.dirty.remove(&minipage);
     }
 
-    /// The number of the next flush, for writes that leave before it begins.
+    /// The number of the flush that writes belong to which leave by themselves: the next, or the
+    /// last while it sweeps the minipages it has taken from the queue, for theirs may be among them.
     #[must_use]
     pub fn next_flush(&self) -> u32 {
-        self.begun.wrapping_add(1)
+        if self.sweeping { self.begun } else { self.begun.wrapping_add(1) }
     }
 
     /// Begins a flush if there is anything to flush: its number, and the minipages of the queue.
-    /// [`Ledger::acked`] has to be called once when all of them have been flushed.
+    /// [`Ledger::swept`] has to be called when all of them have been flushed, before the next.
     #[must_use]
     pub fn begin(&mut self) -> Option<(u32, Vec<MinipageId>)> {
-        let early = self.flushes.back().is_some_and(|flush| flush.number == self.next_flush());
+        let next = self.begun.wrapping_add(1);
+        let early = self.flushes.back().is_some_and(|flush| flush.number == next);
         if self.dirty.is_empty() && !early {
             return None;
         }
-        self.begun = self.next_flush();
-        self.flush(self.begun).awaited += 1;
-        Some((self.begun, core::mem::take(&mut self.dirty).into_iter().collect()))
+        (self.begun, self.sweeping) = (next, true);
+        self.flush(next).awaited += 1;
+        Some((next, core::mem::take(&mut self.dirty).into_iter().collect()))
+    }
+
+    /// All minipages of the last flush begun have been flushed.
+    pub fn swept(&mut self) {
+        self.sweeping = false;
+        let begun = self.acked(self.begun);
+        assert!(begun, "a flush that sweeps has not ended");
     }
 
     /// A minipage's writes go with that flush; see [`crate::Effect::Flushed`].
@@ -196,12 +207,137 @@ impl Ledger {
     }
 
     fn flush(&mut self, number: u32) -> &mut Flush {
-        let place = self.flushes.iter().position(|flush| flush.number == number);
-        let place = place.unwrap_or_else(|| {
-            let flush = Flush { number, awaited: 0, noticed: Vec::new() };
-            self.flushes.push_back(flush);
-            self.flushes.len() - 1
-        });
+        // One that has ended may be opened again: writes of a minipage it did not take left while
+        // it swept, and were entered after it.
+        let place = self.flushes.partition_point(|flush| flush.number < number);
+        if self.flushes.get(place).is_none_or(|flush| flush.number != number) {
+            self.flushes.insert(place, Flush { number, awaited: 0, noticed: Vec::new() });
+        }
         &mut self.flushes[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{LockMessage, SemaphoreMessage};
+
+    const M: MinipageId = MinipageId(0);
+    const N: MinipageId = MinipageId(1);
+
+    fn post(to: u16, count: u32) -> Ready {
+        let body = SyncMessage::Semaphore(SemaphoreMessage::Post { count });
+        Ready::Send { to: NodeId(to), id: 0, body }
+    }
+
+    fn ask(to: u16) -> Ready {
+        Ready::Send { to: NodeId(to), id: 0, body: SyncMessage::Lock(LockMessage::Request) }
+    }
+
+    fn ready(ledger: &mut Ledger) -> Vec<Ready> {
+        core::iter::from_fn(|| ledger.pop_ready()).collect()
+    }
+
+    /// Begins a flush of a minipage that one acknowledgement will end.
+    fn open(ledger: &mut Ledger, minipage: MinipageId) -> u32 {
+        ledger.dirty(minipage);
+        let (flush, minipages) = ledger.begin().expect("there is something to flush");
+        assert_eq!(minipages, [minipage]);
+        ledger.flushed(minipage, flush, true, false);
+        ledger.swept();
+        flush
+    }
+
+    #[test]
+    fn a_node_that_owes_nothing_holds_nothing() {
+        let mut ledger = Ledger::new(NodeId(0));
+        assert_eq!(ledger.begin(), None);
+        ledger.hold(post(1, 1));
+        assert_eq!(ready(&mut ledger), [post(1, 1)]);
+        assert!(ledger.is_settled());
+    }
+
+    #[test]
+    fn what_is_held_goes_when_its_flush_and_all_older_ones_have_ended() {
+        let mut ledger = Ledger::new(NodeId(0));
+        let first = open(&mut ledger, M);
+        ledger.hold(post(1, 1));
+        let second = open(&mut ledger, N);
+        ledger.hold(post(2, 2));
+        assert!(ledger.acked(second));
+        assert!(ready(&mut ledger).is_empty(), "the older one is open");
+        assert!(ledger.acked(first));
+        assert_eq!(ready(&mut ledger), [post(1, 1), post(2, 2)]);
+        assert!(!ledger.acked(first), "nothing is awaited any more");
+    }
+
+    #[test]
+    fn a_message_without_a_release_waits_for_those_before_it_to_the_same_node_alone() {
+        let mut ledger = Ledger::new(NodeId(0));
+        let first = open(&mut ledger, M);
+        ledger.hold(post(1, 1));
+        let second = open(&mut ledger, N);
+        ledger.hold(post(2, 2));
+        ledger.hold(Ready::Wake { thread: ThreadId(3) });
+        for to in [1, 2, 3] {
+            ledger.follow(ask(to));
+        }
+        assert_eq!(ready(&mut ledger), [ask(3)]);
+        assert!(ledger.acked(first));
+        assert_eq!(ready(&mut ledger), [post(1, 1), ask(1)]);
+        assert!(ledger.acked(second));
+        assert_eq!(ready(&mut ledger), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
+    }
+
+    #[test]
+    fn writes_that_left_before_a_flush_began_keep_it_open() {
+        let mut ledger = Ledger::new(NodeId(0));
+        ledger.dirty(M);
+        let early = ledger.next_flush();
+        ledger.flushed(M, early, true, true);
+        assert!(ledger.queue().is_empty());
+        ledger.hold(post(1, 1));
+        assert_eq!(ready(&mut ledger), [post(1, 1)], "no release has begun");
+        assert_eq!(ledger.begin(), Some((early, Vec::new())));
+        ledger.swept();
+        ledger.hold(post(1, 2));
+        assert!(ready(&mut ledger).is_empty());
+        assert!(ledger.acked(early));
+        assert_eq!((ready(&mut ledger), ledger.chronicle.notices()), (vec![post(1, 2)], 1));
+    }
+
+    #[test]
+    fn writes_that_leave_while_a_flush_sweeps_belong_to_it() {
+        let mut ledger = Ledger::new(NodeId(0));
+        ledger.dirty(M);
+        let (flush, _) = ledger.begin().expect("there is something to flush");
+        // The sweep waits for the lock of the minipage; an invalidation has it.
+        let own = ledger.next_flush();
+        assert_eq!(own, flush);
+        ledger.flushed(M, own, true, false);
+        ledger.swept();
+        ledger.hold(post(1, 1));
+        assert!(ready(&mut ledger).is_empty());
+        assert!(ledger.acked(flush));
+        assert_eq!(ready(&mut ledger), [post(1, 1)]);
+    }
+
+    #[test]
+    fn writes_entered_after_the_sweep_open_its_flush_again_in_its_place() {
+        let mut ledger = Ledger::new(NodeId(0));
+        ledger.dirty(M);
+        let (flush, _) = ledger.begin().expect("there is something to flush");
+        ledger.swept();
+        let early = ledger.next_flush();
+        ledger.flushed(M, early, true, false);
+        ledger.flushed(N, flush, true, false);
+        assert_eq!(ledger.begin(), Some((early, Vec::new())), "the early one is the last still");
+        ledger.swept();
+        ledger.hold(post(1, 1));
+        assert!(ledger.acked(early));
+        assert!(ready(&mut ledger).is_empty());
+        assert!(ledger.acked(flush));
+        assert_eq!(ready(&mut ledger), [post(1, 1)]);
+        assert!(ledger.is_settled());
     }
 }

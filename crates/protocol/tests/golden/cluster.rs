@@ -3,12 +3,17 @@
 use std::collections::VecDeque;
 
 use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::release::{Ledger, News};
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Input, Kind, Message, Node, OwnedTables, Tables, Violation, World};
-use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use multigrain_protocol::{
+    Input, Kind, Message, Node, OwnedTables, Tables, Violation, World, hlrc, mgs,
+};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
-/// The only minipage of a golden cluster.
+/// The minipage that a golden cluster is about. Lines of the trace do not name it.
 pub(crate) const M: MinipageId = MinipageId(0);
+/// Another, for what a node owes of several.
+pub(crate) const N: MinipageId = MinipageId(1);
 
 /// Nodes, packets on their way, and what happened so far.
 pub(crate) struct Cluster {
@@ -18,17 +23,31 @@ pub(crate) struct Cluster {
 
 #[derive(Default)]
 struct Hub {
-    flying: VecDeque<(NodeId, NodeId, Message)>,
+    flying: VecDeque<(NodeId, NodeId, Packet)>,
     trace: Vec<String>,
+    /// Whether minipages hold zeros.
+    zero: bool,
+}
+
+enum Packet {
+    Message(Message),
+    News(News),
 }
 
 impl Cluster {
-    /// A cluster with one minipage.
+    /// A cluster under sequential consistency.
     pub(crate) fn new(nodes: u16, manager: u16, owner: u16) -> Self {
+        Self::of(Consistency::Sequential, nodes, manager, owner)
+    }
+
+    /// A cluster under any consistency.
+    pub(crate) fn of(consistency: Consistency, nodes: u16, manager: u16, owner: u16) -> Self {
         let node = |rank| {
-            let site = (M, NodeId(manager), NodeId(owner));
-            let mut tables = OwnedTables::new(NodeId(rank), [site]);
-            tables.minipage(M);
+            let mut tables = OwnedTables::new(NodeId(rank), []);
+            for minipage in [M, N] {
+                tables.add(minipage, NodeId(manager), NodeId(owner), consistency);
+                tables.minipage(minipage);
+            }
             Node { me: NodeId(rank), nodes, tables }
         };
         Self { nodes: (0..nodes).map(node).collect(), hub: Hub::default() }
@@ -51,6 +70,21 @@ impl Cluster {
         self.input(node, Input::Fault { thread: ThreadId(node.into()), minipage: M, kind });
     }
 
+    /// The same, and its minipage is not the usual one.
+    pub(crate) fn fault_on(&mut self, node: u16, minipage: MinipageId, kind: Kind) {
+        self.input(node, Input::Fault { thread: ThreadId(node.into()), minipage, kind });
+    }
+
+    /// A thread releases; it is woken when that has ended.
+    pub(crate) fn release(&mut self, node: u16) {
+        self.input(node, Input::Release { thread: ThreadId(node.into()) });
+    }
+
+    /// Whether minipages hold zeros, for who asks from now on.
+    pub(crate) fn hold_zeros(&mut self, zero: bool) {
+        self.hub.zero = zero;
+    }
+
     /// The thread that a grant woke goes on.
     pub(crate) fn resume(&mut self, node: u16) {
         self.input(node, Input::Resumed { minipage: M });
@@ -63,8 +97,23 @@ impl Cluster {
 
     /// The oldest packet arrives; false if none is on its way.
     pub(crate) fn deliver(&mut self) -> bool {
-        let Some((from, to, message)) = self.hub.flying.pop_front() else { return false };
-        self.input(to.0, Input::Message { from, message });
+        self.take(0)
+    }
+
+    /// The oldest packet between two nodes arrives, and whatever else is on its way stays there.
+    pub(crate) fn deliver_from(&mut self, from: u16, to: u16) -> bool {
+        let link = (NodeId(from), NodeId(to));
+        let oldest = self.hub.flying.iter().position(|(from, to, _)| (*from, *to) == link);
+        self.take(oldest.expect("something is on its way"))
+    }
+
+    fn take(&mut self, place: usize) -> bool {
+        let Some((from, to, packet)) = self.hub.flying.remove(place) else { return false };
+        let input = match packet {
+            Packet::Message(message) => Input::Message { from, message },
+            Packet::News(news) => Input::News { from, news },
+        };
+        self.input(to.0, input);
         true
     }
 
@@ -102,6 +151,21 @@ impl Cluster {
         self.entry(manager).copyset().iter().map(|node| node.0).collect()
     }
 
+    /// A node's client and, on the home, the server.
+    pub(crate) fn eager(&self, node: u16) -> &(mgs::Client, mgs::Server) {
+        self.nodes[usize::from(node)].tables.eager(M).expect("made at the start")
+    }
+
+    /// A node's lazily consistent copy.
+    pub(crate) fn copy(&self, node: u16) -> &hlrc::Copy {
+        self.nodes[usize::from(node)].tables.lazy(M).expect("made at the start")
+    }
+
+    /// What a node owes.
+    pub(crate) fn owed(&self, node: u16) -> &Ledger {
+        self.nodes[usize::from(node)].tables.owed()
+    }
+
     fn cell(&self, node: u16) -> &(Holder, Entry) {
         self.nodes[usize::from(node)].tables.cell(M).expect("made at the start")
     }
@@ -117,27 +181,60 @@ impl Desk<'_> {
     fn note(&mut self, what: &str) {
         self.hub.trace.push(format!("{}: {what}", self.me.0));
     }
+
+    fn note_of(&mut self, minipage: MinipageId, what: &str) {
+        self.note(&format!("{what}{}", suffix(minipage)));
+    }
 }
 
 impl World for Desk<'_> {
     fn send(&mut self, to: NodeId, message: Message) {
         let line = format!("{} > {}: {}", self.me.0, to.0, spell(message));
         self.hub.trace.push(line);
-        self.hub.flying.push_back((self.me, to, message));
+        self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
     fn send_later(&mut self, to: NodeId, message: Message) {
         let line = format!("{} > {} later: {}", self.me.0, to.0, spell(message));
         self.hub.trace.push(line);
-        self.hub.flying.push_back((self.me, to, message));
+        self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
-    fn install(&mut self, _: MinipageId, access: Access) {
-        self.note(&format!("install {access:?}"));
+    fn send_news(&mut self, to: NodeId, news: News) {
+        let line = format!("{} > {}: {}", self.me.0, to.0, spell_news(&news));
+        self.hub.trace.push(line);
+        self.hub.flying.push_back((self.me, to, Packet::News(news)));
     }
-    fn protect(&mut self, _: MinipageId, from: Access, to: Access) {
-        self.note(&format!("protect {from:?} to {to:?}"));
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("install {access:?}"));
     }
-    fn reprotect(&mut self, _: MinipageId, access: Access) {
-        self.note(&format!("reprotect {access:?}"));
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("install zeros {access:?}"));
+    }
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        self.note_of(minipage, &format!("protect {from:?} to {to:?}"));
+    }
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("reprotect {access:?}"));
+    }
+    fn make_twin(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "twin");
+    }
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "drop twin");
+    }
+    fn store(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "store");
+    }
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "keep diff");
+    }
+    fn merge_diffs(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "merge");
+    }
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        if self.hub.zero {
+            self.note_of(minipage, "close, all zeros");
+        }
+        self.hub.zero
     }
     fn wake(&mut self, thread: ThreadId) {
         self.note(&format!("wake {}", thread.0));
@@ -158,6 +255,7 @@ fn spell(message: Message) -> String {
         Message::Hlrc { body, .. } => format!("{body:?}"),
         Message::Sync { body, .. } => format!("{body:?}"),
     };
+    let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
     let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
     let body = body.replace("quiet: false", "").replace("quiet: true", "quiet");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
@@ -165,4 +263,26 @@ fn spell(message: Message) -> String {
         ["kind", "attach", "requester", "target", "to", "arrivals", "total", "count", "all"];
     let words = plain.split_whitespace().filter(|word| !names.contains(word));
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Names the minipage if it is not the usual one.
+fn suffix(minipage: MinipageId) -> String {
+    if minipage == M { String::new() } else { format!(" of {}", minipage.0) }
+}
+
+/// News in few words: the clock, who wrote which minipage in which of its intervals, what all know,
+/// and where homes move.
+fn spell_news(news: &News) -> String {
+    let mut words = format!("News {:?}", news.clock);
+    for notice in &news.notices {
+        words +=
+            &format!(", {} wrote {} in {}", notice.writer.0, notice.minipage.0, notice.interval);
+    }
+    if !news.floor.is_empty() {
+        words += &format!(", all know {:?}", news.floor);
+    }
+    for (minipage, home) in news.turn.iter().flat_map(|turn| &turn.moves) {
+        words += &format!(", {} moves to {}", minipage.0, home.0);
+    }
+    words
 }

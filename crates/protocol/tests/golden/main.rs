@@ -1,8 +1,12 @@
 //! Golden message traces: what a small cluster says and does, line by line, in each situation of
-//! Millipage section 3.3 and Figure 3 and of the synchronization calls.
+//! Millipage section 3.3 and Figure 3, of MGS Figure 22, of home-based lazy release consistency and
+//! of the synchronization calls.
 
 mod cluster;
 mod coherence;
 mod extensions;
+mod hlrc;
+mod mgs;
 mod refusals;
+mod release;
 mod sync;

@@ -10,7 +10,12 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::cluster::{Cluster, M};
 
-fn refused(cluster: &mut Cluster, node: u16, from: u16, message: Message) -> &'static str {
+pub(crate) fn refused(
+    cluster: &mut Cluster,
+    node: u16,
+    from: u16,
+    message: Message,
+) -> &'static str {
     match cluster.try_input(node, Input::Message { from: NodeId(from), message }) {
         Err(Violation::Peer { from: named, role, .. }) => {
             assert_eq!(named, NodeId(from), "{message:?}");

@@ -1,0 +1,47 @@
+//! Home-based lazy release consistency. Node 0 has allocated the minipage.
+
+mod homes;
+mod notices;
+mod refusals;
+
+use multigrain_protocol::Kind;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_types::{Consistency, ThreadId};
+
+use crate::cluster::Cluster;
+
+fn lazy(nodes: u16) -> Cluster {
+    Cluster::of(Consistency::LazyRelease, nodes, 0, 0)
+}
+
+/// The same, and these nodes have fetched a copy of what is not zero.
+fn read_by(nodes: u16, readers: &[u16]) -> Cluster {
+    let mut cluster = lazy(nodes);
+    readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
+    cluster
+}
+
+/// The one thread of every node comes to a barrier, and no other runs.
+fn quiet_barrier(cluster: &mut Cluster, nodes: u16) {
+    for node in 0..nodes {
+        come(cluster, node, nodes);
+    }
+    cluster.settle();
+}
+
+fn come(cluster: &mut Cluster, node: u16, nodes: u16) {
+    let thread = ThreadId(node.into());
+    cluster.call(
+        node,
+        SyncInput::Barrier { thread, id: 0, local: 1, total: nodes.into(), quiet: true },
+    );
+}
+
+/// A lock that node 0 manages; threads have the number of their node.
+fn lock(cluster: &mut Cluster, node: u16) {
+    cluster.call(node, SyncInput::Lock { thread: ThreadId(node.into()), id: 0 });
+}
+
+fn unlock(cluster: &mut Cluster, node: u16) {
+    cluster.call(node, SyncInput::Unlock { thread: ThreadId(node.into()), id: 0 });
+}

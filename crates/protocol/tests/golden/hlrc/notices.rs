@@ -1,0 +1,259 @@
+//! Releases, acquires and write notices.
+
+use multigrain_protocol::Input;
+use multigrain_protocol::Kind::{Read, Write};
+use multigrain_types::{Access, NodeId, ThreadId};
+
+use super::{lazy, lock, quiet_barrier, read_by, unlock};
+use crate::cluster::M;
+
+#[test]
+fn a_release_sends_a_diff_home_and_waits_for_its_acknowledgement() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.access(1, Write);
+    cluster.release(1);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "0: keep diff",
+            "0: merge",
+            "0 > 1 later: DiffAck flush 1",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn a_release_of_the_home_sends_nothing() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.access(0, Write);
+    cluster.release(0);
+    assert_eq!(cluster.trace(), ["0: protect ReadWrite to ReadOnly", "0: wake 0"]);
+}
+
+#[test]
+fn a_lock_grant_tells_what_was_written_and_the_next_owner_forgets_it() {
+    let mut cluster = read_by(3, &[1, 2]);
+    lock(&mut cluster, 1);
+    cluster.settle();
+    cluster.access(1, Write);
+    lock(&mut cluster, 2);
+    cluster.settle();
+    cluster.trace();
+    unlock(&mut cluster, 1);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "0: keep diff",
+            "0: merge",
+            "0 > 1 later: DiffAck flush 1",
+            "1 > 2: News [0, 1], 1 wrote 0 in 1",
+            "1 > 2: Lock Grant",
+            "2: protect ReadOnly to NoAccess",
+            "2: wake 2"
+        ],
+        "the diff is home before the lock goes"
+    );
+    cluster.fault(2, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2 > 0: Fetch 2 epoch 0", "0 > 2: Data epoch 0", "2: install ReadOnly", "2: wake 2"]
+    );
+}
+
+#[test]
+fn a_grant_without_news_travels_alone() {
+    let mut cluster = read_by(3, &[1, 2]);
+    for _ in 0..2 {
+        for node in [1, 2] {
+            lock(&mut cluster, node);
+            cluster.settle();
+            unlock(&mut cluster, node);
+            cluster.settle();
+        }
+    }
+    assert!(cluster.trace().iter().all(|line| !line.contains("News")), "nobody wrote");
+    cluster.access(1, Write);
+    let mut told = 0;
+    for _ in 0..3 {
+        for node in [1, 2] {
+            lock(&mut cluster, node);
+            cluster.settle();
+            unlock(&mut cluster, node);
+            cluster.settle();
+        }
+        let trace = cluster.trace();
+        told += trace.iter().filter(|line| line.starts_with("1 > 2: News")).count();
+    }
+    assert_eq!(told, 1, "nothing is told twice");
+}
+
+#[test]
+fn a_barrier_gathers_and_spreads_what_all_wrote() {
+    let mut cluster = read_by(3, &[1, 2]);
+    cluster.access(1, Write);
+    cluster.access(2, Write);
+    quiet_barrier(&mut cluster, 3);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "2: protect ReadWrite to ReadOnly",
+            "2 > 0: Diff flush 1",
+            "2: drop twin",
+            "0: keep diff",
+            "0: merge",
+            "0 > 1 later: DiffAck flush 1",
+            "0: keep diff",
+            "0: merge",
+            "0 > 2 later: DiffAck flush 1",
+            "1 > 0: News [0, 1], 1 wrote 0 in 1",
+            "1 > 0: Barrier Arrive 1 3 quiet",
+            "2 > 0: News [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiet",
+            "0 > 1: News [0, 1, 1], 2 wrote 0 in 1, all know [0, 0, 0]",
+            "0 > 1: Barrier Release 1 quiet",
+            "0 > 2: News [0, 1, 1], 1 wrote 0 in 1, all know [0, 0, 0]",
+            "0 > 2: Barrier Release 1 quiet",
+            "0: wake 0",
+            "1: protect ReadOnly to NoAccess",
+            "1: wake 1",
+            "2: protect ReadOnly to NoAccess",
+            "2: wake 2"
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_is_older_than_a_notice_is_asked_for_again() {
+    let mut cluster = read_by(3, &[2]);
+    cluster.access(2, Write);
+    cluster.fault(1, Read);
+    cluster.deliver_from(1, 0);
+    // The answer of the home is slow. Node 2 releases, and tells node 1 by other means.
+    cluster.release(2);
+    cluster.deliver_from(2, 0);
+    cluster.deliver_from(0, 2);
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.deliver_from(2, 1);
+    cluster.input(1, Input::Acquire);
+    cluster.trace();
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["1 > 0: Fetch 1 epoch 0", "0 > 1: Data epoch 0", "1: install ReadOnly", "1: wake 1"]
+    );
+}
+
+#[test]
+fn an_old_answer_that_nobody_waits_for_is_dropped() {
+    let mut cluster = read_by(3, &[2]);
+    cluster.access(2, Write);
+    cluster.input(1, Input::Prefetch { minipage: M, kind: Read });
+    cluster.deliver_from(1, 0);
+    cluster.release(2);
+    cluster.deliver_from(2, 0);
+    cluster.deliver_from(0, 2);
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.deliver_from(2, 1);
+    cluster.input(1, Input::Acquire);
+    cluster.trace();
+    cluster.settle();
+    assert!(cluster.trace().is_empty());
+    assert_eq!(cluster.copy(1).access(), Access::NoAccess);
+}
+
+#[test]
+fn a_notice_of_what_is_written_here_too_sends_a_diff_before_the_copy_goes() {
+    let mut cluster = read_by(3, &[1, 2]);
+    cluster.access(1, Write);
+    cluster.access(2, Write);
+    cluster.release(1);
+    cluster.settle();
+    cluster.input(1, Input::Tell { node: NodeId(2) });
+    cluster.settle();
+    cluster.trace();
+    cluster.input(2, Input::Acquire);
+    assert_eq!(
+        cluster.trace(),
+        ["2: protect ReadWrite to NoAccess", "2 > 0: Diff flush 1", "2: drop twin"]
+    );
+    // The node's next release waits for it, and says that it was written.
+    cluster.release(2);
+    assert!(cluster.trace().is_empty());
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["0: keep diff", "0: merge", "0 > 2 later: DiffAck flush 1", "2: wake 2"]
+    );
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    assert_eq!(cluster.trace(), ["2 > 1: News [0, 1, 1], 2 wrote 0 in 1"]);
+}
+
+#[test]
+fn the_home_need_not_forget_what_others_wrote() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.access(1, Write);
+    cluster.release(1);
+    cluster.settle();
+    cluster.input(1, Input::Tell { node: NodeId(0) });
+    cluster.settle();
+    cluster.trace();
+    cluster.input(0, Input::Acquire);
+    assert!(cluster.trace().is_empty());
+    assert_eq!(cluster.copy(0).access(), Access::ReadOnly);
+}
+
+#[test]
+fn telling_what_is_known_costs_nothing() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.input(1, Input::Tell { node: NodeId(0) });
+    assert!(cluster.trace().is_empty(), "nobody wrote");
+    cluster.access(1, Write);
+    cluster.release(1);
+    cluster.settle();
+    cluster.input(1, Input::Tell { node: NodeId(0) });
+    cluster.input(1, Input::Tell { node: NodeId(0) });
+    let trace = cluster.trace();
+    assert_eq!(trace.iter().filter(|line| line.contains("News")).count(), 1);
+}
+
+#[test]
+fn notices_are_forgotten_when_all_have_heard_of_them() {
+    let mut cluster = read_by(3, &[1, 2]);
+    let kept = |cluster: &crate::cluster::Cluster| {
+        [0, 1, 2].map(|node| cluster.owed(node).chronicle.notices())
+    };
+    let mut most = [0; 3];
+    for round in 0..20u16 {
+        cluster.access(1 + round % 2, Write);
+        quiet_barrier(&mut cluster, 3);
+        most = core::array::from_fn(|node| most[node].max(kept(&cluster)[node]));
+    }
+    assert!(most.iter().all(|&notices| notices <= 2), "{most:?}");
+    quiet_barrier(&mut cluster, 3);
+    quiet_barrier(&mut cluster, 3);
+    assert_eq!(kept(&cluster), [0; 3]);
+}
+
+#[test]
+fn a_thread_that_waits_for_its_release_is_told_when_the_home_has_the_diff() {
+    let mut cluster = lazy(2);
+    cluster.access(1, Write);
+    cluster.input(1, Input::Release { thread: ThreadId(7) });
+    cluster.deliver_from(1, 0);
+    assert!(!cluster.trace().contains(&"1: wake 7".to_owned()));
+    cluster.deliver_from(0, 1);
+    assert_eq!(cluster.trace(), ["1: wake 7"]);
+}

@@ -1,0 +1,50 @@
+//! What no correct peer sends.
+
+use multigrain_protocol::{HlrcMessage as Word, Kind, MgsMessage};
+use multigrain_types::NodeId;
+
+use super::{lazy, read_by};
+use crate::cluster::M;
+use crate::refusals::refused;
+
+#[test]
+fn contents_nobody_asked_for_are_refused() {
+    for body in [Word::Data { epoch: 0 }, Word::Yours] {
+        assert_eq!(refused(&mut lazy(2), 1, 0, body.about(M)), "copy");
+        assert_eq!(refused(&mut read_by(2, &[1]), 1, 0, body.about(M)), "copy");
+        assert_eq!(refused(&mut lazy(2), 0, 1, body.about(M)), "home");
+    }
+}
+
+#[test]
+fn a_diff_is_refused_by_who_is_not_the_home_and_by_a_home_that_nobody_has_copied() {
+    let diff = Word::Diff { flush: 1 }.about(M);
+    assert_eq!(refused(&mut read_by(3, &[1]), 1, 2, diff), "copy");
+    assert_eq!(refused(&mut lazy(2), 0, 1, diff), "home");
+}
+
+#[test]
+fn an_acknowledgement_of_no_flush_is_refused() {
+    let ack = Word::DiffAck { flush: 1 }.about(M);
+    assert_eq!(refused(&mut lazy(2), 1, 0, ack), "ledger");
+    let mut cluster = lazy(2);
+    cluster.access(1, Kind::Write);
+    cluster.release(1);
+    assert_eq!(refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2 }.about(M)), "ledger");
+    cluster.settle();
+    assert_eq!(refused(&mut cluster, 1, 0, ack), "ledger", "a second time");
+}
+
+#[test]
+fn a_fetch_for_the_receiver_or_for_nobody_is_refused() {
+    let fetch = |requester| Word::Fetch { requester: NodeId(requester), epoch: 0 }.about(M);
+    assert_eq!(refused(&mut lazy(2), 0, 1, fetch(0)), "home");
+    assert_eq!(refused(&mut lazy(2), 0, 1, fetch(2)), "home");
+    assert_eq!(refused(&mut lazy(2), 1, 0, fetch(1)), "copy");
+    assert_eq!(refused(&mut lazy(2), 1, 0, fetch(0)), "copy", "of who should be the home");
+}
+
+#[test]
+fn words_of_eager_consistency_are_refused() {
+    assert_eq!(refused(&mut lazy(2), 0, 1, MgsMessage::ReadRequest.about(M)), "minipage");
+}

@@ -1,0 +1,29 @@
+//! Eager release consistency: MGS section 3.2, Appendix A, Figure 22. Node 0 is the home unless a
+//! test says otherwise.
+
+mod faults;
+mod races;
+mod refusals;
+mod releases;
+mod table;
+
+use multigrain_protocol::Kind;
+use multigrain_protocol::mgs::marks;
+use multigrain_types::Consistency;
+
+use crate::cluster::Cluster;
+
+/// A cluster with home 0, whose copy of the allocating node is the home's own.
+fn eager(nodes: u16) -> Cluster {
+    Cluster::of(Consistency::EagerRelease, nodes, 0, 0)
+}
+
+/// The same, and these nodes have read and then those have written. The rows that this takes do not
+/// count as reached.
+fn shared(nodes: u16, readers: &[u16], writers: &[u16]) -> Cluster {
+    let mut cluster = eager(nodes);
+    readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
+    writers.iter().for_each(|&writer| cluster.access(writer, Kind::Write));
+    drop(marks::take_reached());
+    cluster
+}
