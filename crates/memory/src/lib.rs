@@ -3,7 +3,9 @@
 //! Role: the memory layer of a node (Millipage section 2: MultiView). One memfd holds the shared
 //! bytes; the *privileged view* maps it whole and writable for the runtime alone; *areas* map
 //! parts of it as application views, one view for each minipage that shares a page. A [guard]
-//! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals.
+//! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals. Where
+//! several nodes may write a minipage at a time, each keeps a *twin* of it and sends a [`diff`]: the
+//! bytes it wrote since.
 //!
 //! Invariants the caller upholds: one lock per minipage around its state and its protection;
 //! data is read for sending only after the restricting call returned, and written before the
@@ -15,6 +17,7 @@
 compile_error!("multigrain-memory needs 64-bit Linux");
 
 mod areas;
+pub mod diff;
 mod error;
 mod guard;
 mod layout;

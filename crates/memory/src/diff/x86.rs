@@ -1,0 +1,132 @@
+//! Kernels for x86-64: lines in two registers of AVX2, or in one of AVX-512.
+//!
+//! Vector loads and stores need no alignment, and processors with AVX move each aligned word of them
+//! whole. To the compiler the loads are ordinary ones: it keeps a line in its registers, where it
+//! has room for many, instead of reading it again.
+
+use core::arch::x86_64::{
+    __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_storeu_si256, _mm512_cmpneq_epi8_mask, _mm512_loadu_si512, _mm512_storeu_si512,
+};
+
+use super::lines::Lines;
+use super::records::Diff;
+use super::{apply, encode};
+
+/// Half a line.
+const HALF_BYTES: usize = 32;
+
+/// Whether the processor has what [`encode_avx2`] and [`apply_avx2`] need.
+pub(super) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Whether the processor has what [`encode_avx512`] and [`apply_avx512`] need.
+pub(super) fn has_avx512() -> bool {
+    has_avx2() && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+}
+
+/// [`encode::encode`] by AVX2.
+///
+/// # Safety
+/// As for that, and [`has_avx2`].
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+pub(super) unsafe fn encode_avx2(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { encode::encode::<Avx2>(twin, page, out) }
+}
+
+/// [`apply::apply`] by AVX2.
+///
+/// # Safety
+/// As for that, and [`has_avx2`].
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+pub(super) unsafe fn apply_avx2(diff: &Diff<'_>, page: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { apply::apply::<Avx2>(diff, page) }
+}
+
+/// [`encode::encode`] by AVX-512.
+///
+/// # Safety
+/// As for that, and [`has_avx512`].
+#[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,popcnt")]
+pub(super) unsafe fn encode_avx512(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { encode::encode::<Avx512>(twin, page, out) }
+}
+
+/// [`apply::apply`] by AVX-512.
+///
+/// # Safety
+/// As for that, and [`has_avx512`].
+#[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,popcnt")]
+pub(super) unsafe fn apply_avx512(diff: &Diff<'_>, page: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { apply::apply::<Avx512>(diff, page) }
+}
+
+struct Avx2;
+
+impl Lines for Avx2 {
+    type Line = [__m256i; 2];
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn load(from: *const u8) -> Self::Line {
+        let second = from.wrapping_add(HALF_BYTES);
+        // SAFETY: the caller's promise, for the first 32 bytes.
+        let first = unsafe { _mm256_loadu_si256(from.cast()) };
+        // SAFETY: the caller's promise, for the last 32 bytes.
+        let second = unsafe { _mm256_loadu_si256(second.cast()) };
+        [first, second]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn store([first, second]: Self::Line, to: *mut u8) {
+        // SAFETY: the caller's promise, for the first 32 bytes.
+        unsafe { _mm256_storeu_si256(to.cast(), first) };
+        let to = to.wrapping_add(HALF_BYTES);
+        // SAFETY: the caller's promise, for the last 32 bytes.
+        unsafe { _mm256_storeu_si256(to.cast(), second) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn differing(one: Self::Line, other: Self::Line) -> u64 {
+        let [first, second] = [0, 1].map(|half| {
+            let equal = _mm256_cmpeq_epi8(one[half], other[half]);
+            u64::from(_mm256_movemask_epi8(equal).cast_unsigned())
+        });
+        !(first | (second << 32))
+    }
+}
+
+struct Avx512;
+
+impl Lines for Avx512 {
+    type Line = __m512i;
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load(from: *const u8) -> Self::Line {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn store(line: Self::Line, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_storeu_si512(to.cast(), line) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn differing(one: Self::Line, other: Self::Line) -> u64 {
+        _mm512_cmpneq_epi8_mask(one, other)
+    }
+}
