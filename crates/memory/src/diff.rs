@@ -82,7 +82,9 @@ pub unsafe fn encode(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
 ///
 /// Where the page is aligned to 8, a word whose bytes all changed is written by one store, and so
 /// are halves and quarters of words. A node that has a twin of the page applies the diff to that as
-/// well, or it would send these bytes as changes of its own.
+/// well ([`Twins::update`]), or it would send these bytes as changes of its own.
+///
+/// [`Twins::update`]: crate::Twins::update
 ///
 /// # Errors
 /// The diff is broken or leaves the page: nothing was written, and the peer is wrong.

@@ -4,8 +4,8 @@
 //! bytes; the *privileged view* maps it whole and writable for the runtime alone; *areas* map
 //! parts of it as application views, one view for each minipage that shares a page. A [guard]
 //! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals. Where
-//! several nodes may write a minipage at a time, each keeps a *twin* of it and sends a [`diff`]: the
-//! bytes it wrote since.
+//! several nodes may write a minipage at a time, each keeps a *twin* of it ([`Twins`]) and sends a
+//! [`diff`]: the bytes it wrote since.
 //!
 //! Invariants the caller upholds: one lock per minipage around its state and its protection;
 //! data is read for sending only after the restricting call returned, and written before the
@@ -25,6 +25,7 @@ mod memory;
 mod object;
 mod table;
 mod trap;
+mod twins;
 
 pub use areas::MAX_AREAS;
 pub use error::MemoryError;
@@ -34,3 +35,4 @@ pub use layout::{
 };
 pub use memory::{Config, Memory, Minipages};
 pub use trap::Trap;
+pub use twins::{Twin, Twins};
