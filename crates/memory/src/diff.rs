@@ -30,8 +30,9 @@
 //! # Invariants
 //! The page is memory that applications write meanwhile, so there is never a reference to it. Each
 //! of its words is read once, for comparing and for sending: a diff holds no value that was not
-//! there. Bytes a diff does not name are never written, not even with the value they have. A diff
-//! comes from a peer: all of it is checked before the first byte is written.
+//! there. Bytes a diff does not name are never written, not even with the value they have: other
+//! threads may write them. A diff comes from a peer: all of it is checked before anything is
+//! written.
 //!
 //! Nothing here takes a lock or allocates, but for the output's growth: for signal context too.
 //! What it must not know: who wrote, in which order diffs apply, minipages.
@@ -63,7 +64,8 @@ const WHOLE: u64 = u64::MAX;
 /// Appends to `out` what changed in the page since its twin was made, and returns how many bytes
 /// that are. Appends nothing if nothing changed.
 ///
-/// The twin stays as it is: after a release that keeps the page writable, make it anew.
+/// Writes that come after their word was read are not in the diff: restrict the minipage first if
+/// the twin is given up afterwards, or they are lost. The twin stays as it is.
 ///
 /// # Panics
 /// If the twin is longer than [`MAX_PAGE_BYTES`].
@@ -78,9 +80,11 @@ pub unsafe fn encode(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
 
 /// Writes the bytes that a diff names, and returns how many that are.
 ///
-/// Where the page is aligned to 8, a word whose bytes all changed is written by one store.
-/// A node that has a twin of the page applies the diff to that as well, or it would send the
-/// bytes as changes of its own.
+/// Where the page is aligned to 8, a word whose bytes all changed is written by one store, and so
+/// are halves and quarters of words. A node that has a twin of the page applies the diff to that as
+/// well ([`Twins::update`]), or it would send these bytes as changes of its own.
+///
+/// [`Twins::update`]: crate::Twins::update
 ///
 /// # Errors
 /// The diff is broken or leaves the page: nothing was written, and the peer is wrong.

@@ -233,9 +233,10 @@ mod tests {
     #[test]
     fn few_buffers_and_small_tables_stay_when_all_twins_have_gone() {
         let twins = Twins::new();
-        let count = if cfg!(miri) { 700 } else { 20_000 };
+        let count = if cfg!(miri) { 80 } else { 20_000 };
+        let page = [1; PAGE_BYTES];
         for index in 0..count {
-            make(&twins, index, &[1; PAGE_BYTES]);
+            make(&twins, index, &page);
         }
         assert_eq!(twins.bytes(), count as usize * PAGE_BYTES);
         for index in 0..count {
@@ -248,7 +249,7 @@ mod tests {
             kept += entries.kept.iter().map(|buffer| buffer.len()).sum::<usize>();
             assert!(entries.twins.capacity() < 4 * KEPT_ENTRIES);
         }
-        assert_eq!(kept, Twins::KEPT_BYTES);
+        assert_eq!(kept, Twins::KEPT_BYTES.min(count as usize * PAGE_BYTES));
     }
 
     #[test]
@@ -261,6 +262,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "unwinding takes Miri long")]
     #[should_panic(expected = "minipage 3.0 has a twin already")]
     fn a_second_twin_of_a_minipage_is_a_mistake() {
         let twins = Twins::new();

@@ -21,8 +21,8 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
         let at = page.wrapping_add(index * LINE_BYTES);
         // SAFETY: the page is as long as the twin, so it has this line too.
         let line = unsafe { K::load(at) };
-        // SAFETY: a line of the twin.
-        let old = unsafe { K::load(twin.as_ptr()) };
+        // SAFETY: the processor has the features.
+        let old = unsafe { K::own(twin) };
         // SAFETY: the processor has the features.
         let mask = unsafe { K::differing(line, old) };
         if mask == 0 {
@@ -41,6 +41,7 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
             records.append(lines.len(), mask, &line);
         }
     }
+    records.close_run();
     records.changed
 }
 
@@ -57,13 +58,12 @@ struct Records<'out> {
     changed: usize,
 }
 
-/// The run the diff ends with.
+/// The last run, whose count is not yet written.
 #[derive(Clone, Copy)]
 struct Run {
-    /// The line after its last one.
+    start: usize,
     end: usize,
-    lines: u32,
-    /// Where in the output its count is.
+    /// Where in the output its count goes.
     count_at: usize,
 }
 
@@ -80,45 +80,55 @@ impl Records<'_> {
 
     #[inline(always)]
     fn append_whole(&mut self, index: usize, line: &[u8; LINE_BYTES]) {
-        let run = match self.run {
-            Some(run) if run.end == index => Run { end: index + 1, lines: run.lines + 1, ..run },
+        match &mut self.run {
+            Some(run) if run.end == index => run.end += 1,
             Some(_) | None => {
+                self.close_run();
                 self.out.extend_from_slice(&header(index, WHOLE));
                 let count_at = self.out.len();
                 self.out.extend_from_slice(&[0; COUNT_BYTES]);
-                Run { end: index + 1, lines: 1, count_at }
+                self.run = Some(Run { start: index, end: index + 1, count_at });
             }
-        };
-        self.out[run.count_at..][..COUNT_BYTES].copy_from_slice(&run.lines.to_le_bytes());
+        }
         self.out.extend_from_slice(line);
-        self.run = Some(run);
+    }
+
+    #[inline(always)]
+    fn close_run(&mut self) {
+        if let Some(Run { start, end, count_at }) = self.run {
+            let count = number(end - start).to_le_bytes();
+            self.out[count_at..][..COUNT_BYTES].copy_from_slice(&count);
+        }
     }
 
     #[inline(always)]
     fn append_words(&mut self, index: usize, mask: u64, line: &[u8; LINE_BYTES]) {
-        let start = self.out.len();
-        // Room for all words; each is written where it would go, and counts if it changed.
-        self.out.extend_from_slice(&[0; RECORD_BYTES]);
-        let record = &mut self.out[start..];
-        record[..HEADER_BYTES].copy_from_slice(&header(index, mask));
+        self.out.reserve(RECORD_BYTES);
+        let record = &mut self.out.spare_capacity_mut()[..RECORD_BYTES];
+        record[..HEADER_BYTES].write_copy_of_slice(&header(index, mask));
+        // Each word is written where it would go, and stays there if any of it changed.
         let mut bits = word_bits(mask);
         let mut end = HEADER_BYTES;
         for word in line.as_chunks::<WORD_BYTES>().0 {
-            record[end..][..WORD_BYTES].copy_from_slice(word);
+            record[end..][..WORD_BYTES].write_copy_of_slice(word);
             end += WORD_BYTES * (bits & 1) as usize;
             bits >>= WORD_BYTES;
         }
-        self.out.truncate(start + end);
+        // SAFETY: the bytes up to `end` were written just above.
+        unsafe { self.out.set_len(self.out.len() + end) };
     }
 }
 
 /// A record's line and mask.
 #[inline(always)]
 fn header(index: usize, mask: u64) -> [u8; HEADER_BYTES] {
-    #[expect(clippy::cast_possible_truncation, reason = "the page is no longer than asserted")]
-    let line = index as u32;
     let mut header = [0; HEADER_BYTES];
-    header[..MASK_AT].copy_from_slice(&line.to_le_bytes());
+    header[..MASK_AT].copy_from_slice(&number(index).to_le_bytes());
     header[MASK_AT..].copy_from_slice(&mask.to_le_bytes());
     header
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "encode() asserts that lines have numbers")]
+const fn number(lines: usize) -> u32 {
+    lines as u32
 }

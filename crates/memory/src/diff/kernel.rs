@@ -15,6 +15,7 @@ use super::{apply, encode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel(Kind);
 
+/// Numbered from 1 on in the order of [`KINDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Scalar = 1,

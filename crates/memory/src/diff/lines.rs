@@ -19,6 +19,16 @@ pub(super) trait Lines {
     /// 64 bytes at `from` are readable; others may write them.
     unsafe fn load(from: *const u8) -> Self::Line;
 
+    /// Takes a line that nobody else writes: of a twin or of a diff.
+    ///
+    /// # Safety
+    /// The processor's features only.
+    #[inline(always)]
+    unsafe fn own(bytes: &[u8; LINE_BYTES]) -> Self::Line {
+        // SAFETY: the array has that many bytes.
+        unsafe { Self::load(bytes.as_ptr()) }
+    }
+
     /// Writes a line, each word by one store if `to` is aligned to words.
     ///
     /// # Safety
@@ -57,6 +67,12 @@ impl Lines for Scalar {
             // SAFETY: the caller's promise, for each of the words.
             unsafe { load_word(word) }
         })
+    }
+
+    #[inline(always)]
+    unsafe fn own(bytes: &[u8; LINE_BYTES]) -> Self::Line {
+        let (words, _) = bytes.as_chunks();
+        core::array::from_fn(|index| u64::from_ne_bytes(words[index]))
     }
 
     #[inline(always)]
@@ -147,42 +163,69 @@ pub(super) unsafe fn load_short(from: *const u8, bytes: usize) -> [u8; LINE_BYTE
     line
 }
 
-/// Writes a word, by one store if it is aligned, otherwise byte by byte.
+/// Writes a word, by one store if it is aligned, otherwise by parts.
 ///
 /// # Safety
 /// 8 bytes at `to` are writable; others may read them.
 #[inline(always)]
 unsafe fn store_word(word: u64, to: *mut u8) {
-    let aligned = to.cast::<u64>();
-    if aligned.is_aligned() {
-        // SAFETY: aligned, and the caller's promise; a volatile write does not care who reads.
-        unsafe { aligned.write_volatile(word) };
-        return;
-    }
-    for (index, byte) in word.to_ne_bytes().into_iter().enumerate() {
-        let to = to.wrapping_add(index);
-        // SAFETY: the caller's promise; a volatile write does not care who reads.
-        unsafe { to.write_volatile(byte) };
-    }
+    // SAFETY: the caller's promise, for all that the mask names.
+    unsafe { store_masked(word.to_ne_bytes(), u8::MAX, to) };
 }
 
-/// Writes the bytes of a word that a mask names: by one store if that is all of them and the word
-/// is aligned, otherwise byte by byte. Never touches the others, which may be written meanwhile.
+/// Writes the bytes of a word that a mask names: the whole word, a half or a quarter by one store
+/// if it is aligned, the others one by one. Never touches bytes that the mask does not name, for
+/// they may be written meanwhile.
 ///
 /// # Safety
 /// The bytes named are writable at their places from `to` on; others may read them.
 #[inline(always)]
 pub(super) unsafe fn store_masked(word: [u8; WORD_BYTES], mask: u8, to: *mut u8) {
-    if mask == u8::MAX {
-        // SAFETY: the caller's promise, for all 8 bytes.
-        return unsafe { store_word(u64::from_ne_bytes(word), to) };
+    let aligned = to.cast::<u64>();
+    if mask == u8::MAX && aligned.is_aligned() {
+        // SAFETY: aligned, and all 8 bytes are named; a volatile write does not care who reads.
+        return unsafe { aligned.write_volatile(u64::from_ne_bytes(word)) };
     }
-    for (index, byte) in word.into_iter().enumerate() {
-        if mask & (1 << index) == 0 {
-            continue;
+    for (index, half) in word.as_chunks().0.iter().enumerate() {
+        let first = index * half.len();
+        // SAFETY: the caller's promise, for half of the bytes.
+        unsafe { store_half(*half, mask >> first & 0xf, to.wrapping_add(first)) };
+    }
+}
+
+/// [`store_masked`] for half a word.
+///
+/// # Safety
+/// As for that.
+#[inline(always)]
+unsafe fn store_half(half: [u8; 4], mask: u8, to: *mut u8) {
+    let aligned = to.cast::<u32>();
+    if mask == 0xf && aligned.is_aligned() {
+        // SAFETY: aligned, and all 4 bytes are named; a volatile write does not care who reads.
+        return unsafe { aligned.write_volatile(u32::from_ne_bytes(half)) };
+    }
+    for (index, quarter) in half.as_chunks().0.iter().enumerate() {
+        let first = index * quarter.len();
+        // SAFETY: the caller's promise, for half of the bytes.
+        unsafe { store_quarter(*quarter, mask >> first & 0b11, to.wrapping_add(first)) };
+    }
+}
+
+/// [`store_masked`] for a quarter of a word.
+///
+/// # Safety
+/// As for that.
+#[inline(always)]
+unsafe fn store_quarter(quarter: [u8; 2], mask: u8, to: *mut u8) {
+    let aligned = to.cast::<u16>();
+    if mask == 0b11 && aligned.is_aligned() {
+        // SAFETY: aligned, and both bytes are named; a volatile write does not care who reads.
+        return unsafe { aligned.write_volatile(u16::from_ne_bytes(quarter)) };
+    }
+    for (index, byte) in quarter.into_iter().enumerate() {
+        if mask & (1 << index) != 0 {
+            // SAFETY: the mask names this byte; a volatile write does not care who reads.
+            unsafe { to.wrapping_add(index).write_volatile(byte) };
         }
-        let to = to.wrapping_add(index);
-        // SAFETY: the mask names this byte; a volatile write does not care who reads.
-        unsafe { to.write_volatile(byte) };
     }
 }

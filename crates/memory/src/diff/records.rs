@@ -90,8 +90,7 @@ impl<'d> Diff<'d> {
     /// The bytes it names, in ascending order.
     #[must_use]
     pub fn runs(&self) -> Runs<'d> {
-        let Self { bytes, len, .. } = *self;
-        Runs { records: Records::new(bytes, len), words: None }
+        Runs { records: Records::new(self.bytes, self.len), words: None }
     }
 
     /// Writes the bytes it names, as [`apply`](super::apply()) does.
@@ -106,8 +105,7 @@ impl<'d> Diff<'d> {
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'d>> {
-        let Self { bytes, len, .. } = *self;
-        let mut records = Records::new(bytes, len);
+        let mut records = Records::new(self.bytes, self.len);
         // Every record passed the same checks in check(), so this ends where the diff does.
         core::iter::from_fn(move || records.read().ok().flatten())
     }
@@ -158,6 +156,7 @@ impl<'d> Records<'d> {
         Ok(Some(record))
     }
 
+    #[inline(always)]
     fn whole(&mut self, line: u64) -> Result<Record<'d>, DiffError> {
         let (&count, data) = self.split::<COUNT_BYTES>(HEADER_BYTES)?;
         let count = u64::from(u32::from_le_bytes(count));
@@ -234,8 +233,8 @@ impl<'d> Iterator for Runs<'d> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some((words, rest @ 1..)) = self.words {
-            let (first, count) =
-                (rest.trailing_zeros(), (rest >> rest.trailing_zeros()).trailing_ones());
+            let first = rest.trailing_zeros();
+            let count = (rest >> first).trailing_ones();
             let run = ((1 << count) - 1) << first;
             self.words = Some((words, rest & !run));
             return Some(words.run(first as usize, count as usize));
@@ -264,9 +263,8 @@ impl<'d> Words<'d> {
 /// Of the bits of a line's mask, the lowest of each byte: whether any byte of the word changed.
 #[inline(always)]
 pub(super) const fn word_bits(mask: u64) -> u64 {
-    let mask = mask | (mask >> 4);
-    let mask = mask | (mask >> 2);
-    (mask | (mask >> 1)) & EACH_WORD
+    const LOW_SEVEN: u64 = 0x7f * EACH_WORD;
+    ((((mask & LOW_SEVEN) + LOW_SEVEN) | mask) & !LOW_SEVEN) >> 7
 }
 
 /// Words with a changed byte.

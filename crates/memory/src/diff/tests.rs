@@ -90,13 +90,14 @@ fn nothing_is_appended_where_nothing_changed() {
 
 #[test]
 fn a_diff_is_appended_to_what_is_there() {
+    const BYTES: usize = if cfg!(miri) { 256 } else { 4096 };
     let mut out = vec![9; 3];
     // SAFETY: the page is an array of the twin's length.
-    assert_eq!(unsafe { encode(&[0; 4096], [1; 4096].as_ptr(), &mut out) }, 4096);
-    assert_eq!((out.len(), &out[..3]), (3 + 16 + 4096, &[9; 3][..]));
-    let mut page = [0; 4096];
-    assert_eq!(apply_to(&out[3..], &mut page), Ok(4096));
-    assert_eq!(page, [1; 4096]);
+    assert_eq!(unsafe { encode(&[0; BYTES], [1; BYTES].as_ptr(), &mut out) }, BYTES);
+    assert_eq!((out.len(), &out[..3]), (3 + 16 + BYTES, &[9; 3][..]));
+    let mut page = [0; BYTES];
+    assert_eq!(apply_to(&out[3..], &mut page), Ok(BYTES));
+    assert_eq!(page, [1; BYTES]);
 }
 
 #[test]
@@ -151,26 +152,32 @@ fn a_broken_diff_is_refused_before_anything_is_written() {
     assert_eq!(apply_to(&record(3, 1 << 7), &mut [0; 200]), Ok(1));
 }
 
+#[repr(align(64))]
+struct Aligned<T>(T);
+
 /// Another thread writes one byte of every word while the other seven are applied.
 #[test]
 fn bytes_that_others_write_meanwhile_are_theirs() {
     let twin = [0; 512];
     let page: [u8; 512] = core::array::from_fn(|index| u8::from(index % 8 != 3));
     let diff = diff(&twin, &page);
-    let memory: [AtomicU8; 512] = core::array::from_fn(|_| AtomicU8::new(0));
+    let Aligned(memory) = &Aligned([const { AtomicU8::new(0) }; 512]);
     let stop = AtomicBool::new(false);
     let rounds = if cfg!(miri) { 2 } else { 5_000 };
     for kernel in Kernel::all() {
         let diff = Diff::check(&diff, memory.len()).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                let mut written = 0;
                 while !stop.load(Ordering::Relaxed) {
                     for byte in memory.iter().skip(3).step_by(8) {
-                        let before = byte.load(Ordering::Relaxed);
-                        byte.store(before.wrapping_add(1), Ordering::Relaxed);
-                        assert_eq!(byte.load(Ordering::Relaxed), before.wrapping_add(1));
+                        // What was written the round before has left the processor's buffers.
+                        assert_eq!(byte.load(Ordering::Relaxed), written, "{kernel}");
+                        byte.store(written.wrapping_add(1), Ordering::Relaxed);
                     }
+                    written = written.wrapping_add(1);
                 }
+                memory.iter().skip(3).step_by(8).for_each(|byte| byte.store(0, Ordering::Relaxed));
             });
             for _ in 0..rounds {
                 // SAFETY: the memory is that long, and atomic, so it may be written.
@@ -194,20 +201,50 @@ fn masks() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(WHOLE), any::<u64>(), (0..64_u32).prop_map(|bit| 1 << bit), words]
 }
 
+/// Lines of the longest page.
+const LINES: usize = if cfg!(miri) { 4 } else { 20 };
+
+/// Bytes without pattern, none of which is 0. Cheaper than as many choices of proptest's.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32).to_le_bytes()[0].max(1)
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// Whether a mask of lines names a byte.
+fn named(masks: &[u64], index: usize) -> bool {
+    masks[index / 64] & (1 << (index % 64)) != 0
+}
+
 /// A twin, and for each byte what its change is: 0 for none.
 fn changes() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
-    let lines = if cfg!(miri) { 4 } else { 20 };
-    (vec(masks(), 0..lines), 0..64_usize).prop_flat_map(|(masks, cut)| {
+    (vec(masks(), 0..LINES), 0..64_usize, any::<u64>()).prop_map(|(masks, cut, seed)| {
         let bytes = (masks.len() * 64).saturating_sub(cut);
-        (vec(any::<u8>(), bytes), vec(1..=255_u8, bytes)).prop_map(move |(twin, mut change)| {
-            for (index, change) in change.iter_mut().enumerate() {
-                if masks[index / 64] & (1 << (index % 64)) == 0 {
-                    *change = 0;
-                }
-            }
-            (twin, change)
-        })
+        let mut change = noise(!seed, bytes);
+        for (index, change) in change.iter_mut().enumerate() {
+            *change *= u8::from(named(&masks, index));
+        }
+        (noise(seed, bytes), change)
     })
+}
+
+/// Records that a peer may have made up: most of them nearly right.
+fn hostile() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![8 => 0..6_u32, 1 => any::<u32>()];
+    let count = prop_oneof![8 => 0..3_u32, 1 => any::<u32>()];
+    let records = (line, masks(), count, any::<u64>()).prop_map(|(line, mask, count, seed)| {
+        if mask == WHOLE { run(line, count, count.min(3) as usize) } else { record(line, mask) }
+            .into_iter()
+            .chain(noise(seed, if seed % 16 == 0 { 3 } else { 0 }))
+            .collect()
+    });
+    let made_up = vec(records, 0..5).prop_map(|records: Vec<Vec<u8>>| records.concat());
+    prop_oneof![9 => made_up, 1 => vec(any::<u8>(), 0..40)]
 }
 
 fn xor(page: &[u8], change: &[u8]) -> Vec<u8> {
@@ -270,11 +307,11 @@ proptest! {
     #[test]
     fn diffs_of_writers_of_different_bytes_commute(
         (twin, change) in changes(),
-        side in vec(any::<bool>(), 20 * 64),
+        side in vec(any::<u64>(), LINES),
     ) {
         let part = |which| -> Vec<u8> {
-            let keep = |(change, side): (&u8, &bool)| if *side == which { *change } else { 0 };
-            change.iter().zip(&side).map(keep).collect()
+            let keep = |(index, change)| change * u8::from(named(&side, index) == which);
+            change.iter().enumerate().map(keep).collect()
         };
         let [one, other] = [true, false].map(|which| diff(&twin, &xor(&twin, &part(which))));
         for order in [[&one, &other], [&other, &one]] {
@@ -288,10 +325,11 @@ proptest! {
 
     #[test]
     fn hostile_bytes_never_write_outside_or_by_halves(
-        bytes in vec(prop_oneof![Just(0), Just(1), Just(255_u8), any::<u8>()], 0..300),
-        page in vec(any::<u8>(), 0..300),
+        bytes in hostile(),
+        len in 0..400_usize,
         shift in 0_usize..8,
     ) {
+        let page = noise(1, len);
         for kernel in Kernel::all() {
             let _ = applied(kernel, &bytes, &page, shift);
         }

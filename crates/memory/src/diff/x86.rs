@@ -1,7 +1,8 @@
 //! Kernels for x86-64: lines in two registers of AVX2, or in one of AVX-512.
 //!
-//! Vector loads and stores need no alignment. They move aligned words whole, as every x86-64
-//! processor with AVX does.
+//! Vector loads and stores need no alignment, and processors with AVX move each aligned word of them
+//! whole. To the compiler the loads are ordinary ones: it keeps a line in its registers, where it
+//! has room for many, instead of reading it again.
 
 use core::arch::x86_64::{
     __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
