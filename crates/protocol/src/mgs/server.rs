@@ -32,7 +32,7 @@ pub struct Round {
     /// Nodes that have not answered: the paper's `count`, by name.
     awaited: NodeSet,
     /// Who was sent a 1WINV and keeps its copy.
-    keeper: Option<NodeId>,
+    keeper: Option<Keeper>,
     /// A 1WGR has no answer yet.
     granting: bool,
     /// `rl`: who waits for RACK.
@@ -43,6 +43,14 @@ pub struct Round {
     readers: NodeSet,
     /// `wr`.
     writers: NodeSet,
+}
+
+/// The single writer beside readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Keeper {
+    node: NodeId,
+    /// A reader had written too, unheard of, and its diff is not in the keeper's copy.
+    behind: bool,
 }
 
 /// What can happen to a server; each is a message from a client.
@@ -145,7 +153,7 @@ impl Server {
 
             // Arc 33, requests during a release are queued.
             (E::ReadRequest | E::WriteRequest, Self::Releasing(round))
-                if !round.awaited.contains(from) && round.keeper != Some(from) =>
+                if !round.awaited.contains(from) && !round.is_kept_by(from) =>
             {
                 round.queue(from, event);
             }
@@ -166,6 +174,9 @@ impl Server {
             // Arcs 33 and 34, DIFF: buffer diff data.
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
+                if let Some(keeper) = &mut round.keeper {
+                    keeper.behind = true;
+                }
                 out.push(Effect::KeepDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
@@ -230,7 +241,7 @@ impl Server {
             }
             // |write_dir| == 1, read_dir not empty: INV to the readers, 1WINV to the writer.
             Some(writer) => {
-                round.keeper = Some(writer);
+                round.keeper = Some(Keeper { node: writer, behind: false });
                 for reader in readers.iter() {
                     send(site, reader, MgsMessage::Invalidate, out);
                 }
@@ -255,6 +266,13 @@ impl Server {
         if !round.awaited.is_empty() {
             return;
         }
+        // Only now is it known that the reader's upgrade had met the INV, so there were two writers:
+        // INV to the other as well. The paper's table has no such row.
+        if let Some(Keeper { node, .. }) = round.keeper.take_if(|keeper| keeper.behind) {
+            round.awaited.insert(node);
+            send(site, node, MgsMessage::Invalidate, out);
+            return;
+        }
         let Round { keeper, releasers, again, readers, mut writers, .. } =
             core::mem::take(&mut **round);
         out.push(Effect::MergeDiffs { minipage: site.minipage });
@@ -266,8 +284,8 @@ impl Server {
             send(site, writer, MgsMessage::WriteData, out);
         }
         // Its copy stayed where it was, though the paper's table clears write_dir.
-        if let Some(keeper) = keeper {
-            writers.insert(keeper);
+        if let Some(Keeper { node, .. }) = keeper {
+            writers.insert(node);
         }
         *self = if again.is_empty() {
             Self::Shared { readers, writers }
@@ -280,7 +298,11 @@ impl Server {
 impl Round {
     /// Whether an INV to that node has no answer yet.
     fn awaits_release(&self, from: NodeId) -> bool {
-        self.awaited.contains(from) && self.keeper != Some(from) && !self.granting
+        self.awaited.contains(from) && !self.is_kept_by(from) && !self.granting
+    }
+
+    fn is_kept_by(&self, from: NodeId) -> bool {
+        self.keeper.is_some_and(|keeper| keeper.node == from)
     }
 
     fn queue(&mut self, from: NodeId, event: ServerEvent) {
