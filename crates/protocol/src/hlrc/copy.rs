@@ -225,7 +225,10 @@ impl Copy {
                 if *theirs >= epoch {
                     *home = *from;
                 }
-                let next = if wait.kind == Kind::Write { Dirty } else { Clean };
+                // What nobody waits for is opened for reads: it may come while all threads are at a
+                // barrier, where homes move only if nothing is written. To write it asks nobody.
+                let write = wait.kind == Kind::Write && !wait.waiters.is_empty();
+                let next = if write { Dirty } else { Clean };
                 if next == Dirty {
                     out.push(Effect::Dirty { minipage });
                     out.push(Effect::MakeTwin { minipage });
