@@ -272,6 +272,14 @@ impl Copy {
                 *page = Invalid;
             }
 
+            // A node that has left the barrier already knows that this is the home from now on; no
+            // thread of this node runs before it hears so.
+            (E::Diff { from, flush }, Clean) => {
+                out.push(Effect::KeepDiff { minipage });
+                out.push(Effect::MergeDiffs { minipage });
+                send(site, *from, HlrcMessage::DiffAck { flush: *flush }, out);
+            }
+
             // The only writer since the last barrier has what the home has.
             (E::Move { home: to }, Clean) if *to == site.me => *self = Self::Home(Home::Clean),
             (E::Move { home: to }, Invalid | Fetching(_) | Clean) if *to != site.me => *home = *to,
