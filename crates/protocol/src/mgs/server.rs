@@ -35,8 +35,9 @@ pub struct Round {
     keeper: Option<Keeper>,
     /// A 1WGR has no answer yet.
     granting: bool,
-    /// `rl`: who waits for RACK.
-    releasers: NodeSet,
+    /// `rl`: who waits for RACK; twice, who kept its copy, wrote it again and was then told to give
+    /// it up.
+    releasers: Vec<NodeId>,
     /// Whose REL came after its answer: its writes need a round of their own.
     again: NodeSet,
     /// `rd`.
@@ -138,8 +139,7 @@ impl Server {
             // Arcs 31 and 32, REL.
             (E::Release, Self::Shared { readers, writers }) => {
                 let (readers, writers) = (core::mem::take(readers), core::mem::take(writers));
-                let releasers = [from].into_iter().collect();
-                *self = Self::release(site, readers, writers, releasers, out);
+                *self = Self::release(site, readers, writers, vec![from], out);
             }
 
             // Arc 36, RREQ or WREQ in SWRITE: INV to the single writer, the request waits.
@@ -159,7 +159,7 @@ impl Server {
             }
             (E::Release, Self::Releasing(round)) => {
                 if round.awaited.contains(from) {
-                    round.releasers.insert(from);
+                    round.releasers.push(from);
                 } else {
                     round.again.insert(from);
                 }
@@ -228,7 +228,7 @@ impl Server {
         site: &Site,
         readers: NodeSet,
         writers: NodeSet,
-        releasers: NodeSet,
+        releasers: Vec<NodeId>,
         out: &mut Effects,
     ) -> Self {
         let mut round = Round { releasers, ..Round::default() };
@@ -290,7 +290,7 @@ impl Server {
         *self = if again.is_empty() {
             Self::Shared { readers, writers }
         } else {
-            Self::release(site, readers, writers, again, out)
+            Self::release(site, readers, writers, again.iter().collect(), out)
         };
     }
 }
@@ -314,8 +314,8 @@ impl Round {
     }
 }
 
-fn acknowledge(site: &Site, releasers: &NodeSet, out: &mut Effects) {
-    for releaser in releasers.iter() {
+fn acknowledge(site: &Site, releasers: &[NodeId], out: &mut Effects) {
+    for &releaser in releasers {
         send(site, releaser, MgsMessage::ReleaseAck, out);
     }
 }
