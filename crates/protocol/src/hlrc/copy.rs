@@ -52,6 +52,8 @@ pub struct Wait {
     waiters: SmallVec<[ThreadId; 4]>,
     /// A write notice came after the request: what is on its way may be too old.
     stale: bool,
+    /// Where a barrier after the request moved the home; who answers may be the home that was.
+    moved: Option<NodeId>,
 }
 
 /// What can happen to a copy.
@@ -220,11 +222,10 @@ impl Copy {
                     request(site, at, epoch, kind, waiters, out)
                 };
             }
-            (E::Data { from, epoch: theirs }, Fetching(wait)) => {
-                // It may have come from who touched it first, by way of who allocated it.
-                if *theirs >= epoch {
-                    *home = *from;
-                }
+            (E::Data { from, .. }, Fetching(wait)) => {
+                // It may have come from who touched it first, by way of who allocated it: a home
+                // that no barrier tells of.
+                *home = wait.moved.unwrap_or(*from);
                 // What nobody waits for is opened for reads: it may come while all threads are at a
                 // barrier, where homes move only if nothing is written. To write it asks nobody.
                 let write = wait.kind == Kind::Write && !wait.waiters.is_empty();
@@ -282,7 +283,11 @@ impl Copy {
 
             // The only writer since the last barrier has what the home has.
             (E::Move { home: to }, Clean) if *to == site.me => *self = Self::Home(Home::Clean),
-            (E::Move { home: to }, Invalid | Fetching(_) | Clean) if *to != site.me => *home = *to,
+            (E::Move { home: to }, Invalid | Clean) if *to != site.me => *home = *to,
+            (E::Move { home: to }, Fetching(wait)) if *to != site.me => {
+                wait.moved = Some(*to);
+                *home = *to;
+            }
 
             // Somebody has not heard of a move, or of who touched it first.
             (E::Fetch { requester, .. }, Invalid | Fetching(_) | Clean | Dirty)
@@ -404,7 +409,7 @@ fn request(
     out: &mut Effects,
 ) -> Page {
     send(site, home, HlrcMessage::Fetch { requester: site.me, epoch }, out);
-    Page::Fetching(Box::new(Wait { kind, waiters, stale: false }))
+    Page::Fetching(Box::new(Wait { kind, waiters, stale: false, moved: None }))
 }
 
 /// Sends what was written here to the home; no thread may write it any more.
