@@ -2,9 +2,11 @@
 //! for finding faults.
 //!
 //! - [`check`]: the model checker, all interleavings of small programs.
+//! - [`release`]: release consistency, all interleavings of small programs and random large ones.
 //! - [`sim`]: the simulator, random programs on up to 10,000 nodes over links of all kinds.
 //! - [`scale`]: the applications' sharing patterns on clusters that are not there.
 
 pub mod check;
+pub mod release;
 pub mod scale;
 pub mod sim;

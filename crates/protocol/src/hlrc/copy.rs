@@ -3,6 +3,7 @@
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
+use super::home::Home;
 use crate::coherence::{Illegal, Site};
 use crate::effect::{Effect, Effects};
 use crate::message::{HlrcMessage, Kind};
@@ -19,17 +20,6 @@ pub enum Copy {
         /// The copy here.
         page: Page,
     },
-}
-
-/// What the home's threads may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Home {
-    /// No other node ever had a copy: write what you like, nobody needs to know.
-    Alone,
-    /// Read-only until the next write, which is noticed.
-    Clean,
-    /// Written since the last release.
-    Dirty,
 }
 
 /// A copy away from home.
@@ -52,6 +42,8 @@ pub struct Wait {
     waiters: SmallVec<[ThreadId; 4]>,
     /// A write notice came after the request: what is on its way may be too old.
     stale: bool,
+    /// Where a barrier after the request moved the home; who answers may be the home that was.
+    moved: Option<NodeId>,
 }
 
 /// What can happen to a copy.
@@ -172,6 +164,7 @@ impl Copy {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a transition table, one row per arc")]
     fn handle_away(
         &mut self,
         site: &Site,
@@ -211,9 +204,8 @@ impl Copy {
             }
             (E::Prefetch { .. }, Fetching(_) | Clean | Dirty) => {}
 
-            // Asked for in vain: what came was sent before writes that this node knows of, or before
-            // a turn of homes, and nobody knows whether who sent it is the home still.
-            (E::Data { epoch: theirs, .. }, Fetching(wait)) if wait.stale || *theirs < epoch => {
+            // Asked for in vain: what came was sent before writes that this node knows of.
+            (E::Data { .. }, Fetching(wait)) if wait.stale => {
                 let (kind, waiters) = (wait.kind, core::mem::take(&mut wait.waiters));
                 *page = if waiters.is_empty() {
                     Invalid
@@ -222,9 +214,13 @@ impl Copy {
                 };
             }
             (E::Data { from, .. }, Fetching(wait)) => {
-                // It may have come from who touched it first, by way of who allocated it.
-                *home = *from;
-                let next = if wait.kind == Kind::Write { Dirty } else { Clean };
+                // It may have come from who touched it first, by way of who allocated it: a home
+                // that no barrier tells of.
+                *home = wait.moved.unwrap_or(*from);
+                // What nobody waits for is opened for reads: it may come while all threads are at a
+                // barrier, where homes move only if nothing is written. To write it asks nobody.
+                let write = wait.kind == Kind::Write && !wait.waiters.is_empty();
+                let next = if write { Dirty } else { Clean };
                 if next == Dirty {
                     out.push(Effect::Dirty { minipage });
                     out.push(Effect::MakeTwin { minipage });
@@ -268,9 +264,21 @@ impl Copy {
                 *page = Invalid;
             }
 
+            // A node that has left the barrier already knows that this is the home from now on; no
+            // thread of this node runs before it hears so.
+            (E::Diff { from, flush }, Clean) => {
+                out.push(Effect::KeepDiff { minipage });
+                out.push(Effect::MergeDiffs { minipage });
+                acknowledge(site, *from, *flush, out);
+            }
+
             // The only writer since the last barrier has what the home has.
             (E::Move { home: to }, Clean) if *to == site.me => *self = Self::Home(Home::Clean),
-            (E::Move { home: to }, Invalid | Fetching(_) | Clean) if *to != site.me => *home = *to,
+            (E::Move { home: to }, Invalid | Clean) if *to != site.me => *home = *to,
+            (E::Move { home: to }, Fetching(wait)) if *to != site.me => {
+                wait.moved = Some(*to);
+                *home = *to;
+            }
 
             // Somebody has not heard of a move, or of who touched it first.
             (E::Fetch { requester, .. }, Invalid | Fetching(_) | Clean | Dirty)
@@ -298,91 +306,6 @@ impl Copy {
     }
 }
 
-impl Home {
-    /// One step of the home; the new state if it is the home no more.
-    fn handle(
-        &mut self,
-        site: &Site,
-        epoch: u32,
-        event: &CopyEvent,
-        out: &mut Effects,
-    ) -> Result<Option<Copy>, Illegal> {
-        use CopyEvent as E;
-        use Home::{Alone, Clean, Dirty};
-
-        let minipage = site.minipage;
-        match (event, *self) {
-            (E::Fault { thread, kind: Kind::Write }, Clean) => {
-                out.push(Effect::Dirty { minipage });
-                let (from, to) = (Access::ReadOnly, Access::ReadWrite);
-                out.push(Effect::Protect { minipage, from, to });
-                out.push(Effect::Wake { thread: *thread });
-                *self = Dirty;
-            }
-            // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Clean) => {
-                out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
-                out.push(Effect::Wake { thread: *thread });
-            }
-            (E::Fault { thread, .. }, Alone | Dirty) => {
-                out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
-                out.push(Effect::Wake { thread: *thread });
-            }
-            (E::Prefetch { .. }, Alone | Clean | Dirty) => {}
-
-            // First touch: who asks first for what was never written is the home.
-            (E::Fetch { requester, zero: true }, Alone) if *requester != site.me => {
-                send(site, *requester, HlrcMessage::Yours, out);
-                return Ok(Some(Copy::away(*requester)));
-            }
-            // The first copy elsewhere: from now on writes are noticed.
-            (E::Fetch { requester, zero: false }, Alone) if *requester != site.me => {
-                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                out.push(Effect::Protect { minipage, from, to });
-                send(site, *requester, HlrcMessage::Data { epoch }, out);
-                *self = Clean;
-            }
-            (E::Fetch { requester, zero: false }, Clean | Dirty) if *requester != site.me => {
-                send(site, *requester, HlrcMessage::Data { epoch }, out);
-            }
-            (E::Diff { from, flush }, Clean | Dirty) => {
-                out.push(Effect::KeepDiff { minipage });
-                out.push(Effect::MergeDiffs { minipage });
-                let message = HlrcMessage::DiffAck { flush: *flush }.about(minipage);
-                out.push(Effect::SendLater { to: *from, message });
-            }
-
-            (E::Release { flush }, Dirty) => {
-                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                out.push(Effect::Protect { minipage, from, to });
-                let flush = *flush;
-                out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
-                *self = Clean;
-            }
-            (E::Release { .. }, Alone | Clean) => {}
-            // What others wrote is here.
-            (E::Notice { .. }, Alone | Clean | Dirty) => {}
-            (E::DiffAck { flush }, Alone | Clean | Dirty) => {
-                out.push(Effect::Acked { flush: *flush });
-            }
-            (E::Move { home }, Alone | Clean | Dirty) if *home == site.me => {}
-            (E::Move { home }, Clean) => {
-                return Ok(Some(Copy::Away { home: *home, page: Page::Clean }));
-            }
-
-            // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
-            // fetch of one's own, a move of what is written.
-            (
-                E::Data { .. } | E::Yours | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
-                Alone | Clean | Dirty,
-            ) => {
-                return Err(Illegal { role: "home", state: format!("{self:?}") });
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// Asks the home for the minipage.
 fn request(
     site: &Site,
@@ -393,7 +316,7 @@ fn request(
     out: &mut Effects,
 ) -> Page {
     send(site, home, HlrcMessage::Fetch { requester: site.me, epoch }, out);
-    Page::Fetching(Box::new(Wait { kind, waiters, stale: false }))
+    Page::Fetching(Box::new(Wait { kind, waiters, stale: false, moved: None }))
 }
 
 /// Sends what was written here to the home; no thread may write it any more.
@@ -404,6 +327,12 @@ fn flush_home(site: &Site, home: NodeId, flush: u32, out: &mut Effects) {
     out.push(Effect::DropTwin { minipage });
 }
 
-fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects) {
+pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects) {
     out.push(Effect::Send { to, message: body.about(site.minipage) });
+}
+
+/// Tells a node that its diff is here; with the others of its flush.
+pub(super) fn acknowledge(site: &Site, to: NodeId, flush: u32, out: &mut Effects) {
+    let message = HlrcMessage::DiffAck { flush }.about(site.minipage);
+    out.push(Effect::SendLater { to, message });
 }

@@ -13,5 +13,7 @@
 //! hear of a move with the barrier's release.
 
 mod copy;
+mod home;
 
-pub use copy::{Copy, CopyEvent};
+pub use copy::{Copy, CopyEvent, Page, Wait};
+pub use home::Home;

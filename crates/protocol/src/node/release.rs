@@ -168,12 +168,14 @@ pub(super) fn turn(
     if !message.is_quiet_release() || !manager {
         return Ok(());
     }
-    acquire(place, guard, world)?;
     let moves = guard.ledger().chronicle.turn();
     for (minipage, home) in moves {
         let mut cell = guard.minipage(minipage);
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Move { home }), world)?;
     }
+    // News of what was written after the barrier may have come already. It is right for the new
+    // homes: the one that was forgets its copy, the one that is has the writes.
+    acquire(place, guard, world)?;
     let epoch = guard.ledger().chronicle.epoch();
     let deferred = guard.ledger().take_deferred();
     for (minipage, requester) in deferred {

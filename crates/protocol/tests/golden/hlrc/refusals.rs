@@ -17,9 +17,8 @@ fn contents_nobody_asked_for_are_refused() {
 }
 
 #[test]
-fn a_diff_is_refused_by_who_is_not_the_home_and_by_a_home_that_nobody_has_copied() {
+fn a_diff_is_refused_by_a_home_that_nobody_has_copied() {
     let diff = Word::Diff { flush: 1 }.about(M);
-    assert_eq!(refused(&mut read_by(3, &[1]), 1, 2, diff), "copy");
     assert_eq!(refused(&mut lazy(2), 0, 1, diff), "home");
 }
 

@@ -1,0 +1,103 @@
+//! The home of a minipage: its contents are current, its threads write in place.
+
+use multigrain_types::Access;
+
+use super::copy::{Copy, CopyEvent, Page, acknowledge, send};
+use crate::coherence::{Illegal, Site};
+use crate::effect::{Effect, Effects};
+use crate::message::{HlrcMessage, Kind};
+
+/// What the home's threads may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// No other node ever had a copy: write what you like, nobody needs to know.
+    Alone,
+    /// Read-only until the next write, which is noticed.
+    Clean,
+    /// Written since the last release.
+    Dirty,
+}
+
+impl Home {
+    /// One step of the home; the new state if it is the home no more.
+    pub(super) fn handle(
+        &mut self,
+        site: &Site,
+        epoch: u32,
+        event: &CopyEvent,
+        out: &mut Effects,
+    ) -> Result<Option<Copy>, Illegal> {
+        use CopyEvent as E;
+        use Home::{Alone, Clean, Dirty};
+
+        let minipage = site.minipage;
+        match (event, *self) {
+            (E::Fault { thread, kind: Kind::Write }, Clean) => {
+                out.push(Effect::Dirty { minipage });
+                let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+                out.push(Effect::Protect { minipage, from, to });
+                out.push(Effect::Wake { thread: *thread });
+                *self = Dirty;
+            }
+            // Spurious: the access is there already, only the page tables lag.
+            (E::Fault { thread, kind: Kind::Read }, Clean) => {
+                out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
+                out.push(Effect::Wake { thread: *thread });
+            }
+            (E::Fault { thread, .. }, Alone | Dirty) => {
+                out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
+                out.push(Effect::Wake { thread: *thread });
+            }
+            (E::Prefetch { .. }, Alone | Clean | Dirty) => {}
+
+            // First touch: who asks first for what was never written is the home.
+            (E::Fetch { requester, zero: true }, Alone) if *requester != site.me => {
+                send(site, *requester, HlrcMessage::Yours, out);
+                return Ok(Some(Copy::away(*requester)));
+            }
+            // The first copy elsewhere: from now on writes are noticed.
+            (E::Fetch { requester, zero: false }, Alone) if *requester != site.me => {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+                send(site, *requester, HlrcMessage::Data { epoch }, out);
+                *self = Clean;
+            }
+            (E::Fetch { requester, zero: false }, Clean | Dirty) if *requester != site.me => {
+                send(site, *requester, HlrcMessage::Data { epoch }, out);
+            }
+            (E::Diff { from, flush }, Clean | Dirty) => {
+                out.push(Effect::KeepDiff { minipage });
+                out.push(Effect::MergeDiffs { minipage });
+                acknowledge(site, *from, *flush, out);
+            }
+
+            (E::Release { flush }, Dirty) => {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage, from, to });
+                let flush = *flush;
+                out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+                *self = Clean;
+            }
+            (E::Release { .. }, Alone | Clean) => {}
+            // What others wrote is here.
+            (E::Notice { .. }, Alone | Clean | Dirty) => {}
+            (E::DiffAck { flush }, Alone | Clean | Dirty) => {
+                out.push(Effect::Acked { flush: *flush });
+            }
+            (E::Move { home }, Alone | Clean | Dirty) if *home == site.me => {}
+            (E::Move { home }, Clean) => {
+                return Ok(Some(Copy::Away { home: *home, page: Page::Clean }));
+            }
+
+            // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
+            // fetch of one's own, a move of what is written.
+            (
+                E::Data { .. } | E::Yours | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
+                Alone | Clean | Dirty,
+            ) => {
+                return Err(Illegal { role: "home", state: format!("{self:?}") });
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,237 @@
+//! Programs that both protocols of release consistency must run right.
+
+use multigrain_protocol::Kind;
+use multigrain_types::Consistency;
+
+use super::Configuration;
+use crate::release::program::Op::{
+    Add, Barrier, Down, Hear, Lock, Prefetch, Read, Release, Tell, Unlock, Up, Write,
+};
+use crate::release::program::{Job, Op};
+
+/// A critical section that counts in word 0 of minipage 0.
+pub(super) const COUNT: [Op; 3] = [Lock(0), Add(0, 0), Unlock(0)];
+/// A critical section that looks at it.
+pub(super) const LOOK: [Op; 3] = [Lock(0), Read(0, 0), Unlock(0)];
+
+/// A barrier that finds the whole job quiet if all come to it that way.
+pub(super) const fn meet(local: u32, total: u32) -> Op {
+    Barrier { id: 1, local, total, quiet: true }
+}
+
+/// A barrier beside which other threads might run.
+pub(super) const fn pass(local: u32, total: u32) -> Op {
+    Barrier { id: 1, local, total, quiet: false }
+}
+
+/// Rows of a table: the cases by name, with their numbers of states.
+pub(super) fn rows(
+    cases: Vec<(&'static str, Job)>,
+    table: &[(&'static str, usize)],
+) -> Vec<Configuration> {
+    assert_eq!(cases.len(), table.len(), "every case has its number");
+    let rows = cases.into_iter().zip(table);
+    rows.map(|((case, job), &(name, states))| {
+        assert!(name.ends_with(case), "{name} is not {case}");
+        Configuration { name, states, job }
+    })
+    .collect()
+}
+
+/// The cases, with minipages of one protocol.
+pub(super) fn cases(consistency: Consistency) -> Vec<(&'static str, Job)> {
+    let job = |nodes| Job::new(nodes);
+    let mut cases = barriers(consistency, job);
+    cases.extend(locks(consistency, job));
+    cases.extend(others(consistency, job));
+    cases
+}
+
+fn barriers(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
+    vec![
+        (
+            "two-writers-of-one-page",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[Write(0, 0, 1), meet(1, 2), Read(0, 1), meet(1, 2), Write(0, 0, 3)])
+                .thread(1, &[Write(0, 1, 2), meet(1, 2), Read(0, 0), meet(1, 2), Read(0, 1)]),
+        ),
+        (
+            "two-writers-away-from-home",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(0, &[pass(1, 3), Read(0, 1)])
+                .thread(1, &[Write(0, 0, 1), pass(1, 3), Read(0, 1)])
+                .thread(2, &[Write(0, 1, 2), pass(1, 3), Read(0, 0)]),
+        ),
+        (
+            "writers-change-places",
+            job(2)
+                .minipage(c, 1, 0)
+                .thread(0, &[Write(0, 0, 1), pass(1, 2), Write(0, 1, 2), pass(1, 2), Read(0, 0)])
+                .thread(1, &[Write(0, 1, 3), pass(1, 2), Write(0, 0, 4), pass(1, 2), Read(0, 1)]),
+        ),
+        (
+            "one-writer-many-episodes",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[meet(1, 2), Read(0, 0), meet(1, 2), meet(1, 2), Read(0, 0)])
+                .thread(1, &[Write(0, 0, 1), meet(1, 2), meet(1, 2), Write(0, 0, 2), meet(1, 2)]),
+        ),
+        (
+            "two-homes-three-nodes",
+            job(3)
+                .minipage(c, 0, 0)
+                .minipage(c, 1, 1)
+                .thread(0, &[Write(1, 0, 1), meet(1, 3), Read(0, 0)])
+                .thread(1, &[Write(0, 0, 2), meet(1, 3), Read(1, 0)])
+                .thread(2, &[meet(1, 3), Read(0, 0), Read(1, 0)]),
+        ),
+        (
+            "prefetch-across-a-barrier",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(0, &[Read(0, 1), meet(1, 3)])
+                .thread(1, &[Write(0, 0, 1), meet(1, 3), Write(0, 0, 2), meet(1, 2)])
+                .thread(2, &[Prefetch(0, Kind::Read), meet(1, 3), meet(1, 2), Read(0, 0)]),
+        ),
+        (
+            "prefetch-to-write-across-a-barrier",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[Write(0, 0, 1), meet(1, 2), Read(0, 0), meet(1, 2), Read(0, 1)])
+                .thread(1, &[Prefetch(0, Kind::Write), meet(1, 2), Write(0, 1, 2), meet(1, 2)]),
+        ),
+    ]
+}
+
+fn locks(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
+    let twice = COUNT.repeat(2);
+    vec![
+        ("counter", job(2).minipage(c, 0, 0).thread(0, &twice).thread(1, &twice)),
+        (
+            "counter-at-a-third-node",
+            job(3).minipage(c, 2, 2).thread(0, &COUNT).thread(1, &COUNT).thread(2, &LOOK),
+        ),
+        (
+            "counter-on-three-nodes",
+            job(3).minipage(c, 1, 0).thread(0, &COUNT).thread(1, &COUNT).thread(2, &twice),
+        ),
+        (
+            "reader-and-writer",
+            job(2).minipage(c, 0, 1).thread(0, &LOOK.repeat(2)).thread(
+                1,
+                &[Lock(0), Write(0, 0, 1), Unlock(0), Lock(0), Write(0, 0, 2), Unlock(0)],
+            ),
+        ),
+        (
+            "single-writer-and-a-late-reader",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(
+                    1,
+                    &[Lock(0), Write(0, 0, 1), Unlock(0), Lock(1), Write(0, 1, 1), Unlock(1)],
+                )
+                .thread(2, &[Lock(0), Read(0, 0), Unlock(0), Lock(1), Read(0, 1), Unlock(1)]),
+        ),
+        (
+            "upgrade-meets-a-release",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(
+                    1,
+                    &[Lock(0), Read(0, 0), Add(0, 0), Unlock(0), Lock(1), Read(0, 1), Unlock(1)],
+                )
+                .thread(
+                    2,
+                    &[Lock(1), Read(0, 1), Add(0, 1), Unlock(1), Lock(0), Read(0, 0), Unlock(0)],
+                ),
+        ),
+        (
+            "false-sharing-under-two-locks",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Add(0, 1), Unlock(1)])
+                .thread(1, &[Lock(1), Add(0, 1), Unlock(1), Lock(0), Add(0, 0), Unlock(0)]),
+        ),
+        (
+            "two-threads-on-a-node",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &COUNT)
+                .thread(1, &COUNT)
+                .thread(1, &[Lock(0), Add(0, 0), Unlock(0), Lock(0), Read(0, 0), Unlock(0)]),
+        ),
+        (
+            "prefetch-in-a-critical-section",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(
+                    0,
+                    &[
+                        Lock(0),
+                        Add(0, 0),
+                        Unlock(0),
+                        Prefetch(0, Kind::Read),
+                        Lock(0),
+                        Read(0, 0),
+                        Unlock(0),
+                    ],
+                )
+                .thread(1, &[Prefetch(0, Kind::Write), Lock(0), Add(0, 0), Unlock(0)]),
+        ),
+        (
+            "late-traps",
+            job(2)
+                .minipage(c, 0, 1)
+                .thread(0, &COUNT)
+                .thread(0, &COUNT)
+                .thread(1, &COUNT)
+                .with_trap_gap(),
+        ),
+    ]
+}
+
+fn others(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
+    vec![
+        (
+            "semaphore-hand-off",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(0, &[Write(0, 0, 1), Up(1, 1), Down(3), Read(0, 0)])
+                .thread(1, &[Down(1), Add(0, 0), Up(2, 1)])
+                .thread(2, &[Down(2), Add(0, 0), Up(3, 1)]),
+        ),
+        (
+            "semaphore-of-two-units",
+            job(3)
+                .minipage(c, 1, 0)
+                .thread(0, &[Write(0, 0, 1), Write(0, 1, 1), Up(1, 2)])
+                .thread(1, &[Down(1), Read(0, 0), Add(0, 1)])
+                .thread(2, &[Down(1), Read(0, 0)]),
+        ),
+        (
+            "first-touch",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(1, &[Write(0, 0, 1), meet(1, 2), Read(0, 1)])
+                .thread(2, &[Write(0, 1, 2), meet(1, 2), Read(0, 0)]),
+        ),
+        (
+            "told-by-other-means",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(0, &[Read(0, 0), Write(0, 1, 1), Release, Tell(1, 7)])
+                .thread(1, &[Hear(7), Read(0, 1), Add(0, 1), Release, Tell(2, 8)])
+                .thread(2, &[Read(0, 2), Hear(8), Add(0, 1)]),
+        ),
+        (
+            "release-of-one-thread-while-another-writes",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[Read(0, 0), Lock(0), Read(0, 1), Unlock(0)])
+                .thread(1, &[Write(0, 2, 1), Write(0, 2, 2)])
+                .thread(1, &[Lock(0), Write(0, 1, 1), Unlock(0)]),
+        ),
+    ]
+}

@@ -1,0 +1,110 @@
+//! Lazy release consistency with homes.
+
+use multigrain_types::Consistency;
+
+use multigrain_protocol::Kind;
+
+use super::cases::{cases, rows as numbered};
+use super::{Configuration, row};
+use crate::release::program::Op::{Add, Down, Lock, Prefetch, Read, Unlock, Up, Write};
+use crate::release::program::{Job, Op};
+
+/// How many states the cases have.
+const STATES: [(&str, usize); 22] = [
+    ("lazy/two-writers-of-one-page", 0),
+    ("lazy/two-writers-away-from-home", 0),
+    ("lazy/writers-change-places", 0),
+    ("lazy/one-writer-many-episodes", 0),
+    ("lazy/two-homes-three-nodes", 0),
+    ("lazy/prefetch-across-a-barrier", 0),
+    ("lazy/prefetch-to-write-across-a-barrier", 0),
+    ("lazy/counter", 0),
+    ("lazy/counter-at-a-third-node", 0),
+    ("lazy/counter-on-three-nodes", 0),
+    ("lazy/reader-and-writer", 0),
+    ("lazy/single-writer-and-a-late-reader", 0),
+    ("lazy/upgrade-meets-a-release", 0),
+    ("lazy/false-sharing-under-two-locks", 0),
+    ("lazy/two-threads-on-a-node", 0),
+    ("lazy/prefetch-in-a-critical-section", 0),
+    ("lazy/late-traps", 0),
+    ("lazy/semaphore-hand-off", 0),
+    ("lazy/semaphore-of-two-units", 0),
+    ("lazy/first-touch", 0),
+    ("lazy/told-by-other-means", 0),
+    ("lazy/release-of-one-thread-while-another-writes", 0),
+];
+
+pub(super) fn rows() -> Vec<Configuration> {
+    let mut rows = numbered(cases(Consistency::LazyRelease), &STATES);
+    rows.extend(moves());
+    rows
+}
+
+/// A quiet barrier of three that node 0 manages.
+const MEET: Op = Op::Barrier { id: 0, local: 1, total: 3, quiet: true };
+
+/// Homes that move at quiet barriers. Who allocated a minipage writes it first, or else who asks
+/// for it first is its home anyway.
+fn moves() -> Vec<Configuration> {
+    vec![
+        row(
+            "lazy/diff-before-the-move",
+            0,
+            Job::new(3)
+                .lazy(0)
+                .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 0)])
+                .thread(1, &[Write(0, 0, 1), MEET, MEET, Read(0, 1)])
+                .thread(2, &[MEET, Write(0, 1, 2), MEET]),
+        ),
+        // Node 1 becomes the home; semaphore 4 is its business, and so it hears of what node 2
+        // wrote afterwards before it hears of the barrier's end.
+        row(
+            "lazy/news-before-the-move-at-the-new-home",
+            0,
+            Job::new(3)
+                .lazy(2)
+                .thread(0, &[MEET])
+                .thread(1, &[Write(0, 0, 1), MEET, Down(4), Read(0, 1)])
+                .thread(2, &[Write(0, 2, 9), MEET, Write(0, 1, 2), Up(4, 1)]),
+        ),
+        // The same at the home that was.
+        row(
+            "lazy/news-before-the-move-at-the-old-home",
+            0,
+            Job::new(3)
+                .lazy(1)
+                .thread(0, &[MEET])
+                .thread(1, &[Write(0, 2, 9), MEET, Down(4), Read(0, 1), Read(0, 0)])
+                .thread(2, &[Write(0, 0, 1), MEET, Write(0, 1, 2), Up(4, 1)]),
+        ),
+        // Node 1 is the home since it touched the minipage first; node 2 has asked node 0 for it.
+        row(
+            "lazy/first-touch-and-a-prefetch-across-a-barrier",
+            0,
+            Job::new(3)
+                .lazy(0)
+                .thread(0, &[MEET])
+                .thread(1, &[Write(0, 0, 1), MEET, Lock(0), Add(0, 1), Unlock(0)])
+                .thread(2, &[Prefetch(0, Kind::Read), MEET, Lock(0), Add(0, 1), Unlock(0)]),
+        ),
+        row(
+            "lazy/prefetch-across-a-move",
+            0,
+            Job::new(3)
+                .lazy(0)
+                .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 1)])
+                .thread(1, &[Write(0, 0, 1), MEET, Write(0, 0, 2), MEET])
+                .thread(2, &[Prefetch(0, Kind::Write), MEET, Write(0, 1, 3), MEET, Read(0, 0)]),
+        ),
+        row(
+            "lazy/a-home-that-moves-back",
+            0,
+            Job::new(3)
+                .lazy(0)
+                .thread(0, &[Write(0, 0, 1), MEET, Read(0, 0), MEET, Write(0, 0, 3), MEET])
+                .thread(1, &[MEET, Read(0, 0), MEET, Prefetch(0, Kind::Read), MEET, Read(0, 0)])
+                .thread(2, &[MEET, Write(0, 1, 2), MEET, MEET, Read(0, 0)]),
+        ),
+    ]
+}

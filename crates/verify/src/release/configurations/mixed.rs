@@ -1,0 +1,37 @@
+//! Minipages of several consistencies in one program.
+
+use multigrain_types::Consistency::{EagerRelease, LazyRelease, Sequential};
+
+use super::cases::{meet, pass};
+use super::{Configuration, row};
+use crate::release::program::Op::{Add, Down, Lock, Read, Unlock, Up, Write};
+use crate::release::program::{Job, Op};
+
+/// A critical section over a minipage of each.
+const ALL: [Op; 5] = [Lock(0), Add(0, 0), Add(1, 0), Add(2, 0), Unlock(0)];
+
+pub(super) fn rows() -> Vec<Configuration> {
+    let three = |nodes, eager, lazy, sequential| {
+        Job::new(nodes)
+            .minipage(EagerRelease, eager, eager)
+            .minipage(LazyRelease, lazy, lazy)
+            .minipage(Sequential, sequential, sequential)
+    };
+    vec![
+        row("mixed/one-lock", 0, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
+        row(
+            "mixed/one-barrier",
+            0,
+            three(2, 1, 0, 0)
+                .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), meet(1, 2), Read(1, 1), Read(2, 0)])
+                .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
+        ),
+        row(
+            "mixed/flag-and-data",
+            0,
+            three(2, 0, 0, 1)
+                .thread(0, &[Add(0, 0), Add(1, 0), Up(1, 1), pass(1, 2), Read(1, 1)])
+                .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
+        ),
+    ]
+}

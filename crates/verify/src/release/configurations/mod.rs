@@ -1,0 +1,35 @@
+//! The table of checked jobs, each with its number of unique states.
+//!
+//! The numbers are part of the check: a change of the protocol that adds or loses interleavings
+//! shows here, and has to be explained.
+
+mod cases;
+mod eager;
+mod lazy;
+mod mixed;
+
+use super::program::Job;
+
+/// One job of the table.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What it is called, `group/case`.
+    pub name: &'static str,
+    /// Unique states it has.
+    pub states: usize,
+    /// The job.
+    pub job: Job,
+}
+
+fn row(name: &'static str, states: usize, job: Job) -> Configuration {
+    Configuration { name, states, job }
+}
+
+/// All configurations, group by group.
+#[must_use]
+pub fn configurations() -> Vec<Configuration> {
+    let mut rows = eager::rows();
+    rows.extend(lazy::rows());
+    rows.extend(mixed::rows());
+    rows
+}

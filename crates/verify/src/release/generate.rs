@@ -1,0 +1,241 @@
+//! Random programs without data races.
+//!
+//! A program is a sequence of phases with barriers of all threads in between. In a phase every word
+//! belongs to a lock, to a thread, to nobody (all may read it), or to threads that hand it on in
+//! turn by semaphores or by means of their own; who hands on comes first in an order of threads
+//! drawn for the phase, so nobody waits in a circle. Threads touch words only as that allows, hence
+//! conflicting accesses are ordered.
+
+use multigrain_protocol::Kind;
+use multigrain_types::{Consistency, NodeId};
+
+use super::program::{Job, Op, Placed, Thread, Value, WORDS};
+use crate::sim::rng::Rng;
+
+/// A word of a minipage.
+type Place = (u8, u8);
+
+/// A random job.
+#[must_use]
+pub fn generate(rng: &mut Rng) -> Job {
+    let nodes = u16::try_from(rng.magnitude(2, 16)).unwrap_or(2);
+    let mut job = Job::new(nodes);
+    job.trap_gap = rng.once_in(3);
+    // One protocol alone, two or three times of four.
+    let only = (!rng.once_in(4)).then(|| rng.pick(&Consistency::ALL[1..]));
+    for _ in 0..rng.magnitude(1, 6) {
+        let consistency = only.unwrap_or_else(|| rng.pick(&Consistency::ALL));
+        let (manager, owner) = (node(rng, nodes), node(rng, nodes));
+        let owner = if rng.once_in(3) { manager } else { owner };
+        job.minipages.push(Placed { manager, owner, consistency });
+    }
+    let idle = rng.once_in(8).then(|| node(rng, nodes));
+    let most = 1 + rng.below(3);
+    for rank in (0..nodes).map(NodeId).filter(|&rank| Some(rank) != idle) {
+        for _ in 0..=rng.below(most) {
+            job.threads.push(Thread { node: rank, program: Vec::new() });
+        }
+    }
+    let mut writer = Writer { value: 4, id: 100, job };
+    let phases = 1 + rng.below(4);
+    for _ in 0..phases {
+        writer.phase(rng);
+        for _ in 0..=rng.below(3) / 2 {
+            writer.barrier(rng);
+        }
+    }
+    writer.look_at_all(rng);
+    writer.job
+}
+
+fn node(rng: &mut Rng, nodes: u16) -> NodeId {
+    NodeId(u16::try_from(rng.below(nodes.into())).unwrap_or(0))
+}
+
+fn index(rng: &mut Rng, length: usize) -> usize {
+    usize::try_from(rng.below(length as u64)).unwrap_or(0)
+}
+
+/// Who may touch a word in a phase.
+enum Owner {
+    Lock(u32),
+    Thread(usize),
+    Nobody,
+    /// In turn.
+    Handed(Vec<usize>),
+}
+
+struct Writer {
+    /// The next value to write: all differ, but for a few.
+    value: Value,
+    /// The next synchronization id.
+    id: u32,
+    job: Job,
+}
+
+impl Writer {
+    fn phase(&mut self, rng: &mut Rng) {
+        let threads = self.job.threads.len();
+        let mut order: Vec<usize> = (0..threads).collect();
+        (0..threads).for_each(|place| order.swap(place, index(rng, threads)));
+        let locks = 1 + rng.below32(3);
+        let mut words = Vec::new();
+        for minipage in 0..u8::try_from(self.job.minipages.len()).unwrap_or(0) {
+            for word in (0u8..).take(WORDS) {
+                words.push(((minipage, word), owner(rng, locks, &order)));
+            }
+        }
+        let mut items: Vec<Vec<Vec<Op>>> = vec![Vec::new(); threads];
+        for (place, owner) in &words {
+            if let Owner::Handed(turn) = owner {
+                self.hand_on(rng, *place, turn, &mut items);
+            }
+        }
+        for (thread, items) in items.iter_mut().enumerate() {
+            for _ in 0..rng.below(6) {
+                let item = self.item(rng, thread, locks, &words);
+                let at = index(rng, items.len() + 1);
+                items.insert(at, item);
+            }
+        }
+        for (thread, items) in self.job.threads.iter_mut().zip(items) {
+            thread.program.extend(items.into_iter().flatten());
+        }
+    }
+
+    /// Something a thread may do in this phase.
+    fn item(
+        &mut self,
+        rng: &mut Rng,
+        thread: usize,
+        locks: u32,
+        words: &[(Place, Owner)],
+    ) -> Vec<Op> {
+        let of = |wanted: &dyn Fn(&Owner) -> bool| -> Vec<Place> {
+            words.iter().filter(|(_, owner)| wanted(owner)).map(|(place, _)| *place).collect()
+        };
+        match rng.below(8) {
+            0 => {
+                let (minipage, _) = words[index(rng, words.len())].0;
+                vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))]
+            }
+            1 | 2 => {
+                let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
+                self.accesses(rng, &own, 3)
+            }
+            3 => {
+                let free = of(&|owner| matches!(owner, Owner::Nobody));
+                if free.is_empty() {
+                    return Vec::new();
+                }
+                let many = 1 + rng.below(3);
+                (0..many).map(|_| rng.pick(&free)).map(|(m, w)| Op::Read(m, w)).collect()
+            }
+            4 => {
+                // Two locks at once, always in the same order.
+                let (outer, inner) = (rng.below32(locks), locks + rng.below32(2));
+                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == outer));
+                let mut ops = vec![Op::Lock(outer), Op::Lock(inner)];
+                ops.extend(self.accesses(rng, &under, 2));
+                ops.extend([Op::Unlock(inner), Op::Unlock(outer)]);
+                ops
+            }
+            _ => {
+                let lock = rng.below32(locks);
+                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
+                let mut ops = vec![Op::Lock(lock)];
+                ops.extend(self.accesses(rng, &under, 3));
+                ops.push(Op::Unlock(lock));
+                ops
+            }
+        }
+    }
+
+    /// Some accesses to words that the thread may read and write now.
+    fn accesses(&mut self, rng: &mut Rng, words: &[Place], most: u64) -> Vec<Op> {
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let many = 1 + rng.below(most);
+        (0..many)
+            .map(|_| {
+                let place = rng.pick(words);
+                self.access(rng, place)
+            })
+            .collect()
+    }
+
+    fn access(&mut self, rng: &mut Rng, (minipage, word): Place) -> Op {
+        match rng.below(8) {
+            0..3 => Op::Read(minipage, word),
+            3..5 => Op::Add(minipage, word),
+            // What was there before, perhaps: a twin must not mistake it for nothing.
+            5 => Op::Write(minipage, word, rng.below32(3)),
+            _ => {
+                self.value += 1000;
+                Op::Write(minipage, word, self.value)
+            }
+        }
+    }
+
+    fn hand_on(&mut self, rng: &mut Rng, place: Place, turn: &[usize], items: &mut [Vec<Vec<Op>>]) {
+        let mut heard: Option<Op> = None;
+        for (step, &thread) in turn.iter().enumerate() {
+            let mut item: Vec<Op> = heard.take().into_iter().collect();
+            item.extend(self.accesses(rng, &[place], 2));
+            if let Some(&next) = turn.get(step + 1) {
+                let (id, to) = (self.id, self.job.threads[next].node);
+                self.id += 1;
+                if rng.once_in(3) && to != self.job.threads[thread].node {
+                    item.extend([Op::Release, Op::Tell(to.0, id)]);
+                    heard = Some(Op::Hear(id));
+                } else {
+                    item.push(Op::Up(id, 1));
+                    heard = Some(Op::Down(id));
+                }
+            }
+            let at = index(rng, items[thread].len() + 1);
+            items[thread].insert(at, item);
+        }
+    }
+
+    /// All threads meet. The nodes need not agree about whether all is quiet.
+    fn barrier(&mut self, rng: &mut Rng) {
+        let id = rng.below32(4);
+        let total = u32::try_from(self.job.threads.len()).unwrap_or(0);
+        let (loud, alone) = (rng.once_in(4), rng.once_in(6));
+        for rank in (0..self.job.nodes).map(NodeId) {
+            let here = self.job.threads.iter_mut().filter(|thread| thread.node == rank);
+            let here: Vec<_> = here.collect();
+            let count = u32::try_from(here.len()).unwrap_or(0);
+            let quiet = !alone && (!loud || !rng.once_in(2));
+            let local = if alone { 0 } else { count };
+            for thread in here {
+                thread.program.push(Op::Barrier { id, local, total, quiet });
+            }
+        }
+    }
+
+    /// One thread reads all in the end.
+    fn look_at_all(&mut self, rng: &mut Rng) {
+        let thread = index(rng, self.job.threads.len());
+        for minipage in 0..u8::try_from(self.job.minipages.len()).unwrap_or(0) {
+            let words = (0u8..).take(WORDS);
+            self.job.threads[thread].program.extend(words.map(|word| Op::Read(minipage, word)));
+        }
+    }
+}
+
+fn owner(rng: &mut Rng, locks: u32, order: &[usize]) -> Owner {
+    match rng.below(6) {
+        0 => Owner::Nobody,
+        1 => {
+            let first = index(rng, order.len());
+            let turn: Vec<_> =
+                order[first..].iter().copied().filter(|_| rng.once_in(2)).take(3).collect();
+            Owner::Handed(turn)
+        }
+        2 | 3 => Owner::Thread(rng.pick(order)),
+        _ => Owner::Lock(rng.below32(locks)),
+    }
+}

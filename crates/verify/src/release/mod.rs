@@ -1,0 +1,31 @@
+//! Release consistency checked: the real `Node::step` of every node over minipages of all three
+//! consistencies, driven by programs without data races.
+//!
+//! The property that all is about: a read returns the last write that happens before it. Since
+//! conflicting accesses of such a program are ordered by its synchronization, that is the last
+//! write in the order of the run, whichever run it is; see [`state::State::latest`].
+//!
+//! - [`program`]: what the threads do. [`configurations`]: the table of checked jobs.
+//! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
+//!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
+//!   asked of the engine under test.
+//! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright.
+//! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
+//! - [`trace`]: counterexamples for people.
+
+pub mod configurations;
+pub mod generate;
+pub mod model;
+pub mod program;
+mod properties;
+pub mod simulation;
+pub mod state;
+pub mod step;
+pub mod trace;
+mod world;
+
+pub use configurations::{Configuration, configurations};
+pub use model::{Report, check};
+pub use program::{Job, Op};
+pub use simulation::{Failure, Run, simulate};
+pub use trace::Counterexample;

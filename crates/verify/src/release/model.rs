@@ -1,0 +1,120 @@
+//! All interleavings of a small job, by stateright.
+
+use std::time::{Duration, Instant};
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::configurations::Configuration;
+use super::program::Job;
+use super::state::{Broken, State};
+use super::step::Action;
+use super::trace::Counterexample;
+use super::{properties, trace};
+
+/// All interleavings of a job.
+#[derive(Clone, Debug)]
+pub struct JobModel {
+    /// The job.
+    pub job: Job,
+}
+
+type Holds = fn(&JobModel, &State) -> bool;
+
+/// Name and predicate of every property.
+const ALWAYS: [(&str, Holds); 6] = [
+    ("the engines accept every input", |_, state| {
+        !matches!(state.broken, Some(Broken::Protocol(_)))
+    }),
+    ("the worlds' assertions hold", |_, state| !matches!(state.broken, Some(Broken::World(_)))),
+    ("a read returns the last write that happens before it", |_, state| {
+        !matches!(state.broken, Some(Broken::StaleRead(_)))
+    }),
+    ("page tables and twins agree with engines", |_, state| {
+        !matches!(state.broken, Some(Broken::Disagreement(_)))
+    }),
+    ("queues are bounded", |model, state| properties::bounded(&model.job, state)),
+    ("when nothing can happen all is done", |model, state| {
+        let mut actions = Vec::new();
+        state.actions(&model.job, &mut actions);
+        !actions.is_empty()
+            || state.broken.is_some()
+            || properties::at_the_end(&model.job, state).is_ok()
+    }),
+];
+
+impl Model for JobModel {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::first(&self.job)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        state.actions(&self.job, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        state.take(&self.job, action);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        ALWAYS.iter().map(|&(name, holds)| Property::always(name, holds)).collect()
+    }
+}
+
+/// What checking a configuration found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The configuration's name.
+    pub name: &'static str,
+    /// Unique states reached.
+    pub states: usize,
+    /// Unique states the table of configurations gives.
+    pub expected: usize,
+    /// Steps from the first state to the farthest.
+    pub depth: usize,
+    /// Time taken.
+    pub elapsed: Duration,
+    /// What does not hold, if anything.
+    pub counterexample: Option<Counterexample>,
+}
+
+impl Report {
+    /// Whether everything holds and as many states were reached as the table gives.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.counterexample.is_none() && self.states == self.expected
+    }
+}
+
+/// Checks one configuration, with two threads.
+#[must_use]
+pub fn check(configuration: &Configuration) -> Report {
+    let begin = Instant::now();
+    let model = JobModel { job: configuration.job.clone() };
+    // A broken job may have no end of states: the first thing found is enough.
+    let checker = model.checker().threads(2).finish_when(HasDiscoveries::Any).spawn_bfs().join();
+    let shortest = checker
+        .discoveries()
+        .into_iter()
+        .map(|(property, path)| (property, path.into_actions()))
+        .min_by_key(|(property, actions)| (actions.len(), *property));
+    let job = &configuration.job;
+    Report {
+        name: configuration.name,
+        states: checker.unique_state_count(),
+        expected: configuration.states,
+        depth: checker.max_depth(),
+        elapsed: begin.elapsed(),
+        counterexample: shortest.map(|(property, actions)| {
+            let mut found = trace::Counterexample::replay(property, job, &actions);
+            let mut state = State::first(job);
+            actions.iter().for_each(|&action| state.take(job, action));
+            found.last.extend(properties::at_the_end(job, &state).err());
+            found
+        }),
+    }
+}

@@ -1,0 +1,189 @@
+//! What the checked threads do: straight-line programs without data races, and their job.
+
+use core::fmt;
+
+use multigrain_protocol::Kind;
+use multigrain_types::{Consistency, MinipageId, NodeId};
+
+/// What a word of a minipage holds; it begins with 0.
+pub type Value = u32;
+/// Words of a minipage, so that several nodes can write one at the same time.
+pub const WORDS: usize = 4;
+/// The contents of a minipage.
+pub type Words = [Value; WORDS];
+
+/// One step of a program. Minipages are named by their index in [`Job::minipages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Loads a word of a minipage.
+    Read(u8, u8),
+    /// Stores a value in a word of a minipage.
+    Write(u8, u8, Value),
+    /// Loads a word and stores one more.
+    Add(u8, u8),
+    /// Asks for a copy without waiting for it.
+    Prefetch(u8, Kind),
+    /// Takes a lock.
+    Lock(u32),
+    /// Gives a lock back.
+    Unlock(u32),
+    /// Meets the other threads; the fields are those of `SyncInput::Barrier`.
+    Barrier {
+        /// Synchronization id.
+        id: u32,
+        /// Threads of this node announced in one message.
+        local: u32,
+        /// Threads of the job.
+        total: u32,
+        /// Whether no other thread of this node runs.
+        quiet: bool,
+    },
+    /// Takes one unit of a semaphore.
+    Down(u32),
+    /// Adds units to a semaphore.
+    Up(u32, u32),
+    /// Waits until this node's writes can be seen, to tell others by means of its own.
+    Release,
+    /// Tells a node by means of its own; a release has gone before.
+    Tell(u16, u32),
+    /// Waits until this node has been told, and acquires.
+    Hear(u32),
+}
+
+impl Op {
+    /// The word a thread touches with this operation, and how.
+    #[must_use]
+    pub fn access(self) -> Option<(u8, u8, Kind)> {
+        match self {
+            Self::Read(minipage, word) => Some((minipage, word, Kind::Read)),
+            Self::Write(minipage, word, _) | Self::Add(minipage, word) => {
+                Some((minipage, word, Kind::Write))
+            }
+            Self::Prefetch(..)
+            | Self::Lock(_)
+            | Self::Unlock(_)
+            | Self::Barrier { .. }
+            | Self::Down(_)
+            | Self::Up(..)
+            | Self::Release
+            | Self::Tell(..)
+            | Self::Hear(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(minipage, word) => write!(out, "read m{minipage}[{word}]"),
+            Self::Write(minipage, word, value) => {
+                write!(out, "write m{minipage}[{word}] = {value}")
+            }
+            Self::Add(minipage, word) => write!(out, "add 1 to m{minipage}[{word}]"),
+            Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
+            Self::Lock(id) => write!(out, "lock {id}"),
+            Self::Unlock(id) => write!(out, "unlock {id}"),
+            Self::Barrier { id, local, total, quiet } => {
+                let quiet = if *quiet { ", quiet" } else { "" };
+                write!(out, "barrier {id} ({local} here, {total} in all{quiet})")
+            }
+            Self::Down(id) => write!(out, "wait for semaphore {id}"),
+            Self::Up(id, count) => write!(out, "post {count} to semaphore {id}"),
+            Self::Release => write!(out, "release"),
+            Self::Tell(node, id) => write!(out, "tell {id} to node {node}"),
+            Self::Hear(id) => write!(out, "hear {id}"),
+        }
+    }
+}
+
+/// Where a minipage is managed, who allocated it, and what its users may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The manager, or the home under eager release consistency.
+    pub manager: NodeId,
+    /// The allocating node, which has the first copy, all words 0.
+    pub owner: NodeId,
+    /// Its protocol.
+    pub consistency: Consistency,
+}
+
+/// One thread: where it runs and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its node.
+    pub node: NodeId,
+    /// Its program.
+    pub program: Vec<Op>,
+}
+
+/// What is checked: nodes, minipages, threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Nodes of the job.
+    pub nodes: u16,
+    /// The minipages, by index.
+    pub minipages: Vec<Placed>,
+    /// The threads, by index.
+    pub threads: Vec<Thread>,
+    /// Whether time may pass between a trap and its handling, so that the copy the thread missed
+    /// can come in between (a spurious fault).
+    pub trap_gap: bool,
+}
+
+impl Job {
+    /// A job without minipages and threads.
+    #[must_use]
+    pub fn new(nodes: u16) -> Self {
+        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false }
+    }
+
+    /// Adds a minipage managed by one node and allocated by another, or the same.
+    #[must_use]
+    pub fn minipage(mut self, consistency: Consistency, manager: u16, owner: u16) -> Self {
+        let (manager, owner) = (NodeId(manager), NodeId(owner));
+        self.minipages.push(Placed { manager, owner, consistency });
+        self
+    }
+
+    /// Adds a minipage under eager release consistency, with its home and its allocating node.
+    #[must_use]
+    pub fn eager(self, home: u16, owner: u16) -> Self {
+        self.minipage(Consistency::EagerRelease, home, owner)
+    }
+
+    /// Adds a minipage under lazy release consistency, with its allocating node.
+    #[must_use]
+    pub fn lazy(self, owner: u16) -> Self {
+        self.minipage(Consistency::LazyRelease, owner, owner)
+    }
+
+    /// Adds a thread.
+    #[must_use]
+    pub fn thread(mut self, node: u16, program: &[Op]) -> Self {
+        self.threads.push(Thread { node: NodeId(node), program: program.to_vec() });
+        self
+    }
+
+    /// Lets time pass between traps and their handling.
+    #[must_use]
+    pub fn with_trap_gap(mut self) -> Self {
+        self.trap_gap = true;
+        self
+    }
+
+    /// The link between two nodes in [`super::state::State::links`].
+    pub(super) fn link(&self, from: NodeId, to: NodeId) -> usize {
+        from.index() * usize::from(self.nodes) + to.index()
+    }
+}
+
+/// The id of the minipage with this index.
+#[must_use]
+pub fn minipage_id(index: u8) -> MinipageId {
+    MinipageId(index.into())
+}
+
+/// The index of a minipage with this id.
+pub(super) fn minipage_index(id: MinipageId) -> usize {
+    id.index() as usize
+}

@@ -1,0 +1,166 @@
+//! One state of a job: the nodes as they are in production, their memories, the links, the threads.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use multigrain_protocol::release::News;
+use multigrain_protocol::{Message, Node, OwnedTables, Tables};
+use multigrain_types::{Access, NodeId};
+
+use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
+
+/// Mark: this node has no copy, and what its memory holds is of no meaning.
+pub const NO_COPY: Value = Value::MAX;
+/// What was written to a minipage, word by word.
+pub type Diff = [Option<Value>; WORDS];
+
+/// A node's memory for one minipage, as its page tables have it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Page {
+    /// What threads may do.
+    pub access: Access,
+    /// What they find.
+    pub words: Words,
+    /// What it held when it was opened for writes.
+    pub twin: Option<Words>,
+    /// Diffs that came and are not merged yet, in the order they came.
+    pub kept: Vec<Diff>,
+}
+
+/// What travels between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Packet {
+    /// A message, with the contents at the time of sending.
+    Message {
+        /// The message.
+        message: Message,
+        /// The minipage, if it goes with the message.
+        page: Option<Words>,
+        /// What was written, if that goes with the message.
+        diff: Option<Diff>,
+    },
+    /// What the sender knows of writes.
+    News(News),
+    /// A program's own means of telling.
+    Told(u32),
+}
+
+/// What a thread is about to do, or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// About to do the next operation of its program.
+    Running,
+    /// The access trapped; the handler has not looked yet.
+    Trapped,
+    /// Its fault is with the engine.
+    Faulted,
+    /// Woken by the engine; it has not told that it resumes.
+    Woken,
+    /// In a call.
+    Blocked,
+}
+
+/// One thread of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadState {
+    /// Operations done.
+    pub done: u32,
+    /// What comes next.
+    pub phase: Phase,
+}
+
+/// What went wrong in the step that led to a state; such a state has no successors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// An engine refused an input, or panicked.
+    Protocol(String),
+    /// An engine had something done that a world forbids.
+    World(String),
+    /// A thread read something else than the last value written.
+    StaleRead(String),
+    /// Page tables, twins and engines do not agree.
+    Disagreement(String),
+}
+
+impl Broken {
+    /// What it was.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Protocol(text)
+            | Self::World(text)
+            | Self::StaleRead(text)
+            | Self::Disagreement(text) => text,
+        }
+    }
+}
+
+/// One state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The nodes. Shared with the states before: a step changes one.
+    pub nodes: Vec<Arc<Node<OwnedTables>>>,
+    /// Memory by node, then minipage.
+    pub memory: Vec<Vec<Page>>,
+    /// Packets by sender times nodes plus receiver, oldest first.
+    pub links: Vec<VecDeque<Packet>>,
+    /// The threads.
+    pub threads: Vec<ThreadState>,
+    /// By node, what it has been told by a program's own means, and nobody has heard yet.
+    pub told: Vec<Vec<u32>>,
+    /// The last values written to each minipage; known to the checker only.
+    pub latest: Vec<Words>,
+    /// Whether the step to this state broke something.
+    pub broken: Option<Broken>,
+}
+
+impl State {
+    /// The state in which a job begins.
+    #[must_use]
+    pub fn first(job: &Job) -> Self {
+        let nodes = (0..job.nodes).map(|rank| {
+            let mut tables = OwnedTables::new(NodeId(rank), []);
+            for (index, placed) in (0u8..).zip(&job.minipages) {
+                let id = minipage_id(index);
+                tables.add(id, placed.manager, placed.owner, placed.consistency);
+                tables.minipage(id);
+            }
+            Arc::new(Node { me: NodeId(rank), nodes: job.nodes, tables })
+        });
+        let memory = (0..job.nodes).map(|rank| {
+            let page = |owner: NodeId| {
+                let (access, value) = if owner.0 == rank {
+                    (Access::ReadWrite, 0)
+                } else {
+                    (Access::NoAccess, NO_COPY)
+                };
+                Page { access, words: [value; WORDS], twin: None, kept: Vec::new() }
+            };
+            job.minipages.iter().map(|placed| page(placed.owner)).collect()
+        });
+        let thread = ThreadState { done: 0, phase: Phase::Running };
+        Self {
+            nodes: nodes.collect(),
+            memory: memory.collect(),
+            links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
+            threads: vec![thread; job.threads.len()],
+            told: vec![Vec::new(); usize::from(job.nodes)],
+            latest: vec![[0; WORDS]; job.minipages.len()],
+            broken: None,
+        }
+    }
+
+    /// Remembers the first thing that broke.
+    pub(super) fn breaks(&mut self, broken: Broken) {
+        self.broken.get_or_insert(broken);
+    }
+
+    /// Whether every thread has done its program.
+    #[must_use]
+    pub fn is_finished(&self, job: &Job) -> bool {
+        let finished = |(state, thread): (&ThreadState, &Thread)| {
+            state.done as usize == thread.program.len() && state.phase == Phase::Running
+        };
+        self.threads.iter().zip(&job.threads).all(finished)
+    }
+}

@@ -1,0 +1,262 @@
+//! The steps a state allows, and what each leads to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Input, Kind};
+use multigrain_types::{Access, Consistency, NodeId, ThreadId};
+
+use super::program::{Job, Op, WORDS, Words, minipage_id};
+use super::properties;
+use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
+use super::world::Stage;
+
+/// One step of the whole job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The oldest packet of a link arrives.
+    Deliver {
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+    },
+    /// A thread does the next thing it can do.
+    Run(usize),
+}
+
+impl State {
+    /// Everything that can happen next.
+    pub fn actions(&self, job: &Job, actions: &mut Vec<Action>) {
+        if self.broken.is_some() {
+            return;
+        }
+        let able = (0..self.threads.len()).filter(|&thread| self.is_able(job, thread));
+        actions.extend(able.map(Action::Run));
+        for from in (0..job.nodes).map(NodeId) {
+            let filled = (0..job.nodes).map(NodeId);
+            let filled = filled.filter(|&to| !self.links[job.link(from, to)].is_empty());
+            actions.extend(filled.map(|to| Action::Deliver { from, to }));
+        }
+    }
+
+    fn is_able(&self, job: &Job, thread: usize) -> bool {
+        let (now, plan) = (&self.threads[thread], &job.threads[thread]);
+        match now.phase {
+            Phase::Running => match plan.program.get(now.done as usize) {
+                Some(Op::Hear(id)) => self.told[plan.node.index()].contains(id),
+                Some(_) => true,
+                None => false,
+            },
+            Phase::Trapped | Phase::Woken => true,
+            Phase::Faulted | Phase::Blocked => false,
+        }
+    }
+
+    /// Takes one step.
+    pub fn take(&mut self, job: &Job, action: Action) {
+        match action {
+            Action::Deliver { from, to } => self.deliver(job, from, to),
+            Action::Run(thread) => self.run(job, thread),
+        }
+    }
+
+    /// When all threads are done: one of every node releases, and everything arrives.
+    pub(super) fn settle(&mut self, job: &Job) {
+        for rank in (0..job.nodes).map(NodeId) {
+            let Some(thread) = job.threads.iter().position(|thread| thread.node == rank) else {
+                continue;
+            };
+            self.threads[thread].phase = Phase::Blocked;
+            self.input(job, rank, Input::Release { thread: id(thread) });
+        }
+        let mut actions = Vec::new();
+        loop {
+            actions.clear();
+            self.actions(job, &mut actions);
+            let deliver = |action: &&Action| matches!(action, Action::Deliver { .. });
+            let Some(&action) = actions.iter().find(deliver) else { return };
+            self.take(job, action);
+        }
+    }
+
+    fn deliver(&mut self, job: &Job, from: NodeId, to: NodeId) {
+        let Some(packet) = self.links[job.link(from, to)].pop_front() else { return };
+        match packet {
+            Packet::Message { message, page, diff } => {
+                self.step(job, to, Input::Message { from, message }, page, diff);
+            }
+            Packet::News(news) => self.input(job, to, Input::News { from, news }),
+            Packet::Told(id) => self.told[to.index()].push(id),
+        }
+    }
+
+    fn run(&mut self, job: &Job, thread: usize) {
+        let plan = &job.threads[thread];
+        let now = &mut self.threads[thread];
+        let op = plan.program[now.done as usize];
+        match (now.phase, op.access()) {
+            (Phase::Woken, Some((minipage, ..))) => {
+                now.phase = Phase::Running;
+                let minipage = minipage_id(minipage);
+                self.input(job, plan.node, Input::Resumed { minipage });
+            }
+            (Phase::Running, Some((minipage, word, kind))) => {
+                let access = self.memory[plan.node.index()][usize::from(minipage)].access;
+                let allowed = match kind {
+                    Kind::Read => access != Access::NoAccess,
+                    Kind::Write => access == Access::ReadWrite,
+                };
+                if allowed {
+                    self.touch(job, thread, op, (minipage, word));
+                } else if job.trap_gap {
+                    now.phase = Phase::Trapped;
+                } else {
+                    self.fault(job, thread, minipage, kind);
+                }
+            }
+            (Phase::Trapped, Some((minipage, _, kind))) => self.fault(job, thread, minipage, kind),
+            (Phase::Running, None) => self.call(job, thread, op),
+            (Phase::Faulted | Phase::Blocked, _) | (Phase::Trapped | Phase::Woken, None) => {
+                unreachable!("no action is offered to a waiting thread")
+            }
+        }
+    }
+
+    fn fault(&mut self, job: &Job, thread: usize, minipage: u8, kind: Kind) {
+        self.threads[thread].phase = Phase::Faulted;
+        let minipage = minipage_id(minipage);
+        let input = Input::Fault { thread: id(thread), minipage, kind };
+        self.input(job, job.threads[thread].node, input);
+    }
+
+    /// An access the page tables allow: it happens at once, no engine sees it.
+    fn touch(&mut self, job: &Job, thread: usize, op: Op, (minipage, word): (u8, u8)) {
+        let (index, word) = (usize::from(minipage), usize::from(word));
+        let node = job.threads[thread].node;
+        let latest = &mut self.latest[index][word];
+        let seen = &mut self.memory[node.index()][index].words[word];
+        let stale = (*seen != *latest && !matches!(op, Op::Write(..))).then_some((*seen, *latest));
+        if let Op::Write(_, _, value) = op {
+            (*seen, *latest) = (value, value);
+        } else if let Op::Add(..) = op {
+            *seen = seen.wrapping_add(1);
+            *latest = *seen;
+        }
+        self.threads[thread].done += 1;
+        if let Some((seen, latest)) = stale {
+            let text = format!(
+                "thread {thread} on {node} reads {seen} in m{index}[{word}]; latest is {latest}"
+            );
+            self.breaks(Broken::StaleRead(text));
+        }
+    }
+
+    /// An operation that asks the node for something.
+    fn call(&mut self, job: &Job, index: usize, op: Op) {
+        let (thread, node) = (id(index), job.threads[index].node);
+        let (input, blocks) = match op {
+            Op::Prefetch(page, kind) => {
+                (Input::Prefetch { minipage: minipage_id(page), kind }, false)
+            }
+            Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
+            Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
+            Op::Barrier { id, local, total, quiet } => {
+                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiet }), true)
+            }
+            Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
+            Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
+            Op::Release => (Input::Release { thread }, true),
+            Op::Tell(to, _) => (Input::Tell { node: NodeId(to) }, false),
+            Op::Hear(id) => {
+                let told = &mut self.told[node.index()];
+                if let Some(place) = told.iter().position(|other| *other == id) {
+                    told.remove(place);
+                }
+                (Input::Acquire, false)
+            }
+            Op::Read(..) | Op::Write(..) | Op::Add(..) => unreachable!("accesses are no calls"),
+        };
+        let now = &mut self.threads[index];
+        if blocks {
+            now.phase = Phase::Blocked;
+        } else {
+            now.done += 1;
+        }
+        self.input(job, node, input);
+        if let Op::Tell(to, id) = op {
+            self.links[job.link(node, NodeId(to))].push_back(Packet::Told(id));
+        }
+    }
+
+    fn input(&mut self, job: &Job, me: NodeId, input: Input) {
+        self.step(job, me, input, None, None);
+    }
+
+    /// The real node takes one input.
+    fn step(
+        &mut self,
+        job: &Job,
+        me: NodeId,
+        input: Input,
+        page: Option<Words>,
+        diff: Option<Diff>,
+    ) {
+        let about = match &input {
+            Input::Message { message, .. } => message.minipage(),
+            Input::Fault { .. }
+            | Input::Prefetch { .. }
+            | Input::Push { .. }
+            | Input::Resumed { .. }
+            | Input::Reclaim { .. }
+            | Input::Sync(_)
+            | Input::Release { .. }
+            | Input::Tell { .. }
+            | Input::Acquire
+            | Input::News { .. } => None,
+        };
+        let mut nodes = core::mem::take(&mut self.nodes);
+        let node = &mut nodes[me.index()];
+        let mut stage = Stage { job, me, state: self, page, diff };
+        let taken = catch_unwind(AssertUnwindSafe(|| Arc::make_mut(node).step(input, &mut stage)));
+        let unused = (stage.page.is_some(), stage.diff.is_some());
+        self.nodes = nodes;
+        match (taken, about) {
+            (Err(_), _) => self.breaks(Broken::Protocol(format!("{me}: the engine panicked"))),
+            (Ok(Err(violation)), _) => {
+                self.breaks(Broken::Protocol(format!("{me}: {violation}")));
+            }
+            (Ok(Ok(())), Some(minipage)) => {
+                // What the lazy engine asked for in vain is thrown away.
+                let lazy = job.minipages[super::program::minipage_index(minipage)].consistency
+                    == Consistency::LazyRelease;
+                if unused.1 || (unused.0 && !lazy) {
+                    let text = format!("{me}: what came of {minipage} was not used");
+                    self.breaks(Broken::World(text));
+                }
+            }
+            (Ok(Ok(())), None) => {}
+        }
+        self.forget_lost_copies(job, me);
+        if let Err(text) = properties::node(job, self, me) {
+            self.breaks(Broken::Disagreement(format!("{me}: {text}")));
+        }
+    }
+
+    /// What a node holds of a minipage it may not access means nothing, but for the home copy under
+    /// eager release consistency: states that differ in it only are one, and an engine that sends
+    /// it later is found out.
+    fn forget_lost_copies(&mut self, job: &Job, me: NodeId) {
+        for (page, placed) in self.memory[me.index()].iter_mut().zip(&job.minipages) {
+            let home = placed.consistency == Consistency::EagerRelease && placed.manager == me;
+            if page.access == Access::NoAccess && !home {
+                page.words = [NO_COPY; WORDS];
+            }
+        }
+    }
+}
+
+fn id(thread: usize) -> ThreadId {
+    ThreadId(u32::try_from(thread).unwrap_or(u32::MAX))
+}

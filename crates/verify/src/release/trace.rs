@@ -1,0 +1,153 @@
+//! Runs for people: one line a step, what it was and what it changed.
+
+use core::fmt::{self, Write};
+
+use multigrain_types::NodeId;
+
+use super::program::Job;
+use super::state::{Packet, Phase, State};
+use super::step::Action;
+
+/// Why a job fails, and how it comes to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// The property that does not hold.
+    pub property: String,
+    /// The steps, one a line.
+    pub steps: Vec<String>,
+    /// The last state, one line a node and a thread.
+    pub last: Vec<String>,
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "does not hold: {}", self.property)?;
+        for (number, step) in (1..).zip(&self.steps) {
+            writeln!(out, "{number:4}. {step}")?;
+        }
+        self.last.iter().try_for_each(|line| writeln!(out, "      {line}"))
+    }
+}
+
+impl Counterexample {
+    /// Replays the actions from the first state.
+    pub(super) fn replay(property: impl Into<String>, job: &Job, actions: &[Action]) -> Self {
+        let mut state = State::first(job);
+        let mut steps = Vec::new();
+        for &action in actions {
+            let before = state.clone();
+            state.take(job, action);
+            steps.push(line(job, &before, action, &state));
+        }
+        Self { property: property.into(), steps, last: describe(job, &state) }
+    }
+}
+
+fn packet(packet: &Packet) -> String {
+    match packet {
+        Packet::Message { message, page, diff } => {
+            let mut text = format!("{message:?}");
+            if let Some(page) = page {
+                let _ = write!(text, " with {page:?}");
+            }
+            if let Some(diff) = diff {
+                let _ = write!(text, " with {diff:?}");
+            }
+            text
+        }
+        Packet::News(news) => format!("{news:?}"),
+        Packet::Told(id) => format!("word of {id}"),
+    }
+}
+
+/// What a step was, then what it changed.
+pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> String {
+    let mut text = match action {
+        Action::Deliver { from, to } => match before.links[job.link(from, to)].front() {
+            Some(first) => format!("{to} takes {} of {from}", packet(first)),
+            None => format!("{to} takes nothing of {from}"),
+        },
+        Action::Run(thread) => {
+            let (now, plan) = (&before.threads[thread], &job.threads[thread]);
+            let op = plan.program[now.done as usize];
+            let how = match (now.phase, after.threads[thread].phase) {
+                (Phase::Woken, _) => "resumes to",
+                (Phase::Trapped, _) => "has its trap handled to",
+                (_, Phase::Trapped) => "traps to",
+                (_, Phase::Faulted | Phase::Woken) => "faults to",
+                (_, Phase::Blocked) => "waits to",
+                (Phase::Running | Phase::Faulted | Phase::Blocked, Phase::Running) => "does",
+            };
+            format!("thread {thread} on {} {how} {op}", plan.node)
+        }
+    };
+    changes(job, before, action, after, &mut text);
+    text
+}
+
+fn changes(job: &Job, before: &State, action: Action, after: &State, text: &mut String) {
+    for from in (0..job.nodes).map(NodeId) {
+        for to in (0..job.nodes).map(NodeId) {
+            let link = job.link(from, to);
+            let taken = usize::from(action == Action::Deliver { from, to });
+            let old = before.links[link].len().saturating_sub(taken);
+            for sent in after.links[link].iter().skip(old) {
+                let _ = write!(text, "; sends {} to {to}", packet(sent));
+            }
+        }
+    }
+    for (rank, (old, new)) in before.memory.iter().zip(&after.memory).enumerate() {
+        for (index, (old, new)) in old.iter().zip(new).enumerate() {
+            if old.access != new.access {
+                let (old, new) = (old.access, new.access);
+                let _ = write!(text, "; m{index} goes from {old:?} to {new:?} on node {rank}");
+            }
+        }
+    }
+    for (thread, (old, new)) in before.threads.iter().zip(&after.threads).enumerate() {
+        if action != Action::Run(thread) && old.phase != new.phase {
+            let _ = write!(text, "; thread {thread} wakes");
+        }
+    }
+}
+
+/// A state, in lines.
+pub(super) fn describe(job: &Job, state: &State) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (node, pages) in state.nodes.iter().zip(&state.memory) {
+        lines.push(format!("{}: {pages:?}", node.me));
+        for (index, placed) in (0u8..).zip(&job.minipages) {
+            let id = super::program::minipage_id(index);
+            let (copy, eager) = (node.tables.lazy(id), node.tables.eager(id));
+            let about = match (node.tables.cell(id), eager, copy) {
+                (Some((holder, entry)), ..) => format!("{holder:?}, {entry:?}"),
+                (_, Some((client, server)), _) if placed.manager == node.me => {
+                    format!("{client:?}, {server:?}")
+                }
+                (_, Some((client, _)), _) => format!("{client:?}"),
+                (_, _, copy) => format!("{copy:?}"),
+            };
+            lines.push(format!("  m{index} ({}): {about}", placed.consistency));
+        }
+        if !node.tables.sync_tables().is_resting() {
+            lines.push(format!("  {:?}", node.tables.sync_tables()));
+        }
+        lines.push(format!("  {:?}", node.tables.owed()));
+    }
+    for from in (0..job.nodes).map(NodeId) {
+        for to in (0..job.nodes).map(NodeId) {
+            let link = &state.links[job.link(from, to)];
+            if !link.is_empty() {
+                let packets: Vec<_> = link.iter().map(packet).collect();
+                lines.push(format!("{from} to {to}: {}", packets.join(", ")));
+            }
+        }
+    }
+    for (index, (thread, plan)) in state.threads.iter().zip(&job.threads).enumerate() {
+        let (phase, done) = (thread.phase, thread.done);
+        lines.push(format!("thread {index} on {}: {phase:?} after {done} steps", plan.node));
+    }
+    lines.push(format!("last written: {:?}", state.latest));
+    lines.extend(state.broken.as_ref().map(|broken| broken.text().to_owned()));
+    lines
+}

@@ -1,0 +1,219 @@
+//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+
+use multigrain_protocol::release::News;
+use multigrain_protocol::{Attach, Message, World};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
+
+use super::program::{Job, WORDS, Words, minipage_index};
+use super::state::{Broken, Diff, NO_COPY, Packet, Page, Phase, State};
+
+/// What one step of one node may touch of a state.
+pub(super) struct Stage<'a> {
+    pub(super) job: &'a Job,
+    pub(super) me: NodeId,
+    pub(super) state: &'a mut State,
+    /// The minipage that came with the message at hand.
+    pub(super) page: Option<Words>,
+    /// What came with the message at hand of what was written.
+    pub(super) diff: Option<Diff>,
+}
+
+impl Stage<'_> {
+    fn at(&mut self, minipage: MinipageId) -> &mut Page {
+        &mut self.state.memory[self.me.index()][minipage_index(minipage)]
+    }
+
+    fn consistency(&self, minipage: MinipageId) -> Consistency {
+        self.job.minipages[minipage_index(minipage)].consistency
+    }
+
+    fn post(&mut self, to: NodeId, packet: Packet) {
+        if to == self.me || to.0 >= self.job.nodes {
+            self.broken(format!("{packet:?} is sent to {to}"));
+            return;
+        }
+        let link = self.job.link(self.me, to);
+        self.state.links[link].push_back(packet);
+    }
+
+    /// The minipage as it is sent.
+    fn contents(&mut self, minipage: MinipageId) -> Words {
+        let (access, words) = (self.at(minipage).access, self.at(minipage).words);
+        let sequential = self.consistency(minipage) == Consistency::Sequential;
+        if sequential && access == Access::ReadWrite {
+            self.broken(format!("{minipage} is sent while threads may write it"));
+        }
+        if words.contains(&NO_COPY) {
+            self.broken(format!("{minipage} is sent without a copy to send"));
+        }
+        words
+    }
+
+    /// What differs from the twin.
+    fn difference(&mut self, minipage: MinipageId) -> Diff {
+        let page = self.at(minipage);
+        let (words, twin, access) = (page.words, page.twin, page.access);
+        if access == Access::ReadWrite {
+            self.broken(format!("a diff of {minipage} is sent while threads may write it"));
+        }
+        let Some(twin) = twin else {
+            self.broken(format!("a diff of {minipage} is sent without a twin"));
+            return [None; WORDS];
+        };
+        core::array::from_fn(|word| (words[word] != twin[word]).then_some(words[word]))
+    }
+
+    fn closed(&mut self, minipage: MinipageId, what: &str) {
+        if self.at(minipage).access != Access::NoAccess {
+            self.broken(format!("{minipage} is {what} while threads may access it"));
+        }
+    }
+
+    /// Remembers the first thing that broke.
+    fn broken(&mut self, what: String) {
+        let text = format!("{}: {what}", self.me);
+        self.state.breaks(Broken::World(text));
+    }
+}
+
+impl World for Stage<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        let (mut page, mut diff) = (None, None);
+        match (message.attach(), message.minipage()) {
+            (Attach::Page, Some(minipage)) => page = Some(self.contents(minipage)),
+            (Attach::Diff, Some(minipage)) => diff = Some(self.difference(minipage)),
+            (Attach::Nothing, _) | (_, None) => {}
+        }
+        self.post(to, Packet::Message { message, page, diff });
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        self.send(to, message);
+    }
+
+    fn send_news(&mut self, to: NodeId, news: News) {
+        if News::from_bytes(&news.to_bytes(), self.job.nodes).as_ref() != Ok(&news) {
+            self.broken(format!("{news:?} does not survive its bytes"));
+        }
+        self.post(to, Packet::News(news));
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.closed(minipage, "installed");
+        let Some(words) = self.page.take() else {
+            self.broken(format!("{minipage} is installed but no page came"));
+            return;
+        };
+        let page = self.at(minipage);
+        (page.access, page.words) = (access, words);
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.closed(minipage, "made zero");
+        let page = self.at(minipage);
+        (page.access, page.words) = (access, [0; WORDS]);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        let access = self.at(minipage).access;
+        if access != from || from == to {
+            self.broken(format!("{minipage} goes from {from:?} to {to:?} but has {access:?}"));
+        }
+        self.at(minipage).access = to;
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        let real = self.at(minipage).access;
+        if access != real {
+            self.broken(format!("{minipage} is said to have {access:?} but has {real:?}"));
+        }
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        let arrived = self.page;
+        let page = self.at(minipage);
+        let (old, access) = (page.twin, page.access);
+        // The twin comes before the door opens: it is made of what is about to be installed.
+        let words = if access == Access::NoAccess { arrived } else { Some(page.words) };
+        page.twin = words;
+        if old.is_some() {
+            self.broken(format!("{minipage} gets a twin and has one"));
+        }
+        if words.is_none() {
+            self.broken(format!("{minipage} gets a twin of nothing"));
+        }
+        if access == Access::ReadWrite {
+            self.broken(format!("{minipage} gets a twin while threads may write it"));
+        }
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        if self.at(minipage).twin.take().is_none() {
+            self.broken(format!("{minipage} loses a twin and has none"));
+        }
+    }
+
+    fn store(&mut self, minipage: MinipageId) {
+        self.closed(minipage, "stored");
+        match self.page.take() {
+            Some(words) => self.at(minipage).words = words,
+            None => self.broken(format!("{minipage} is stored but no page came")),
+        }
+    }
+
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        match self.diff.take() {
+            Some(diff) => self.at(minipage).kept.push(diff),
+            None => self.broken(format!("a diff of {minipage} is kept but none came")),
+        }
+    }
+
+    fn merge_diffs(&mut self, minipage: MinipageId) {
+        let page = self.at(minipage);
+        let kept = core::mem::take(&mut page.kept);
+        let named = kept.iter().flatten().any(Option::is_some);
+        for diff in kept {
+            for (word, new) in page.words.iter_mut().zip(diff) {
+                *word = new.unwrap_or(*word);
+            }
+        }
+        if named && page.words.contains(&NO_COPY) {
+            self.broken(format!("diffs of {minipage} are merged into nothing"));
+        }
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        let page = self.at(minipage);
+        let zero = page.words == [0; WORDS];
+        if page.access != Access::ReadWrite {
+            let access = page.access;
+            self.broken(format!("{minipage} is closed if zero but has {access:?}"));
+        } else if zero {
+            page.access = Access::NoAccess;
+        }
+        zero
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        let index = thread.0 as usize;
+        let here = self.job.threads[index].node == self.me;
+        let state = &mut self.state.threads[index];
+        match (here, state.phase) {
+            (true, Phase::Faulted) => state.phase = Phase::Woken,
+            (true, Phase::Blocked) => {
+                state.phase = Phase::Running;
+                state.done += 1;
+            }
+            (_, Phase::Running | Phase::Trapped | Phase::Woken)
+            | (false, Phase::Faulted | Phase::Blocked) => {
+                self.broken(format!("{thread} is woken but does not wait"));
+            }
+        }
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        self.broken(format!("{minipage} came back but nobody freed it"));
+    }
+
+    fn competing(&mut self, _: MinipageId) {}
+}
