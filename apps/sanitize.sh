@@ -52,6 +52,7 @@ for guard in uffd mprotect; do
     silent 'check=ok' "$guard" "$dir/water-mg-$kind" --molecules 27 --steps 2
     silent 'check=ok' "$guard" "$dir/tsp-mg-$kind" --cities 10 --level 6
     silent 'check=ok' "$guard" "$dir/jacobi-mg-$kind" --size 66 --iterations 5
+    silent 'check=ok' "$guard" "$dir/falseshare-mg-$kind" --pages 5 --iterations 6
     silent 'planted: done' "$guard" "$dir/planted-mg-$kind" right
     case $kind in
     tsan) reported 'data race' "$guard" "$dir/planted-mg-$kind" race ;;

@@ -1,7 +1,10 @@
 #!/bin/sh
-# soak.sh DIR MULTIGRAIN [TIMES] - every application on small inputs on real nodes, its answer checked:
-# 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports, TIMES times (default 1).
+# soak.sh DIR MULTIGRAIN [TIMES] - applications on small inputs on real nodes, their answers checked:
+# every one on 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports; then SOR,
+# WATER and falseshare under each consistency on 2, 4 and 8 nodes; TIMES times (default 1).
 # Says what failed with its output; ends with a line "N passed, M failed".
+# In the environment, lists that take the place of these: APPS NODES THREADS GUARDS TRANSPORTS, and
+# for the second part CONSISTENCIES (may be empty) RELEASE_APPS RELEASE_SIZES (nodes x threads).
 set -u
 dir=$1
 multigrain=$2
@@ -10,6 +13,7 @@ nodes_list=${NODES:-1 2 4 8}
 threads_list=${THREADS:-1 3}
 guards=${GUARDS:-uffd mprotect}
 transports=${TRANSPORTS:-unix tcp}
+consistencies=${CONSISTENCIES-sequential eager-release lazy-release}
 
 flags_of() {
     case $1 in
@@ -19,6 +23,7 @@ flags_of() {
     lu) echo "--size 192 --block 16" ;;
     tsp) echo "--cities 13 --level 8" ;;
     jacobi) echo "--size 130 --iterations 9" ;;
+    falseshare) echo "--pages 5 --iterations 6" ;;
     esac
 }
 
@@ -26,25 +31,46 @@ passed=0
 failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-round=0
-while [ "$round" -lt "$times" ]; do
-    round=$((round + 1))
-    for app in ${APPS:-sor is water lu tsp jacobi}; do
+
+job() { # application, then the options of the launcher
+    app=$1
+    shift
+    set -- "$multigrain" run --timeout 120 "$@" "$dir/$app-mg"
+    # shellcheck disable=SC2046 # flags are words
+    if "$@" $(flags_of "$app") >"$log" 2>&1 && grep -q 'result .* check=ok ' "$log"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED (status $?): $* $(flags_of "$app")"
+        cat "$log"
+        failed=$((failed + 1))
+    fi
+}
+
+every_kind_of_job() {
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
-                set -- "$multigrain" run -n "$nodes" -t "$threads" --guard "$guard" \
-                    --transport "$transport" --timeout 120 "$dir/$app-mg"
-                # shellcheck disable=SC2046 # flags are words
-                if "$@" $(flags_of "$app") >"$log" 2>&1 && grep -q 'result .* check=ok ' "$log"; then
-                    passed=$((passed + 1))
-                else
-                    echo "FAILED (status $?): $* $(flags_of "$app")"
-                    cat "$log"
-                    failed=$((failed + 1))
-                fi
+                job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
             done; done
         done; done
     done
+}
+
+every_consistency() {
+    for consistency in $consistencies; do
+        for app in ${RELEASE_APPS:-sor water falseshare}; do
+            for size in ${RELEASE_SIZES:-2x3 4x3 8x1}; do
+                job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency"
+            done
+        done
+    done
+}
+
+round=0
+while [ "$round" -lt "$times" ]; do
+    round=$((round + 1))
+    every_kind_of_job
+    every_consistency
     [ "$times" -eq 1 ] || echo "round $round of $times: $passed passed, $failed failed"
 done
 echo "$passed passed, $failed failed"

@@ -218,6 +218,7 @@ struct mg_stats {
     uint64_t diffs_sent;       /* messages that said what this node wrote */
     uint64_t diff_bytes_sent;  /* their bytes */
     uint64_t notices_sent;     /* minipages named to other nodes as written (lazy release) */
+    uint64_t notices_kept;     /* what this node remembers of writes, its own and others' */
 };
 /* This node's counters since mg_init. */
 int mg_get_stats(struct mg_stats *out);

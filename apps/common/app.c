@@ -174,6 +174,10 @@ static struct shm_counts section_counts(void)
     now.messages -= run.at_start.messages;
     now.bytes -= run.at_start.bytes;
     now.competing -= run.at_start.competing;
+    now.twins -= run.at_start.twins;
+    now.diffs -= run.at_start.diffs;
+    now.diff_bytes -= run.at_start.diff_bytes;
+    now.notices -= run.at_start.notices;
     return now;
 }
 
@@ -187,6 +191,10 @@ static void sum_over_nodes(void)
         run.total.messages += run.nodes[n].messages;
         run.total.bytes += run.nodes[n].bytes;
         run.total.competing += run.nodes[n].competing;
+        run.total.twins += run.nodes[n].twins;
+        run.total.diffs += run.nodes[n].diffs;
+        run.total.diff_bytes += run.nodes[n].diff_bytes;
+        run.total.notices += run.nodes[n].notices;
     }
 }
 
@@ -268,7 +276,9 @@ static void print_result(const char *verdict)
            (unsigned long long)c->shared_bytes, (unsigned long long)c->read_faults,
            (unsigned long long)c->write_faults, (unsigned long long)c->messages,
            (unsigned long long)c->bytes, (unsigned long long)c->competing);
-    printf(" build=%s\n", shm_build());
+    printf(" twins=%llu diffs=%llu diff_bytes=%llu notices=%llu build=%s\n",
+           (unsigned long long)c->twins, (unsigned long long)c->diffs,
+           (unsigned long long)c->diff_bytes, (unsigned long long)c->notices, shm_build());
     fflush(stdout);
 }
 

@@ -27,6 +27,10 @@ struct shm_counts {
     uint64_t messages;
     uint64_t bytes;
     uint64_t competing;
+    uint64_t twins; /* this and the rest under release consistency */
+    uint64_t diffs;
+    uint64_t diff_bytes;
+    uint64_t notices;
     uint64_t views;
     uint64_t shared_bytes;
 };

@@ -155,6 +155,10 @@ void shm_get_counts(struct shm_counts *out)
         .messages = stats.messages_sent,
         .bytes = stats.bytes_sent,
         .competing = stats.competing,
+        .twins = stats.twins,
+        .diffs = stats.diffs_sent,
+        .diff_bytes = stats.diff_bytes_sent,
+        .notices = stats.notices_sent,
         .views = stats.views,
         .shared_bytes = stats.shared_bytes,
     };

@@ -201,7 +201,7 @@ fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
     let dir = TestDir::new();
     let program = compile(&dir, "consistency");
     for consistency in ["sequential", "eager-release", "lazy-release"] {
-        let setting = Setting { consistency: Some(consistency), ..Setting::nodes(2) };
+        let setting = Setting { consistency, ..Setting::nodes(2) };
         run_well(&launcher(), &setting, &program, &[consistency]);
     }
 }

@@ -2,6 +2,8 @@
 //! the launcher with `--as-node` and the name of a scenario.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+#[path = "nodes/release.rs"]
+mod release;
 #[path = "../../capi/tests/support/mod.rs"]
 mod support;
 
@@ -241,7 +243,8 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// As a node: runs the scenario the environment names.
 fn as_node(name: &str) -> ExitCode {
-    let Some((_, scenario)) = SCENARIOS.iter().find(|(known, _)| *known == name) else {
+    let mut scenarios = SCENARIOS.iter().chain(release::SCENARIOS);
+    let Some((_, scenario)) = scenarios.find(|(known, _)| *known == name) else {
         return failing_node(name);
     };
     multigrain::run(scenario)
@@ -324,7 +327,7 @@ fn main() -> ExitCode {
     {
         return as_node(name);
     }
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 7] = [
         (
             "every_scenario_passes_under_every_guard_and_transport",
             every_scenario_passes_under_every_guard_and_transport,
@@ -333,6 +336,22 @@ fn main() -> ExitCode {
         (
             "the_examples_give_the_same_on_any_number_of_nodes",
             the_examples_give_the_same_on_any_number_of_nodes,
+        ),
+        (
+            "falsely_shared_pages_cost_a_diff_a_writer_and_a_fetch_a_reader",
+            release::falsely_shared_pages_cost_a_diff_a_writer_and_a_fetch_a_reader,
+        ),
+        (
+            "pages_of_one_writer_cost_nothing_at_a_release",
+            release::pages_of_one_writer_cost_nothing_at_a_release,
+        ),
+        (
+            "twins_and_notices_do_not_outlive_the_barriers_that_all_have_passed",
+            release::twins_and_notices_do_not_outlive_the_barriers_that_all_have_passed,
+        ),
+        (
+            "memory_of_every_consistency_is_right_in_one_program",
+            release::memory_of_every_consistency_is_right_in_one_program,
         ),
     ];
     if arguments.iter().any(|argument| argument == "--list") {

@@ -104,7 +104,10 @@ impl Runtime {
 
     /// Returns when what this node wrote can be seen by whoever is told next by other means than
     /// synchronization calls (a thread's start, a free, a name).
-    pub(crate) fn release(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub fn release(&self) -> Result<(), Error> {
         if !self.tables.is_relaxed() {
             return Ok(());
         }

@@ -33,6 +33,7 @@ pub struct Stats {
     pub diffs_sent: u64,
     pub diff_bytes_sent: u64,
     pub notices_sent: u64,
+    pub notices_kept: u64,
 }
 
 /// The counters the runtime itself keeps; the mesh keeps those of frames.
@@ -87,6 +88,7 @@ impl Runtime {
             diffs_sent: read(&own.diffs_sent),
             diff_bytes_sent: read(&own.diff_bytes_sent),
             notices_sent: read(&own.notices),
+            notices_kept: self.tables.notices_kept() as u64,
         }
     }
 }

@@ -145,6 +145,11 @@ impl SharedTables {
         self.lazy.load(Ordering::Acquire)
     }
 
+    /// Write notices this node keeps; none without lazily release consistent areas.
+    pub(crate) fn notices_kept(&self) -> usize {
+        if self.is_lazy() { lock(&self.ledger).chronicle.notices() } else { 0 }
+    }
+
     /// An area by its id.
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);

@@ -74,13 +74,12 @@ pub(crate) struct Setting {
     pub(crate) guard: &'static str,
     pub(crate) transport: &'static str,
     pub(crate) threads: u32,
-    /// What the job is told; None leaves it out.
-    pub(crate) consistency: Option<&'static str>,
+    pub(crate) consistency: &'static str,
 }
 
 impl Setting {
     pub(crate) fn nodes(nodes: u32) -> Self {
-        Self { nodes, guard: "auto", transport: "unix", threads: 1, consistency: None }
+        Self { nodes, guard: "auto", transport: "unix", threads: 1, consistency: "sequential" }
     }
 }
 
@@ -112,8 +111,7 @@ pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments:
     let mut command = Command::new(launcher);
     // Counts and failing system calls are asserted: nothing may be fetched ahead.
     command.arg("run").args(["--no-summary", "--learn", "off", "--guard", setting.guard]);
-    command.args(["--transport", setting.transport]);
-    command.args(setting.consistency.iter().flat_map(|name| ["--consistency", *name]));
+    command.args(["--transport", setting.transport, "--consistency", setting.consistency]);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
     command.args(["--timeout", &JOB_SECONDS.to_string(), "--"]).arg(program).args(arguments);
     let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
