@@ -19,6 +19,7 @@ use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::races::Races;
 use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
 use crate::signals::SignalMask;
@@ -48,6 +49,7 @@ pub struct Runtime {
     pub(crate) twins: Twins,
     /// Diffs that wait for the others of their round (MGS arc 33).
     pub(crate) kept_diffs: Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>,
+    pub(crate) races: Option<Races>,
     pub(crate) role: Role,
     pub(crate) counters: Counters,
     pub(crate) directory: Mutex<Directory>,
@@ -143,6 +145,7 @@ impl Runtime {
             tables: SharedTables::new(config.rank, nodes, config.placement),
             twins: Twins::new(),
             kept_diffs: Mutex::default(),
+            races: (config.check_races && nodes > 1).then(Races::default),
             role: Role::default(),
             counters: Counters::default(),
             directory: Mutex::default(),
@@ -262,6 +265,7 @@ impl Runtime {
             self.hear_goodbyes();
             self.mesh.wake();
         }
+        self.note_unchecked();
         if let Ok(stats) = serde_json::to_string(&self.stats()) {
             self.tell_launcher(format_args!("stats {stats}"));
         }

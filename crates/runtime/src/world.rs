@@ -39,6 +39,7 @@ impl Runtime {
     }
 
     fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
+        self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
         let mut world = RealWorld { runtime: self, diff };
         #[cfg(feature = "mutants")]
@@ -123,6 +124,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
+        self.runtime.tell_clock_with(to, message);
         let header = header_of(message);
         let payload = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
@@ -156,12 +158,21 @@ impl World for RealWorld<'_> {
             }
             (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
         }
+        if to == Access::ReadWrite {
+            self.runtime.watch(minipage);
+        }
         if let Err(error) = self.runtime.memory.protect(minipage, from, to) {
             self.runtime.fatal(&error.to_string());
+        }
+        if to != Access::ReadWrite {
+            self.runtime.unwatch(minipage);
         }
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        if access == Access::ReadWrite {
+            self.runtime.watch(minipage);
+        }
         if let Err(error) = self.runtime.memory.reprotect(minipage, access) {
             self.runtime.fatal(&error.to_string());
         }
@@ -217,9 +228,10 @@ impl World for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId) {
-        let kept = lock(&self.runtime.kept_diffs).remove(&minipage);
+        let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
+        self.runtime.watch_merge(minipage, &kept);
         let (page, len) = self.runtime.memory.privileged(minipage);
-        for diff in kept.into_iter().flatten() {
+        for diff in kept {
             // SAFETY: the privileged view is writable for the length of the minipage.
             if let Err(error) = unsafe { diff::apply(&diff, page, len) } {
                 self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));

@@ -74,11 +74,13 @@ pub(crate) struct Setting {
     pub(crate) guard: &'static str,
     pub(crate) transport: &'static str,
     pub(crate) threads: u32,
+    /// More options of `multigrain run`.
+    pub(crate) options: &'static [&'static str],
 }
 
 impl Setting {
     pub(crate) fn nodes(nodes: u32) -> Self {
-        Self { nodes, guard: "auto", transport: "unix", threads: 1 }
+        Self { nodes, guard: "auto", transport: "unix", threads: 1, options: &[] }
     }
 }
 
@@ -90,7 +92,7 @@ pub(crate) fn settings(nodes: &[u32], guards: &[&'static str]) -> Vec<Setting> {
             // A job of one node sends nothing.
             let transports: &[&str] = if nodes == 1 { &["unix"] } else { &["unix", "tcp"] };
             for &transport in transports {
-                all.push(Setting { nodes, guard, transport, threads: 1 });
+                all.push(Setting { guard, transport, ..Setting::nodes(nodes) });
             }
         }
     }
@@ -110,7 +112,7 @@ pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments:
     let mut command = Command::new(launcher);
     // Counts and failing system calls are asserted: nothing may be fetched ahead.
     command.arg("run").args(["--no-summary", "--learn", "off", "--guard", setting.guard]);
-    command.args(["--transport", setting.transport]);
+    command.args(["--transport", setting.transport]).args(setting.options);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
     command.args(["--timeout", &JOB_SECONDS.to_string(), "--"]).arg(program).args(arguments);
     let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
