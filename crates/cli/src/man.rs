@@ -12,6 +12,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("1-255", "That of the first node that failed; 128 + S if signal S killed it."),
     ("1", "Also: a node exited with 0 but left the others without mg_finalize."),
     ("2", "The command line is wrong."),
+    ("66", "All went well, but --check-races has reported races."),
     ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
     ("124", "The time of --timeout was over."),
     ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),
@@ -45,6 +46,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "sequential, eager-release or lazy-release (--consistency), where an allocation does not \
          say it.",
     ),
+    ("MULTIGRAIN_CHECK_RACES", "on or off (--check-races)."),
     ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
 ];
@@ -81,7 +83,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
             "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, LEARN, \
-             CONSISTENCY, SHARED and CHUNK may also be set by the user; options win over them.",
+             CONSISTENCY, CHECK_RACES, SHARED and CHUNK may also be set by the user; options win over them.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

@@ -22,12 +22,13 @@ mod slab;
 #[cfg(not(any(miri, feature = "shuttle")))]
 mod tests;
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use heap::Heap;
 use multigrain_memory::Shape;
 use multigrain_protocol::Input;
-use multigrain_types::{Consistency, MinipageId, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES};
 pub use policy::Policy;
 use policy::{ArrayCut, is_paged};
 pub(crate) use slab::SlabKey;
@@ -64,7 +65,9 @@ impl Runtime {
     /// # Errors
     /// Zero bytes or grain, or no room.
     pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
-        self.allocate(bytes, policy).map(|(address, _)| address)
+        let (address, _) = self.allocate(bytes, policy)?;
+        self.note_site(address, bytes);
+        Ok(address)
     }
 
     /// `bytes` of zeroed shared memory.
@@ -73,6 +76,7 @@ impl Runtime {
     /// Zero bytes, or no room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
         let (address, used) = self.allocate(bytes, Policy::new())?;
+        self.note_site(address, bytes);
         if used {
             self.zero(address, bytes);
         }
@@ -115,7 +119,7 @@ impl Runtime {
                         // Under the lock: populating opens every minipage of these pages, which
                         // must not happen once one of them has been handed out.
                         if let Some(pages) = populate {
-                            self.memory.populate(area, pages)?;
+                            self.populate(area, pages)?;
                         }
                         let states = self.tables.area(area).expect("slabs hold own areas");
                         heap.count(&self.counters, key, &states.record, (index, used));
@@ -139,7 +143,9 @@ impl Runtime {
         if bytes == 0 || grain == 0 {
             return Err(Error::Invalid("an allocation or a grain of 0 bytes".into()));
         }
-        self.block(bytes, grain, self.consistency).map(|(address, _)| address)
+        let (address, _) = self.block(bytes, grain, self.consistency)?;
+        self.note_site(address, bytes);
+        Ok(address)
     }
 
     fn block(
@@ -182,7 +188,17 @@ impl Runtime {
         let ArrayCut { shape, items, area_bytes } =
             ArrayCut::new((count, bytes), policy.grain, consistency, level)
                 .ok_or_else(|| Error::NoMemory(format!("{count} elements of {bytes} bytes")))?;
-        self.own_area(shape, area_bytes, items, consistency).map(|(address, _)| address)
+        let (address, _) = self.own_area(shape, area_bytes, items, consistency)?;
+        self.note_site(address, count * bytes);
+        Ok(address)
+    }
+
+    /// Maps new pages at once; those that are watched for races trap at their first touch.
+    fn populate(&self, area: AreaId, pages: Range<u32>) -> Result<(), Error> {
+        if self.memory.is_fresh(area) == Some(true) {
+            self.memory.populate(area, pages)?;
+        }
+        Ok(())
     }
 
     /// An area for one allocation: one given back before, or a new one.
@@ -202,7 +218,7 @@ impl Runtime {
         if let Shape::Sub { .. } = shape {
             let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
-            self.memory.populate(record.area.id, 0..pages)?;
+            self.populate(record.area.id, 0..pages)?;
         }
         lock(&self.heap).enter_area(&self.counters, record);
         Ok((record.area.base, false))
@@ -298,7 +314,7 @@ impl Runtime {
 }
 
 /// Address of item `index`: its first minipage, and its place in the chunk.
-fn element_address(record: &AreaRecord, index: usize) -> usize {
+pub(crate) fn element_address(record: &AreaRecord, index: usize) -> usize {
     let chunk = record.items.chunk as usize;
     let minipage = (index / chunk) as u64 * record.items.span(record.area.shape);
     let minipage = u32::try_from(minipage).unwrap_or(u32::MAX);

@@ -272,7 +272,9 @@ impl Runtime {
 
     /// Maps an area and enters it in the tables; an error code or 0.
     fn map_record(&self, record: AreaRecord) -> i32 {
-        let mapped = self.memory.map_area(record.area, record.owner == self.me);
+        let watched = self.races.is_some() && record.consistency != Consistency::Sequential;
+        let fresh = record.owner == self.me && !watched;
+        let mapped = self.memory.map_area(record.area, fresh);
         if let Err(error) = mapped {
             crate::report::last_words(self.me, &error.to_string());
             return Error::Limit(String::new()).code();

@@ -19,6 +19,7 @@ use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::races::Races;
 use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
 use crate::signals::SignalMask;
@@ -50,6 +51,7 @@ pub struct Runtime {
     pub(crate) opened: AtomicU64,
     /// Diffs that wait for the others of their round (MGS arc 33).
     pub(crate) kept_diffs: Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>,
+    pub(crate) races: Option<Races>,
     pub(crate) role: Role,
     pub(crate) counters: Counters,
     pub(crate) directory: Mutex<Directory>,
@@ -146,6 +148,7 @@ impl Runtime {
             twins: Twins::new(),
             opened: AtomicU64::new(0),
             kept_diffs: Mutex::default(),
+            races: (config.check_races && nodes > 1).then(Races::default),
             role: Role::default(),
             counters: Counters::default(),
             directory: Mutex::default(),
@@ -265,6 +268,7 @@ impl Runtime {
             self.hear_goodbyes();
             self.mesh.wake();
         }
+        self.note_unchecked();
         if let Ok(stats) = serde_json::to_string(&self.stats()) {
             self.tell_launcher(format_args!("stats {stats}"));
         }

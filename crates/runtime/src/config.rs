@@ -54,6 +54,8 @@ pub struct Config {
     pub learn: bool,
     /// Consistency of allocations that ask for none.
     pub consistency: Consistency,
+    /// Whether release-consistent memory is checked for races.
+    pub check_races: bool,
 }
 
 /// Shared size when nothing is said: address space, not memory.
@@ -78,6 +80,7 @@ impl Config {
             chunk: 1,
             learn: true,
             consistency: Consistency::default(),
+            check_races: false,
         }
     }
 
@@ -101,6 +104,9 @@ impl Config {
         }
         if let Some(text) = variable("CONSISTENCY")? {
             config.consistency = consistency(&text)?;
+        }
+        if let Some(text) = variable("CHECK_RACES")? {
+            config.check_races = choose("CHECK_RACES", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("GUARD")? {
             config.guard = choose(

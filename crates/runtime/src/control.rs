@@ -34,6 +34,11 @@ pub(crate) mod kind {
     pub(crate) const NEWS: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
+    /// With `--check-races`: how far the sender knows of releases; no answer.
+    pub(crate) const RACE_CLOCK: u8 = 74;
+    /// With `--check-races`, to who allocated minipage `subject`: what was written there in the
+    /// sender's epoch `value`; no answer.
+    pub(crate) const RACE_WRITES: u8 = 75;
 }
 
 /// Who asked, so that the answer finds it.
@@ -120,6 +125,7 @@ impl Runtime {
 
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn tell(&self, node: NodeId) {
+        self.tell_clock(node);
         if self.tables.is_lazy() && node != self.me {
             self.step_sure(Input::Tell { node });
         }
@@ -174,6 +180,8 @@ impl Runtime {
                 true
             }
             kind::NEWS => self.serve_news(from, body),
+            kind::RACE_CLOCK => self.serve_race_clock(body),
+            kind::RACE_WRITES => self.serve_race_writes(from, header.subject, header.value, body),
             kind::ANSWER => {
                 let code = u32::try_from(header.subject).unwrap_or(u32::MAX).cast_signed();
                 self.answer(Asker { node: self.me, thread: asker.thread }, code, header.value);

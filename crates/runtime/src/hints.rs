@@ -51,7 +51,8 @@ impl Runtime {
                 Kind::Read => access != Access::NoAccess,
                 Kind::Write => access == Access::ReadWrite,
             };
-            if !enough {
+            // A watched minipage may be closed though its engine has access.
+            if !enough || self.races.is_some() {
                 self.fetch(thread, slot, minipage, kind);
             }
         }

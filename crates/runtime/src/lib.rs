@@ -24,6 +24,7 @@ mod hints;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod names;
+mod races;
 mod receive;
 mod report;
 #[cfg(test)]

@@ -34,9 +34,11 @@ const BLOCK: usize = 256;
 /// Areas per page of the registry, and pages.
 const AREAS: usize = 256;
 
+type Row<T> = Box<[UnsafeCell<T>]>;
+
 /// Blocks of states of one kind.
 #[derive(Debug)]
-struct Blocks<T>(Box<[OnceLock<Box<[UnsafeCell<T>]>>]>);
+struct Blocks<T>(Box<[OnceLock<Row<T>>]>);
 
 impl<T> Blocks<T> {
     fn new(minipages: u32) -> Self {

@@ -57,6 +57,7 @@ impl Runtime {
     }
 
     fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
+        self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
         let mut world = RealWorld { runtime: self, diff, closed: None };
         #[cfg(feature = "mutants")]
@@ -154,7 +155,7 @@ impl RealWorld<'_> {
 /// Whether all bytes of a minipage are zero.
 fn is_zero(page: *const u8, len: usize) -> bool {
     // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
-    (0..len).all(|index| unsafe { page.add(index).read_volatile() } == 0)
+    (0..len).all(|index| unsafe { page.wrapping_add(index).read_volatile() } == 0)
 }
 
 impl World for RealWorld<'_> {
@@ -166,6 +167,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
+        self.runtime.tell_clock_with(to, message);
         let header = header_of(message);
         let payload = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
@@ -199,16 +201,25 @@ impl World for RealWorld<'_> {
             }
             (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
         }
-        if (from, to) == (Access::ReadWrite, Access::ReadOnly) && self.is_closed(minipage) {
-            return;
+        if to == Access::ReadWrite {
+            self.runtime.watch(minipage);
         }
-        if let Err(error) = self.runtime.memory.protect(minipage, from, to) {
+        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
+        if !(closes && self.is_closed(minipage))
+            && let Err(error) = self.runtime.memory.protect(minipage, from, to)
+        {
             self.runtime.fatal(&error.to_string());
         }
         self.count_opened(to);
+        if to != Access::ReadWrite {
+            self.runtime.unwatch(minipage);
+        }
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        if access == Access::ReadWrite {
+            self.runtime.watch(minipage);
+        }
         if let Err(error) = self.runtime.memory.reprotect(minipage, access) {
             self.runtime.fatal(&error.to_string());
         }
@@ -287,9 +298,10 @@ impl World for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId) {
-        let kept = lock(&self.runtime.kept_diffs).remove(&minipage);
+        let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
+        self.runtime.watch_merge(minipage, &kept);
         let (page, len) = self.runtime.memory.privileged(minipage);
-        for diff in kept.into_iter().flatten() {
+        for diff in kept {
             // SAFETY: the privileged view is writable for the length of the minipage.
             if let Err(error) = unsafe { diff::apply(&diff, page, len) } {
                 self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));

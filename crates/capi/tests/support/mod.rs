@@ -75,11 +75,14 @@ pub(crate) struct Setting {
     pub(crate) transport: &'static str,
     pub(crate) threads: u32,
     pub(crate) consistency: &'static str,
+    /// More options of `multigrain run`.
+    pub(crate) options: &'static [&'static str],
 }
 
 impl Setting {
     pub(crate) fn nodes(nodes: u32) -> Self {
-        Self { nodes, guard: "auto", transport: "unix", threads: 1, consistency: "sequential" }
+        let (guard, transport, consistency) = ("auto", "unix", "sequential");
+        Self { nodes, guard, transport, threads: 1, consistency, options: &[] }
     }
 }
 
@@ -112,6 +115,7 @@ pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments:
     // Counts and failing system calls are asserted: nothing may be fetched ahead.
     command.arg("run").args(["--no-summary", "--learn", "off", "--guard", setting.guard]);
     command.args(["--transport", setting.transport, "--consistency", setting.consistency]);
+    command.args(setting.options);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
     command.args(["--timeout", &JOB_SECONDS.to_string(), "--"]).arg(program).args(arguments);
     let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();

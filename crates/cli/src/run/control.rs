@@ -29,6 +29,10 @@ pub(super) enum Message {
     Progress(Count),
     /// `refused TEXT`: a stranger was turned away.
     Refused(String),
+    /// `note TEXT`: something the user should know.
+    Note(String),
+    /// `race TEXT`: two nodes wrote the same bytes without synchronization.
+    Race(String),
     /// `lost RANK [@SECONDS] TEXT`: this node noticed, at that time of the host's monotonic clock,
     /// that a peer is gone.
     Lost { rank: usize, at: Option<Duration>, text: String },
@@ -48,6 +52,8 @@ impl Message {
             "ready" => Some(Self::Ready),
             "left" => Some(Self::Left),
             "refused" => Some(Self::Refused(printable(rest))),
+            "note" => Some(Self::Note(printable(rest))),
+            "race" => Some(Self::Race(printable(rest))),
             "fatal" => Some(Self::Fatal(printable(rest))),
             "progress" => {
                 let (done, total) = rest.split_once(' ')?;
@@ -153,6 +159,8 @@ mod tests {
             ("left", Message::Left),
             ("progress 3 10", Message::Progress(count)),
             ("refused a wrong\x1b secret", Message::Refused("a wrong? secret".into())),
+            ("note nothing to check", Message::Note("nothing to check".into())),
+            ("race 4 bytes at 0x10", Message::Race("4 bytes at 0x10".into())),
             ("lost 2 connection reset", lost(None)),
             ("lost 2 @7.000000005 connection reset", lost(Some(at))),
             ("lost 2", Message::Lost { rank: 2, at: None, text: String::new() }),

@@ -42,6 +42,7 @@ pub(super) fn common(
         ("MULTIGRAIN_MANAGER", args.manager.as_ref().map(name_of), Some("allocator")),
         ("MULTIGRAIN_LEARN", args.learn.as_ref().map(name_of), Some("on")),
         ("MULTIGRAIN_CONSISTENCY", args.consistency.as_ref().map(name_of), Some("sequential")),
+        ("MULTIGRAIN_CHECK_RACES", args.check_races.then(|| "on".to_owned()), Some("off")),
         ("MULTIGRAIN_SHARED", args.shared.map(|bytes| bytes.to_string()), None),
         ("MULTIGRAIN_CHUNK", args.chunk.map(|level| level.to_string()), None),
     ];

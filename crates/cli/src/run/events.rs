@@ -164,6 +164,11 @@ impl Job {
                     self.writer.say(&format!("node {rank}: {text}"));
                 }
             }
+            Message::Note(text) => self.writer.say(&text),
+            Message::Race(text) => {
+                self.facts.races += 1;
+                self.writer.say(&format!("race: {text}"));
+            }
             Message::Lost { rank: peer, at, text } => {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });

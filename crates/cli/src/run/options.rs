@@ -53,6 +53,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) consistency: Option<Consistency>,
 
+    /// Reports bytes of release-consistent memory that two nodes write without synchronization, each
+    /// with its address and its allocation; the exit code is then 66. Costs time.
+    #[arg(long)]
+    pub(super) check_races: bool,
+
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) shared: Option<u64>,

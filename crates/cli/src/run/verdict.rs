@@ -15,6 +15,8 @@ const LEAVER_WAIT: Duration = Duration::from_secs(1);
 const LOST_PEER: i32 = 75;
 /// Exit code of a job that ran out of time.
 const TIMED_OUT: u8 = 124;
+/// Exit code of a job that ended well, but for races: what ThreadSanitizer gives.
+const RACY: u8 = 66;
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
 const BROKEN_RULES: u8 = 1;
 
@@ -78,6 +80,8 @@ pub(super) struct Facts {
     /// By rank.
     pub(super) nodes: Vec<NodeFacts>,
     pub(super) order: Option<Order>,
+    /// Races that nodes have reported.
+    pub(super) races: usize,
     /// The last signal that was handed on to the nodes.
     pub(super) forwarded: Option<i32>,
 }
@@ -122,6 +126,14 @@ impl NodeFacts {
     }
 }
 
+impl Facts {
+    /// Whether every node has ended, and said that all is well.
+    pub(super) fn ended_well(&self) -> bool {
+        let well = |node: &NodeFacts| node.end.is_some_and(|end| end.status == Status::Exited(0));
+        self.order.is_none() && self.nodes.iter().all(well)
+    }
+}
+
 /// Decides about a job at time `now` since its start.
 pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     if let Some(order) = facts.order {
@@ -143,7 +155,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         };
     }
     match deserter {
-        _ if all_ended => Decision::Over(Verdict { code: 0, line: None }),
+        _ if all_ended => Decision::Over(of_success(facts)),
         Some((rank, end)) if now >= end.at + LEAVER_WAIT => {
             Decision::Over(of_deserter(facts, rank))
         }
@@ -176,6 +188,16 @@ fn by_signal(signal: i32) -> Verdict {
 
 fn code_of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// Every node ended well; a program that is right only by chance is still wrong.
+fn of_success(facts: &Facts) -> Verdict {
+    let races = match facts.races {
+        0 => return Verdict { code: 0, line: None },
+        1 => "a race was reported".to_owned(),
+        races => format!("{races} races were reported"),
+    };
+    Verdict { code: RACY, line: Some(format!("{races}; exit code {RACY}")) }
 }
 
 fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {

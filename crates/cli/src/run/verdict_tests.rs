@@ -55,6 +55,15 @@ fn a_job_runs_until_all_have_left() {
 }
 
 #[test]
+fn a_job_that_ends_well_but_for_races_gives_what_thread_sanitizer_gives() {
+    let raced = |races| Facts { races, ..job(2) }.leave(0, 5).leave(1, 6);
+    assert_eq!(over(&raced(1), 6), (66, "a race was reported; exit code 66".to_owned()));
+    assert_eq!(over(&raced(3), 6), (66, "3 races were reported; exit code 66".to_owned()));
+    assert_eq!(over(&raced(3).exit(1, 7, 4), 7).0, 4, "a failing node's code comes first");
+    assert!(raced(1).ended_well() && !raced(1).exit(1, 7, 4).ended_well());
+}
+
+#[test]
 fn programs_without_mg_init_end_well_one_by_one() {
     let mut facts = job(2);
     facts.nodes.iter_mut().for_each(|node| node.ready = false);

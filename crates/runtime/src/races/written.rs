@@ -1,0 +1,130 @@
+//! Which bytes of a minipage were written.
+
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+/// Bytes of a line: as many as a mask has bits.
+const LINE_BYTES: usize = u64::BITS as usize;
+/// Races are told of in words of so many bytes, the smallest that programs share with care.
+const WORD_BYTES: usize = 4;
+/// Words with less between them are told of as one range: of a number, often only some bytes change.
+const GAP_BYTES: usize = 8;
+
+/// A set of bytes: of each line, bit b stands for byte b. No mask is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written(BTreeMap<u32, u64>);
+
+impl FromIterator<Range<usize>> for Written {
+    fn from_iter<I: IntoIterator<Item = Range<usize>>>(ranges: I) -> Self {
+        let mut written = Self::default();
+        for byte in ranges.into_iter().flatten() {
+            let line = u32::try_from(byte / LINE_BYTES).expect("a minipage is that short");
+            *written.0.entry(line).or_default() |= 1 << (byte % LINE_BYTES);
+        }
+        written
+    }
+}
+
+impl Written {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes in both.
+    pub(super) fn both(&self, other: &Self) -> Self {
+        let common = |(&line, &mask)| {
+            let mask = mask & other.0.get(&line)?;
+            (mask != 0).then_some((line, mask))
+        };
+        Self(self.0.iter().filter_map(common).collect())
+    }
+
+    pub(super) fn remove(&mut self, other: &Self) {
+        self.0.retain(|line, mask| {
+            *mask &= !other.0.get(line).unwrap_or(&0);
+            *mask != 0
+        });
+    }
+
+    /// Ranges of bytes that cover all of them, in whole words.
+    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (&line, &mask) in &self.0 {
+            for bit in (0..LINE_BYTES).filter(|bit| mask & (1 << bit) != 0) {
+                let byte = line as usize * LINE_BYTES + bit;
+                let word = byte - byte % WORD_BYTES..byte - byte % WORD_BYTES + WORD_BYTES;
+                match ranges.last_mut() {
+                    Some(last) if word.start < last.end + GAP_BYTES => last.end = word.end,
+                    Some(_) | None => ranges.push(word),
+                }
+            }
+        }
+        ranges
+    }
+
+    /// The bytes that travel: line u32 and mask u64 of each line, little-endian.
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        for (line, mask) in &self.0 {
+            out.extend(line.to_le_bytes());
+            out.extend(mask.to_le_bytes());
+        }
+    }
+
+    /// What these bytes spell, of a minipage of `len` bytes; `None` if no node writes them.
+    pub(super) fn from_bytes(bytes: &[u8], len: usize) -> Option<Self> {
+        let (lines, rest) = bytes.as_chunks::<12>();
+        let mut written = Self::default();
+        for &[a, b, c, d, ref mask @ ..] in lines {
+            let line = u32::from_le_bytes([a, b, c, d]);
+            let mask = u64::from_le_bytes(*mask);
+            let last = (line as usize).checked_mul(LINE_BYTES)? + mask.checked_ilog2()? as usize;
+            let ascends = written.0.last_key_value().is_none_or(|(before, _)| *before < line);
+            if last >= len || !ascends {
+                return None;
+            }
+            written.0.insert(line, mask);
+        }
+        rest.is_empty().then_some(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(ranges: &[Range<usize>]) -> Written {
+        ranges.iter().cloned().collect()
+    }
+
+    #[test]
+    fn sets_meet_and_part_byte_for_byte() {
+        let (one, other) = (set(&[0..3, 60..70]), set(&[2..5, 65..66, 128..129]));
+        assert_eq!(one.both(&other), set(&[2..3, 65..66]));
+        let mut left = one.clone();
+        left.remove(&other);
+        assert_eq!(left, set(&[0..2, 60..65, 66..70]));
+        left.remove(&one);
+        assert!(left.is_empty());
+        assert!(set(&[0..4]).both(&set(&[4..8])).is_empty(), "neighbours do not meet");
+    }
+
+    #[test]
+    fn ranges_are_whole_words_and_bridge_small_gaps() {
+        assert_eq!(set(&[18..19]).ranges(), [16..20]);
+        // Two numbers of 8 bytes of which the upper halves changed.
+        assert_eq!(set(&[6..8, 14..16]).ranges(), [4..16]);
+        assert_eq!(set(&[0..1, 16..17, 63..65]).ranges(), [0..4, 16..20, 60..68]);
+    }
+
+    #[test]
+    fn a_set_survives_its_bytes_and_wrong_ones_are_refused() {
+        let mut bytes = Vec::new();
+        set(&[0..3, 60..70]).append_to(&mut bytes);
+        assert_eq!(Written::from_bytes(&bytes, 70), Some(set(&[0..3, 60..70])));
+        assert_eq!(Written::from_bytes(&bytes, 69), None, "outside");
+        assert_eq!(Written::from_bytes(&bytes[..23], 70), None, "cut");
+        let twice = [&bytes[..12], &bytes[..12]].concat();
+        assert_eq!(Written::from_bytes(&twice, 70), None, "twice the same line");
+        assert_eq!(Written::from_bytes(&[0; 12], 70), None, "an empty line");
+    }
+}
