@@ -174,6 +174,7 @@ impl Copy {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one row per state and event")]
     fn handle_away(
         &mut self,
         site: &Site,
