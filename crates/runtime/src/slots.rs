@@ -211,3 +211,27 @@ pub(crate) fn nudge_one() {
     let used = HIGHEST.load(Ordering::Acquire);
     let _ = SLOTS.iter().take(used).any(Slot::nudge);
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_knows_whether_it_has_woken_itself() {
+        let slot = &SLOTS[MAX_THREADS - 1];
+        slot.arm();
+        assert!(!slot.is_woken() && !slot.is_woken_at_once());
+        assert_eq!(slot.wake(false), Waking::Done);
+        assert!(
+            slot.is_woken() && !slot.is_woken_at_once(),
+            "another thread's answer took a message"
+        );
+        slot.arm();
+        assert_eq!(slot.wake(true), Waking::Done);
+        assert!(slot.is_woken() && slot.is_woken_at_once(), "what it asked for was here");
+        slot.arm();
+        assert!(slot.announce_sleep());
+        assert_eq!(slot.wake(false), Waking::KickMesh);
+        slot.end_sleep();
+    }
+}

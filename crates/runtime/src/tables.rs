@@ -208,6 +208,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use multigrain_protocol::Cell as _;
+
     use super::*;
     use crate::areas::Items;
     use multigrain_memory::{Area, Shape, VIEWS_BASE};

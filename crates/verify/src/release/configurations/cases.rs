@@ -24,6 +24,9 @@ pub(super) const fn pass(local: u32, total: u32) -> Op {
     Barrier { id: 1, local, total, quiet: false }
 }
 
+/// The same of three nodes with a thread each.
+const MEET_3: Op = meet(1, 3);
+
 /// Rows of a table: the cases by name, with their numbers of states.
 pub(super) fn rows(
     cases: Vec<(&'static str, Job)>,
@@ -44,7 +47,99 @@ pub(super) fn cases(consistency: Consistency) -> Vec<(&'static str, Job)> {
     let mut cases = barriers(consistency, job);
     cases.extend(locks(consistency, job));
     cases.extend(others(consistency, job));
+    cases.extend(large(consistency, job));
     cases
+}
+
+/// More threads and longer programs.
+fn large(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
+    let [meet, pass] = [meet(2, 4), pass(2, 4)];
+    vec![
+        (
+            "three-writers-in-turn",
+            job(3)
+                .minipage(c, 0, 1)
+                .thread(
+                    0,
+                    &[
+                        Write(0, 0, 1),
+                        MEET_3,
+                        Read(0, 2),
+                        MEET_3,
+                        Write(0, 1, 4),
+                        MEET_3,
+                        Read(0, 0),
+                    ],
+                )
+                .thread(
+                    1,
+                    &[
+                        Write(0, 1, 2),
+                        MEET_3,
+                        Read(0, 0),
+                        MEET_3,
+                        Write(0, 2, 5),
+                        MEET_3,
+                        Read(0, 1),
+                    ],
+                )
+                .thread(
+                    2,
+                    &[
+                        Write(0, 2, 3),
+                        MEET_3,
+                        Read(0, 1),
+                        MEET_3,
+                        Write(0, 0, 6),
+                        MEET_3,
+                        Read(0, 2),
+                    ],
+                ),
+        ),
+        (
+            "two-threads-a-node-at-a-barrier",
+            job(2)
+                .minipage(c, 1, 0)
+                .thread(0, &[Write(0, 0, 1), meet, Read(0, 2), pass, Write(0, 3, 5)])
+                .thread(0, &[Write(0, 1, 2), meet, Read(0, 3), pass])
+                .thread(1, &[Write(0, 2, 3), meet, Read(0, 0), pass, Read(0, 1)])
+                .thread(1, &[Write(0, 3, 4), meet, Read(0, 1), pass]),
+        ),
+        (
+            "posts-that-nobody-waits-for",
+            job(3)
+                .minipage(c, 0, 0)
+                .thread(0, &[Down(3), Down(3), Down(3), Read(0, 0), Read(0, 1), Read(0, 2)])
+                .thread(1, &[Write(0, 0, 1), Up(3, 1), Write(0, 2, 1), Up(3, 1)])
+                .thread(2, &[Read(0, 3), Write(0, 1, 1), Up(3, 1)]),
+        ),
+        (
+            "posts-and-prefetches",
+            job(3)
+                .minipage(c, 2, 0)
+                .thread(0, &[Add(0, 0), Up(3, 1), Prefetch(0, Kind::Read), Down(5), Add(0, 0)])
+                .thread(1, &[Prefetch(0, Kind::Write), Down(3), Add(0, 0), Up(4, 1), Add(0, 1)])
+                .thread(2, &[Read(0, 3), Down(4), Add(0, 0), Up(5, 1), Read(0, 2)]),
+        ),
+        (
+            "two-locks-on-three-nodes",
+            job(3)
+                .minipage(c, 0, 2)
+                .thread(0, &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Read(0, 1), Unlock(1)])
+                .thread(1, &[Lock(1), Add(0, 1), Unlock(1), Lock(0), Add(0, 0), Unlock(0)])
+                .thread(2, &[Read(0, 3), Lock(1), Add(0, 1), Unlock(1), Prefetch(0, Kind::Write)]),
+        ),
+        (
+            "two-threads-a-node-and-late-traps",
+            job(2)
+                .minipage(c, 0, 0)
+                .thread(0, &[Lock(0), Add(0, 0), Unlock(0), Read(0, 3)])
+                .thread(0, &[Lock(1), Add(0, 1), Unlock(1), Write(0, 2, 1)])
+                .thread(1, &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Add(0, 1), Unlock(1)])
+                .thread(1, &[Lock(1), Read(0, 1), Unlock(1)])
+                .with_trap_gap(),
+        ),
+    ]
 }
 
 fn barriers(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {

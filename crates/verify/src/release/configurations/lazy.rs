@@ -10,29 +10,35 @@ use crate::release::program::Op::{Add, Down, Lock, Prefetch, Read, Unlock, Up, W
 use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
-const STATES: [(&str, usize); 22] = [
-    ("lazy/two-writers-of-one-page", 0),
-    ("lazy/two-writers-away-from-home", 0),
-    ("lazy/writers-change-places", 0),
-    ("lazy/one-writer-many-episodes", 0),
-    ("lazy/two-homes-three-nodes", 0),
-    ("lazy/prefetch-across-a-barrier", 0),
-    ("lazy/prefetch-to-write-across-a-barrier", 0),
-    ("lazy/counter", 0),
-    ("lazy/counter-at-a-third-node", 0),
-    ("lazy/counter-on-three-nodes", 0),
-    ("lazy/reader-and-writer", 0),
-    ("lazy/single-writer-and-a-late-reader", 0),
-    ("lazy/upgrade-meets-a-release", 0),
-    ("lazy/false-sharing-under-two-locks", 0),
-    ("lazy/two-threads-on-a-node", 0),
-    ("lazy/prefetch-in-a-critical-section", 0),
-    ("lazy/late-traps", 0),
-    ("lazy/semaphore-hand-off", 0),
-    ("lazy/semaphore-of-two-units", 0),
-    ("lazy/first-touch", 0),
-    ("lazy/told-by-other-means", 0),
-    ("lazy/release-of-one-thread-while-another-writes", 0),
+const STATES: [(&str, usize); 28] = [
+    ("lazy/two-writers-of-one-page", 167),
+    ("lazy/two-writers-away-from-home", 815),
+    ("lazy/writers-change-places", 217),
+    ("lazy/one-writer-many-episodes", 65),
+    ("lazy/two-homes-three-nodes", 744),
+    ("lazy/prefetch-across-a-barrier", 2432),
+    ("lazy/prefetch-to-write-across-a-barrier", 108),
+    ("lazy/counter", 213),
+    ("lazy/counter-at-a-third-node", 452),
+    ("lazy/counter-on-three-nodes", 1020),
+    ("lazy/reader-and-writer", 184),
+    ("lazy/single-writer-and-a-late-reader", 329),
+    ("lazy/upgrade-meets-a-release", 856),
+    ("lazy/false-sharing-under-two-locks", 509),
+    ("lazy/two-threads-on-a-node", 424),
+    ("lazy/prefetch-in-a-critical-section", 178),
+    ("lazy/late-traps", 259),
+    ("lazy/semaphore-hand-off", 85),
+    ("lazy/semaphore-of-two-units", 178),
+    ("lazy/first-touch", 225),
+    ("lazy/told-by-other-means", 226),
+    ("lazy/release-of-one-thread-while-another-writes", 1084),
+    ("lazy/three-writers-in-turn", 7207),
+    ("lazy/two-threads-a-node-at-a-barrier", 4052),
+    ("lazy/posts-that-nobody-waits-for", 2748),
+    ("lazy/posts-and-prefetches", 4219),
+    ("lazy/two-locks-on-three-nodes", 19_900),
+    ("lazy/two-threads-a-node-and-late-traps", 47_115),
 ];
 
 pub(super) fn rows() -> Vec<Configuration> {
@@ -50,7 +56,7 @@ fn moves() -> Vec<Configuration> {
     vec![
         row(
             "lazy/diff-before-the-move",
-            0,
+            634,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 0)])
@@ -61,7 +67,7 @@ fn moves() -> Vec<Configuration> {
         // wrote afterwards before it hears of the barrier's end.
         row(
             "lazy/news-before-the-move-at-the-new-home",
-            0,
+            263,
             Job::new(3)
                 .lazy(2)
                 .thread(0, &[MEET])
@@ -71,7 +77,7 @@ fn moves() -> Vec<Configuration> {
         // The same at the home that was.
         row(
             "lazy/news-before-the-move-at-the-old-home",
-            0,
+            268,
             Job::new(3)
                 .lazy(1)
                 .thread(0, &[MEET])
@@ -81,7 +87,7 @@ fn moves() -> Vec<Configuration> {
         // Node 1 is the home since it touched the minipage first; node 2 has asked node 0 for it.
         row(
             "lazy/first-touch-and-a-prefetch-across-a-barrier",
-            0,
+            532,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[MEET])
@@ -90,7 +96,7 @@ fn moves() -> Vec<Configuration> {
         ),
         row(
             "lazy/prefetch-across-a-move",
-            0,
+            3316,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 1)])
@@ -99,7 +105,7 @@ fn moves() -> Vec<Configuration> {
         ),
         row(
             "lazy/a-home-that-moves-back",
-            0,
+            1413,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[Write(0, 0, 1), MEET, Read(0, 0), MEET, Write(0, 0, 3), MEET])

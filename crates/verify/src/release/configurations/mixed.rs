@@ -18,17 +18,17 @@ pub(super) fn rows() -> Vec<Configuration> {
             .minipage(Sequential, sequential, sequential)
     };
     vec![
-        row("mixed/one-lock", 0, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
+        row("mixed/one-lock", 123, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
         row(
             "mixed/one-barrier",
-            0,
+            636,
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), meet(1, 2), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
         ),
         row(
             "mixed/flag-and-data",
-            0,
+            70,
             three(2, 0, 0, 1)
                 .thread(0, &[Add(0, 0), Add(1, 0), Up(1, 1), pass(1, 2), Read(1, 1)])
                 .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
