@@ -15,7 +15,11 @@ use std::os::unix::net::UnixStream;
 
 fn check(message: &Message) {
     let text = match message {
-        Message::Refused(text) | Message::Fatal(text) | Message::Lost { text, .. } => text,
+        Message::Refused(text)
+        | Message::Note(text)
+        | Message::Race(text)
+        | Message::Fatal(text)
+        | Message::Lost { text, .. } => text,
         Message::Ready | Message::Left | Message::Progress(_) | Message::Stats(_) => return,
     };
     assert!(!text.contains(char::is_control), "{text:?}");

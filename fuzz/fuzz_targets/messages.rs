@@ -1,15 +1,17 @@
 //! Messages as words and back, and any of them in any order given to the protocol: an answer or a
 //! violation, never a panic, nothing sent beyond the job, and no queue without bound.
 //!
-//! Input: the node, then steps: what its own threads do, and messages of its peers.
+//! Input: the node, then steps: what its own threads do, and messages and news of its peers. Of the
+//! minipages all are sequentially consistent, or one is eagerly and one lazily release consistent.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
+use multigrain_protocol::release::{News, Notice, Turn};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, World};
-use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
-use std::collections::BTreeMap;
+use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
+use std::collections::{BTreeMap, BTreeSet};
 
 const NODES: u16 = 4;
 const MINIPAGES: u64 = 3;
@@ -18,6 +20,11 @@ const MINIPAGES: u64 = 3;
 struct Watched {
     me: NodeId,
     access: BTreeMap<MinipageId, Access>,
+    twins: BTreeSet<MinipageId>,
+    /// Whether all minipages but the first are release consistent.
+    relaxed: bool,
+    /// Whether minipages nobody asked for yet are zero.
+    zero: bool,
     effects: usize,
 }
 
@@ -37,10 +44,51 @@ impl Watched {
 impl World for Watched {
     fn send(&mut self, to: NodeId, message: Message) {
         assert!(to != self.me && to.0 < NODES, "{message:?} to {to}");
-        if let (Message::Page { minipage, .. }, Attach::Page) = (message, message.attach()) {
-            assert_ne!(self.access(minipage), Access::ReadWrite, "{message:?} of what is written");
+        match (message, message.attach()) {
+            (Message::Page { minipage, .. }, Attach::Page) => {
+                assert_ne!(self.access(minipage), Access::ReadWrite, "{message:?} while written");
+            }
+            (_, Attach::Diff) => {
+                let twin = message.minipage().is_some_and(|id| self.twins.contains(&id));
+                assert!(twin, "{message:?} without a twin");
+            }
+            (_, Attach::Nothing | Attach::Page) => {}
         }
         self.effects += 1;
+    }
+
+    fn send_news(&mut self, to: NodeId, _: News) {
+        assert!(to != self.me && to.0 < NODES, "news to {to}");
+        self.effects += 1;
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        assert!(self.twins.insert(minipage), "{minipage} has a twin");
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        assert!(self.twins.remove(&minipage), "{minipage} has no twin");
+    }
+
+    fn store(&mut self, minipage: MinipageId) {
+        assert_eq!(self.access(minipage), Access::NoAccess, "{minipage} is stored while in use");
+    }
+
+    fn keep_diff(&mut self, _: MinipageId) {
+        self.effects += 1;
+    }
+
+    fn merge_diffs(&mut self, _: MinipageId) {}
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.change(minipage, Access::NoAccess, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        if self.zero {
+            self.change(minipage, Access::ReadWrite, Access::NoAccess);
+        }
+        self.zero
     }
 
     fn send_later(&mut self, to: NodeId, message: Message) {
@@ -65,7 +113,8 @@ impl World for Watched {
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
-        assert_eq!(self.access(minipage), Access::ReadWrite);
+        let sequential = !self.relaxed || minipage.0 == 0;
+        assert!(!sequential || self.access(minipage) == Access::ReadWrite);
         self.effects += 1;
     }
 
@@ -94,11 +143,36 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         5 => Input::Reclaim { minipage },
         6 => Input::Sync(SyncInput::Lock { thread, id }),
         7 => Input::Sync(SyncInput::Unlock { thread, id }),
-        8 => Input::Sync(SyncInput::Barrier { thread, id, local: small & 3, total: small }),
+        8 => Input::Sync(SyncInput::Barrier {
+            thread,
+            id,
+            local: small & 3,
+            total: small,
+            quiet: all,
+        }),
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
+}
+
+/// News of a peer, of nodes and minipages that exist.
+fn news(input: &mut Bytes<'_>) -> News {
+    let node = |byte: u8| NodeId(u16::from(byte) % NODES);
+    let clock = |input: &mut Bytes<'_>| -> Vec<u32> {
+        (0..NODES).map(|_| u32::from(input.byte() & 3)).collect()
+    };
+    let told = clock(input);
+    let lazy = MinipageId(2);
+    let count = input.byte() % 4;
+    let notice =
+        |byte: u8| Notice { writer: node(byte), interval: u32::from(byte >> 6), minipage: lazy };
+    let notices = (0..count).map(|_| notice(input.byte())).collect();
+    let floor = clock(input);
+    let last = input.byte();
+    let turn =
+        (last & 1 == 1).then(|| Turn { clock: told.clone(), moves: vec![(lazy, node(last >> 1))] });
+    News { clock: told, notices, floor, turn }
 }
 
 /// The words of a peer; half of the time with numbers that make sense.
@@ -130,9 +204,15 @@ fuzz_target!(|data: &[u8]| {
     let choice = input.byte();
     let me = NodeId(u16::from(choice) % NODES);
     let manager = |minipage: MinipageId| NodeId(u16::from(choice >> 2) * minipage.0 as u16 % NODES);
-    let sites = (0..MINIPAGES).map(MinipageId).map(|id| (id, manager(id), owner(id)));
-    let mut node = Node { me, nodes: NODES, tables: OwnedTables::new(me, sites) };
-    let mut world = Watched { me, access: BTreeMap::new(), effects: 0 };
+    let mut tables = OwnedTables::new(me, []);
+    let relaxed = choice & 0x80 != 0;
+    for id in (0..MINIPAGES).map(MinipageId) {
+        let kind = if relaxed { Consistency::ALL[id.0 as usize] } else { Consistency::Sequential };
+        tables.add(id, manager(id), owner(id), kind);
+    }
+    let mut node = Node { me, nodes: NODES, tables };
+    let (access, twins) = (BTreeMap::new(), BTreeSet::new());
+    let mut world = Watched { me, access, twins, relaxed, zero: choice & 0x40 != 0, effects: 0 };
     let mut steps = 0;
     while !input.is_empty() {
         let op = input.byte();
@@ -140,14 +220,18 @@ fuzz_target!(|data: &[u8]| {
             deed(&mut input)
         } else {
             let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
-            let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
-            // The receiver lets no other through.
-            match message {
-                Message::Page { minipage, .. } if minipage.0 >= MINIPAGES => continue,
-                Message::Page { .. } | Message::Sync { .. } => Input::Message { from, message },
+            if relaxed && op & 0x80 != 0 {
+                Input::News { from, news: news(&mut input) }
+            } else {
+                let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
+                // The receiver lets no other through.
+                if message.minipage().is_some_and(|minipage| minipage.0 >= MINIPAGES) {
+                    continue;
+                }
+                Input::Message { from, message }
             }
         };
-        let hostile = matches!(step, Input::Message { .. });
+        let hostile = matches!(step, Input::Message { .. } | Input::News { .. });
         steps += 1;
         world.effects = 0;
         if node.step(step, &mut world).is_err() && hostile {

@@ -1,0 +1,38 @@
+//! What release consistency reads from peers: news, and diffs of a page.
+//!
+//! Input: nodes of the job, length of the page in steps of 8 bytes, then the bytes, read as news and
+//! as a diff.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use multigrain_fuzz::Input;
+use multigrain_memory::diff::{Diff, apply_to};
+use multigrain_protocol::release::News;
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let (nodes, steps) = (u16::from(input.byte()), usize::from(input.byte()));
+    let bytes = input.0;
+    if let Ok(news) = News::from_bytes(bytes, nodes) {
+        assert_eq!(news.to_bytes(), bytes, "news have one spelling");
+        let parts = news.clone().into_parts(3);
+        assert_eq!(parts.iter().map(|part| part.notices.len()).sum::<usize>(), news.notices.len());
+    }
+    let before = vec![0xa5; 8 * steps + 3];
+    let mut page = before.clone();
+    match (Diff::check(bytes, page.len()), apply_to(bytes, &mut page)) {
+        (Ok(diff), Ok(changed)) => {
+            assert_eq!(
+                (diff.changed(), diff.runs().map(|(_, run)| run.len()).sum()),
+                (changed, changed)
+            );
+            let mut expected = before;
+            for (offset, run) in diff.runs() {
+                expected[offset..offset + run.len()].copy_from_slice(run);
+            }
+            assert_eq!(page, expected, "nothing but what the diff names is written");
+        }
+        (Err(_), Err(_)) => assert_eq!(page, before, "a refused diff writes nothing"),
+        (checked, applied) => panic!("{checked:?} and {applied:?} disagree"),
+    }
+});
