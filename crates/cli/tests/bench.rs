@@ -75,9 +75,49 @@ fn costs_has_every_row_of_table_1_and_the_counts_of_the_protocol() {
     assert_eq!(counts(many, "write-fetch-copies-1"), (5.0, 4096.0));
     assert_eq!(counts(many, "barrier-3"), (4.0, 0.0));
 
+    let twins = job(&result, "memory");
+    for key in ["twin-4096", "diff-none", "diff-word", "diff-all", "apply-word", "apply-all"] {
+        assert!(row(twins, key)["ratio"].as_f64().unwrap() > 0.0, "{key}");
+    }
+    release_rows(&result);
+
     let bars = result["bars"].as_array().unwrap();
     assert!(bars.iter().all(|bar| bar["pass"].is_boolean() && bar["limit"].is_number()));
     assert!(bars.len() >= 7, "{bars:?}");
+}
+
+/// MGS Table 5 and home-based lazy release: what each operation sends. A diff of a word is 20 bytes.
+fn release_rows(result: &Value) {
+    let is = |job: &&Value, nodes| job["program"] == "release" && job["nodes"] == nodes;
+    let jobs = result["jobs"].as_array().unwrap();
+    let two = jobs.iter().find(|job| is(job, 2)).unwrap();
+    let four = jobs.iter().find(|job| is(job, 4)).unwrap();
+    for key in ["eager-read-fetch", "eager-write-fetch", "lazy-read-fetch"] {
+        let (messages, bytes) = counts(two, key);
+        // Node 1 may say late that it has come to the barrier in which it serves.
+        assert!((2.0..=2.1).contains(&messages) && (4096.0..4100.0).contains(&bytes), "{key}");
+        assert!(row(two, key)["ratio"].is_number(), "{key}");
+    }
+    assert!((1.0..=1.1).contains(&counts(two, "eager-upgrade").0));
+    assert!(counts(two, "lazy-upgrade").0 <= 0.1);
+    assert!((2.0..=2.1).contains(&counts(two, "lazy-release-1").0));
+    assert_eq!(counts(two, "lazy-barrier"), (4.0, 0.0));
+    assert_eq!(row(two, "lazy-barrier")["counts"]["notices"], 32.0);
+    for job in [two, four] {
+        // REL, 1WGR, ACK1W, RACK; REL, 1WINV, 1WDATA, RACK; REL, INV, DIFF, RACK.
+        assert_eq!(counts(job, "eager-release-single"), (4.0, 0.0));
+        assert_eq!(counts(job, "eager-release-1"), (4.0, 4096.0));
+        assert_eq!(counts(job, "eager-release-2"), (4.0, 20.0));
+    }
+    // Each writer more that is not the home is asked and sends what it wrote; it had not released
+    // it, and so waits for its own RACK.
+    assert_eq!(counts(four, "eager-release-3"), (8.0, 40.0));
+    assert_eq!(counts(four, "eager-release-4"), (12.0, 60.0));
+    for key in ["lazy-release-1000-full", "lazy-release-1000-word"] {
+        assert!(row(two, key)["ratio"].as_f64().unwrap() > 0.0, "{key}");
+    }
+    assert_eq!(row(two, "eager-upgrade")["paper_us"], "622");
+    assert!(two["fetch_parts"]["protocol_us"].is_number() && four["fetch_parts"].is_null());
 }
 
 #[test]

@@ -37,10 +37,12 @@ pub(super) struct Floor {
 pub(super) struct Counts {
     /// Frames sent.
     pub(super) messages: f64,
-    /// Bytes of minipage contents sent.
+    /// Bytes of minipage contents sent, and of diffs.
     pub(super) page_bytes: f64,
     /// Copies invalidated.
     pub(super) invalidations: f64,
+    /// Minipages named to other nodes as written.
+    pub(super) notices: f64,
 }
 
 impl Row {

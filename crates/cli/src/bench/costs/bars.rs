@@ -10,6 +10,10 @@ const GROWTH: f64 = 1.10;
 /// A node that computes may answer so much later than an idle one.
 const COMPUTING: f64 = 3.0;
 
+/// A release of many pages that changed wholly may take so many times what handing their bytes to a
+/// socket takes.
+const BULK: f64 = 2.5;
+
 /// One promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Bar {
@@ -40,6 +44,13 @@ pub(super) fn judge(jobs: &[Done]) -> Vec<Bar> {
         if let (Some(computing), Some(asleep)) = (computing, asleep) {
             let promise = format!("fetch from a computing node / an idle one, {transport}, {wait}");
             bars.push(Bar::new(promise, computing / asleep, COMPUTING));
+        }
+    }
+    for job in jobs.iter().filter(|job| job.program == "release") {
+        let (Some(transport), Some(wait)) = (job.transport, job.wait) else { continue };
+        if let Some(ratio) = row(job, "lazy-release-1000-full").and_then(Row::ratio) {
+            let promise = format!("release 1000 pages / bytes to a socket, {transport}, {wait}");
+            bars.push(Bar::new(promise, ratio, BULK));
         }
     }
     for (large, small) in [(LARGE.name, SMALL.name), (MILLION.name, ONE.name)] {

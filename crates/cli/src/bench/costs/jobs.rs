@@ -74,10 +74,16 @@ pub(super) fn plan(transports: &[Transport], waits: &[Wait], quick: bool) -> Vec
         }
     }
     let nodes = if quick { 3 } else { 8 };
+    // More threads than cores: who spins would starve those it waits for.
+    let crowded = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
     for &transport in transports {
-        // More threads than cores: who spins would starve those it waits for.
-        let wait = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
-        plans.push(Plan { program: "many", nodes, transport, wait, ..any.clone() });
+        plans.push(Plan { program: "many", nodes, transport, wait: crowded, ..any.clone() });
+    }
+    for &transport in transports {
+        for &wait in waits.iter().filter(|&&wait| wait != Wait::Spin || cpus > 1) {
+            plans.push(Plan { program: "release", nodes: 2, transport, wait, ..any.clone() });
+        }
+        plans.push(Plan { program: "release", nodes: 4, transport, wait: crowded, ..any.clone() });
     }
     // The sizes take turns, for the machine's speed drifts.
     for _ in 0..if quick { 1 } else { 5 } {
@@ -97,6 +103,9 @@ impl Plan {
         match (self.program, self.size) {
             ("memory", _) => "memory layer, one process".to_owned(),
             ("local", _) => "one node".to_owned(),
+            ("release", _) => {
+                format!("{} nodes, {transport}, {wait}, release consistency", self.nodes)
+            }
             (_, None) => format!("{} nodes, {transport}, {wait}", self.nodes),
             (_, Some(size)) => {
                 format!("{} nodes, {transport}, {wait}, {} shared", self.nodes, size.name)

@@ -1,11 +1,13 @@
 //! `multigrain bench costs`: Table 1 and section 4.2 of the paper, on this machine.
 //!
 //! `jobs` starts the measuring programs, `probe` says in which mood the machine is, `paper` holds
-//! the paper's figures, `bars` what the results are held against, `print` shows it all.
+//! the papers' figures, `parts` takes a fetch apart, `bars` has what the results are held against,
+//! `print` shows it all.
 
 mod bars;
 mod jobs;
 mod paper;
+mod parts;
 mod print;
 mod probe;
 

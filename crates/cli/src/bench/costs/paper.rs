@@ -1,7 +1,30 @@
-//! The figures of the paper (Millipage 4.2): 300 MHz Pentium II, Windows NT, Myrinet; microseconds.
+//! The figures of the papers, in microseconds: Millipage 4.2 (300 MHz Pentium II, Windows NT, Myrinet)
+//! and, for eager release consistency, MGS Table 1 (20 MHz Alewife).
+
+/// Cycles a microsecond of MGS's machine.
+const MGS_MHZ: f64 = 20.0;
 
 /// The paper's time for an operation, if it gives one.
 pub(super) fn figure(key: &str) -> Option<String> {
+    mgs_cycles(key).map(|cycles| format!("{:.0}", cycles / MGS_MHZ)).or_else(|| millipage(key))
+}
+
+/// MGS Table 1, cycles: pages of 1 KB, 1000 cycles added to every message between nodes.
+fn mgs_cycles(key: &str) -> Option<f64> {
+    Some(match key {
+        "eager-read-fetch" => 11772.0,
+        "eager-write-fetch" => 21956.0,
+        "eager-upgrade" => 12441.0,
+        "eager-read-fetch-single" => 29353.0,
+        "eager-write-fetch-single" => 35293.0,
+        "eager-release-single" => 9992.0,
+        "eager-release-2" => 33424.0,
+        "eager-release-3" => 33516.0,
+        _ => return None,
+    })
+}
+
+fn millipage(key: &str) -> Option<String> {
     let nodes = key.strip_prefix("barrier-").and_then(|nodes| nodes.parse::<u32>().ok());
     if let Some(nodes @ 1..=8) = nodes {
         // "A barrier between 1 to 8 hosts takes 59-153 us (linearly in the number of hosts)".
@@ -43,5 +66,12 @@ mod tests {
         assert_eq!(figure("access-fault").as_deref(), Some("26"));
         assert_eq!(figure("message-4096").as_deref(), Some("90"));
         assert_eq!(figure("upgrade"), None);
+    }
+
+    #[test]
+    fn paper_t1_of_mgs_is_in_cycles_of_20_mhz() {
+        assert_eq!(figure("eager-read-fetch").as_deref(), Some("589"));
+        assert_eq!(figure("eager-release-2").as_deref(), Some("1671"));
+        assert_eq!(figure("eager-release-4"), None);
     }
 }

@@ -3,6 +3,7 @@
 use super::bars::Bar;
 use super::jobs::{Done, cpus};
 use super::paper;
+use super::parts::Parts;
 use super::probe::place;
 use crate::bench::row::Row;
 use crate::bench::table::{Table, micros};
@@ -16,6 +17,7 @@ pub(super) fn json(jobs: &[Done], bars: &[Bar]) -> Result<String> {
         let mut value = serde_json::to_value(job)?;
         let rows = job.rows.iter().map(row_json).collect::<Result<Vec<_>>>()?;
         value["rows"] = Value::Array(rows);
+        value["fetch_parts"] = json!(Parts::of(job, jobs));
         all.push(value);
     }
     let machine = json!({ "cpus": cpus(), "kernel": kernel() });
@@ -33,7 +35,9 @@ fn row_json(row: &Row) -> Result<Value> {
 /// Tables, one a job, and the bars.
 pub(super) fn text(jobs: &[Done], bars: &[Bar]) -> String {
     let mut text = format!(
-        "{} CPUs, Linux {}. Times in microseconds. paper: Millipage 4.2, 300 MHz Pentium II.\n\
+        "{} CPUs, Linux {}. Times in microseconds. paper: Millipage 4.2, 300 MHz Pentium II;\n\
+         under release consistency MGS Table 1, cycles of 20 MHz, pages of 1 KB, 50 us added to a \
+         message.\n\
          floor: the same bytes over a plain socket of the same kind, waiting in the same way, in \
          turn with ours.\n",
         cpus(),
@@ -42,6 +46,7 @@ pub(super) fn text(jobs: &[Done], bars: &[Bar]) -> String {
     for job in jobs.iter().filter(|job| job.size.is_none()) {
         text.push_str(&format!("\n{}\n", heading(job)));
         text.push_str(&rows_table(&job.rows).render());
+        text.extend(Parts::of(job, jobs).map(|parts| parts.line()));
     }
     let sizes: Vec<&Done> = jobs.iter().filter(|job| job.size.is_some()).collect();
     if !sizes.is_empty() {
@@ -80,6 +85,7 @@ fn heading(job: &Done) -> String {
         (false, 2..) => "; more nodes than CPUs, so nobody spins",
         (false, _) => "",
     };
+    let nodes = if job.program == "release" { nodes + ", release consistency" } else { nodes };
     format!("{nodes}; {}; {hops}{note}", job.guard)
 }
 
@@ -94,6 +100,7 @@ fn rows_table(rows: &[Row]) -> Table {
         "memcpy",
         "messages",
         "page bytes",
+        "notices",
         "paper",
     ]);
     let dash = || "-".to_owned();
@@ -109,6 +116,9 @@ fn rows_table(rows: &[Row]) -> Table {
             row.memcpy_us.map_or_else(dash, micros),
             row.counts.map_or_else(dash, |counts| format!("{:.2}", counts.messages)),
             row.counts.map_or_else(dash, |counts| format!("{:.0}", counts.page_bytes)),
+            row.counts
+                .filter(|counts| counts.notices > 0.0)
+                .map_or_else(dash, |counts| format!("{:.1}", counts.notices)),
             paper::figure(&row.key).unwrap_or_else(dash),
         ]);
     }

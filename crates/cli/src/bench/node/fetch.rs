@@ -18,6 +18,18 @@ pub(super) enum Access {
     Store,
 }
 
+impl Access {
+    /// The time it takes at a minipage, nanoseconds.
+    pub(super) fn timed(self, start: usize) -> f64 {
+        match self {
+            Self::Load => timed(|| {
+                load(start);
+            }),
+            Self::Store => timed(|| store(start, 1)),
+        }
+    }
+}
+
 /// Who has copies before it. Node 1 is the manager always.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
@@ -129,13 +141,7 @@ impl Fetch<'_> {
     }
 
     fn access_all(&self) -> Samples {
-        let one = |&start: &usize| match self.access {
-            Access::Load => timed(|| {
-                load(start);
-            }),
-            Access::Store => timed(|| store(start, 1)),
-        };
-        self.pool.starts.iter().map(one).collect()
+        self.pool.starts.iter().map(|&start| self.access.timed(start)).collect()
     }
 }
 

@@ -1,6 +1,7 @@
-//! The memory layer alone: traps, changes of protection, look-ups. One process, no job.
+//! The memory layer alone: traps, changes of protection, look-ups, diffs. One process, no job.
 #![expect(unsafe_code, reason = "the floor is mprotect on a mapping of our own")]
 
+use super::diffs;
 use super::traps::{EmptyTrap, empty_segv};
 use crate::bench::clock::{grouped, timed};
 use crate::bench::row::{Report, Row};
@@ -26,6 +27,7 @@ pub(super) fn measure(samples: usize) -> Result<Report> {
     let mut rows = vec![trap(&memory, &pages, samples)?];
     rows.extend(transitions(&memory, samples)?);
     rows.push(lookup(&memory, samples)?);
+    rows.extend(diffs::measure(samples)?);
     Ok(Report { guard: memory.guard_note().to_owned(), rows })
 }
 

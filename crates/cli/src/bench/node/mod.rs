@@ -5,9 +5,10 @@
 //!
 //! `memory`: traps and protections, one process without a job. `local`: what needs no messages.
 //! `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
-//! `scale`: the same operations in jobs of different size.
+//! `release`: release consistency. `scale`: the same operations in jobs of different size.
 
 mod crowd;
+mod diffs;
 mod fetch;
 mod local;
 mod memory;
@@ -15,6 +16,7 @@ mod messages;
 mod pair;
 mod pool;
 mod raw;
+mod release;
 mod scale;
 mod sync;
 mod team;
@@ -59,6 +61,7 @@ enum Program {
     Local,
     Pair,
     Many,
+    Release,
     Scale,
 }
 
@@ -69,6 +72,7 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
         Program::Local => local::run(args),
         Program::Pair => pair::run(args),
         Program::Many => crowd::run(args),
+        Program::Release => release::run(args),
         Program::Scale => scale::run(args),
     }
 }

@@ -3,7 +3,8 @@
 use super::team::Team;
 use crate::bench::clock::{load, store};
 use anyhow::Result;
-use multigrain_types::PAGE_BYTES;
+use multigrain_runtime::Policy;
+use multigrain_types::{Consistency, PAGE_BYTES};
 
 /// Minipages of equal size; node 1 allocated them and is their manager.
 pub(super) struct Pool {
@@ -45,6 +46,23 @@ impl Pool {
         };
         let starts = (0..some).map(start).collect::<Result<_, _>>()?;
         Ok(Self { bytes, starts })
+    }
+
+    /// `count` pages of a consistency, each a minipage; all nodes call it.
+    pub(super) fn of_pages(
+        team: &Team,
+        name: &str,
+        count: usize,
+        consistency: Consistency,
+    ) -> Result<Self> {
+        if team.me == OWNER {
+            let policy = Policy::new().consistency(consistency).grain(PAGE_BYTES);
+            let base = team.runtime.malloc_with(count * PAGE_BYTES, policy)?;
+            team.runtime.publish(name.as_bytes(), base)?;
+        }
+        let base = team.runtime.lookup(name.as_bytes())?;
+        let starts = (0..count).map(|page| base + page * PAGE_BYTES).collect();
+        Ok(Self { bytes: PAGE_BYTES, starts })
     }
 
     /// The size of the transfers, which for small minipages is that of their slot.

@@ -70,6 +70,18 @@ impl Raw {
         self.echo(&mut [0; REQUEST_BYTES], &vec![2; reply], count)
     }
 
+    /// Node 0: bytes to node 1, and its word that it has them; timed. The other end is
+    /// [`Raw::take_over`].
+    pub(super) fn hand_over(&self, bytes: &[u8]) -> Result<Samples> {
+        let socket = self.sockets.first().context("no raw socket")?;
+        self.ping(socket, 1, bytes, &mut [0; 32])
+    }
+
+    /// The other end of [`Raw::hand_over`].
+    pub(super) fn take_over(&self, place: &mut [u8]) -> Result<()> {
+        self.echo(place, &[2; 32], 1)
+    }
+
     /// Node 0: `bytes` there and back; timed. The other end is [`Raw::echo_same`].
     pub(super) fn there_and_back(&self, count: usize, bytes: usize) -> Result<Samples> {
         let socket = self.sockets.first().context("no raw socket")?;

@@ -5,6 +5,7 @@ use super::NodeArgs;
 use super::raw::Raw;
 use crate::bench::clock::{load, store};
 use crate::bench::row::{Counts, Report, Row};
+use crate::bench::samples::Samples;
 use anyhow::{Context, Result};
 use multigrain_runtime::{Runtime, Stats};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -12,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Barrier of the phases; node 0 manages it.
 const PHASES: u32 = 0;
 /// Counters a node tells the others: a minipage of so many words.
-const TALLY_WORDS: usize = 3;
+pub(super) const TALLY_WORDS: usize = 4;
 
 /// One node's view of its measuring job.
 pub(super) struct Team {
@@ -70,23 +71,57 @@ impl Team {
         self.barrier()?;
         let result = work()?;
         self.barrier()?;
-        let counted = difference(&before, &self.runtime.stats());
-        self.barrier()?;
-        for (word, count) in counted.into_iter().enumerate() {
-            store(self.tally[self.me] + word * size_of::<u64>(), count);
-        }
-        self.barrier()?;
-        let mut sums = Sums::default();
-        for node in &self.tally {
-            for (word, sum) in sums.0.iter_mut().enumerate() {
-                *sum += load(node + word * size_of::<u64>());
-            }
-        }
+        let mut sums = self.sum_since(&before)?;
         // In each of two barriers, every other node tells node 0 that it has come, and is told to
         // go on.
         sums.0[0] = sums.0[0].saturating_sub(4 * (self.nodes as u64 - 1));
-        self.barrier()?;
         Ok((result, sums))
+    }
+
+    /// Sums over all nodes of what they have counted since they had these counters.
+    pub(super) fn sum_since(&self, before: &Stats) -> Result<Sums> {
+        self.tell(difference(before, &self.runtime.stats()))?;
+        let mut sums = Sums::default();
+        for node in 0..self.nodes {
+            sums.0.iter_mut().zip(self.told_by(node)).for_each(|(sum, more)| *sum += more);
+        }
+        self.barrier()?;
+        Ok(sums)
+    }
+
+    /// Every node tells its counts to all.
+    fn tell(&self, counts: [u64; TALLY_WORDS]) -> Result<()> {
+        self.barrier()?;
+        for (word, count) in counts.into_iter().enumerate() {
+            store(self.tally[self.me] + word * size_of::<u64>(), count);
+        }
+        self.barrier()
+    }
+
+    /// What a node has told.
+    fn told_by(&self, node: usize) -> [u64; TALLY_WORDS] {
+        core::array::from_fn(|word| load(self.tally[node] + word * size_of::<u64>()))
+    }
+
+    /// Every node tells its counts; those of one node come back.
+    pub(super) fn counts_of(
+        &self,
+        node: usize,
+        counts: [u64; TALLY_WORDS],
+    ) -> Result<[u64; TALLY_WORDS]> {
+        self.tell(counts)?;
+        let told = self.told_by(node);
+        self.barrier()?;
+        Ok(told)
+    }
+
+    /// All nodes meet so many times over the raw sockets, which releases nothing; node 0 has the
+    /// times.
+    pub(super) fn meet(&self, times: usize) -> Result<Samples> {
+        if self.measures() {
+            return self.raw.gather(self.nodes, times);
+        }
+        self.raw.attend(times).map(|()| Samples::default())
     }
 
     /// Adds a row to the report; what other nodes add is dropped.
@@ -125,16 +160,18 @@ impl Sums {
     /// The counts of one of so many operations.
     pub(super) fn per(self, operations: usize) -> Counts {
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let [messages, page_bytes, invalidations] =
+        let [messages, page_bytes, invalidations, notices] =
             self.0.map(|sum| sum as f64 / operations.max(1) as f64);
-        Counts { messages, page_bytes, invalidations }
+        Counts { messages, page_bytes, invalidations, notices }
     }
 }
 
 fn difference(before: &Stats, after: &Stats) -> [u64; TALLY_WORDS] {
     [
         after.messages_sent - before.messages_sent,
-        after.page_bytes_sent - before.page_bytes_sent,
+        after.page_bytes_sent - before.page_bytes_sent + after.diff_bytes_sent
+            - before.diff_bytes_sent,
         after.invalidations - before.invalidations,
+        after.notices_sent - before.notices_sent,
     ]
 }
