@@ -6,6 +6,7 @@ use multigrain_types::{AreaId, MinipageId};
 use rustix::io::Errno;
 
 use crate::guard::GuardKind;
+use crate::track::TrackingKind;
 
 /// An error of the memory layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +131,16 @@ pub enum MemoryError {
         /// Its error.
         errno: Errno,
     },
+    /// A way to find writes does not work here.
+    #[error("writes cannot be found by {kind} here ({call}: {errno}): that takes Linux {}", needs(*.kind))]
+    TrackingUnavailable {
+        /// The way asked for.
+        kind: TrackingKind,
+        /// The system call that failed.
+        call: &'static str,
+        /// Its error.
+        errno: Errno,
+    },
     /// The physical memory for shared pages could not be had.
     #[error("no memory for {bytes} shared bytes at {address:#x} ({errno}): free or add memory")]
     OutOfMemory {
@@ -152,4 +163,11 @@ pub enum MemoryError {
         /// Its error.
         errno: Errno,
     },
+}
+
+const fn needs(kind: TrackingKind) -> &'static str {
+    match kind {
+        TrackingKind::Faults => "6.4 or newer, and userfaultfd allowed in containers",
+        TrackingKind::Scans => "6.7 or newer, and userfaultfd allowed in containers",
+    }
 }

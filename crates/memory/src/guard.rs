@@ -19,6 +19,8 @@ mod mprotect;
 mod uffd;
 mod uffd_ioctl;
 
+pub(crate) use uffd_ioctl::{Features, Register, Userfault};
+
 /// Which guard to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum GuardChoice {

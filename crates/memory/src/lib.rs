@@ -5,7 +5,7 @@
 //! parts of it as application views, one view for each minipage that shares a page. A [guard]
 //! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals. Where
 //! several nodes may write a minipage at a time, each keeps a *twin* of it ([`Twins`]) and sends a
-//! [`diff`]: the bytes it wrote since.
+//! [`diff`]: the bytes it wrote since. [`Tracking`] is how writes to such pages can be found.
 //!
 //! Invariants the caller upholds: one lock per minipage around its state and its protection;
 //! data is read for sending only after the restricting call returned, and written before the
@@ -24,6 +24,7 @@ mod layout;
 mod memory;
 mod object;
 mod table;
+mod track;
 mod trap;
 mod twins;
 
@@ -34,5 +35,6 @@ pub use layout::{
     Area, BAND_PAGES, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
 };
 pub use memory::{Config, Memory, Minipages};
+pub use track::{Tracking, TrackingKind, tracking};
 pub use trap::Trap;
 pub use twins::{Twin, Twins};

@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::uffd_ioctl::{Register, Userfault};
+use super::uffd_ioctl::{Features, Register, Userfault};
 use super::{Guard, GuardKind, Vpages, page_bytes};
 use crate::error::MemoryError;
 use crate::layout::Area;
@@ -39,7 +39,7 @@ impl Uffd {
     pub(crate) fn open() -> Result<Self, MemoryError> {
         let unavailable =
             |(call, errno)| MemoryError::GuardUnavailable { guard: GuardKind::Uffd, call, errno };
-        let userfault = Userfault::open().map_err(unavailable)?;
+        let userfault = Userfault::open(Features::Guard).map_err(unavailable)?;
         try_out(&userfault).map_err(unavailable)?;
         Ok(Self { userfault })
     }

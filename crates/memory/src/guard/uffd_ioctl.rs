@@ -8,19 +8,36 @@ use std::os::fd::OwnedFd;
 
 use linux_raw_sys::general::{
     UFFD_API, UFFD_FEATURE_MINOR_SHMEM, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFD_FEATURE_SIGBUS,
-    UFFD_FEATURE_WP_HUGETLBFS_SHMEM, UFFD_USER_MODE_ONLY, UFFDIO_REGISTER_MODE_MINOR,
-    UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffdio_api, uffdio_continue,
-    uffdio_range, uffdio_register, uffdio_writeprotect,
+    UFFD_FEATURE_WP_ASYNC, UFFD_FEATURE_WP_HUGETLBFS_SHMEM, UFFD_USER_MODE_ONLY,
+    UFFDIO_REGISTER_MODE_MINOR, UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffdio_api,
+    uffdio_continue, uffdio_range, uffdio_register, uffdio_writeprotect,
 };
 use linux_raw_sys::ioctl::{UFFDIO_API, UFFDIO_CONTINUE, UFFDIO_REGISTER, UFFDIO_WRITEPROTECT};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
-const FEATURES: u32 = UFFD_FEATURE_SIGBUS
-    | UFFD_FEATURE_MINOR_SHMEM
-    | UFFD_FEATURE_WP_HUGETLBFS_SHMEM
-    | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+/// What the kernel does about accesses to registered pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Features {
+    /// All that are not allowed trap.
+    Guard,
+    /// Writes to write-protected pages are let through; those to pages without an entry may trap.
+    Silent,
+}
+
+impl Features {
+    const fn bits(self) -> u32 {
+        let common = UFFD_FEATURE_SIGBUS
+            | UFFD_FEATURE_MINOR_SHMEM
+            | UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+            | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+        match self {
+            Self::Guard => common,
+            Self::Silent => common | UFFD_FEATURE_WP_ASYNC,
+        }
+    }
+}
 
 // linux-raw-sys leaves out what the header writes as a 64-bit expression. Nobody ever waits on
 // this userfaultfd, for faults become signals: so no call needs to wake anyone (DONTWAKE).
@@ -31,27 +48,30 @@ const WRITEPROTECT_DONTWAKE: u64 = 1 << 1;
 
 /// Which accesses to pages without an entry trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Register {
+pub(crate) enum Register {
     /// All of them.
     Everything,
     /// Only those to pages the object has; holes are allocated and mapped without a trap.
     Allocated,
+    /// None: writes are tracked, not guarded.
+    Writes,
 }
 
 /// An open userfaultfd with the features this crate needs.
 #[derive(Debug)]
-pub(super) struct Userfault {
+pub(crate) struct Userfault {
     file: OwnedFd,
 }
 
 impl Userfault {
     /// Opens one; an error names the call that failed.
-    pub(super) fn open() -> Result<Self, (&'static str, Errno)> {
+    pub(crate) fn open(features: Features) -> Result<Self, (&'static str, Errno)> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(USER_MODE);
         // SAFETY: the descriptor is registered on views of this crate only.
         let file = unsafe { userfaultfd(flags) }.map_err(|errno| ("userfaultfd", errno))?;
         let userfault = Self { file };
-        let mut api = uffdio_api { api: UFFD_API.into(), features: FEATURES.into(), ioctls: 0 };
+        let mut api =
+            uffdio_api { api: UFFD_API.into(), features: features.bits().into(), ioctls: 0 };
         // SAFETY: UFFDIO_API takes a uffdio_api and changes no memory but it.
         let asked = unsafe { userfault.call::<UFFDIO_API_CODE, _>(&mut api) };
         asked.map_err(|errno| ("UFFDIO_API", errno))?;
@@ -59,16 +79,18 @@ impl Userfault {
     }
 
     /// Takes charge of whole mappings of the memory object.
-    pub(super) fn register(
+    pub(crate) fn register(
         &self,
         address: usize,
         bytes: usize,
         register: Register,
     ) -> Result<(), Errno> {
-        let mut mode = UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
-        if register == Register::Everything {
-            mode |= UFFDIO_REGISTER_MODE_MISSING;
-        }
+        let mode = UFFDIO_REGISTER_MODE_WP
+            | match register {
+                Register::Everything => UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_MISSING,
+                Register::Allocated => UFFDIO_REGISTER_MODE_MINOR,
+                Register::Writes => 0,
+            };
         let range = range(address, bytes);
         let mut argument = uffdio_register { range, mode: mode.into(), ioctls: 0 };
         // SAFETY: UFFDIO_REGISTER takes a uffdio_register; it changes how views trap.
@@ -77,7 +99,7 @@ impl Userfault {
 
     /// Maps allocated pages that have no entry. An error comes with the bytes mapped before it.
     #[inline]
-    pub(super) fn map_present(
+    pub(crate) fn map_present(
         &self,
         address: usize,
         bytes: usize,
@@ -92,7 +114,7 @@ impl Userfault {
 
     /// Sets or clears write protection; returns when no thread can write any more.
     #[inline]
-    pub(super) fn write_protect(
+    pub(crate) fn write_protect(
         &self,
         address: usize,
         bytes: usize,

@@ -13,8 +13,9 @@ use crate::tables::lock;
 
 /// Allocations whose place in the program is remembered: each costs some kilobytes.
 const MOST_SITES: usize = 4096;
-/// What stands above a program's own functions on the stack of an allocation.
-const NOT_THE_PROGRAM: [&str; 7] = [
+/// What stands above a program's own functions on the stack of an allocation: by name, and where
+/// inlined functions have lost most of it, by file.
+const NAMES: [&str; 7] = [
     "std::",
     "core::",
     "alloc::",
@@ -23,6 +24,8 @@ const NOT_THE_PROGRAM: [&str; 7] = [
     "multigrain_capi::",
     "mg_",
 ];
+const FILES: [&str; 4] =
+    ["/rustc/", "crates/runtime/src/", "crates/capi/src/", "crates/multigrain/src/"];
 
 /// This node's allocations.
 #[derive(Debug, Default)]
@@ -107,20 +110,26 @@ fn caller(trace: &Backtrace) -> Option<String> {
     if trace.status() != BacktraceStatus::Captured {
         return None;
     }
-    let text = trace.to_string();
-    let mut lines = text.lines().map(str::trim).peekable();
+    caller_in(&trace.to_string())
+}
+
+/// The same in a trace's text: lines `NUMBER: NAME`, each with a line `at FILE:LINE:COLUMN` behind
+/// it if the file is known.
+fn caller_in(trace: &str) -> Option<String> {
+    let mut lines = trace.lines().map(str::trim).peekable();
     while let Some(line) = lines.next() {
         let Some((number, name)) = line.split_once(": ") else { continue };
-        let own = name.trim_start_matches(['<', '&', '_']);
-        let ours = NOT_THE_PROGRAM.iter().any(|prefix| own.starts_with(prefix));
-        if number.parse::<u32>().is_err() || ours {
+        let place = lines.peek().and_then(|next| next.strip_prefix("at "));
+        let stem = name.trim_start_matches(['<', '&', '_']);
+        let ours = NAMES.iter().any(|prefix| stem.starts_with(prefix))
+            || place.is_some_and(|place| FILES.iter().any(|part| place.contains(part)));
+        if ours || number.parse::<u32>().is_err() {
             continue;
         }
         if name == "<unknown>" {
             return None;
         }
-        let place = lines.peek().and_then(|next| next.strip_prefix("at ")).map(shorten);
-        return Some(place.map_or(name.to_owned(), |place| format!("{name}, {place}")));
+        return Some(place.map_or(name.to_owned(), |place| format!("{name}, {}", shorten(place))));
     }
     None
 }
@@ -143,5 +152,22 @@ mod tests {
         assert_eq!(shorten("./src/sor/main.c:88:5"), "main.c:88");
         assert_eq!(shorten("main.c:88"), "main.c:88");
         assert_eq!(shorten("main.c"), "main.c");
+    }
+
+    #[test]
+    fn the_caller_is_the_first_function_that_is_neither_ours_nor_the_library_s() {
+        let trace = "   0: <std::backtrace::Backtrace>::create
+             at /rustc/0/library/std/src/backtrace.rs:331:13
+   1: note_site
+             at ./crates/runtime/src/races/site.rs:49:21
+   2: multigrain_capi::memory::mg_malloc
+   3: mg_malloc
+   4: set_up
+             at /home/one/app/grid.c:12
+   5: main";
+        assert_eq!(caller_in(trace).unwrap(), "set_up, grid.c:12");
+        assert_eq!(caller_in(&trace[trace.find("   5").unwrap()..]).unwrap(), "main");
+        assert_eq!(caller_in("   0: <unknown>\n   1: main"), None);
+        assert_eq!(caller_in(""), None);
     }
 }

@@ -1,0 +1,92 @@
+//! Writes found by scans: the kernel opens a written page by itself, and tells when it is asked.
+#![expect(unsafe_code, reason = "maps a page to try the kernel out; who attaches vouches")]
+
+use core::ffi::c_void;
+use core::ops::Range;
+use core::ptr::null_mut;
+
+use libc::siginfo_t;
+use multigrain_types::PAGE_BYTES;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::pagemap::Pagemap;
+use super::{Tracking, TrackingKind};
+use crate::error::MemoryError;
+use crate::guard::{Features, Register, Userfault};
+use crate::trap::Trap;
+
+/// Asynchronous write protection. Nothing is kept here: the page tables know.
+#[derive(Debug)]
+pub(super) struct Scans {
+    userfault: Userfault,
+    pagemap: Pagemap,
+}
+
+impl Scans {
+    /// Opens it and tries it on a page of its own: the feature and the scan came together, but a
+    /// container may forbid either.
+    pub(super) fn open() -> Result<Self, MemoryError> {
+        let unavailable = |(call, errno)| {
+            let kind = TrackingKind::Scans;
+            MemoryError::TrackingUnavailable { kind, call, errno }
+        };
+        let userfault = Userfault::open(Features::Silent).map_err(unavailable)?;
+        let pagemap = Pagemap::open().map_err(|errno| ("/proc/self/pagemap", errno));
+        let scans = Self { userfault, pagemap: pagemap.map_err(unavailable)? };
+        scans.try_out().map_err(unavailable)?;
+        Ok(scans)
+    }
+
+    fn try_out(&self) -> Result<(), (&'static str, Errno)> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel picks the address, so no memory in use is replaced.
+        let view = unsafe { mmap_anonymous(null_mut(), PAGE_BYTES, protection, flags) };
+        let view = view.map_err(|errno| ("mmap", errno))?;
+        let address = view.expose_provenance();
+        let tried = self
+            .userfault
+            .register(address, PAGE_BYTES, Register::Writes)
+            .map_err(|errno| ("UFFDIO_REGISTER", errno))
+            .and_then(|()| {
+                let scanned = self.pagemap.take_written(address, PAGE_BYTES, &mut |_| ());
+                scanned.map_err(|errno| ("PAGEMAP_SCAN", errno))
+            });
+        // SAFETY: this mapping was made just above and nobody else knows of it.
+        let _ = unsafe { munmap(view, PAGE_BYTES) };
+        tried
+    }
+}
+
+impl Tracking for Scans {
+    fn kind(&self) -> TrackingKind {
+        TrackingKind::Scans
+    }
+
+    unsafe fn attach(&self, address: usize, bytes: usize) -> Result<(), MemoryError> {
+        let call = "UFFDIO_REGISTER";
+        let registered = self.userfault.register(address, bytes, Register::Writes);
+        registered.map_err(|errno| MemoryError::System { call, address, bytes, errno })?;
+        // Whatever is open now counts as written; what is closed has a mark, entry or not.
+        self.scan(address, bytes, &mut |_| ())
+    }
+
+    fn scan(
+        &self,
+        address: usize,
+        bytes: usize,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), MemoryError> {
+        let call = "PAGEMAP_SCAN";
+        let scanned = self.pagemap.take_written(address, bytes, written);
+        scanned.map_err(|errno| MemoryError::System { call, address, bytes, errno })
+    }
+
+    fn decode(&self, _: i32, _: *const siginfo_t, _: *const c_void) -> Option<Trap> {
+        None
+    }
+
+    fn open(&self, _: Trap) -> Result<(), MemoryError> {
+        Ok(())
+    }
+}
