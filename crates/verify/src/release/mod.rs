@@ -12,7 +12,7 @@
 //! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
-//! - [`trace`]: counterexamples for people.
+//! - [`races`]: that the programs have no data races. [`trace`]: counterexamples for people.
 
 pub mod configurations;
 pub mod generate;
@@ -20,6 +20,7 @@ mod graph;
 pub mod model;
 pub mod program;
 mod properties;
+pub mod races;
 pub mod simulation;
 pub mod state;
 pub mod step;
