@@ -118,7 +118,7 @@ impl Graph {
 }
 
 /// The first state from which no path along the edges leads to one of `ends`.
-fn first_lost(states: usize, edges: &[(u32, u32)], ends: &[u32]) -> Option<u32> {
+pub(crate) fn first_lost(states: usize, edges: &[(u32, u32)], ends: &[u32]) -> Option<u32> {
     let mut starts = vec![0u32; states + 1];
     for &(_, to) in edges {
         starts[to as usize + 1] += 1;
@@ -145,7 +145,7 @@ fn first_lost(states: usize, edges: &[(u32, u32)], ends: &[u32]) -> Option<u32> 
     Some(u32::try_from(lost).expect("fewer than 2^32 states"))
 }
 
-fn fingerprint(state: &State) -> u64 {
+pub(crate) fn fingerprint(state: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()

@@ -10,7 +10,7 @@
 //!   consistency by definition. [`trace`]: counterexamples for people.
 
 pub mod configurations;
-mod graph;
+pub(crate) mod graph;
 pub mod litmus;
 pub mod model;
 pub mod program;

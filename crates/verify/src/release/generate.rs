@@ -19,11 +19,13 @@ type Place = (u8, u8);
 #[must_use]
 pub fn generate(rng: &mut Rng) -> Job {
     let nodes = u16::try_from(rng.magnitude(2, 16)).unwrap_or(2);
+    // Often one minipage for all to contend for.
+    let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
     let mut job = Job::new(nodes);
     job.trap_gap = rng.once_in(3);
     // One protocol alone, two or three times of four.
     let only = (!rng.once_in(4)).then(|| rng.pick(&Consistency::ALL[1..]));
-    for _ in 0..rng.magnitude(1, 6) {
+    for _ in 0..minipages {
         let consistency = only.unwrap_or_else(|| rng.pick(&Consistency::ALL));
         let (manager, owner) = (node(rng, nodes), node(rng, nodes));
         let owner = if rng.once_in(3) { manager } else { owner };
@@ -36,7 +38,8 @@ pub fn generate(rng: &mut Rng) -> Job {
             job.threads.push(Thread { node: rank, program: Vec::new() });
         }
     }
-    let mut writer = Writer { value: 4, id: 100, job };
+    let (busy, prefetches) = (rng.pick(&[2, 6, 6, 12]), rng.pick(&[1, 1, 3]));
+    let mut writer = Writer { value: 4, id: 100, busy, prefetches, job };
     let phases = 1 + rng.below(4);
     for _ in 0..phases {
         writer.phase(rng);
@@ -70,6 +73,10 @@ struct Writer {
     value: Value,
     /// The next synchronization id.
     id: u32,
+    /// Things a thread does in a phase, at most.
+    busy: u64,
+    /// How many of eight are prefetches.
+    prefetches: u64,
     job: Job,
 }
 
@@ -92,7 +99,7 @@ impl Writer {
             }
         }
         for (thread, items) in items.iter_mut().enumerate() {
-            for _ in 0..rng.below(6) {
+            for _ in 0..rng.below(self.busy) {
                 let item = self.item(rng, thread, locks, &words);
                 let at = index(rng, items.len() + 1);
                 items.insert(at, item);
@@ -114,16 +121,16 @@ impl Writer {
         let of = |wanted: &dyn Fn(&Owner) -> bool| -> Vec<Place> {
             words.iter().filter(|(_, owner)| wanted(owner)).map(|(place, _)| *place).collect()
         };
-        match rng.below(8) {
-            0 => {
-                let (minipage, _) = words[index(rng, words.len())].0;
-                vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))]
-            }
-            1 | 2 => {
+        if rng.below(8) < self.prefetches {
+            let (minipage, _) = words[index(rng, words.len())].0;
+            return vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))];
+        }
+        match rng.below(7) {
+            0 | 1 => {
                 let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
                 self.accesses(rng, &own, 3)
             }
-            3 => {
+            2 => {
                 let free = of(&|owner| matches!(owner, Owner::Nobody));
                 if free.is_empty() {
                     return Vec::new();
@@ -131,7 +138,7 @@ impl Writer {
                 let many = 1 + rng.below(3);
                 (0..many).map(|_| rng.pick(&free)).map(|(m, w)| Op::Read(m, w)).collect()
             }
-            4 => {
+            3 => {
                 // Two locks at once, always in the same order.
                 let (outer, inner) = (rng.below32(locks), locks + rng.below32(2));
                 let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == outer));

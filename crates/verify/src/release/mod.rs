@@ -9,15 +9,18 @@
 //! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
 //!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
 //!   asked of the engine under test.
-//! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright.
+//! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
+//!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
-//! - [`trace`]: counterexamples for people.
+//! - [`races`]: that the programs have no data races. [`trace`]: counterexamples for people.
 
 pub mod configurations;
 pub mod generate;
+mod graph;
 pub mod model;
 pub mod program;
 mod properties;
+pub mod races;
 pub mod simulation;
 pub mod state;
 pub mod step;

@@ -9,7 +9,7 @@ use super::program::Job;
 use super::state::{Broken, State};
 use super::step::Action;
 use super::trace::Counterexample;
-use super::{properties, trace};
+use super::{graph, properties};
 
 /// All interleavings of a job.
 #[derive(Clone, Debug)]
@@ -103,18 +103,29 @@ pub fn check(configuration: &Configuration) -> Report {
         .map(|(property, path)| (property, path.into_actions()))
         .min_by_key(|(property, actions)| (actions.len(), *property));
     let job = &configuration.job;
-    Report {
+    let mut report = Report {
         name: configuration.name,
         states: checker.unique_state_count(),
         expected: configuration.states,
         depth: checker.max_depth(),
-        elapsed: begin.elapsed(),
-        counterexample: shortest.map(|(property, actions)| {
-            let mut found = trace::Counterexample::replay(property, job, &actions);
-            let mut state = State::first(job);
-            actions.iter().for_each(|&action| state.take(job, action));
-            found.last.extend(properties::at_the_end(job, &state).err());
-            found
-        }),
+        elapsed: Duration::ZERO,
+        counterexample: shortest.map(|(property, actions)| told(property, job, &actions)),
+    };
+    if report.counterexample.is_none() {
+        let graph = graph::explore(job);
+        assert_eq!(graph.states, report.states, "two searches of {} differ", report.name);
+        report.depth = graph.depth;
+        report.counterexample =
+            graph.livelock.map(|actions| told("the programs can end", job, &actions));
     }
+    report.elapsed = begin.elapsed();
+    report
+}
+
+fn told(property: &str, job: &Job, actions: &[Action]) -> Counterexample {
+    let mut found = Counterexample::replay(property, job, actions);
+    let mut state = State::first(job);
+    actions.iter().for_each(|&action| state.take(job, action));
+    found.last.extend(properties::at_the_end(job, &state).err());
+    found
 }

@@ -34,10 +34,11 @@ impl State {
         }
         let able = (0..self.threads.len()).filter(|&thread| self.is_able(job, thread));
         actions.extend(able.map(Action::Run));
-        for from in (0..job.nodes).map(NodeId) {
-            let filled = (0..job.nodes).map(NodeId);
-            let filled = filled.filter(|&to| !self.links[job.link(from, to)].is_empty());
-            actions.extend(filled.map(|to| Action::Deliver { from, to }));
+        // Links are many and most are empty.
+        for (row, from) in self.links.chunks(usize::from(job.nodes.max(1))).zip(0..) {
+            let filled = row.iter().zip(0..).filter(|(link, _)| !link.is_empty());
+            let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
+            actions.extend(filled.map(deliver));
         }
     }
 

@@ -27,6 +27,48 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
         ),
         row(
+            "mixed/three-nodes",
+            45_458,
+            three(3, 0, 1, 2)
+                .thread(
+                    0,
+                    &[
+                        Write(0, 1, 1),
+                        Lock(0),
+                        Add(0, 0),
+                        Add(1, 0),
+                        Unlock(0),
+                        meet(1, 3),
+                        Read(1, 1),
+                    ],
+                )
+                .thread(
+                    1,
+                    &[
+                        Lock(0),
+                        Add(0, 0),
+                        Add(2, 0),
+                        Unlock(0),
+                        Write(1, 1, 1),
+                        meet(1, 3),
+                        Read(0, 1),
+                    ],
+                )
+                .thread(2, &[Write(2, 1, 1), Write(1, 2, 1), meet(1, 3), Read(0, 0), Read(1, 0)]),
+        ),
+        row(
+            "mixed/two-threads-a-node",
+            2955,
+            three(2, 1, 0, 0)
+                .thread(0, &[Lock(0), Add(0, 0), Unlock(0), pass(2, 3), Read(1, 0)])
+                .thread(0, &[Lock(1), Add(1, 0), Unlock(1), pass(2, 3), Read(0, 0)])
+                .thread(
+                    1,
+                    &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Add(1, 0), Unlock(1), pass(1, 3)],
+                )
+                .with_trap_gap(),
+        ),
+        row(
             "mixed/flag-and-data",
             70,
             three(2, 0, 0, 1)
