@@ -1,6 +1,7 @@
 //! Tracked pages in small: a memfd mapped among the addresses of the views, and a handler that lets
 //! the tracker answer. Traps are counted per thread.
 #![expect(unsafe_code, reason = "maps memory, installs a signal handler and touches pages")]
+#![allow(clippy::unwrap_used, reason = "this is test code")]
 #![allow(dead_code, reason = "the tests and the example use their own part")]
 
 use std::cell::Cell;
@@ -66,7 +67,9 @@ impl Tracked {
         let mut found = Vec::new();
         let mut name = |named: Range<usize>| {
             assert!(
-                named.start % PAGE_BYTES == 0 && named.len() % PAGE_BYTES == 0 && !named.is_empty()
+                named.start.is_multiple_of(PAGE_BYTES)
+                    && named.len().is_multiple_of(PAGE_BYTES)
+                    && !named.is_empty()
             );
             found.extend(named.step_by(PAGE_BYTES).map(|page| (page - VIEWS_BASE) / PAGE_BYTES));
         };
