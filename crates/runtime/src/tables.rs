@@ -213,7 +213,6 @@ mod tests {
     use super::*;
     use crate::areas::Items;
     use multigrain_memory::{Area, Shape, VIEWS_BASE};
-    use multigrain_protocol::Cell;
 
     /// Miri is the judge here: without the lock it reports a race.
     #[test]

@@ -251,7 +251,12 @@ impl World for RealWorld<'_> {
                 value: 0,
                 payload: 0,
             };
-            self.runtime.send_frame(to, header, Payload::Owned(part.to_bytes()));
+            // What they are about comes right behind them.
+            let fill = |out: &mut Vec<u8>| out.extend(part.to_bytes());
+            match self.runtime.mesh.keep_with(to, header, fill) {
+                Ok(_) | Err(LinkError::Gone { .. }) => {}
+                Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+            }
         }
     }
 

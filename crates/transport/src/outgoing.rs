@@ -236,6 +236,10 @@ impl Link {
         waiting: &Waiting,
     ) -> Result<bool, LinkError> {
         if !outgoing.bulk.is_empty() {
+            if payload.span().len() == 0 {
+                outgoing.bulk.extend_from_slice(header);
+                return self.push_bulk(outgoing, waiting);
+            }
             self.push_bulk(outgoing, waiting)?;
         }
         if !outgoing.queue.is_empty() {

@@ -89,7 +89,6 @@ impl Written {
 }
 
 #[cfg(test)]
-#[expect(clippy::single_range_in_vec_init, reason = "sets of ranges, some of one range")]
 mod tests {
     use super::*;
 
