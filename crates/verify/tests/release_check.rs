@@ -62,12 +62,12 @@ fn found(job: fn(Job) -> Job) -> Vec<(String, Vec<String>)> {
 #[test]
 fn a_program_with_a_data_race_is_found_out() {
     let racy = |job: Job| {
-        let writer = [Op::Write(0, 0, 1), Op::Write(0, 0, 2)];
-        job.thread(0, &[Op::Read(0, 0), Op::Read(0, 0)]).thread(1, &writer)
+        job.thread(0, &[Op::Read(0, 0), Op::Read(0, 0)])
+            .thread(1, &[Op::Write(0, 0, 1), Op::Write(0, 0, 2)])
     };
     for (property, last) in found(racy) {
         assert_eq!(property, "a read returns the last write that happens before it");
-        assert!(last.iter().any(|line| line.contains("latest is ")), "{last:#?}");
+        assert!(last.iter().any(|line| line.contains("; latest is ")), "{last:#?}");
     }
 }
 
