@@ -109,8 +109,8 @@ pub enum MgsMessage {
 pub enum HlrcMessage {
     /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes.
     Fetch { requester: NodeId, epoch: u32 },
-    /// The minipage, from its home, which knows of `epoch` moves.
-    Data { epoch: u32 },
+    /// The minipage, from its home.
+    Data,
     /// The minipage is zero and nobody else has it: the requester becomes its home.
     Yours,
     /// What a node wrote, part of its flush number `flush`.
@@ -187,7 +187,7 @@ impl Message {
             Self::Page { body: PageMessage::Reply { attach, .. }, .. } => *attach,
             Self::Page { body: PageMessage::PushReply, .. } => Attach::Page,
             Self::Mgs { body, .. } => body.attach(),
-            Self::Hlrc { body: HlrcMessage::Data { .. }, .. } => Attach::Page,
+            Self::Hlrc { body: HlrcMessage::Data, .. } => Attach::Page,
             Self::Hlrc { body: HlrcMessage::Diff { .. }, .. } => Attach::Diff,
             Self::Page { .. } | Self::Hlrc { .. } | Self::Sync { .. } => Attach::Nothing,
         }

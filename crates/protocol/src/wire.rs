@@ -195,7 +195,7 @@ fn mgs_words(body: MgsMessage) -> Words {
 fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
     Ok(match words.kind {
         54 => HlrcMessage::Fetch { requester: node(words)?, epoch: total(words)? },
-        55 => HlrcMessage::Data { epoch: total(words)? },
+        55 => HlrcMessage::Data,
         56 => HlrcMessage::Yours,
         57 => HlrcMessage::Diff { flush: total(words)? },
         58 => HlrcMessage::DiffAck { flush: total(words)? },
@@ -209,7 +209,7 @@ fn hlrc_words(body: HlrcMessage) -> Words {
         HlrcMessage::Fetch { requester, epoch } => {
             Words { thread: requester.0.into(), value: epoch.into(), ..plain(54) }
         }
-        HlrcMessage::Data { epoch } => Words { value: epoch.into(), ..plain(55) },
+        HlrcMessage::Data => plain(55),
         HlrcMessage::Yours => plain(56),
         HlrcMessage::Diff { flush } => Words { value: flush.into(), ..plain(57) },
         HlrcMessage::DiffAck { flush } => Words { value: flush.into(), ..plain(58) },

@@ -71,7 +71,7 @@ impl<'a> NodeSink<'a> {
                     && cell.server().may_receive(from)
             }
             (Message::Mgs { .. }, Consistency::EagerRelease) => cell.client().may_receive(),
-            (Message::Hlrc { body: HlrcMessage::Data { .. }, .. }, Consistency::LazyRelease) => {
+            (Message::Hlrc { body: HlrcMessage::Data, .. }, Consistency::LazyRelease) => {
                 cell.copy().may_receive()
             }
             (

@@ -78,7 +78,6 @@ pub enum CopyEvent {
     },
     Data {
         from: NodeId,
-        epoch: u32,
     },
     Yours,
     Diff {
@@ -94,7 +93,7 @@ impl Copy {
     /// The allocating node's first state.
     #[must_use]
     pub fn owner() -> Self {
-        Self::Home(Home::Alone)
+        Self::Home(Home::Fresh)
     }
 
     /// Any other node's first state.
@@ -107,9 +106,8 @@ impl Copy {
     #[must_use]
     pub fn access(&self) -> Access {
         match self {
-            Self::Home(Home::Alone | Home::Dirty) | Self::Away { page: Page::Dirty, .. } => {
-                Access::ReadWrite
-            }
+            Self::Home(Home::Fresh | Home::Alone | Home::Dirty)
+            | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
             Self::Home(Home::Clean) | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
             Self::Away { page: Page::Invalid | Page::Fetching(_), .. } => Access::NoAccess,
         }
@@ -126,8 +124,14 @@ impl Copy {
 
     /// Whether it may still be handed to the first node that asks for it.
     #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        matches!(self, Self::Home(Home::Fresh))
+    }
+
+    /// Whether this is the home and no other node ever had a copy.
+    #[must_use]
     pub fn is_alone(&self) -> bool {
-        matches!(self, Self::Home(Home::Alone))
+        matches!(self, Self::Home(Home::Fresh | Home::Alone))
     }
 
     /// Whether contents may arrive: they have been asked for.
@@ -155,7 +159,7 @@ impl Copy {
     ) -> Result<(), Illegal> {
         match self {
             Self::Home(home) => {
-                if let Some(next) = home.handle(site, epoch, event, out)? {
+                if let Some(next) = home.handle(site, event, out)? {
                     *self = next;
                 }
                 Ok(())
@@ -213,7 +217,7 @@ impl Copy {
                     request(site, at, epoch, kind, waiters, out)
                 };
             }
-            (E::Data { from, .. }, Fetching(wait)) => {
+            (E::Data { from }, Fetching(wait)) => {
                 // It may have come from who touched it first, by way of who allocated it: a home
                 // that no barrier tells of.
                 *home = wait.moved.unwrap_or(*from);

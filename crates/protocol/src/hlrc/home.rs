@@ -10,6 +10,8 @@ use crate::message::{HlrcMessage, Kind};
 /// What the home's threads may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
+    /// As [`Home::Alone`], and not handed on yet: who touches it first shall have it.
+    Fresh,
     /// No other node ever had a copy: write what you like, nobody needs to know.
     Alone,
     /// Read-only until the next write, which is noticed.
@@ -23,12 +25,11 @@ impl Home {
     pub(super) fn handle(
         &mut self,
         site: &Site,
-        epoch: u32,
         event: &CopyEvent,
         out: &mut Effects,
     ) -> Result<Option<Copy>, Illegal> {
         use CopyEvent as E;
-        use Home::{Alone, Clean, Dirty};
+        use Home::{Alone, Clean, Dirty, Fresh};
 
         let minipage = site.minipage;
         match (event, *self) {
@@ -44,26 +45,26 @@ impl Home {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Fault { thread, .. }, Alone | Dirty) => {
+            (E::Fault { thread, .. }, Fresh | Alone | Dirty) => {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Prefetch { .. }, Alone | Clean | Dirty) => {}
+            (E::Prefetch { .. }, Fresh | Alone | Clean | Dirty) => {}
 
             // First touch: who asks first for what was never written is the home.
-            (E::Fetch { requester, zero: true }, Alone) if *requester != site.me => {
+            (E::Fetch { requester, zero: true }, Fresh) if *requester != site.me => {
                 send(site, *requester, HlrcMessage::Yours, out);
                 return Ok(Some(Copy::away(*requester)));
             }
             // The first copy elsewhere: from now on writes are noticed.
-            (E::Fetch { requester, zero: false }, Alone) if *requester != site.me => {
+            (E::Fetch { requester, zero: false }, Fresh | Alone) if *requester != site.me => {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
-                send(site, *requester, HlrcMessage::Data { epoch }, out);
+                send(site, *requester, HlrcMessage::Data, out);
                 *self = Clean;
             }
             (E::Fetch { requester, zero: false }, Clean | Dirty) if *requester != site.me => {
-                send(site, *requester, HlrcMessage::Data { epoch }, out);
+                send(site, *requester, HlrcMessage::Data, out);
             }
             (E::Diff { from, flush }, Clean | Dirty) => {
                 out.push(Effect::KeepDiff { minipage });
@@ -78,13 +79,13 @@ impl Home {
                 out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
                 *self = Clean;
             }
-            (E::Release { .. }, Alone | Clean) => {}
+            (E::Release { .. }, Fresh | Alone | Clean) => {}
             // What others wrote is here.
-            (E::Notice { .. }, Alone | Clean | Dirty) => {}
-            (E::DiffAck { flush }, Alone | Clean | Dirty) => {
+            (E::Notice { .. }, Fresh | Alone | Clean | Dirty) => {}
+            (E::DiffAck { flush }, Fresh | Alone | Clean | Dirty) => {
                 out.push(Effect::Acked { flush: *flush });
             }
-            (E::Move { home }, Alone | Clean | Dirty) if *home == site.me => {}
+            (E::Move { home }, Fresh | Alone | Clean | Dirty) if *home == site.me => {}
             (E::Move { home }, Clean) => {
                 return Ok(Some(Copy::Away { home: *home, page: Page::Clean }));
             }
@@ -93,7 +94,7 @@ impl Home {
             // fetch of one's own, a move of what is written.
             (
                 E::Data { .. } | E::Yours | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
-                Alone | Clean | Dirty,
+                Fresh | Alone | Clean | Dirty,
             ) => {
                 return Err(Illegal { role: "home", state: format!("{self:?}") });
             }

@@ -272,10 +272,10 @@ fn lazy(
                 return Ok(());
             }
             drop(ledger);
-            let zero = cell.copy().is_alone() && world.close_if_zero(site.minipage);
+            let zero = cell.copy().is_fresh() && world.close_if_zero(site.minipage);
             CopyEvent::Fetch { requester, zero }
         }
-        HlrcMessage::Data { epoch } => CopyEvent::Data { from, epoch },
+        HlrcMessage::Data => CopyEvent::Data { from },
         HlrcMessage::Yours => CopyEvent::Yours,
         HlrcMessage::Diff { flush } => CopyEvent::Diff { from, flush },
         HlrcMessage::DiffAck { flush } => CopyEvent::DiffAck { flush },

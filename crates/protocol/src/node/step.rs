@@ -54,8 +54,11 @@ impl<T: Tables> Node<T> {
                 let mut guard = self.tables.sync();
                 release::flush(place, &mut guard, world)?;
                 guard.ledger().hold(Ready::Wake { thread });
-                release::deliver(place, &mut guard.ledger(), &mut Own::new(), world);
-                Ok(())
+                let mut own = Own::new();
+                release::deliver(place, &mut guard.ledger(), &mut own, world);
+                drop(guard);
+                // What another thread's acknowledgement has made ready may be among it.
+                own.into_iter().try_for_each(|(id, body)| self.sync(Ok((self.me, id, body)), world))
             }
             Input::Tell { node } => {
                 let news = self.tables.ledger().chronicle.news_for(node, self.nodes, None);

@@ -44,7 +44,7 @@ fn who_asks_the_allocating_node_is_sent_on_and_learns_who_the_home_is() {
             "2 > 0: Fetch 2 epoch 0",
             "0 > 1: Fetch 2 epoch 0",
             "1: protect ReadWrite to ReadOnly",
-            "1 > 2: Data epoch 0",
+            "1 > 2: Data",
             "2: install ReadOnly",
             "2: wake 2"
         ]
@@ -55,7 +55,7 @@ fn who_asks_the_allocating_node_is_sent_on_and_learns_who_the_home_is() {
 }
 
 #[test]
-fn zeros_that_nobody_has_written_yet_go_on_to_the_next_who_asks() {
+fn zeros_are_handed_on_once_and_then_copied() {
     let mut cluster = lazy(3);
     cluster.hold_zeros(true);
     cluster.access(1, Read);
@@ -66,9 +66,10 @@ fn zeros_that_nobody_has_written_yet_go_on_to_the_next_who_asks() {
         [
             "2 > 0: Fetch 2 epoch 0",
             "0 > 1: Fetch 2 epoch 0",
-            "1: close, all zeros",
-            "1 > 2: Yours",
-            "2: install zeros ReadWrite",
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 2: Data",
+            "2: twin",
+            "2: install ReadWrite",
             "2: wake 2"
         ]
     );
@@ -86,11 +87,11 @@ fn a_miss_is_fetch_and_data_and_closes_the_homes_door_to_writes_once() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: protect ReadWrite to ReadOnly",
-            "0 > 1: Data epoch 0",
+            "0 > 1: Data",
             "1: install ReadOnly",
             "1: wake 1",
             "2 > 0: Fetch 2 epoch 0",
-            "0 > 2: Data epoch 0",
+            "0 > 2: Data",
             "2: install ReadOnly",
             "2: wake 2"
         ]
@@ -108,7 +109,7 @@ fn a_write_miss_installs_a_twin_with_the_copy() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: protect ReadWrite to ReadOnly",
-            "0 > 1: Data epoch 0",
+            "0 > 1: Data",
             "1: twin",
             "1: install ReadWrite",
             "1: wake 1"
@@ -146,7 +147,7 @@ fn threads_of_a_node_share_a_fetch_and_the_strongest_wish_counts() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: protect ReadWrite to ReadOnly",
-            "0 > 1: Data epoch 0",
+            "0 > 1: Data",
             "1: twin",
             "1: install ReadWrite",
             "1: wake 1",
@@ -185,7 +186,7 @@ fn a_prefetch_wakes_nobody() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: protect ReadWrite to ReadOnly",
-            "0 > 1: Data epoch 0",
+            "0 > 1: Data",
             "1: install ReadOnly"
         ]
     );
@@ -272,7 +273,7 @@ fn a_fetch_that_overtakes_the_news_of_a_move_waits_for_it() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["2 > 1: Data epoch 1", "2: wake 2", "1: install ReadOnly", "1: wake 1"],
+        ["2 > 1: Data", "2: wake 2", "1: install ReadOnly", "1: wake 1"],
         "node 2 turns, and then it answers"
     );
 }

@@ -66,7 +66,7 @@ fn a_lock_grant_tells_what_was_written_and_the_next_owner_forgets_it() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["2 > 0: Fetch 2 epoch 0", "0 > 2: Data epoch 0", "2: install ReadOnly", "2: wake 2"]
+        ["2 > 0: Fetch 2 epoch 0", "0 > 2: Data", "2: install ReadOnly", "2: wake 2"]
     );
 }
 
@@ -152,7 +152,7 @@ fn an_answer_that_is_older_than_a_notice_is_asked_for_again() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["1 > 0: Fetch 1 epoch 0", "0 > 1: Data epoch 0", "1: install ReadOnly", "1: wake 1"]
+        ["1 > 0: Fetch 1 epoch 0", "0 > 1: Data", "1: install ReadOnly", "1: wake 1"]
     );
 }
 

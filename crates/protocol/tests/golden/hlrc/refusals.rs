@@ -9,7 +9,7 @@ use crate::refusals::refused;
 
 #[test]
 fn contents_nobody_asked_for_are_refused() {
-    for body in [Word::Data { epoch: 0 }, Word::Yours] {
+    for body in [Word::Data, Word::Yours] {
         assert_eq!(refused(&mut lazy(2), 1, 0, body.about(M)), "copy");
         assert_eq!(refused(&mut read_by(2, &[1]), 1, 0, body.about(M)), "copy");
         assert_eq!(refused(&mut lazy(2), 0, 1, body.about(M)), "home");

@@ -11,34 +11,34 @@ use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [
-    ("lazy/two-writers-of-one-page", 167),
-    ("lazy/two-writers-away-from-home", 815),
-    ("lazy/writers-change-places", 217),
+    ("lazy/two-writers-of-one-page", 249),
+    ("lazy/two-writers-away-from-home", 949),
+    ("lazy/writers-change-places", 356),
     ("lazy/one-writer-many-episodes", 65),
     ("lazy/two-homes-three-nodes", 744),
-    ("lazy/prefetch-across-a-barrier", 2432),
-    ("lazy/prefetch-to-write-across-a-barrier", 108),
+    ("lazy/prefetch-across-a-barrier", 3218),
+    ("lazy/prefetch-to-write-across-a-barrier", 157),
     ("lazy/counter", 213),
     ("lazy/counter-at-a-third-node", 452),
     ("lazy/counter-on-three-nodes", 1020),
-    ("lazy/reader-and-writer", 184),
-    ("lazy/single-writer-and-a-late-reader", 329),
-    ("lazy/upgrade-meets-a-release", 856),
-    ("lazy/false-sharing-under-two-locks", 509),
+    ("lazy/reader-and-writer", 193),
+    ("lazy/single-writer-and-a-late-reader", 353),
+    ("lazy/upgrade-meets-a-release", 851),
+    ("lazy/false-sharing-under-two-locks", 717),
     ("lazy/two-threads-on-a-node", 424),
-    ("lazy/prefetch-in-a-critical-section", 178),
+    ("lazy/prefetch-in-a-critical-section", 207),
     ("lazy/late-traps", 259),
     ("lazy/semaphore-hand-off", 85),
     ("lazy/semaphore-of-two-units", 178),
-    ("lazy/first-touch", 225),
-    ("lazy/told-by-other-means", 226),
-    ("lazy/release-of-one-thread-while-another-writes", 1084),
-    ("lazy/three-writers-in-turn", 7207),
-    ("lazy/two-threads-a-node-at-a-barrier", 4052),
-    ("lazy/posts-that-nobody-waits-for", 2748),
-    ("lazy/posts-and-prefetches", 4219),
-    ("lazy/two-locks-on-three-nodes", 19_900),
-    ("lazy/two-threads-a-node-and-late-traps", 47_115),
+    ("lazy/first-touch", 231),
+    ("lazy/told-by-other-means", 254),
+    ("lazy/release-of-one-thread-while-another-writes", 1246),
+    ("lazy/three-writers-in-turn", 11_797),
+    ("lazy/two-threads-a-node-at-a-barrier", 4150),
+    ("lazy/posts-that-nobody-waits-for", 2741),
+    ("lazy/posts-and-prefetches", 3613),
+    ("lazy/two-locks-on-three-nodes", 32_432),
+    ("lazy/two-threads-a-node-and-late-traps", 67_039),
 ];
 
 pub(super) fn rows() -> Vec<Configuration> {
@@ -56,7 +56,7 @@ fn moves() -> Vec<Configuration> {
     vec![
         row(
             "lazy/diff-before-the-move",
-            634,
+            952,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 0)])
@@ -67,7 +67,7 @@ fn moves() -> Vec<Configuration> {
         // wrote afterwards before it hears of the barrier's end.
         row(
             "lazy/news-before-the-move-at-the-new-home",
-            263,
+            411,
             Job::new(3)
                 .lazy(2)
                 .thread(0, &[MEET])
@@ -77,7 +77,7 @@ fn moves() -> Vec<Configuration> {
         // The same at the home that was.
         row(
             "lazy/news-before-the-move-at-the-old-home",
-            268,
+            424,
             Job::new(3)
                 .lazy(1)
                 .thread(0, &[MEET])
@@ -87,7 +87,7 @@ fn moves() -> Vec<Configuration> {
         // Node 1 is the home since it touched the minipage first; node 2 has asked node 0 for it.
         row(
             "lazy/first-touch-and-a-prefetch-across-a-barrier",
-            532,
+            784,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[MEET])
@@ -96,7 +96,7 @@ fn moves() -> Vec<Configuration> {
         ),
         row(
             "lazy/prefetch-across-a-move",
-            3316,
+            4971,
             Job::new(3)
                 .lazy(0)
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 1)])

@@ -21,14 +21,14 @@ pub(super) fn rows() -> Vec<Configuration> {
         row("mixed/one-lock", 123, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
         row(
             "mixed/one-barrier",
-            636,
+            929,
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), meet(1, 2), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
         ),
         row(
             "mixed/three-nodes",
-            45_458,
+            83_103,
             three(3, 0, 1, 2)
                 .thread(
                     0,
