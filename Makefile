@@ -53,14 +53,14 @@ soak: apps
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
 
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
-# build has them. The short form is the model checker against those of the protocol.
+# build has them. The short form is the model checkers against those of the protocol.
 MUTANTS = $(TARGET)/mutants/release/multigrain mutants
 
 mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
 
 test-mutants: build-mutants
-	$(MUTANTS) --protocol --tools check
+	$(MUTANTS) --protocol --tools check,check-release
 
 build-mutants:
 	$(CARGO) build --release -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants

@@ -18,6 +18,19 @@ fn a_chosen_group_is_checked_and_added_up() {
 }
 
 #[test]
+fn release_consistency_is_in_the_same_table() {
+    let ended = run(multigrain().args(["check", "lock/over", "lazy/counter", "mixed/one-lock"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 6, "{ended:?}");
+    for (line, name) in lines.iter().zip(["lock/over-data", "lazy/counter", "lazy/counter-at"]) {
+        assert!(line.starts_with(name) && line.ends_with("holds"), "{line}");
+    }
+    assert!(lines[4].starts_with("mixed/one-lock "), "{}", lines[4]);
+    assert!(lines[5].starts_with("5 configurations, "), "{}", lines[5]);
+}
+
+#[test]
 fn the_long_form_lists_more_configurations_than_the_short_one() {
     let lines = |arguments: &[&str]| {
         let ended = run(multigrain().args(["check", "--list"]).args(arguments));

@@ -33,3 +33,25 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
         assert!(ended.line().contains("choose"), "{ended:?}");
     }
 }
+
+#[test]
+fn programs_on_release_consistent_memory_run_and_write_their_own_section() {
+    let file = std::env::temp_dir().join(format!("multigrain-sim-{}.md", std::process::id()));
+    let proof = ["--runs", "20", "--proof", file.to_str().unwrap()];
+    let ended = run(multigrain().args(["sim", "--release", "--seed", "7"]).args(proof));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut lines = ended.out.lines();
+    assert!(lines.next().unwrap().starts_with("seed 7, version "), "{ended:?}");
+    assert!(lines.next().unwrap().starts_with("20 runs held, "), "{ended:?}");
+    assert!(ended.out.contains("steps/cpu s"), "{ended:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(text.contains("<!-- sim-release -->"), "{text}");
+    assert!(text.contains("`multigrain sim --release --seed 7 --runs 20`"), "{text}");
+}
+
+#[test]
+fn what_is_drawn_for_release_consistent_memory_cannot_be_given() {
+    let ended = run(multigrain().args(["sim", "--release", "--nodes", "4"]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}

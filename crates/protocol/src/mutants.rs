@@ -3,19 +3,22 @@
 //!
 //! Role: the list of all mutants, and what those of this crate change. The engines stay as they
 //! are: a mutant turns an input into another before the honest step, or edits the effects of the
-//! step after it. Those of the manager are beside it, for they edit its state; those of the
-//! runtime are in that crate. The environment is read here and nowhere else in this crate.
+//! step after it. Those of the manager, of the engines of release consistency and of what nodes
+//! tell each other are beside them, for they edit their state; those of the runtime are in that
+//! crate. The environment is read here and nowhere else in this crate.
 //!
 //! `multigrain mutants` runs every check against every mutant.
 
 mod list;
+mod rows;
 
 use std::env;
 use std::sync::OnceLock;
 
 use multigrain_types::Access;
 
-pub use self::list::{MUTANTS, Mutant, Row};
+pub use self::list::{Mutant, Row};
+pub use self::rows::MUTANTS;
 use crate::coherence::{Holder, HolderEvent};
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, LockMessage, Message, PageMessage, SyncMessage};
@@ -119,6 +122,7 @@ pub(crate) fn asked(mut input: SyncInput) -> SyncInput {
         (Some(Mutant::BarrierOpensEarly), SyncInput::Barrier { total, .. }) if *total > 1 => {
             *total -= 1;
         }
+        (Some(Mutant::NoisyHomeMoves), SyncInput::Barrier { quiet, .. }) => *quiet = true,
         (Some(Mutant::PostCountsTwice), SyncInput::SemaphorePost { count, .. }) => *count *= 2,
         (Some(Mutant::BroadcastWakesOne), SyncInput::ConditionSignal { all, .. }) => *all = false,
         _ => {}
@@ -151,4 +155,19 @@ pub(crate) fn heard(id: u32, message: SyncMessage, out: &mut Effects) {
     {
         out.push(Effect::Send { to, message: LockMessage::Grant.about(id) });
     }
+}
+
+/// Whether a message that carries a release waits for the acknowledgements of what it releases.
+pub(crate) fn waits() -> bool {
+    !on(Mutant::GrantBeforeAcks)
+}
+
+/// Whether what this node knows of writes goes before a message.
+pub(crate) fn tells(message: SyncMessage) -> bool {
+    !(on(Mutant::GrantWithoutNews) && message == SyncMessage::Lock(LockMessage::Grant))
+}
+
+/// The moves of homes that the sender of a fetch is said to know of.
+pub(crate) fn known(epoch: u32) -> u32 {
+    if on(Mutant::EarlyFetchServed) { 0 } else { epoch }
 }

@@ -18,18 +18,19 @@ use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::tables::lock;
 
-/// How late [`Mutant::ProtectedLate`] is: long enough for another thread to write.
+/// How late what comes too late is: long enough for a thread to write.
 const LATE: Duration = Duration::from_micros(200);
 
 /// The real world, but for the mutant this process is. Without one it changes nothing.
 pub(crate) struct Bent<'a> {
     real: &'a mut dyn World,
     late: Option<(MinipageId, Access, Access)>,
+    late_twin: Option<MinipageId>,
 }
 
 impl<'a> Bent<'a> {
     pub(crate) fn new(real: &'a mut dyn World) -> Self {
-        Self { real, late: None }
+        Self { real, late: None, late_twin: None }
     }
 
     fn protect_now(&mut self) {
@@ -38,11 +39,19 @@ impl<'a> Bent<'a> {
             self.real.protect(minipage, from, to);
         }
     }
+
+    fn make_twin_now(&mut self) {
+        if let Some(minipage) = self.late_twin.take() {
+            thread::sleep(LATE);
+            self.real.make_twin(minipage);
+        }
+    }
 }
 
 impl Drop for Bent<'_> {
     fn drop(&mut self) {
         self.protect_now();
+        self.make_twin_now();
     }
 }
 
@@ -77,6 +86,7 @@ impl World for Bent<'_> {
 
     fn wake(&mut self, thread: ThreadId) {
         self.real.wake(thread);
+        self.make_twin_now();
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
@@ -100,7 +110,11 @@ impl World for Bent<'_> {
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {
-        self.real.make_twin(minipage);
+        if on(Mutant::TwinAfterOpening) {
+            self.late_twin = Some(minipage);
+        } else {
+            self.real.make_twin(minipage);
+        }
     }
 
     fn drop_twin(&mut self, minipage: MinipageId) {

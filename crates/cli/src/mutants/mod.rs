@@ -20,10 +20,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use table::Caught;
-use tool::{TOOLS, Tool, Verdict};
+use tool::{Game, TOOLS, Tool, Verdict};
 
 /// Runs every tool against every seeded fault of the protocol and the runtime.
 ///
+/// Those of release consistency have tools of their own, the same on release consistent memory.
 /// Exits with 1 if a mutant survives all tools, if a tool catches none, or if a tool finds
 /// something without a mutant.
 #[derive(Debug, Args)]
@@ -88,7 +89,8 @@ fn chosen_tools(args: &MutantsArgs) -> Result<Vec<&'static Tool>> {
     }
     let named = |name: &String| {
         let tool = TOOLS.iter().find(|tool| tool.name == name);
-        tool.with_context(|| format!("{name} is no tool: there are check, sim and litmus"))
+        let all = || TOOLS.map(|tool| tool.name).join(", ");
+        tool.with_context(|| format!("{name} is no tool: there are {}", all()))
     };
     args.tools.iter().map(named).collect()
 }
@@ -111,9 +113,57 @@ fn limit(tool: &Tool) -> Result<u64> {
     Ok(if tool.may_hang { patience } else { LIMIT })
 }
 
+/// The mutants of a game, and what its tools said about them.
+struct Bag {
+    game: Game,
+    tools: Vec<&'static Tool>,
+    caught: Vec<Caught>,
+}
+
+impl Bag {
+    fn text(&self) -> String {
+        let (title, summary) = (self.game.title(), table::summary(&self.caught, &self.tools));
+        format!("{title}: {summary}.\n\n{}", table::markdown(&self.caught, &self.tools))
+    }
+}
+
 /// Runs everything, prints as it goes, and judges.
 fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> Result<()> {
     let begin = Instant::now();
+    let mut bags = Vec::new();
+    for game in Game::ALL {
+        let rows: Vec<_> = rows.iter().copied().filter(|row| Game::of(row) == game).collect();
+        let tools: Vec<_> = tools.iter().copied().filter(|tool| tool.game == game).collect();
+        if !rows.is_empty() && !tools.is_empty() {
+            let caught = shoot(&rows, &tools)?;
+            bags.push(Bag { game, tools, caught });
+        }
+    }
+    for Bag { game, tools, caught } in &bags {
+        println!("{}: {}", game.title(), table::summary(caught, tools));
+    }
+    println!("{:.0} s", begin.elapsed().as_secs_f64());
+    let text = bags.iter().map(Bag::text).collect::<Vec<_>>().join("\n");
+    if let Some(file) = &args.table {
+        let text = format!("{}\n{text}", table::HEAD);
+        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let survivors = bags.iter().flat_map(|bag| &bag.caught).filter(|one| one.survives());
+    let survivors: Vec<&str> = survivors.map(|one| one.row.name).collect();
+    ensure!(survivors.is_empty(), "nothing catches {}", survivors.join(", "));
+    for bag in &bags {
+        for (index, tool) in bag.tools.iter().enumerate() {
+            let useful = bag.caught.iter().any(|one| one.verdicts[index].is_caught());
+            ensure!(useful, "{} catches nothing", tool.name);
+        }
+    }
+    let Some(file) = &args.proof else { return Ok(()) };
+    Section { name: "mutants", title: "Seeded faults", command: "make mutants", body: &text }
+        .write(file)
+}
+
+/// Every tool against every mutant.
+fn shoot(rows: &[&'static Row], tools: &[&'static Tool]) -> Result<Vec<Caught>> {
     let limits: Vec<u64> = tools.iter().map(|tool| limit(tool)).collect::<Result<_>>()?;
     let mut caught = Vec::new();
     for row in rows {
@@ -123,27 +173,10 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
             let start = Instant::now();
             let verdict = tool.run(Some(row.name), limit)?;
             let told = table::cell(&verdict);
-            println!("  {:8} {:>5.1} s  {told}", tool.name, start.elapsed().as_secs_f64());
+            println!("  {:13} {:>5.1} s  {told}", tool.name, start.elapsed().as_secs_f64());
             verdicts.push(verdict);
         }
         caught.push(Caught { row, verdicts });
     }
-    let survivors: Vec<&str> =
-        caught.iter().filter(|one| one.survives()).map(|one| one.row.name).collect();
-    let summary = table::summary(&caught, tools);
-    println!("{summary}; {:.0} s", begin.elapsed().as_secs_f64());
-    let text = table::markdown(&caught, tools);
-    if let Some(file) = &args.table {
-        let text = format!("{}\n{summary}.\n\n{text}", table::HEAD);
-        fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    ensure!(survivors.is_empty(), "nothing catches {}", survivors.join(", "));
-    for (index, tool) in tools.iter().enumerate() {
-        let useful = caught.iter().any(|one| one.verdicts[index].is_caught());
-        ensure!(useful, "{} catches nothing", tool.name);
-    }
-    let Some(file) = &args.proof else { return Ok(()) };
-    let body = format!("{summary}.\n\n{text}");
-    Section { name: "mutants", title: "Seeded faults", command: "make mutants", body: &body }
-        .write(file)
+    Ok(caught)
 }

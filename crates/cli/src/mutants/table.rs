@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn survivors_are_named_and_time_outs_are_none_of_the_dead() {
-        let [check, sim, _] = &TOOLS;
+        let [check, sim, ..] = &TOOLS;
         let told = Verdict::Caught("no | deadlock".to_owned());
         let caught = [
             Caught { row: &MUTANTS[0], verdicts: vec![told, Verdict::Passed] },

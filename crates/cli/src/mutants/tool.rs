@@ -4,26 +4,72 @@
 //! leaves nothing behind whatever happens to this command.
 
 use anyhow::{Context, Result, bail};
-use multigrain_protocol::mutants::VARIABLE;
+use multigrain_protocol::mutants::{Row, VARIABLE};
 use std::process::{Command, Stdio};
+
+/// Mutants that the same tools hunt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Game {
+    /// Of sequential consistency, of synchronization, and of the runtime below both.
+    Sequential,
+    /// Of release consistency.
+    Release,
+}
+
+impl Game {
+    pub(super) const ALL: [Self; 2] = [Self::Sequential, Self::Release];
+
+    pub(super) fn of(row: &Row) -> Self {
+        if row.mutant.is_of_release() { Self::Release } else { Self::Sequential }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Sequential => "Sequential consistency, synchronization and the runtime",
+            Self::Release => "Release consistency",
+        }
+    }
+}
 
 /// A tool.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
     arguments: &'static [&'static str],
+    pub(super) game: Game,
     /// Whether not to end is a finding: it is, for nodes that wait for each other.
     pub(super) may_hang: bool,
 }
 
-/// All tools, the quickest first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 3] = [
-    Tool { name: "check", arguments: &["check", "--first"], may_hang: false },
-    Tool { name: "sim", arguments: &SIM, may_hang: false },
-    Tool { name: "litmus", arguments: &LITMUS, may_hang: true },
+/// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
+pub(super) const TOOLS: [Tool; 7] = [
+    tool("check", &CHECK, Game::Sequential),
+    tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
+    Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
+    tool("check-release", &["check", "--first", "eager", "lazy", "mixed"], Game::Release),
+    tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
+    Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
+    Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
 ];
 
-const SIM: [&str; 7] = ["sim", "--seed", "1", "--nodes", "8", "--runs", "8"];
+const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game) -> Tool {
+    Tool { name, arguments, game, may_hang: false }
+}
+
+/// The groups of configurations without release consistency.
+const CHECK: [&str; 11] = [
+    "check",
+    "--first",
+    "barrier",
+    "coherence",
+    "condition",
+    "litmus",
+    "lock",
+    "prefetch",
+    "push",
+    "reclaim",
+    "semaphore",
+];
 
 /// One configuration, that of every kernel; tests without loops, which would hang where these show
 /// what is wrong.
@@ -42,6 +88,18 @@ const LITMUS: [&str; 13] = [
     "--manager",
     "spread",
 ];
+
+/// The same on release consistent memory.
+const fn litmus_on(consistency: &'static str) -> [&'static str; 15] {
+    let mut arguments = ["--consistency"; 15];
+    let mut at = 0;
+    while at < LITMUS.len() {
+        arguments[at] = LITMUS[at];
+        at += 1;
+    }
+    arguments[14] = consistency;
+    arguments
+}
 
 /// What a tool said about a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,18 +146,18 @@ impl Tool {
             Some(TIMED_OUT) if self.may_hang => Verdict::Hangs,
             Some(TIMED_OUT) => Verdict::TimedOut,
             Some(USAGE) => bail!("{} {}: {text}", self.name, self.arguments.join(" ")),
-            Some(_) | None => Verdict::Caught(finding(self.name, &text)),
+            Some(_) | None => Verdict::Caught(finding(self.arguments[0], &text)),
         })
     }
 }
 
 /// What a tool found: the property that does not hold, or its first complaint. The launcher's own,
 /// about a process that ended, says less.
-fn finding(tool: &str, text: &str) -> String {
+fn finding(command: &str, text: &str) -> String {
     let lines = || text.lines().filter(|line| !line.contains("(pid "));
     let after = |prefix: &str| lines().find_map(|line| line.strip_prefix(prefix));
     let line = after("does not hold: ").or_else(|| after("multigrain: ")).unwrap_or("fails");
-    let own = line.strip_prefix(tool).and_then(|rest| rest.strip_prefix(": "));
+    let own = line.strip_prefix(command).and_then(|rest| rest.strip_prefix(": "));
     own.unwrap_or(line).to_owned()
 }
 

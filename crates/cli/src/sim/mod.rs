@@ -1,12 +1,18 @@
 //! `multigrain sim`: runs the simulator from seeds, prints what it did, and how to see a failure
 //! again.
+//!
+//! | file | part |
+//! |---|---|
+//! | `release` | `--release`: programs on release consistent memory |
+//! | `tally` | what the runs did together |
 
+mod release;
 mod tally;
 
 use clap::{Args, ValueEnum};
 use multigrain_verify::sim::{self, Deaths, Plan, nanoseconds};
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -48,6 +54,13 @@ pub(crate) struct SimArgs {
     /// In which runs a node dies at some moment; some: those of one seed in eight
     #[arg(long, value_enum, default_value_t = When::Some)]
     deaths: When,
+    /// Runs programs without data races on release consistent memory; all but seeds and runs is
+    /// drawn
+    #[arg(
+        long,
+        conflicts_with_all = ["nodes", "hours", "steps", "threads", "minipages", "deaths"]
+    )]
+    release: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
@@ -126,6 +139,9 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
         return ExitCode::from(2);
     }
     println!("seed {seed}, version {}", env!("CARGO_PKG_VERSION"));
+    if args.release {
+        return release::run(seed, args.runs, args.proof.as_deref());
+    }
     let mut tally = Tally::default();
     for seed in (0..args.runs).map(|run| seed.wrapping_add(run)) {
         let plan = args.plan(seed);
@@ -150,6 +166,10 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
         command: &args.command(seed),
         body: &tally.markdown(),
     };
+    write(&section, file)
+}
+
+fn write(section: &Section<'_>, file: &Path) -> ExitCode {
     match section.write(file) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

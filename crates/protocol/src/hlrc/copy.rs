@@ -1,5 +1,8 @@
 //! A node's copy of a minipage, or its home.
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 

@@ -1,5 +1,8 @@
 //! Local client and remote client: a node's own copy of a minipage (MGS Figure 22, arcs 1 to 27).
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 

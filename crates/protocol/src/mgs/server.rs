@@ -1,5 +1,8 @@
 //! Server: the directory of a minipage at its home (MGS Figure 22, arcs 28 to 36).
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use multigrain_types::NodeId;
 
 use crate::coherence::{Illegal, Site};

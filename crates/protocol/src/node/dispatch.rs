@@ -234,7 +234,14 @@ fn client(
     if from != site.me && from != site.manager {
         return Err(refused(from, event, elsewhere("client", site)));
     }
-    cell.client().handle(site, event, out).map_err(|illegal| refused(from, event, illegal))
+    #[cfg(feature = "mutants")]
+    if cell.client().overlooks(event) {
+        return Ok(());
+    }
+    let result = cell.client().handle(site, event, out);
+    #[cfg(feature = "mutants")]
+    cell.client().bend_after(site, event, out);
+    result.map_err(|illegal| refused(from, event, illegal))
 }
 
 fn serve(
@@ -247,7 +254,11 @@ fn serve(
     if site.me != site.manager {
         return Err(refused(from, &event, elsewhere("server", site)));
     }
+    #[cfg(feature = "mutants")]
+    let event = cell.server().bend(site, from, event, out);
     let result = cell.server().handle(site, from, event, out);
+    #[cfg(feature = "mutants")]
+    cell.server().bend_after(site, from, event, out);
     result.map_err(|illegal| refused(from, &event, illegal))
 }
 
@@ -265,6 +276,8 @@ fn lazy(
             if requester.0 >= site.nodes {
                 return Err(refused(from, &message, elsewhere("home", site)));
             }
+            #[cfg(feature = "mutants")]
+            let epoch = mutants::known(epoch);
             let mut ledger = cell.ledger();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
             if epoch > ledger.chronicle.epoch() {
@@ -291,7 +304,12 @@ fn copy(
     out: &mut Effects,
 ) -> Result<(), Violation> {
     let epoch = cell.ledger().chronicle.epoch();
-    cell.copy().handle(site, epoch, event, out).map_err(|illegal| refused(from, event, illegal))
+    #[cfg(feature = "mutants")]
+    let before = cell.copy().bend(event);
+    let result = cell.copy().handle(site, epoch, event, out);
+    #[cfg(feature = "mutants")]
+    cell.copy().bend_after(before, event, out);
+    result.map_err(|illegal| refused(from, event, illegal))
 }
 
 fn elsewhere(role: &'static str, site: &Site) -> Illegal {

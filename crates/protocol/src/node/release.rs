@@ -10,6 +10,8 @@ use crate::effect::{Effect, Effects, World};
 use crate::hlrc::CopyEvent;
 use crate::message::{BarrierMessage, HlrcMessage, Message, SyncMessage};
 use crate::mgs::ClientEvent;
+#[cfg(feature = "mutants")]
+use crate::mutants;
 use crate::release::{Ledger, Ready};
 
 /// Messages of the synchronization engines to their own node.
@@ -74,6 +76,12 @@ fn post(
     let arrives = matches!(body, SyncMessage::Barrier(BarrierMessage::Arrive { .. }));
     if body.is_release() && (to != place.me || arrives) {
         flush(place, guard, world)?;
+        #[cfg(feature = "mutants")]
+        if !mutants::waits() {
+            guard.ledger().follow(ready);
+            deliver(place, &mut guard.ledger(), own, world);
+            return Ok(());
+        }
         guard.ledger().hold(ready);
     } else if to == place.me {
         own.push_back((id, body));
@@ -95,6 +103,11 @@ pub(super) fn deliver(place: Place, ledger: &mut Ledger, own: &mut Own, world: &
                 if body.is_release()
                     && let Some(news) = ledger.chronicle.news_for(to, place.nodes, Some(body))
                 {
+                    #[cfg(feature = "mutants")]
+                    if !mutants::tells(body) {
+                        world.send(to, Message::Sync { id, body });
+                        continue;
+                    }
                     world.send_news(to, news);
                 }
                 world.send(to, Message::Sync { id, body });
@@ -145,13 +158,19 @@ pub(super) fn acquire(
 
 /// The manager of a barrier at which all is quiet decides which homes move.
 fn announce(place: Place, guard: &mut impl SyncCell) {
+    #[cfg(feature = "mutants")]
+    let some = guard.ledger().chronicle.some_writers();
     let sole = guard.ledger().chronicle.sole_writers();
+    #[cfg(feature = "mutants")]
+    let sole = some.unwrap_or(sole);
     let moves = sole.into_iter().filter(|&(minipage, writer)| {
         let home = guard.minipage(minipage).copy().home().unwrap_or(place.me);
         home != writer
     });
     let moves = moves.collect();
     guard.ledger().chronicle.announce(place.nodes, moves);
+    #[cfg(feature = "mutants")]
+    guard.ledger().chronicle.forget_early();
 }
 
 /// Before the release of a quiet barrier wakes anybody: homes move, and fetches that knew of it

@@ -1,5 +1,8 @@
 //! What a node knows of lazily consistent writes, its own and others'.
 
+#[cfg(feature = "mutants")]
+mod mutants;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use multigrain_types::{MinipageId, NodeId};

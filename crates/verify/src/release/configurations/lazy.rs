@@ -50,6 +50,9 @@ pub(super) fn rows() -> Vec<Configuration> {
 /// A quiet barrier of three that node 0 manages.
 const MEET: Op = Op::Barrier { id: 0, local: 1, total: 3, quiet: true };
 
+/// A barrier of two, one a node, while other threads run.
+const LOUD: Op = Op::Barrier { id: 0, local: 1, total: 2, quiet: false };
+
 /// Homes that move at quiet barriers. Who allocated a minipage writes it first, or else who asks
 /// for it first is its home anyway.
 fn moves() -> Vec<Configuration> {
@@ -102,6 +105,27 @@ fn moves() -> Vec<Configuration> {
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Read(0, 1)])
                 .thread(1, &[Write(0, 0, 1), MEET, Write(0, 0, 2), MEET])
                 .thread(2, &[Prefetch(0, Kind::Write), MEET, Write(0, 1, 3), MEET, Read(0, 0)]),
+        ),
+        // Node 1 has heard of the write that moves the home before it asks the home that was, whose
+        // answer may come after the move.
+        row(
+            "lazy/prefetch-after-the-write-that-moves-the-home",
+            1868,
+            Job::new(3)
+                .lazy(2)
+                .thread(0, &[Write(0, 0, 1), Up(4, 1), MEET, MEET, Read(0, 1)])
+                .thread(1, &[Down(4), Prefetch(0, Kind::Read), MEET, Write(0, 1, 3), MEET])
+                .thread(2, &[Write(0, 2, 9), MEET, MEET, Read(0, 1)]),
+        ),
+        // A thread of node 1 writes while the others meet: nothing may move.
+        row(
+            "lazy/a-thread-that-does-not-come",
+            2530,
+            Job::new(2)
+                .lazy(0)
+                .thread(0, &[Write(0, 2, 9), LOUD, Read(0, 0)])
+                .thread(1, &[Write(0, 0, 1), LOUD, Lock(0), Read(0, 1), Unlock(0)])
+                .thread(1, &[Lock(0), Add(0, 1), Unlock(0)]),
         ),
         row(
             "lazy/a-home-that-moves-back",
