@@ -96,7 +96,10 @@ fn floor_of_memory(job: &Job) -> Result<()> {
     let mut kept = None;
     for round in 0..50 {
         share_falsely(job, block, round)?;
+        // Between two barriers where nobody writes, no news of the next round can have come.
+        job.barrier(0)?;
         let stats = job.stats();
+        job.barrier(0)?;
         assert_eq!(stats.twin_bytes, 0, "after the barriers of round {round}");
         if round >= WARM_UP {
             let kept = *kept.get_or_insert(stats.notices_kept);
