@@ -18,19 +18,28 @@ use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::tables::lock;
 
-/// How late what comes too late is: long enough for a thread to write.
+/// How late [`Mutant::ProtectedLate`] is: long enough for another thread to write.
 const LATE: Duration = Duration::from_micros(200);
 
 /// The real world, but for the mutant this process is. Without one it changes nothing.
 pub(crate) struct Bent<'a> {
     real: &'a mut dyn World,
     late: Option<(MinipageId, Access, Access)>,
-    late_twin: Option<MinipageId>,
+}
+
+/// [`Mutant::TwinAfterOpening`]: these twins are made when somebody wants the diff.
+static LATE_TWINS: Mutex<Vec<MinipageId>> = Mutex::new(Vec::new());
+
+/// Whether there was one.
+fn forget_late_twin(minipage: MinipageId) -> bool {
+    let mut twins = lock(&LATE_TWINS);
+    let place = twins.iter().position(|&late| late == minipage);
+    place.map(|place| twins.swap_remove(place)).is_some()
 }
 
 impl<'a> Bent<'a> {
     pub(crate) fn new(real: &'a mut dyn World) -> Self {
-        Self { real, late: None, late_twin: None }
+        Self { real, late: None }
     }
 
     fn protect_now(&mut self) {
@@ -39,24 +48,21 @@ impl<'a> Bent<'a> {
             self.real.protect(minipage, from, to);
         }
     }
-
-    fn make_twin_now(&mut self) {
-        if let Some(minipage) = self.late_twin.take() {
-            thread::sleep(LATE);
-            self.real.make_twin(minipage);
-        }
-    }
 }
 
 impl Drop for Bent<'_> {
     fn drop(&mut self) {
         self.protect_now();
-        self.make_twin_now();
     }
 }
 
 impl World for Bent<'_> {
     fn send(&mut self, to: NodeId, message: Message) {
+        if let (Attach::Diff, Some(minipage)) = (message.attach(), message.minipage())
+            && forget_late_twin(minipage)
+        {
+            self.real.make_twin(minipage);
+        }
         self.real.send(to, message);
         self.protect_now();
     }
@@ -86,7 +92,6 @@ impl World for Bent<'_> {
 
     fn wake(&mut self, thread: ThreadId) {
         self.real.wake(thread);
-        self.make_twin_now();
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
@@ -111,13 +116,14 @@ impl World for Bent<'_> {
 
     fn make_twin(&mut self, minipage: MinipageId) {
         if on(Mutant::TwinAfterOpening) {
-            self.late_twin = Some(minipage);
+            lock(&LATE_TWINS).push(minipage);
         } else {
             self.real.make_twin(minipage);
         }
     }
 
     fn drop_twin(&mut self, minipage: MinipageId) {
+        forget_late_twin(minipage);
         self.real.drop_twin(minipage);
     }
 

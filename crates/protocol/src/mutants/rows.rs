@@ -265,7 +265,7 @@ pub const MUTANTS: [Row; 62] = {
         row(
             M::TwinAfterOpening,
             "twin-after-opening",
-            "Runtime: a twin is made after threads may write the page.",
+            "Runtime: a twin is made after threads have written the page.",
         ),
         row(
             M::GrantedBeforeBytes,
