@@ -434,15 +434,18 @@ fn the_examples_give_the_same_on_any_number_of_nodes() {
     assert_eq!(counted.matches("] 6000\n").count(), 3, "{counted}");
 }
 
-/// The options of a job that is checked, under each release consistency.
-const CHECKS: [&[&str]; 2] = [
-    &["--check-races", "--consistency", "eager-release"],
-    &["--check-races", "--consistency", "lazy-release"],
-];
+/// A job that is checked.
+const CHECK: &[&str] = &["--check-races"];
 
 fn settings_checked(nodes: &[u32]) -> Vec<Setting> {
     let settings = settings(nodes, &["auto", "mprotect"]);
-    let with = |setting: &Setting| CHECKS.map(|options| Setting { options, ..setting.clone() });
+    let with = |setting: &Setting| {
+        ["eager-release", "lazy-release"].map(|consistency| Setting {
+            options: CHECK,
+            consistency,
+            ..setting.clone()
+        })
+    };
     settings.iter().flat_map(with).collect()
 }
 
