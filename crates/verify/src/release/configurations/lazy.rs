@@ -110,7 +110,7 @@ fn moves() -> Vec<Configuration> {
         // answer may come after the move.
         row(
             "lazy/prefetch-after-the-write-that-moves-the-home",
-            1868,
+            3250,
             Job::new(3)
                 .lazy(2)
                 .thread(0, &[Write(0, 0, 1), Up(4, 1), MEET, MEET, Read(0, 1)])
@@ -120,7 +120,7 @@ fn moves() -> Vec<Configuration> {
         // A thread of node 1 writes while the others meet: nothing may move.
         row(
             "lazy/a-thread-that-does-not-come",
-            2530,
+            4081,
             Job::new(2)
                 .lazy(0)
                 .thread(0, &[Write(0, 2, 9), LOUD, Read(0, 0)])
