@@ -30,7 +30,7 @@ use multigrain_memory::Shape;
 use multigrain_protocol::Input;
 use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES};
 pub use policy::Policy;
-use policy::{ArrayCut, is_paged};
+use policy::{ArrayCut, bounded, is_paged};
 pub(crate) use slab::SlabKey;
 
 use crate::areas::{AreaRecord, Items};
@@ -154,6 +154,7 @@ impl Runtime {
         grain: usize,
         consistency: Consistency,
     ) -> Result<(usize, bool), Error> {
+        let grain = bounded(grain, consistency);
         let pages = u32::try_from(grain.min(bytes).div_ceil(PAGE_BYTES))
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };

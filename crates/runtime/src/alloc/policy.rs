@@ -25,6 +25,7 @@ use crate::areas::Items;
 /// - As many neighbouring elements of an array share a minipage as fit into the grain, at least
 ///   one. Elements above half a page that are larger than the grain are cut into minipages of it,
 ///   rounded up to whole pages. The chunking level is not heeded.
+/// - Of release consistent memory a minipage is at most 512 KiB, whatever the grain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Policy {
@@ -54,6 +55,15 @@ impl Policy {
     }
 }
 
+/// Largest minipage of release consistent memory, bytes: a diff of all of it is one frame, which its
+/// receiver keeps in memory until it is merged.
+const LARGEST_RELAXED_BYTES: usize = 512 << 10;
+
+/// The grain that an asked one stands for.
+pub(super) fn bounded(grain: usize, consistency: Consistency) -> usize {
+    if is_paged(consistency) { grain.min(LARGEST_RELAXED_BYTES) } else { grain }
+}
+
 /// Whether the natural minipage is a page.
 pub(super) const fn is_paged(consistency: Consistency) -> bool {
     match consistency {
@@ -81,6 +91,7 @@ impl ArrayCut {
         level: u32,
     ) -> Option<Self> {
         let paged = grain.is_none() && is_paged(consistency);
+        let grain = grain.map(|bytes| bounded(bytes, consistency));
         let grain = if paged { Some(PAGE_BYTES) } else { grain };
         let together = grain.map_or(level as usize, |grain| grain / bytes);
         let chunk = u32::try_from(together.clamp(1, count)).unwrap_or(u32::MAX);
@@ -128,6 +139,16 @@ mod tests {
         assert_eq!((chunked.shape.views(), chunked.items.chunk), (16, 4));
         let large = cut((3, 6000), Policy::new(), 1);
         assert_eq!((large.shape, large.area_bytes), (Shape::Pages { pages: 2 }, 6 * 4096));
+    }
+
+    #[test]
+    fn a_release_consistent_minipage_fits_a_frame() {
+        let policy = Policy::new().grain(usize::MAX);
+        let whole = cut((1, 3 << 20), policy, 1);
+        assert_eq!(whole.shape, Shape::Pages { pages: 768 });
+        let parts = cut((1, 3 << 20), policy.consistency(Consistency::LazyRelease), 1);
+        assert_eq!(parts.shape, Shape::Pages { pages: 128 });
+        assert_eq!(bounded(4096, Consistency::EagerRelease), 4096);
     }
 
     #[test]

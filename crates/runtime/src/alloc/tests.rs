@@ -143,7 +143,7 @@ fn a_grain_is_heeded_by_every_consistency() {
         assert_eq!(shape(9000, 9000), Shape::Pages { pages: 3 });
         assert_eq!(shape(9000, 5000), Shape::Pages { pages: 2 });
         assert_eq!(shape(1 << 20, 8192), Shape::Pages { pages: 2 });
-        assert_eq!(shape(1 << 20, usize::MAX), Shape::Pages { pages: 256 });
+        assert_eq!(shape(1 << 19, usize::MAX), Shape::Pages { pages: 128 });
         let none = Policy::new().grain(0);
         assert!(matches!(node.malloc_with(64, none), Err(Error::Invalid(_))));
         assert!(matches!(node.malloc_array_with(8, 64, none), Err(Error::Invalid(_))));
