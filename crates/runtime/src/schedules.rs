@@ -191,7 +191,7 @@ impl Peer {
 impl Peer {
     /// Everybody has come to the last barrier.
     fn let_go(&self) {
-        let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1 });
+        let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiet: false });
         let words = Message::Sync { id: LEAVING_BARRIER, body: release }.to_words();
         let Words { kind, flags, thread, subject, value } = words;
         self.send(Header { kind, flags, thread, subject, value, ..Header::default() }, &[]);
