@@ -20,6 +20,7 @@ macro_rules! conformance {
 conformance! {
     every_node_reaches_every_other
     frames_of_a_link_arrive_in_order
+    what_is_kept_back_keeps_its_place
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
     strangers_at_boot_are_refused_and_boot_goes_on
@@ -96,6 +97,61 @@ fn frames_of_a_link_arrive_in_order(family: Family) {
             assert!(body.iter().all(|byte| *byte == number as u8));
         }
         meshes[0].send_bytes(NodeId(1), header(2, 0), b"").unwrap();
+    });
+}
+
+/// Frame `number`, in one of the ways that there are to send one; its payload's length.
+fn send_somehow(mesh: &Mesh, number: usize) -> usize {
+    let header = header(1, number as u64);
+    let bytes = vec![number as u8; [20, 5000, 300, 90_000][number / 7 % 4]];
+    match number % 7 {
+        0 | 2 | 6 => {
+            let kept = mesh.keep_with(NodeId(0), header, |out| out.extend(&bytes));
+            assert_eq!(kept, Ok(bytes.len() as u64));
+            bytes.len()
+        }
+        3 | 5 => {
+            mesh.keep(NodeId(0), header).unwrap();
+            0
+        }
+        4 => {
+            mesh.send_bytes(NodeId(0), header, b"").unwrap();
+            0
+        }
+        _ => {
+            mesh.send_bytes(NodeId(0), header, &bytes).unwrap();
+            bytes.len()
+        }
+    }
+}
+
+fn what_is_kept_back_keeps_its_place(family: Family) {
+    let (meshes, _) = job(family, 2);
+    let count = 2000;
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let lengths: Vec<usize> =
+                (0..count).map(|number| send_somehow(&meshes[1], number)).collect();
+            meshes[1].send_lazy();
+            Log::default().until(&meshes[1], |log| !log.frames.is_empty());
+            lengths
+        });
+        // Before and after the socket is full: what is kept then has a queue to go behind.
+        while meshes[1].counters().frames_queued == 0 {
+            std::thread::yield_now();
+        }
+        let mut log = Log::default();
+        log.until(&meshes[0], |log| log.frames.len() == count);
+        meshes[0].send_bytes(NodeId(1), header(2, 0), b"").unwrap();
+        let lengths = sender.join().unwrap();
+        for (number, (_, header, body)) in log.frames.iter().enumerate() {
+            assert_eq!((header.subject, body.len()), (number as u64, lengths[number]));
+            assert!(body.iter().all(|byte| *byte == number as u8), "frame {number}");
+        }
+        let sent = meshes[1].counters();
+        let payload: usize = lengths.iter().sum();
+        assert_eq!(sent.frames_sent, count as u64);
+        assert_eq!(sent.bytes_sent, (payload + 32 * count) as u64);
     });
 }
 

@@ -1,8 +1,7 @@
 //! A checked job of either table, and what checking it found.
 
-use multigrain_verify::check::{self, Form};
+use multigrain_verify::check::{self, Form, Report};
 use multigrain_verify::release;
-use std::time::Duration;
 
 /// A row of one of the tables.
 #[derive(Debug)]
@@ -11,21 +10,6 @@ pub(super) enum Row {
     Sequential(check::Configuration),
     /// Of `multigrain_verify::release`: release consistency.
     Release(release::Configuration),
-}
-
-/// What checking a row found.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub(super) name: &'static str,
-    pub(super) states: usize,
-    /// States the source gives.
-    pub(super) expected: usize,
-    pub(super) depth: usize,
-    /// Of a litmus test; else 0.
-    pub(super) outcomes: usize,
-    pub(super) elapsed: Duration,
-    /// What does not hold, for people.
-    pub(super) counterexample: Option<String>,
 }
 
 /// All rows of a form. Those of release consistency are all in the short one.
@@ -51,37 +35,8 @@ impl Row {
 
     pub(super) fn check(&self) -> Report {
         match self {
-            Self::Sequential(row) => {
-                let found = check::check(row);
-                Report {
-                    name: found.name,
-                    states: found.states,
-                    expected: found.expected,
-                    depth: found.depth,
-                    outcomes: found.outcomes,
-                    elapsed: found.elapsed,
-                    counterexample: found.counterexample.map(|found| found.to_string()),
-                }
-            }
-            Self::Release(row) => {
-                let found = release::check(row);
-                Report {
-                    name: found.name,
-                    states: found.states,
-                    expected: found.expected,
-                    depth: found.depth,
-                    outcomes: 0,
-                    elapsed: found.elapsed,
-                    counterexample: found.counterexample.map(|found| found.to_string()),
-                }
-            }
+            Self::Sequential(row) => check::check(row),
+            Self::Release(row) => release::check(row),
         }
-    }
-}
-
-impl Report {
-    /// Whether everything holds and as many states were reached as the source gives.
-    pub(super) fn is_clean(&self) -> bool {
-        self.counterexample.is_none() && self.states == self.expected
     }
 }

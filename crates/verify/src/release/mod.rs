@@ -12,7 +12,7 @@
 //! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
-//! - [`races`]: that the programs have no data races. [`trace`]: counterexamples for people.
+//! - [`races`]: that the programs have no data races. `trace`: counterexamples for people.
 
 pub mod configurations;
 pub mod generate;
@@ -24,11 +24,10 @@ pub mod races;
 pub mod simulation;
 pub mod state;
 pub mod step;
-pub mod trace;
+mod trace;
 mod world;
 
 pub use configurations::{Configuration, configurations};
-pub use model::{Report, check};
+pub use model::check;
 pub use program::{Job, Op};
 pub use simulation::{Failure, Run, simulate};
-pub use trace::Counterexample;

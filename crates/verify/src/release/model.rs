@@ -8,8 +8,8 @@ use super::configurations::Configuration;
 use super::program::Job;
 use super::state::{Broken, State};
 use super::step::Action;
-use super::trace::Counterexample;
-use super::{graph, properties};
+use super::{graph, properties, trace};
+use crate::check::{Counterexample, Report};
 
 /// All interleavings of a job.
 #[derive(Clone, Debug)]
@@ -65,31 +65,6 @@ impl Model for JobModel {
     }
 }
 
-/// What checking a configuration found.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The configuration's name.
-    pub name: &'static str,
-    /// Unique states reached.
-    pub states: usize,
-    /// Unique states the table of configurations gives.
-    pub expected: usize,
-    /// Steps from the first state to the farthest.
-    pub depth: usize,
-    /// Time taken.
-    pub elapsed: Duration,
-    /// What does not hold, if anything.
-    pub counterexample: Option<Counterexample>,
-}
-
-impl Report {
-    /// Whether everything holds and as many states were reached as the table gives.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        self.counterexample.is_none() && self.states == self.expected
-    }
-}
-
 /// Checks one configuration, with two threads.
 #[must_use]
 pub fn check(configuration: &Configuration) -> Report {
@@ -108,6 +83,7 @@ pub fn check(configuration: &Configuration) -> Report {
         states: checker.unique_state_count(),
         expected: configuration.states,
         depth: checker.max_depth(),
+        outcomes: 0,
         elapsed: Duration::ZERO,
         counterexample: shortest.map(|(property, actions)| told(property, job, &actions)),
     };
@@ -123,7 +99,7 @@ pub fn check(configuration: &Configuration) -> Report {
 }
 
 fn told(property: &str, job: &Job, actions: &[Action]) -> Counterexample {
-    let mut found = Counterexample::replay(property, job, actions);
+    let mut found = trace::replay(property, job, actions);
     let mut state = State::first(job);
     actions.iter().for_each(|&action| state.take(job, action));
     found.last.extend(properties::at_the_end(job, &state).err());

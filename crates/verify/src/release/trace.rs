@@ -1,46 +1,24 @@
 //! Runs for people: one line a step, what it was and what it changed.
 
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use multigrain_types::NodeId;
 
 use super::program::Job;
 use super::state::{Packet, Phase, State};
 use super::step::Action;
+use crate::check::Counterexample;
 
-/// Why a job fails, and how it comes to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counterexample {
-    /// The property that does not hold.
-    pub property: String,
-    /// The steps, one a line.
-    pub steps: Vec<String>,
-    /// The last state, one line a node and a thread.
-    pub last: Vec<String>,
-}
-
-impl fmt::Display for Counterexample {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "does not hold: {}", self.property)?;
-        for (number, step) in (1..).zip(&self.steps) {
-            writeln!(out, "{number:4}. {step}")?;
-        }
-        self.last.iter().try_for_each(|line| writeln!(out, "      {line}"))
+/// Replays the actions from the first state.
+pub(super) fn replay(property: impl Into<String>, job: &Job, actions: &[Action]) -> Counterexample {
+    let mut state = State::first(job);
+    let mut steps = Vec::new();
+    for &action in actions {
+        let before = state.clone();
+        state.take(job, action);
+        steps.push(line(job, &before, action, &state));
     }
-}
-
-impl Counterexample {
-    /// Replays the actions from the first state.
-    pub(super) fn replay(property: impl Into<String>, job: &Job, actions: &[Action]) -> Self {
-        let mut state = State::first(job);
-        let mut steps = Vec::new();
-        for &action in actions {
-            let before = state.clone();
-            state.take(job, action);
-            steps.push(line(job, &before, action, &state));
-        }
-        Self { property: property.into(), steps, last: describe(job, &state) }
-    }
+    Counterexample { property: property.into(), steps, last: describe(job, &state) }
 }
 
 fn packet(packet: &Packet) -> String {
