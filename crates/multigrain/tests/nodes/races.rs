@@ -159,7 +159,7 @@ pub(crate) fn a_race_is_reported_with_its_address_and_both_nodes() {
             assert!(line.starts_with(&place), "{place}\n{line}");
             let end = ") are written by node 1 and node 2 without synchronization";
             assert!(line.ends_with(end), "{line}");
-            assert!(line.contains("nodes.rs:"), "where it was made: {line}");
+            assert!(line.contains("races.rs:"), "where it was made: {line}");
         }
         assert!(ended.err.contains("2 races were reported; exit code 66"), "{ended:?}");
     }
