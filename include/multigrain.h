@@ -82,13 +82,15 @@ void mg_progress(uint64_t done, uint64_t total);
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
  *   in sequential memory; what they announce must be sequential too.
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has told all nodes with a
- * copy of what was written before it returns. Lazy: the call that acquires learns of it.
+ * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
+ * as fine as the allocations, and adapted at barriers by what is counted.
  */
 enum mg_consistency {
     MG_DEFAULT = 0, /* as the job has it */
     MG_SEQUENTIAL = 1,
     MG_EAGER_RELEASE = 2,
-    MG_LAZY_RELEASE = 3
+    MG_LAZY_RELEASE = 3,
+    MG_AUTO = 4
 };
 
 /*

@@ -171,7 +171,7 @@ fn news(input: &mut Bytes<'_>) -> News {
     let floor = clock(input);
     let last = input.byte();
     let turn =
-        (last & 1 == 1).then(|| Turn { clock: told.clone(), moves: vec![(lazy, node(last >> 1))] });
+        (last & 1 == 1).then(|| Turn { epoch: 1, clock: told.clone(), moves: vec![(lazy, node(last >> 1))] });
     News { clock: told, notices, floor, turn }
 }
 

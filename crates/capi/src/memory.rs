@@ -100,6 +100,7 @@ fn policy(consistency: c_uint) -> Result<Policy, Error> {
         1 => Ok(policy.consistency(Consistency::Sequential)),
         2 => Ok(policy.consistency(Consistency::EagerRelease)),
         3 => Ok(policy.consistency(Consistency::LazyRelease)),
+        4 => Ok(policy.consistency(Consistency::Auto)),
         _ => Err(Error::Invalid(format!("{consistency} is no consistency: see mg_consistency"))),
     }
 }

@@ -43,7 +43,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
     (
         "MULTIGRAIN_CONSISTENCY",
-        "sequential, eager-release or lazy-release (--consistency), where an allocation does not \
+        "sequential, eager-release, lazy-release or auto (--consistency), where an allocation does not \
          say it.",
     ),
     ("MULTIGRAIN_CHECK_RACES", "on or off (--check-races)."),

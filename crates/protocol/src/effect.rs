@@ -37,6 +37,8 @@ pub enum Effect {
     /// Write what kept diffs name into the minipage, in the order they came; threads of this node
     /// may write other bytes of it meanwhile.
     MergeDiffs { minipage: MinipageId },
+    /// Send on the oldest of the kept diffs, with this message.
+    PassDiff { to: NodeId, message: Message },
     /// The minipage becomes zero, then it is opened.
     InstallZero { minipage: MinipageId, access: Access },
     /// Ledger: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
@@ -117,6 +119,11 @@ pub trait World {
     /// See [`Effect::MergeDiffs`].
     fn merge_diffs(&mut self, minipage: MinipageId) {
         let _ = minipage;
+        unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::PassDiff`].
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        let _ = (to, message);
         unreachable!("{NO_RELEASE}")
     }
     /// See [`Effect::InstallZero`].

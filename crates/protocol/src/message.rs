@@ -107,14 +107,17 @@ pub enum MgsMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "a node in a role, and counts in the words of the ledger")]
 pub enum HlrcMessage {
-    /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes.
-    Fetch { requester: NodeId, epoch: u32 },
+    /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes. `waits`: a
+    /// thread waits for it, so that the job cannot be quiet before it has come.
+    Fetch { requester: NodeId, epoch: u32, waits: bool },
     /// The minipage, from its home.
     Data,
     /// The minipage is zero and nobody else has it: the requester becomes its home.
     Yours,
-    /// What a node wrote, part of its flush number `flush`.
-    Diff { flush: u32 },
+    /// The minipage, and the requester is its home from now on: its writers change.
+    HandOver,
+    /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` moves.
+    Diff { writer: NodeId, flush: u32, epoch: u32 },
     /// The home has merged a diff of that flush.
     DiffAck { flush: u32 },
 }
@@ -187,7 +190,7 @@ impl Message {
             Self::Page { body: PageMessage::Reply { attach, .. }, .. } => *attach,
             Self::Page { body: PageMessage::PushReply, .. } => Attach::Page,
             Self::Mgs { body, .. } => body.attach(),
-            Self::Hlrc { body: HlrcMessage::Data, .. } => Attach::Page,
+            Self::Hlrc { body: HlrcMessage::Data | HlrcMessage::HandOver, .. } => Attach::Page,
             Self::Hlrc { body: HlrcMessage::Diff { .. }, .. } => Attach::Diff,
             Self::Page { .. } | Self::Hlrc { .. } | Self::Sync { .. } => Attach::Nothing,
         }

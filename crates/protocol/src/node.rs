@@ -75,6 +75,10 @@ pub trait Cell {
     fn manager(&self) -> NodeId;
     /// What was asked for when it was allocated.
     fn consistency(&self) -> Consistency;
+    /// Lazy: after so many moves of the home at barriers it goes from hand to hand; `None`: never.
+    fn roams(&self) -> Option<u8> {
+        (self.consistency() == Consistency::Auto).then_some(hlrc::ROAMS)
+    }
     /// Sequential: this node's copy.
     fn holder(&mut self) -> &mut Holder;
     /// Sequential: the directory entry; asked for on the manager only.

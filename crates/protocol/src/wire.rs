@@ -15,7 +15,7 @@ use crate::message::{
 pub struct Words {
     /// Which message, 1 to 63.
     pub kind: u8,
-    /// Bit 0: write, all, or quiet; bit 1: a page is attached; bit 2: others wait already.
+    /// Bit 0: write, all, quiet, or waits; bit 1: a page is attached; bit 2: others wait already.
     pub flags: u8,
     /// A node's rank or a count.
     pub thread: u32,
@@ -47,6 +47,7 @@ pub enum WireError {
 const WRITE: u8 = 1;
 const ALL: u8 = 1;
 const QUIET: u8 = 1;
+const WAITS: u8 = 1;
 const PAGE: u8 = 2;
 const HURRY: u8 = 4;
 
@@ -194,11 +195,19 @@ fn mgs_words(body: MgsMessage) -> Words {
 
 fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
     Ok(match words.kind {
-        54 => HlrcMessage::Fetch { requester: node(words)?, epoch: total(words)? },
+        54 => HlrcMessage::Fetch {
+            requester: node(words)?,
+            epoch: total(words)?,
+            waits: words.flags & WAITS != 0,
+        },
         55 => HlrcMessage::Data,
         56 => HlrcMessage::Yours,
-        57 => HlrcMessage::Diff { flush: total(words)? },
+        57 => {
+            let [flush, epoch] = halves(words.value);
+            HlrcMessage::Diff { writer: node(words)?, flush, epoch }
+        }
         58 => HlrcMessage::DiffAck { flush: total(words)? },
+        59 => HlrcMessage::HandOver,
         unknown => return Err(WireError::Kind(unknown)),
     })
 }
@@ -206,14 +215,25 @@ fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
 fn hlrc_words(body: HlrcMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
     match body {
-        HlrcMessage::Fetch { requester, epoch } => {
-            Words { thread: requester.0.into(), value: epoch.into(), ..plain(54) }
+        HlrcMessage::Fetch { requester, epoch, waits } => {
+            let flags = if waits { WAITS } else { 0 };
+            Words { flags, thread: requester.0.into(), value: epoch.into(), ..plain(54) }
         }
         HlrcMessage::Data => plain(55),
         HlrcMessage::Yours => plain(56),
-        HlrcMessage::Diff { flush } => Words { value: flush.into(), ..plain(57) },
+        HlrcMessage::Diff { writer, flush, epoch } => {
+            let value = u64::from(flush) | u64::from(epoch) << 32;
+            Words { thread: writer.0.into(), value, ..plain(57) }
+        }
         HlrcMessage::DiffAck { flush } => Words { value: flush.into(), ..plain(58) },
+        HlrcMessage::HandOver => plain(59),
     }
+}
+
+/// A second count that is two: the lower half first.
+#[expect(clippy::cast_possible_truncation, reason = "halves are taken on purpose")]
+fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
 }
 
 fn attach(words: &Words) -> Attach {

@@ -99,7 +99,7 @@ impl Runtime {
         let large = bytes > LARGEST_SINGLE_BYTES;
         let key = match policy.grain {
             None if large => return self.block(bytes, PAGE_BYTES, consistency),
-            None if is_paged(consistency) => SlabKey::paged(bytes, consistency),
+            None if is_paged(consistency, bytes) => SlabKey::paged(bytes, consistency),
             None => SlabKey::new(bytes, self.chunking.0.load(Ordering::Relaxed), consistency),
             Some(grain) if large || bytes.div_ceil(PAGE_BYTES) > grain.div_ceil(PAGE_BYTES) => {
                 return self.block(bytes, grain, consistency);

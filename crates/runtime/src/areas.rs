@@ -158,6 +158,7 @@ const fn number_of(consistency: Consistency) -> u8 {
         Consistency::Sequential => 0,
         Consistency::EagerRelease => 1,
         Consistency::LazyRelease => 2,
+        Consistency::Auto => 3,
     }
 }
 

@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(consistency(known.name()).unwrap(), known);
         }
         let error = consistency("lazy").unwrap_err().to_string();
-        let names = "a consistency is sequential, eager-release or lazy-release";
+        let names = "a consistency is sequential, eager-release, lazy-release or auto";
         assert_eq!(error, format!("invalid argument: MULTIGRAIN_CONSISTENCY: {names}, not lazy"));
     }
 

@@ -6,7 +6,7 @@
 use multigrain_protocol::Input;
 use multigrain_protocol::release::News;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Consistency, NodeId, ThreadId};
+use multigrain_types::{NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::error::Error;
@@ -143,8 +143,7 @@ impl Runtime {
         let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
         let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
         let lazy = |minipage| {
-            self.tables.knows(minipage)
-                && self.tables.consistency_of(minipage) == Consistency::LazyRelease
+            self.tables.knows(minipage) && self.tables.consistency_of(minipage).is_lazy()
         };
         if !named.into_iter().all(lazy) {
             return false;

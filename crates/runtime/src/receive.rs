@@ -71,12 +71,16 @@ impl<'a> NodeSink<'a> {
                     && cell.server().may_receive(from)
             }
             (Message::Mgs { .. }, Consistency::EagerRelease) => cell.client().may_receive(),
-            (Message::Hlrc { body: HlrcMessage::Data, .. }, Consistency::LazyRelease) => {
-                cell.copy().may_receive()
-            }
+            (
+                Message::Hlrc { body: HlrcMessage::Data | HlrcMessage::HandOver, .. },
+                Consistency::LazyRelease | Consistency::Auto,
+            ) => cell.copy().may_receive(),
             (
                 Message::Page { .. } | Message::Mgs { .. } | Message::Hlrc { .. },
-                Consistency::Sequential | Consistency::EagerRelease | Consistency::LazyRelease,
+                Consistency::Sequential
+                | Consistency::EagerRelease
+                | Consistency::LazyRelease
+                | Consistency::Auto,
             )
             | (Message::Sync { .. }, _) => false,
         }

@@ -71,7 +71,9 @@ impl States {
             Consistency::EagerRelease => {
                 Self::Eager { clients: Blocks::new(minipages), servers: Blocks::new(minipages) }
             }
-            Consistency::LazyRelease => Self::Lazy { copies: Blocks::new(minipages) },
+            Consistency::LazyRelease | Consistency::Auto => {
+                Self::Lazy { copies: Blocks::new(minipages) }
+            }
         }
     }
 }
@@ -130,7 +132,7 @@ impl SharedTables {
         if record.consistency != Consistency::Sequential {
             self.relaxed.store(true, Ordering::Release);
         }
-        if record.consistency == Consistency::LazyRelease {
+        if record.consistency.is_lazy() {
             self.lazy.store(true, Ordering::Release);
         }
         let states = States::new(record.consistency, minipages);
@@ -251,7 +253,7 @@ mod tests {
             assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
             assert_eq!(tables.consistency_of(MinipageId::new(id, 0)), consistency);
         }
-        let unknown = MinipageId::new(AreaId(3), 0);
+        let unknown = MinipageId::new(AreaId(4), 0);
         assert_eq!(tables.consistency_of(unknown), Consistency::Sequential);
     }
 

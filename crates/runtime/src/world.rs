@@ -314,6 +314,24 @@ impl World for RealWorld<'_> {
         }
     }
 
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        let Some(minipage) = message.minipage() else { return };
+        let oldest = {
+            let mut all = lock(&self.runtime.kept_diffs);
+            let kept = all.entry(minipage).or_default();
+            let oldest = if kept.is_empty() { Vec::new() } else { kept.remove(0) };
+            if kept.is_empty() {
+                all.remove(&minipage);
+            }
+            oldest
+        };
+        let sent = self.runtime.mesh.keep_with(to, header_of(message), |out| out.extend(oldest));
+        match sent {
+            Ok(_) | Err(LinkError::Gone { .. }) => {}
+            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        }
+    }
+
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
         let (page, len) = self.runtime.memory.privileged(minipage);
         // SAFETY: the privileged view is writable for the length of the minipage.

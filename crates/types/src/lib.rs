@@ -113,11 +113,16 @@ pub enum Consistency {
     /// Writes are seen after an acquire that follows their release (ParADE, home-based lazy
     /// release consistency); for programs without data races.
     LazyRelease,
+    /// As [`Consistency::LazyRelease`], at the grain of the allocation, and adapted by what is
+    /// counted at barriers: the home of a minipage whose writers change goes from hand to hand, and
+    /// minipages of a page that are used together are fetched together.
+    Auto,
 }
 
 impl Consistency {
     /// All of them, the default first.
-    pub const ALL: [Self; 3] = [Self::Sequential, Self::EagerRelease, Self::LazyRelease];
+    pub const ALL: [Self; 4] =
+        [Self::Sequential, Self::EagerRelease, Self::LazyRelease, Self::Auto];
 
     /// Its name on the command line.
     #[must_use]
@@ -126,7 +131,15 @@ impl Consistency {
             Self::Sequential => "sequential",
             Self::EagerRelease => "eager-release",
             Self::LazyRelease => "lazy-release",
+            Self::Auto => "auto",
         }
+    }
+
+    /// Whether writes are seen by who acquires after their release: home-based lazy release
+    /// consistency, adapted or not.
+    #[must_use]
+    pub const fn is_lazy(self) -> bool {
+        matches!(self, Self::LazyRelease | Self::Auto)
     }
 }
 
@@ -143,7 +156,7 @@ impl core::str::FromStr for Consistency {
         Self::ALL
             .into_iter()
             .find(|consistency| consistency.name() == name)
-            .ok_or("a consistency is sequential, eager-release or lazy-release")
+            .ok_or("a consistency is sequential, eager-release, lazy-release or auto")
     }
 }
 

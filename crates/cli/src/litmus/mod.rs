@@ -183,6 +183,7 @@ fn prove(args: &LitmusArgs) -> Result<bool> {
             Consistency::LazyRelease => {
                 ("litmus-lazy", "Litmus tests on real nodes, lazy release consistency")
             }
+            Consistency::Auto => ("litmus-auto", "Litmus tests on real nodes, auto consistency"),
         };
         Section { name, title, command: &command_line(), body: &body }.write(file)?;
     }

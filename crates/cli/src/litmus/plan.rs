@@ -90,6 +90,8 @@ pub(super) enum Consistency {
     EagerRelease,
     /// The same on lazily release consistent memory.
     LazyRelease,
+    /// The same on memory that adapts.
+    Auto,
 }
 
 impl Consistency {

@@ -164,6 +164,8 @@ pub(crate) enum Consistency {
     EagerRelease,
     /// An acquire learns what releases before it have written.
     LazyRelease,
+    /// The same at the grain of the allocations, adapted at barriers by what is counted.
+    Auto,
 }
 
 /// `--manager`; the names are those of MULTIGRAIN_MANAGER.

@@ -26,6 +26,8 @@ pub struct Site {
     pub minipage: MinipageId,
     /// The node that keeps its directory entry.
     pub manager: NodeId,
+    /// After so many moves of the home at barriers it goes from hand to hand; never if `None`.
+    pub roams: Option<u8>,
 }
 
 /// An event that the state does not allow.

@@ -15,13 +15,20 @@ use crate::message::{HlrcMessage, Kind};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Copy {
     /// This node is the home.
-    Home(Home),
+    Home {
+        /// What its threads may do.
+        home: Home,
+        /// How often barriers have moved the home, if that decides anything.
+        moves: u8,
+    },
     /// Another node is, as far as this one knows.
     Away {
-        /// The home.
+        /// The home, or a node that was it later than this one.
         home: NodeId,
         /// The copy here.
         page: Page,
+        /// As above.
+        moves: u8,
     },
 }
 
@@ -75,16 +82,21 @@ pub enum CopyEvent {
         home: NodeId,
     },
     /// `zero`: the world has just closed the minipage, for every byte of it is zero.
+    /// `waits`: a thread of the requester waits for it.
     Fetch {
         requester: NodeId,
         zero: bool,
+        waits: bool,
     },
     Data {
         from: NodeId,
     },
+    /// Contents, and this node is the home from now on.
+    HandOver,
     Yours,
+    /// The diff is kept already.
     Diff {
-        from: NodeId,
+        writer: NodeId,
         flush: u32,
     },
     DiffAck {
@@ -96,22 +108,23 @@ impl Copy {
     /// The allocating node's first state.
     #[must_use]
     pub fn owner() -> Self {
-        Self::Home(Home::Fresh)
+        Self::Home { home: Home::Fresh, moves: 0 }
     }
 
     /// Any other node's first state.
     #[must_use]
     pub fn away(home: NodeId) -> Self {
-        Self::Away { home, page: Page::Invalid }
+        Self::Away { home, page: Page::Invalid, moves: 0 }
     }
 
     /// The access this node's threads have.
     #[must_use]
     pub fn access(&self) -> Access {
         match self {
-            Self::Home(Home::Fresh | Home::Alone | Home::Dirty)
+            Self::Home { home: Home::Fresh | Home::Alone | Home::Dirty, .. }
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
-            Self::Home(Home::Clean) | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
+            Self::Home { home: Home::Clean | Home::Handed, .. }
+            | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
             Self::Away { page: Page::Invalid | Page::Fetching(_), .. } => Access::NoAccess,
         }
     }
@@ -120,7 +133,7 @@ impl Copy {
     #[must_use]
     pub fn home(&self) -> Option<NodeId> {
         match self {
-            Self::Home(_) => None,
+            Self::Home { .. } => None,
             Self::Away { home, .. } => Some(*home),
         }
     }
@@ -128,13 +141,13 @@ impl Copy {
     /// Whether it may still be handed to the first node that asks for it.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
-        matches!(self, Self::Home(Home::Fresh))
+        matches!(self, Self::Home { home: Home::Fresh, .. })
     }
 
     /// Whether this is the home and no other node ever had a copy.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        matches!(self, Self::Home(Home::Fresh | Home::Alone))
+        matches!(self, Self::Home { home: Home::Fresh | Home::Alone, .. })
     }
 
     /// Whether contents may arrive: they have been asked for.
@@ -161,8 +174,8 @@ impl Copy {
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         match self {
-            Self::Home(home) => {
-                if let Some(next) = home.handle(site, event, out)? {
+            Self::Home { home, moves } => {
+                if let Some(next) = home.handle(site, moves, event, out)? {
                     *self = next;
                 }
                 Ok(())
@@ -182,11 +195,12 @@ impl Copy {
         use CopyEvent as E;
         use Page::{Clean, Dirty, Fetching, Invalid};
 
-        let Self::Away { home, page } = self else { return Err(self.illegal()) };
+        let Self::Away { home, page, moves } = self else { return Err(self.illegal()) };
         let (minipage, at) = (site.minipage, *home);
         match (event, &mut *page) {
             (E::Fault { thread, kind }, Invalid) => {
-                *page = request(site, at, epoch, *kind, [*thread].into_iter().collect(), out);
+                let waiters = [*thread].into_iter().collect();
+                *page = request(site, at, epoch, *kind, waiters, out);
             }
             (E::Fault { thread, kind }, Fetching(wait)) => {
                 wait.kind = wait.kind.max(*kind);
@@ -241,14 +255,27 @@ impl Copy {
             (E::Yours, Fetching(wait)) => {
                 out.push(Effect::InstallZero { minipage, access: Access::ReadWrite });
                 out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
-                *self = Self::Home(Home::Alone);
+                *self = Self::Home { home: Home::Alone, moves: *moves };
+            }
+            // The home comes to its next writer. It is current, whatever notice came meanwhile: the
+            // writes that a notice names are acknowledged by a home, and this node was none yet.
+            (E::HandOver, Fetching(wait)) if site.roams.is_some() && wait.moved.is_none() => {
+                let next = if wait.kind == Kind::Write { Home::Dirty } else { Home::Handed };
+                let mut access = Access::ReadOnly;
+                if next == Home::Dirty {
+                    out.push(Effect::Dirty { minipage });
+                    access = Access::ReadWrite;
+                }
+                out.push(Effect::Install { minipage, access });
+                out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
+                *self = Self::Home { home: next, moves: *moves };
             }
 
             // Release: what was written goes home.
             (E::Release { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, *flush, out);
+                flush_home(site, at, epoch, *flush, out);
                 *page = Clean;
             }
             (E::Release { .. }, Invalid | Fetching(_) | Clean) => {}
@@ -266,40 +293,44 @@ impl Copy {
             (E::Notice { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, *flush, out);
+                flush_home(site, at, epoch, *flush, out);
                 out.push(Effect::Clean { minipage });
                 *page = Invalid;
             }
 
-            // A node that has left the barrier already knows that this is the home from now on; no
-            // thread of this node runs before it hears so.
-            (E::Diff { from, flush }, Clean) => {
-                out.push(Effect::KeepDiff { minipage });
-                out.push(Effect::MergeDiffs { minipage });
-                acknowledge(site, *from, *flush, out);
-            }
-
             // The only writer since the last barrier has what the home has.
-            (E::Move { home: to }, Clean) if *to == site.me => *self = Self::Home(Home::Clean),
-            (E::Move { home: to }, Invalid | Clean) if *to != site.me => *home = *to,
-            (E::Move { home: to }, Fetching(wait)) if *to != site.me => {
-                wait.moved = Some(*to);
+            (E::Move { home: to }, Clean) if *to == site.me => {
+                let moves = counted(site, *moves);
+                *self = Self::Home { home: Home::Clean, moves };
+            }
+            (E::Move { home: to }, Invalid | Clean | Fetching(_)) if *to != site.me => {
+                *moves = counted(site, *moves);
                 *home = *to;
+                if let Fetching(wait) = page {
+                    wait.moved = Some(*to);
+                }
             }
 
-            // Somebody has not heard of a move, or of who touched it first.
-            (E::Fetch { requester, .. }, Invalid | Fetching(_) | Clean | Dirty)
+            // Somebody has not heard of a move, of a hand-over, or of who touched it first. Every
+            // node that was the home knows one that was it later, so this has an end.
+            (E::Fetch { requester, waits, .. }, Invalid | Fetching(_) | Clean | Dirty)
                 if *requester != site.me && at != *requester =>
             {
-                let message = HlrcMessage::Fetch { requester: *requester, epoch };
+                let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
                 send(site, at, message, out);
+            }
+            (E::Diff { writer, flush }, Invalid | Fetching(_) | Clean | Dirty)
+                if site.roams.is_some() && *writer != site.me && at != *writer =>
+            {
+                let body = HlrcMessage::Diff { writer: *writer, flush: *flush, epoch };
+                out.push(Effect::PassDiff { to: at, message: body.about(minipage) });
             }
 
             // What no correct peer sends: contents nobody asked for, a diff to who is not the home,
             // a fetch of one's own, a move while somebody writes.
             (E::Data { .. } | E::Yours, Invalid | Clean | Dirty)
             | (
-                E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
+                E::HandOver | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
                 Invalid | Fetching(_) | Clean | Dirty,
             ) => {
                 return Err(self.illegal());
@@ -313,6 +344,11 @@ impl Copy {
     }
 }
 
+/// Moves of the home so far, with one more; they count where they decide something.
+pub(super) fn counted(site: &Site, moves: u8) -> u8 {
+    site.roams.map_or(moves, |enough| moves.saturating_add(1).min(enough))
+}
+
 /// Asks the home for the minipage.
 fn request(
     site: &Site,
@@ -322,15 +358,16 @@ fn request(
     waiters: SmallVec<[ThreadId; 4]>,
     out: &mut Effects,
 ) -> Page {
-    send(site, home, HlrcMessage::Fetch { requester: site.me, epoch }, out);
+    let waits = !waiters.is_empty();
+    send(site, home, HlrcMessage::Fetch { requester: site.me, epoch, waits }, out);
     Page::Fetching(Box::new(Wait { kind, waiters, stale: false, moved: None }))
 }
 
 /// Sends what was written here to the home; no thread may write it any more.
-fn flush_home(site: &Site, home: NodeId, flush: u32, out: &mut Effects) {
+fn flush_home(site: &Site, home: NodeId, epoch: u32, flush: u32, out: &mut Effects) {
     let minipage = site.minipage;
     out.push(Effect::Flushed { minipage, flush, awaited: true, notice: true });
-    send(site, home, HlrcMessage::Diff { flush }, out);
+    send(site, home, HlrcMessage::Diff { writer: site.me, flush, epoch }, out);
     out.push(Effect::DropTwin { minipage });
 }
 

@@ -2,7 +2,7 @@
 
 use multigrain_types::Access;
 
-use super::copy::{Copy, CopyEvent, Page, acknowledge, send};
+use super::copy::{Copy, CopyEvent, Page, acknowledge, counted, send};
 use crate::coherence::{Illegal, Site};
 use crate::effect::{Effect, Effects};
 use crate::message::{HlrcMessage, Kind};
@@ -16,24 +16,28 @@ pub enum Home {
     Alone,
     /// Read-only until the next write, which is noticed.
     Clean,
+    /// As [`Home::Clean`], but it came from hand to hand and nobody here has written it since.
+    Handed,
     /// Written since the last release.
     Dirty,
 }
 
 impl Home {
-    /// One step of the home; the new state if it is the home no more.
+    /// One step of the home, which barriers have moved so often; the new state if it is the home no
+    /// more.
     pub(super) fn handle(
         &mut self,
         site: &Site,
+        moves: &mut u8,
         event: &CopyEvent,
         out: &mut Effects,
     ) -> Result<Option<Copy>, Illegal> {
         use CopyEvent as E;
-        use Home::{Alone, Clean, Dirty, Fresh};
+        use Home::{Alone, Clean, Dirty, Fresh, Handed};
 
         let minipage = site.minipage;
         match (event, *self) {
-            (E::Fault { thread, kind: Kind::Write }, Clean) => {
+            (E::Fault { thread, kind: Kind::Write }, Clean | Handed) => {
                 out.push(Effect::Dirty { minipage });
                 let (from, to) = (Access::ReadOnly, Access::ReadWrite);
                 out.push(Effect::Protect { minipage, from, to });
@@ -41,7 +45,7 @@ impl Home {
                 *self = Dirty;
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Clean) => {
+            (E::Fault { thread, kind: Kind::Read }, Clean | Handed) => {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
                 out.push(Effect::Wake { thread: *thread });
             }
@@ -49,27 +53,44 @@ impl Home {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Prefetch { .. }, Fresh | Alone | Clean | Dirty) => {}
+            (E::Prefetch { .. }, Fresh | Alone | Clean | Handed | Dirty) => {}
 
             // First touch: who asks first for what was never written is the home.
-            (E::Fetch { requester, zero: true }, Fresh) if *requester != site.me => {
+            (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != site.me => {
                 send(site, *requester, HlrcMessage::Yours, out);
-                return Ok(Some(Copy::away(*requester)));
+                return Ok(Some(Copy::Away {
+                    home: *requester,
+                    page: Page::Invalid,
+                    moves: *moves,
+                }));
             }
             // The first copy elsewhere: from now on writes are noticed.
-            (E::Fetch { requester, zero: false }, Fresh | Alone) if *requester != site.me => {
+            (E::Fetch { requester, zero: false, .. }, Fresh | Alone) if *requester != site.me => {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
                 send(site, *requester, HlrcMessage::Data, out);
                 *self = Clean;
             }
-            (E::Fetch { requester, zero: false }, Clean | Dirty) if *requester != site.me => {
+            // Its writers change: who wants it next is the next to write it, and sends no diff if it
+            // is the home. Somebody waits there, so that no barrier can move the home meanwhile.
+            (E::Fetch { requester, zero: false, waits: true }, Clean)
+                if site.roams.is_some_and(|enough| *moves >= enough) && *requester != site.me =>
+            {
+                send(site, *requester, HlrcMessage::HandOver, out);
+                let page = Page::Clean;
+                return Ok(Some(Copy::Away { home: *requester, page, moves: *moves }));
+            }
+            // It was handed to who only reads it.
+            (E::Fetch { requester, zero: false, .. }, Handed) if *requester != site.me => {
+                send(site, *requester, HlrcMessage::Data, out);
+                (*self, *moves) = (Clean, 0);
+            }
+            (E::Fetch { requester, zero: false, .. }, Clean | Dirty) if *requester != site.me => {
                 send(site, *requester, HlrcMessage::Data, out);
             }
-            (E::Diff { from, flush }, Clean | Dirty) => {
-                out.push(Effect::KeepDiff { minipage });
+            (E::Diff { writer, flush }, Clean | Handed | Dirty) => {
                 out.push(Effect::MergeDiffs { minipage });
-                acknowledge(site, *from, *flush, out);
+                acknowledge(site, *writer, *flush, out);
             }
 
             (E::Release { flush }, Dirty) => {
@@ -79,22 +100,30 @@ impl Home {
                 out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
                 *self = Clean;
             }
-            (E::Release { .. }, Fresh | Alone | Clean) => {}
+            (E::Release { .. }, Fresh | Alone | Clean | Handed) => {}
             // What others wrote is here.
-            (E::Notice { .. }, Fresh | Alone | Clean | Dirty) => {}
-            (E::DiffAck { flush }, Fresh | Alone | Clean | Dirty) => {
+            (E::Notice { .. }, Fresh | Alone | Clean | Handed | Dirty) => {}
+            (E::DiffAck { flush }, Fresh | Alone | Clean | Handed | Dirty) => {
                 out.push(Effect::Acked { flush: *flush });
             }
-            (E::Move { home }, Fresh | Alone | Clean | Dirty) if *home == site.me => {}
-            (E::Move { home }, Clean) => {
-                return Ok(Some(Copy::Away { home: *home, page: Page::Clean }));
+            (E::Move { home }, Fresh | Alone | Clean | Handed | Dirty) if *home == site.me => {
+                *moves = counted(site, *moves);
+            }
+            (E::Move { home }, Clean | Handed) => {
+                let moves = counted(site, *moves);
+                return Ok(Some(Copy::Away { home: *home, page: Page::Clean, moves }));
             }
 
             // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
             // fetch of one's own, a move of what is written.
             (
-                E::Data { .. } | E::Yours | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
-                Fresh | Alone | Clean | Dirty,
+                E::Data { .. }
+                | E::HandOver
+                | E::Yours
+                | E::Fetch { .. }
+                | E::Diff { .. }
+                | E::Move { .. },
+                Fresh | Alone | Clean | Handed | Dirty,
             ) => {
                 return Err(Illegal { role: "home", state: format!("{self:?}") });
             }

@@ -17,3 +17,6 @@ mod home;
 
 pub use copy::{Copy, CopyEvent, Page, Wait};
 pub use home::Home;
+
+/// A home that barriers have moved so often has writers that change: it goes from hand to hand.
+pub const ROAMS: u8 = 2;

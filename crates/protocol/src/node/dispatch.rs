@@ -12,6 +12,7 @@ use crate::message::{HlrcMessage, Message, MgsMessage, PageMessage};
 use crate::mgs::{ClientEvent, ServerEvent};
 #[cfg(feature = "mutants")]
 use crate::mutants;
+use crate::release::Early;
 use crate::sync::SyncError;
 
 /// A node's place in its job.
@@ -44,7 +45,13 @@ pub(super) fn run(
     first: Local,
     world: &mut impl World,
 ) -> Result<bool, Violation> {
-    let site = Site { me: place.me, nodes: place.nodes, minipage, manager: cell.manager() };
+    let site = Site {
+        me: place.me,
+        nodes: place.nodes,
+        minipage,
+        manager: cell.manager(),
+        roams: cell.roams(),
+    };
     let mut effects = Effects::new();
     let mut own = VecDeque::new();
     let mut acked = false;
@@ -76,27 +83,31 @@ fn dispatch(
         }
         (
             Local::Any { lazy, .. } | Local::Release { lazy, .. } | Local::Lazy(lazy),
-            Consistency::LazyRelease,
+            Consistency::LazyRelease | Consistency::Auto,
         ) => copy(site, cell, me, &lazy, out),
         // Who frees such memory has released before; the next who writes it has acquired.
         (
             Local::Sequential(HolderEvent::Reclaim),
-            Consistency::EagerRelease | Consistency::LazyRelease,
+            Consistency::EagerRelease | Consistency::LazyRelease | Consistency::Auto,
         ) => {
             out.push(Effect::Reclaimed { minipage: site.minipage });
             Ok(())
         }
         // No ack closes a transaction there, and copies come to who asks.
-        (Local::Sequential(_), Consistency::EagerRelease | Consistency::LazyRelease) => Ok(()),
+        (
+            Local::Sequential(_),
+            Consistency::EagerRelease | Consistency::LazyRelease | Consistency::Auto,
+        ) => Ok(()),
         (Local::Message(from, Message::Page { body, .. }), Consistency::Sequential) => {
             page(site, cell, from, body, out)
         }
         (Local::Message(from, Message::Mgs { body, .. }), Consistency::EagerRelease) => {
             eager(site, cell, from, body, out)
         }
-        (Local::Message(from, Message::Hlrc { body, .. }), Consistency::LazyRelease) => {
-            lazy(site, cell, from, body, out, world)
-        }
+        (
+            Local::Message(from, Message::Hlrc { body, .. }),
+            Consistency::LazyRelease | Consistency::Auto,
+        ) => lazy(site, cell, from, body, out, world),
         (Local::Release { .. } | Local::Lazy(_), consistency) => {
             let illegal = Illegal { role: "ledger", state: consistency.to_string() };
             Err(refused(me, &"a release", illegal))
@@ -272,7 +283,7 @@ fn lazy(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let event = match message {
-        HlrcMessage::Fetch { requester, epoch } => {
+        HlrcMessage::Fetch { requester, epoch, waits } => {
             if requester.0 >= site.nodes {
                 return Err(refused(from, &message, elsewhere("home", site)));
             }
@@ -281,16 +292,30 @@ fn lazy(
             let mut ledger = cell.ledger();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
             if epoch > ledger.chronicle.epoch() {
-                ledger.defer(site.minipage, requester);
+                ledger.defer(site.minipage, Early::Fetch { requester, waits });
                 return Ok(());
             }
             drop(ledger);
             let zero = cell.copy().is_fresh() && world.close_if_zero(site.minipage);
-            CopyEvent::Fetch { requester, zero }
+            CopyEvent::Fetch { requester, zero, waits }
         }
         HlrcMessage::Data => CopyEvent::Data { from },
         HlrcMessage::Yours => CopyEvent::Yours,
-        HlrcMessage::Diff { flush } => CopyEvent::Diff { from, flush },
+        HlrcMessage::HandOver => CopyEvent::HandOver,
+        HlrcMessage::Diff { writer, flush, epoch } => {
+            if writer.0 >= site.nodes {
+                return Err(refused(from, &message, elsewhere("home", site)));
+            }
+            world.keep_diff(site.minipage);
+            let away = cell.copy().home().is_some();
+            let mut ledger = cell.ledger();
+            // As above: this node will be the home, or will know who is.
+            if away && epoch > ledger.chronicle.epoch() {
+                ledger.defer(site.minipage, Early::Diff { writer, flush });
+                return Ok(());
+            }
+            CopyEvent::Diff { writer, flush }
+        }
         HlrcMessage::DiffAck { flush } => CopyEvent::DiffAck { flush },
     };
     copy(site, cell, from, &event, out)
@@ -359,6 +384,7 @@ fn apply(
             Effect::Store { minipage } => world.store(minipage),
             Effect::KeepDiff { minipage } => world.keep_diff(minipage),
             Effect::MergeDiffs { minipage } => world.merge_diffs(minipage),
+            Effect::PassDiff { to, message } => world.pass_diff(to, message),
             Effect::Dirty { minipage } => cell.ledger().dirty(minipage),
             Effect::Clean { minipage } => cell.ledger().clean(minipage),
             Effect::Flushed { minipage, flush, awaited, notice } => {

@@ -6,7 +6,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
-use crate::hlrc::Copy;
+use crate::hlrc::{Copy, ROAMS};
 use crate::mgs::{Client, Server};
 use crate::release::Ledger;
 use crate::sync::SyncTables;
@@ -19,6 +19,7 @@ pub struct OwnedTables {
     sequential: BTreeMap<MinipageId, (Holder, Entry)>,
     eager: BTreeMap<MinipageId, (Client, Server)>,
     lazy: BTreeMap<MinipageId, Copy>,
+    roams: u8,
     sync: SyncTables,
     ledger: Ledger,
 }
@@ -44,6 +45,7 @@ impl OwnedTables {
             sequential: BTreeMap::new(),
             eager: BTreeMap::new(),
             lazy: BTreeMap::new(),
+            roams: ROAMS,
             sync: SyncTables::default(),
             ledger: Ledger::new(me),
         };
@@ -51,6 +53,12 @@ impl OwnedTables {
             tables.add(minipage, manager, owner, Consistency::Sequential);
         }
         tables
+    }
+
+    /// The same, whose homes go from hand to hand after so many moves at barriers, where they may.
+    #[must_use]
+    pub fn with_roams(self, roams: u8) -> Self {
+        Self { roams, ..self }
     }
 
     /// Adds one minipage.
@@ -107,7 +115,7 @@ impl OwnedTables {
             Consistency::EagerRelease => {
                 self.eager_states(minipage);
             }
-            Consistency::LazyRelease => {
+            Consistency::LazyRelease | Consistency::Auto => {
                 self.lazy_state(minipage);
             }
         }
@@ -155,6 +163,9 @@ impl Cell for OwnedCell<'_> {
     }
     fn consistency(&self) -> Consistency {
         self.tables.site(self.minipage).consistency
+    }
+    fn roams(&self) -> Option<u8> {
+        (self.consistency() == Consistency::Auto).then_some(self.tables.roams)
     }
     fn holder(&mut self) -> &mut Holder {
         &mut self.tables.sequential_states(self.minipage).0

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_types::{Consistency, MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId};
 
 use super::dispatch::{Local, Place, run};
 use super::{Cell, SyncCell, Violation};
@@ -12,7 +12,7 @@ use crate::message::{BarrierMessage, HlrcMessage, Message, SyncMessage};
 use crate::mgs::ClientEvent;
 #[cfg(feature = "mutants")]
 use crate::mutants;
-use crate::release::{Ledger, Ready};
+use crate::release::{Early, Ledger, Ready};
 
 /// Messages of the synchronization engines to their own node.
 pub(super) type Own = VecDeque<(u32, SyncMessage)>;
@@ -49,6 +49,7 @@ pub(super) fn apply(
             | Effect::Store { .. }
             | Effect::KeepDiff { .. }
             | Effect::MergeDiffs { .. }
+            | Effect::PassDiff { .. }
             | Effect::InstallZero { .. }
             | Effect::Dirty { .. }
             | Effect::Clean { .. }
@@ -123,8 +124,7 @@ pub(super) fn flush(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let Some((flush, minipages)) = guard.ledger().begin() else { return Ok(()) };
-    let mut lazy =
-        |minipage: &MinipageId| guard.minipage(*minipage).consistency() == Consistency::LazyRelease;
+    let mut lazy = |minipage: &MinipageId| guard.minipage(*minipage).consistency().is_lazy();
     let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut lazy).collect();
     world.closing(&closing);
     for minipage in minipages {
@@ -173,8 +173,8 @@ fn announce(place: Place, guard: &mut impl SyncCell) {
     guard.ledger().chronicle.forget_early();
 }
 
-/// Before the release of a quiet barrier wakes anybody: homes move, and fetches that knew of it
-/// already are served.
+/// Before the release of a quiet barrier wakes anybody: homes move, and fetches and diffs that knew
+/// of it already are served.
 pub(super) fn turn(
     place: Place,
     from: NodeId,
@@ -197,9 +197,14 @@ pub(super) fn turn(
     acquire(place, guard, world)?;
     let epoch = guard.ledger().chronicle.epoch();
     let deferred = guard.ledger().take_deferred();
-    for (minipage, requester) in deferred {
-        let body = HlrcMessage::Fetch { requester, epoch };
-        let local = Local::Message(requester, body.about(minipage));
+    for (minipage, early) in deferred {
+        let local = match early {
+            Early::Fetch { requester, waits } => {
+                let body = HlrcMessage::Fetch { requester, epoch, waits };
+                Local::Message(requester, body.about(minipage))
+            }
+            Early::Diff { writer, flush } => Local::Lazy(CopyEvent::Diff { writer, flush }),
+        };
         run(place, minipage, &mut guard.minipage(minipage), local, world)?;
     }
     Ok(())

@@ -162,7 +162,7 @@ impl Chronicle {
         merge(self.heard.entry(from).or_default(), &news.clock);
         match &news.turn {
             // News too long for one frame come in parts.
-            Some(turn) if turn.clock == self.latest.clock => {
+            Some(turn) if turn.epoch == self.latest.epoch => {
                 self.latest.moves.extend(&turn.moves);
             }
             Some(turn) => self.latest = turn.clone(),
@@ -193,7 +193,8 @@ impl Chronicle {
 
     /// Manager of a quiet barrier: what its releases shall say. It forgets what all know.
     pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
-        self.latest = Turn { clock: self.clock.clone(), moves };
+        let epoch = self.epoch.wrapping_add(1);
+        self.latest = Turn { epoch, clock: self.clock.clone(), moves };
         let floor = self.floor(nodes);
         self.forget(&floor);
     }

@@ -36,8 +36,8 @@ pub struct Ledger {
     held: VecDeque<Held>,
     /// What may go now.
     ready: VecDeque<Ready>,
-    /// Fetches from nodes that know of more moves of homes than this one; they wait for its turn.
-    early: Vec<(MinipageId, NodeId)>,
+    /// What came from nodes that know of more moves of homes than this one; it waits for its turn.
+    early: Vec<(MinipageId, Early)>,
     /// What this node knows of lazily consistent writes.
     pub chronicle: Chronicle,
 }
@@ -48,6 +48,21 @@ struct Flush {
     number: u32,
     awaited: u32,
     noticed: Vec<MinipageId>,
+}
+
+/// What must wait until this node knows of the moves that its sender knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are those of the messages")]
+pub enum Early {
+    Fetch {
+        requester: NodeId,
+        waits: bool,
+    },
+    /// The diff itself is kept already.
+    Diff {
+        writer: NodeId,
+        flush: u32,
+    },
 }
 
 /// Something that waits until flush `after`, and all before it, has ended.
@@ -85,13 +100,13 @@ impl Ledger {
         Self { chronicle: Chronicle::new(me), ..Self::default() }
     }
 
-    /// A fetch for `requester` that must wait until this node knows of the moves it knows of.
-    pub fn defer(&mut self, minipage: MinipageId, requester: NodeId) {
-        self.early.push((minipage, requester));
+    /// Something about a minipage that came too early.
+    pub fn defer(&mut self, minipage: MinipageId, early: Early) {
+        self.early.push((minipage, early));
     }
 
-    /// The fetches that waited.
-    pub fn take_deferred(&mut self) -> Vec<(MinipageId, NodeId)> {
+    /// What came too early, in the order it came.
+    pub fn take_deferred(&mut self) -> Vec<(MinipageId, Early)> {
         core::mem::take(&mut self.early)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Role: travels right before a message that carries a release. Bytes, little-endian: count of
 //! clock entries u32, then u32 each; count of notices u32, then writer u16, interval u32, minipage
-//! u64 each; count of floor entries u32, then u32 each; 0 or 1 u8, and if 1 the turn: clock as
-//! above, count of moves u32, then minipage u64, node u16 each.
+//! u64 each; count of floor entries u32, then u32 each; 0 or 1 u8, and if 1 the turn: epoch u32,
+//! clock as above, count of moves u32, then minipage u64, node u16 each.
 
 use multigrain_types::{MinipageId, NodeId};
 
@@ -19,6 +19,8 @@ pub struct Notice {
 /// A turn to a new epoch: what the barrier's manager found when the whole job was quiet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Turn {
+    /// Which epoch begins.
+    pub epoch: u32,
     /// Its clock then.
     pub clock: Vec<u32>,
     /// Minipages and their new homes.
@@ -79,6 +81,7 @@ impl News {
         put_clock(&mut out, &self.floor);
         out.push(u8::from(self.turn.is_some()));
         if let Some(turn) = &self.turn {
+            out.extend(turn.epoch.to_le_bytes());
             put_clock(&mut out, &turn.clock);
             put_count(&mut out, turn.moves.len());
             for (minipage, home) in &turn.moves {
@@ -99,7 +102,7 @@ impl News {
         }
         while let Some(turn) = self.turn.as_mut().filter(|turn| turn.moves.len() > count) {
             let moves = turn.moves.drain(..count).collect();
-            let turn = Some(Turn { clock: turn.clock.clone(), moves });
+            let turn = Some(Turn { epoch: turn.epoch, clock: turn.clock.clone(), moves });
             parts.push(Self { turn, ..Self::default() });
         }
         parts.push(self);
@@ -191,6 +194,7 @@ impl Reader<'_> {
     }
 
     fn turn(&mut self) -> Result<Turn, NewsError> {
+        let epoch = self.number()?;
         let clock = self.clock()?;
         let count = self.count(10)?;
         let mut moves = Vec::with_capacity(count);
@@ -198,7 +202,7 @@ impl Reader<'_> {
             let minipage = MinipageId(u64::from_le_bytes(self.take()?));
             moves.push((minipage, NodeId(u16::from_le_bytes(self.take()?))));
         }
-        Ok(Turn { clock, moves })
+        Ok(Turn { epoch, clock, moves })
     }
 }
 
@@ -208,7 +212,7 @@ mod tests {
 
     fn sample() -> News {
         let notice = Notice { writer: NodeId(1), interval: 7, minipage: MinipageId(5 << 32 | 9) };
-        let turn = Turn { clock: vec![2, 7], moves: vec![(MinipageId(3), NodeId(1))] };
+        let turn = Turn { epoch: 4, clock: vec![2, 7], moves: vec![(MinipageId(3), NodeId(1))] };
         News { clock: vec![3, 7], notices: vec![notice], floor: vec![2, 6], turn: Some(turn) }
     }
 

@@ -18,6 +18,7 @@ use crate::areas::Items;
 ///   one page with others of their size class; larger ones begin a page, and each page is a
 ///   minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
 ///   larger ones begin a page, and each page is a minipage. The chunking level is not heeded.
+/// - Auto: as sequential up to a page, and pages beyond.
 ///
 /// With a grain, whatever the consistency:
 /// - An allocation of no more than the grain is a minipage of its own. A larger one is cut into
@@ -61,14 +62,15 @@ const LARGEST_RELAXED_BYTES: usize = 512 << 10;
 
 /// The grain that an asked one stands for.
 pub(super) fn bounded(grain: usize, consistency: Consistency) -> usize {
-    if is_paged(consistency) { grain.min(LARGEST_RELAXED_BYTES) } else { grain }
+    if consistency == Consistency::Sequential { grain } else { grain.min(LARGEST_RELAXED_BYTES) }
 }
 
-/// Whether the natural minipage is a page.
-pub(super) const fn is_paged(consistency: Consistency) -> bool {
+/// Whether the natural minipage of an item of `bytes` is a page.
+pub(super) const fn is_paged(consistency: Consistency, bytes: usize) -> bool {
     match consistency {
         Consistency::Sequential => false,
         Consistency::EagerRelease | Consistency::LazyRelease => true,
+        Consistency::Auto => bytes > PAGE_BYTES,
     }
 }
 
@@ -90,7 +92,7 @@ impl ArrayCut {
         consistency: Consistency,
         level: u32,
     ) -> Option<Self> {
-        let paged = grain.is_none() && is_paged(consistency);
+        let paged = grain.is_none() && is_paged(consistency, bytes);
         let grain = grain.map(|bytes| bounded(bytes, consistency));
         let grain = if paged { Some(PAGE_BYTES) } else { grain };
         let together = grain.map_or(level as usize, |grain| grain / bytes);

@@ -43,7 +43,7 @@ impl<'a> Lent<'a> {
         match self.consistency() {
             Consistency::Sequential => self.holder().access(),
             Consistency::EagerRelease => self.client().access(),
-            Consistency::LazyRelease => self.copy().access(),
+            Consistency::LazyRelease | Consistency::Auto => self.copy().access(),
         }
     }
 

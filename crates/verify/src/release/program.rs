@@ -128,13 +128,15 @@ pub struct Job {
     /// Whether time may pass between a trap and its handling, so that the copy the thread missed
     /// can come in between (a spurious fault).
     pub trap_gap: bool,
+    /// Moves of a home at barriers after which it goes from hand to hand (`Consistency::Auto`).
+    pub roams: u8,
 }
 
 impl Job {
     /// A job without minipages and threads.
     #[must_use]
     pub fn new(nodes: u16) -> Self {
-        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false }
+        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false, roams: 0 }
     }
 
     /// Adds a minipage managed by one node and allocated by another, or the same.
@@ -155,6 +157,18 @@ impl Job {
     #[must_use]
     pub fn lazy(self, owner: u16) -> Self {
         self.minipage(Consistency::LazyRelease, owner, owner)
+    }
+
+    /// Adds a minipage whose home goes from hand to hand, with its allocating node.
+    #[must_use]
+    pub fn auto(self, owner: u16) -> Self {
+        self.minipage(Consistency::Auto, owner, owner)
+    }
+
+    /// Lets homes go from hand to hand after so many moves at barriers; at once if not called.
+    #[must_use]
+    pub fn roaming_after(self, moves: u8) -> Self {
+        Self { roams: moves, ..self }
     }
 
     /// Adds a thread.

@@ -38,7 +38,7 @@ fn minipage(
             let single = client.is_single_writer();
             (client.access(), away && !single, !away, !server.is_idle())
         }
-        Consistency::LazyRelease => {
+        Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
             (copy.access(), away, !away, false)
@@ -70,7 +70,7 @@ fn tracked(node: &Node<OwnedTables>, index: u8, placed: &Placed) -> Result<(), S
                 .eager(id)
                 .is_some_and(|(client, _)| client.is_single_writer() || !client.is_idle())
         }
-        Consistency::LazyRelease => {
+        Consistency::LazyRelease | Consistency::Auto => {
             node.tables.lazy(id).is_some_and(multigrain_protocol::hlrc::Copy::is_alone)
         }
     };
@@ -133,7 +133,7 @@ fn home(state: &State, index: u8, placed: &Placed) -> Result<NodeId, String> {
                 Some((_, Server::Shared { .. } | Server::Releasing(_))) | None => placed.manager,
             })
         }
-        Consistency::LazyRelease => {
+        Consistency::LazyRelease | Consistency::Auto => {
             let is_home = |node: &&Arc<Node<OwnedTables>>| {
                 node.tables.lazy(id).is_some_and(|copy| copy.home().is_none())
             };

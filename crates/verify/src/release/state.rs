@@ -119,7 +119,7 @@ impl State {
     #[must_use]
     pub fn first(job: &Job) -> Self {
         let nodes = (0..job.nodes).map(|rank| {
-            let mut tables = OwnedTables::new(NodeId(rank), []);
+            let mut tables = OwnedTables::new(NodeId(rank), []).with_roams(job.roams);
             for (index, placed) in (0u8..).zip(&job.minipages) {
                 let id = minipage_id(index);
                 tables.add(id, placed.manager, placed.owner, placed.consistency);

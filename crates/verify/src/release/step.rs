@@ -230,8 +230,8 @@ impl State {
             }
             (Ok(Ok(())), Some(minipage)) => {
                 // What the lazy engine asked for in vain is thrown away.
-                let lazy = job.minipages[super::program::minipage_index(minipage)].consistency
-                    == Consistency::LazyRelease;
+                let lazy =
+                    job.minipages[super::program::minipage_index(minipage)].consistency.is_lazy();
                 if unused.1 || (unused.0 && !lazy) {
                     let text = format!("{me}: what came of {minipage} was not used");
                     self.breaks(Broken::World(text));

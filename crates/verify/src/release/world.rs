@@ -182,6 +182,15 @@ impl World for Stage<'_> {
         }
     }
 
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        let kept = message.minipage().map(|minipage| &mut self.at(minipage).kept);
+        let oldest = kept.filter(|kept| !kept.is_empty()).map(|kept| kept.remove(0));
+        match oldest {
+            Some(diff) => self.post(to, Packet::Message { message, page: None, diff: Some(diff) }),
+            None => self.broken(format!("{message:?} is passed on but no diff is kept")),
+        }
+    }
+
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
         let page = self.at(minipage);
         let zero = page.words == [0; WORDS];

@@ -37,7 +37,7 @@ impl Copy {
             }
             (Some(Mutant::AloneNotNoticed), E::Fetch { zero: false, .. }) if before.is_alone() => {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
-                *self = Self::Home(Home::Alone);
+                *self = Self::Home { home: Home::Alone, moves: 0 };
             }
             _ => {}
         }

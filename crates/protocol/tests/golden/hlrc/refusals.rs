@@ -18,7 +18,7 @@ fn contents_nobody_asked_for_are_refused() {
 
 #[test]
 fn a_diff_is_refused_by_a_home_that_nobody_has_copied() {
-    let diff = Word::Diff { flush: 1 }.about(M);
+    let diff = Word::Diff { writer: NodeId(1), flush: 1, epoch: 0 }.about(M);
     assert_eq!(refused(&mut lazy(2), 0, 1, diff), "home");
 }
 
@@ -36,7 +36,8 @@ fn an_acknowledgement_of_no_flush_is_refused() {
 
 #[test]
 fn a_fetch_for_the_receiver_or_for_nobody_is_refused() {
-    let fetch = |requester| Word::Fetch { requester: NodeId(requester), epoch: 0 }.about(M);
+    let fetch =
+        |requester| Word::Fetch { requester: NodeId(requester), epoch: 0, waits: true }.about(M);
     assert_eq!(refused(&mut lazy(2), 0, 1, fetch(0)), "home");
     assert_eq!(refused(&mut lazy(2), 0, 1, fetch(2)), "home");
     assert_eq!(refused(&mut lazy(2), 1, 0, fetch(1)), "copy");

@@ -3,6 +3,7 @@
 //! The numbers are part of the check: a change of the protocol that adds or loses interleavings
 //! shows here, and has to be explained.
 
+mod auto;
 mod cases;
 mod eager;
 mod lazy;
@@ -30,6 +31,7 @@ fn row(name: &'static str, states: usize, job: Job) -> Configuration {
 pub fn configurations() -> Vec<Configuration> {
     let mut rows = eager::rows();
     rows.extend(lazy::rows());
+    rows.extend(auto::rows());
     rows.extend(mixed::rows());
     rows
 }
