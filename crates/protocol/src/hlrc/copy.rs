@@ -18,8 +18,8 @@ pub enum Copy {
     Home {
         /// What its threads may do.
         home: Home,
-        /// How often barriers have moved the home, if that decides anything.
-        moves: u8,
+        /// Where barriers have moved the home, if that decides anything.
+        moves: Moves,
     },
     /// Another node is, as far as this one knows.
     Away {
@@ -28,8 +28,32 @@ pub enum Copy {
         /// The copy here.
         page: Page,
         /// As above.
-        moves: u8,
+        moves: Moves,
     },
+}
+
+/// How barriers have moved the home of a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Moves {
+    /// How often in a row to another node than the time before.
+    count: u8,
+    /// Where to the last time.
+    last: Option<NodeId>,
+}
+
+impl Moves {
+    /// A barrier moves the home. That it comes back to who wrote it the last time says that its
+    /// writers do not change.
+    pub(super) fn count(&mut self, site: &Site, to: NodeId) {
+        let Some(enough) = site.roams else { return };
+        let again = self.last.replace(to) == Some(to);
+        self.count = if again { 0 } else { self.count.saturating_add(1).min(enough) };
+    }
+
+    /// Whether the home goes from hand to hand, which it does after so many.
+    pub(super) fn roam(self, roams: Option<u8>) -> bool {
+        roams.is_some_and(|enough| self.count >= enough)
+    }
 }
 
 /// A copy away from home.
@@ -108,13 +132,13 @@ impl Copy {
     /// The allocating node's first state.
     #[must_use]
     pub fn owner() -> Self {
-        Self::Home { home: Home::Fresh, moves: 0 }
+        Self::Home { home: Home::Fresh, moves: Moves::default() }
     }
 
     /// Any other node's first state.
     #[must_use]
     pub fn away(home: NodeId) -> Self {
-        Self::Away { home, page: Page::Invalid, moves: 0 }
+        Self::Away { home, page: Page::Invalid, moves: Moves::default() }
     }
 
     /// The access this node's threads have.
@@ -123,7 +147,7 @@ impl Copy {
         match self {
             Self::Home { home: Home::Fresh | Home::Alone | Home::Dirty, .. }
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
-            Self::Home { home: Home::Clean | Home::Handed, .. }
+            Self::Home { home: Home::Clean | Home::Handed { .. }, .. }
             | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
             Self::Away { page: Page::Invalid | Page::Fetching(_), .. } => Access::NoAccess,
         }
@@ -135,6 +159,15 @@ impl Copy {
         match self {
             Self::Home { .. } => None,
             Self::Away { home, .. } => Some(*home),
+        }
+    }
+
+    /// Whether its home goes from hand to hand, as it does after so many moves: then not all nodes
+    /// know who it is.
+    #[must_use]
+    pub fn roams(&self, after: Option<u8>) -> bool {
+        match self {
+            Self::Home { moves, .. } | Self::Away { moves, .. } => moves.roam(after),
         }
     }
 
@@ -175,7 +208,7 @@ impl Copy {
     ) -> Result<(), Illegal> {
         match self {
             Self::Home { home, moves } => {
-                if let Some(next) = home.handle(site, moves, event, out)? {
+                if let Some(next) = home.handle(site, epoch, moves, event, out)? {
                     *self = next;
                 }
                 Ok(())
@@ -260,7 +293,8 @@ impl Copy {
             // The home comes to its next writer. It is current, whatever notice came meanwhile: the
             // writes that a notice names are acknowledged by a home, and this node was none yet.
             (E::HandOver, Fetching(wait)) if site.roams.is_some() && wait.moved.is_none() => {
-                let next = if wait.kind == Kind::Write { Home::Dirty } else { Home::Handed };
+                let handed = Home::Handed { epoch };
+                let next = if wait.kind == Kind::Write { Home::Dirty } else { handed };
                 let mut access = Access::ReadOnly;
                 if next == Home::Dirty {
                     out.push(Effect::Dirty { minipage });
@@ -300,11 +334,11 @@ impl Copy {
 
             // The only writer since the last barrier has what the home has.
             (E::Move { home: to }, Clean) if *to == site.me => {
-                let moves = counted(site, *moves);
-                *self = Self::Home { home: Home::Clean, moves };
+                moves.count(site, *to);
+                *self = Self::Home { home: Home::Clean, moves: *moves };
             }
             (E::Move { home: to }, Invalid | Clean | Fetching(_)) if *to != site.me => {
-                *moves = counted(site, *moves);
+                moves.count(site, *to);
                 *home = *to;
                 if let Fetching(wait) = page {
                     wait.moved = Some(*to);
@@ -342,11 +376,6 @@ impl Copy {
     fn illegal(&self) -> Illegal {
         Illegal { role: "copy", state: format!("{self:?}") }
     }
-}
-
-/// Moves of the home so far, with one more; they count where they decide something.
-pub(super) fn counted(site: &Site, moves: u8) -> u8 {
-    site.roams.map_or(moves, |enough| moves.saturating_add(1).min(enough))
 }
 
 /// Asks the home for the minipage.

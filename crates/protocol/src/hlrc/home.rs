@@ -2,7 +2,7 @@
 
 use multigrain_types::Access;
 
-use super::copy::{Copy, CopyEvent, Page, acknowledge, counted, send};
+use super::copy::{Copy, CopyEvent, Moves, Page, acknowledge, send};
 use crate::coherence::{Illegal, Site};
 use crate::effect::{Effect, Effects};
 use crate::message::{HlrcMessage, Kind};
@@ -17,18 +17,22 @@ pub enum Home {
     /// Read-only until the next write, which is noticed.
     Clean,
     /// As [`Home::Clean`], but it came from hand to hand and nobody here has written it since.
-    Handed,
+    Handed {
+        /// Moves of homes known of then.
+        epoch: u32,
+    },
     /// Written since the last release.
     Dirty,
 }
 
 impl Home {
-    /// One step of the home, which barriers have moved so often; the new state if it is the home no
-    /// more.
+    /// One step of the home, at a node that knows of `epoch` moves of homes; the new state if it is
+    /// the home no more.
     pub(super) fn handle(
         &mut self,
         site: &Site,
-        moves: &mut u8,
+        epoch: u32,
+        moves: &mut Moves,
         event: &CopyEvent,
         out: &mut Effects,
     ) -> Result<Option<Copy>, Illegal> {
@@ -37,7 +41,7 @@ impl Home {
 
         let minipage = site.minipage;
         match (event, *self) {
-            (E::Fault { thread, kind: Kind::Write }, Clean | Handed) => {
+            (E::Fault { thread, kind: Kind::Write }, Clean | Handed { .. }) => {
                 out.push(Effect::Dirty { minipage });
                 let (from, to) = (Access::ReadOnly, Access::ReadWrite);
                 out.push(Effect::Protect { minipage, from, to });
@@ -45,7 +49,7 @@ impl Home {
                 *self = Dirty;
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Clean | Handed) => {
+            (E::Fault { thread, kind: Kind::Read }, Clean | Handed { .. }) => {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
                 out.push(Effect::Wake { thread: *thread });
             }
@@ -53,7 +57,7 @@ impl Home {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Prefetch { .. }, Fresh | Alone | Clean | Handed | Dirty) => {}
+            (E::Prefetch { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
 
             // First touch: who asks first for what was never written is the home.
             (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != site.me => {
@@ -73,22 +77,22 @@ impl Home {
             }
             // Its writers change: who wants it next is the next to write it, and sends no diff if it
             // is the home. Somebody waits there, so that no barrier can move the home meanwhile.
-            (E::Fetch { requester, zero: false, waits: true }, Clean)
-                if site.roams.is_some_and(|enough| *moves >= enough) && *requester != site.me =>
+            // Not twice between two barriers if it was not written: all read it then.
+            (E::Fetch { requester, zero: false, waits: true }, from @ (Clean | Handed { .. }))
+                if moves.roam(site.roams)
+                    && *requester != site.me
+                    && from != (Handed { epoch }) =>
             {
                 send(site, *requester, HlrcMessage::HandOver, out);
                 let page = Page::Clean;
                 return Ok(Some(Copy::Away { home: *requester, page, moves: *moves }));
             }
-            // It was handed to who only reads it.
-            (E::Fetch { requester, zero: false, .. }, Handed) if *requester != site.me => {
-                send(site, *requester, HlrcMessage::Data, out);
-                (*self, *moves) = (Clean, 0);
-            }
-            (E::Fetch { requester, zero: false, .. }, Clean | Dirty) if *requester != site.me => {
+            (E::Fetch { requester, zero: false, .. }, Clean | Handed { .. } | Dirty)
+                if *requester != site.me =>
+            {
                 send(site, *requester, HlrcMessage::Data, out);
             }
-            (E::Diff { writer, flush }, Clean | Handed | Dirty) => {
+            (E::Diff { writer, flush }, Clean | Handed { .. } | Dirty) => {
                 out.push(Effect::MergeDiffs { minipage });
                 acknowledge(site, *writer, *flush, out);
             }
@@ -100,18 +104,21 @@ impl Home {
                 out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
                 *self = Clean;
             }
-            (E::Release { .. }, Fresh | Alone | Clean | Handed) => {}
+            (E::Release { .. }, Fresh | Alone | Clean | Handed { .. }) => {}
             // What others wrote is here.
-            (E::Notice { .. }, Fresh | Alone | Clean | Handed | Dirty) => {}
-            (E::DiffAck { flush }, Fresh | Alone | Clean | Handed | Dirty) => {
+            (E::Notice { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
+            (E::DiffAck { flush }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {
                 out.push(Effect::Acked { flush: *flush });
             }
-            (E::Move { home }, Fresh | Alone | Clean | Handed | Dirty) if *home == site.me => {
-                *moves = counted(site, *moves);
+            (E::Move { home }, Fresh | Alone | Clean | Handed { .. } | Dirty)
+                if *home == site.me =>
+            {
+                moves.count(site, *home);
             }
-            (E::Move { home }, Clean | Handed) => {
-                let moves = counted(site, *moves);
-                return Ok(Some(Copy::Away { home: *home, page: Page::Clean, moves }));
+            (E::Move { home }, Clean | Handed { .. }) => {
+                moves.count(site, *home);
+                let page = Page::Clean;
+                return Ok(Some(Copy::Away { home: *home, page, moves: *moves }));
             }
 
             // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
@@ -123,7 +130,7 @@ impl Home {
                 | E::Fetch { .. }
                 | E::Diff { .. }
                 | E::Move { .. },
-                Fresh | Alone | Clean | Handed | Dirty,
+                Fresh | Alone | Clean | Handed { .. } | Dirty,
             ) => {
                 return Err(Illegal { role: "home", state: format!("{self:?}") });
             }

@@ -15,7 +15,7 @@
 mod copy;
 mod home;
 
-pub use copy::{Copy, CopyEvent, Page, Wait};
+pub use copy::{Copy, CopyEvent, Moves, Page, Wait};
 pub use home::Home;
 
 /// A home that barriers have moved so often has writers that change: it goes from hand to hand.

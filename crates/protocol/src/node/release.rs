@@ -164,8 +164,10 @@ fn announce(place: Place, guard: &mut impl SyncCell) {
     #[cfg(feature = "mutants")]
     let sole = some.unwrap_or(sole);
     let moves = sole.into_iter().filter(|&(minipage, writer)| {
-        let home = guard.minipage(minipage).copy().home().unwrap_or(place.me);
-        home != writer
+        let mut cell = guard.minipage(minipage);
+        let roams = cell.roams();
+        let copy = cell.copy();
+        copy.roams(roams) || copy.home().unwrap_or(place.me) != writer
     });
     let moves = moves.collect();
     guard.ledger().chronicle.announce(place.nodes, moves);

@@ -2,7 +2,7 @@
 
 use multigrain_types::Access;
 
-use super::{Copy, CopyEvent, Home, Page};
+use super::{Copy, CopyEvent, Home, Moves, Page};
 use crate::effect::{Effect, Effects};
 use crate::message::{HlrcMessage, Message};
 use crate::mutants::{Mutant, chosen, on};
@@ -37,7 +37,7 @@ impl Copy {
             }
             (Some(Mutant::AloneNotNoticed), E::Fetch { zero: false, .. }) if before.is_alone() => {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
-                *self = Self::Home { home: Home::Alone, moves: 0 };
+                *self = Self::Home { home: Home::Alone, moves: Moves::default() };
             }
             _ => {}
         }
