@@ -22,6 +22,9 @@ pub enum Input {
     Fault { thread: ThreadId, minipage: MinipageId, kind: Kind },
     /// A copy is wanted, nobody waits.
     Prefetch { minipage: MinipageId, kind: Kind },
+    /// A copy is wanted to read, and a thread of this node goes on when it is here: it faults for it
+    /// next, unless it has come before.
+    Ask { minipage: MinipageId },
     /// Hand read copies to every node.
     Push { minipage: MinipageId },
     /// A woken thread is about to retry its access.

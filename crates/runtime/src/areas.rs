@@ -374,7 +374,7 @@ mod tests {
             let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap();
             let heard: AreaBody = postcard::from_bytes(&body).unwrap();
             assert_eq!(heard.to_record(), Some(record));
-            let unknown = AreaBody { consistency: heard.consistency + 3, ..heard };
+            let unknown = AreaBody { consistency: heard.consistency + 4, ..heard };
             assert_eq!(unknown.to_record(), None);
         }
     }

@@ -115,6 +115,20 @@ impl Runtime {
         minipage: MinipageId,
         kind: Kind,
     ) -> bool {
+        let page = if kind == Kind::Read { self.page_of(minipage) } else { None };
+        match page {
+            Some(page) => self.fetch_with_companions((thread, slot), minipage, &page),
+            None => self.fetch_alone((thread, slot), minipage, kind),
+        }
+    }
+
+    /// The same, whatever else may be wanted.
+    pub(crate) fn fetch_alone(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        minipage: MinipageId,
+        kind: Kind,
+    ) -> bool {
         slot.arm();
         self.step_sure(Input::Fault { thread, minipage, kind });
         let at_once = slot.is_woken_at_once();

@@ -43,8 +43,9 @@ impl Runtime {
     /// Asks for all of these at once, then waits for each.
     pub(crate) fn obtain(&self, thread: ThreadId, slot: &Slot, wishes: &[(MinipageId, Kind)]) {
         for &(minipage, kind) in wishes {
-            self.step_sure(Input::Prefetch { minipage, kind });
+            self.step_gathered(Input::Prefetch { minipage, kind });
         }
+        self.mesh.send_lazy();
         for &(minipage, kind) in wishes {
             let access = self.tables.lend(minipage).access();
             let enough = match kind {

@@ -12,6 +12,7 @@
 mod alloc;
 mod areas;
 mod boot;
+mod companions;
 mod config;
 mod control;
 mod error;

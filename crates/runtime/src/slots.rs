@@ -13,6 +13,7 @@ use core::sync::atomic::Ordering;
 use multigrain_protocol::mutants;
 use multigrain_types::ThreadId;
 
+use crate::companions::Scan;
 use crate::shim::{
     AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, futex_wait, futex_wake, thread_local,
 };
@@ -28,6 +29,8 @@ pub(crate) struct Slot {
     word: AtomicU32,
     value: AtomicU64,
     code: AtomicI32,
+    /// What its thread fetches.
+    pub(crate) scan: Scan,
 }
 
 const WAITING: u32 = 0;
@@ -52,6 +55,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: AtomicU32::new(WAITING),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
+        scan: Scan::new(),
     }
 }; MAX_THREADS];
 
@@ -98,6 +102,7 @@ fn take() -> Option<u32> {
         slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
+    SLOTS[found].scan.reset();
     let index = u32::try_from(found).ok()?;
     MINE.with(|mine| mine.set(index + 1));
     let key = EXIT_KEY.load(Ordering::Acquire);

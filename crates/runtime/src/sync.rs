@@ -22,6 +22,7 @@ impl Runtime {
         if !self.synchronize(slot, SyncInput::Lock { thread, id })? {
             self.counters.lock_messages.fetch_add(1, Ordering::Relaxed);
         }
+        slot.scan.took_lock();
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -31,7 +32,8 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
-        let (thread, _) = self.my_slot()?;
+        let (thread, slot) = self.my_slot()?;
+        slot.scan.gave_lock();
         tsan::give(Token::Lock(id));
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
         self.mesh.send_lazy();
@@ -61,6 +63,7 @@ impl Runtime {
         let quiet = local > 0 && self.is_quiet(local);
         self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
         tsan::take(Token::Barrier(id));
+        slot.scan.forget();
         // Of the threads that left together, one looks ahead for the node.
         if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
             self.fetch_ahead();

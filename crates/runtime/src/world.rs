@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 
 use multigrain_memory::diff;
 use multigrain_protocol::release::News;
-use multigrain_protocol::{Attach, Input, Message, Node, Violation, World};
+use multigrain_protocol::{Attach, HlrcMessage, Input, Message, Node, Violation, World};
 use multigrain_transport::{Header, LinkError, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -20,6 +20,8 @@ pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
     /// The diff that came with the message at hand.
     diff: Option<Vec<u8>>,
+    /// Requests go together: the caller sends what is kept.
+    gather: bool,
     /// What [`World::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
@@ -40,26 +42,30 @@ impl Closed {
     }
 }
 
+/// Answers of at most so many bytes are copied to go together: a page's worth of small minipages is
+/// one message.
+const SMALL: usize = 2048;
+
 /// Notices, or moves, in one frame.
 const NEWS_PART: usize = 50_000;
 
 impl Runtime {
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
     pub(crate) fn step(&self, input: Input) -> Result<(), String> {
-        self.step_with(input, None)
+        self.step_with(input, None, false)
     }
 
     /// The step of a message that has arrived, with its diff.
     pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<Vec<u8>>) {
-        if let Err(text) = self.step_with(Input::Message { from, message }, diff) {
+        if let Err(text) = self.step_with(Input::Message { from, message }, diff, false) {
             self.fatal(&text);
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
+    fn step_with(&self, input: Input, diff: Option<Vec<u8>>, gather: bool) -> Result<(), String> {
         self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self, diff, closed: None };
+        let mut world = RealWorld { runtime: self, diff, gather, closed: None };
         #[cfg(feature = "mutants")]
         let mut world = crate::mutants::Bent::new(&mut world);
         match node.step(input, &mut world) {
@@ -72,6 +78,14 @@ impl Runtime {
     /// A step that no program can misuse.
     pub(crate) fn step_sure(&self, input: Input) {
         if let Err(text) = self.step(input) {
+            self.fatal(&text);
+        }
+    }
+
+    /// A step whose requests for lazily consistent minipages are kept, to go with others to the same
+    /// node; the caller sends them.
+    pub(crate) fn step_gathered(&self, input: Input) {
+        if let Err(text) = self.step_with(input, None, true) {
             self.fatal(&text);
         }
     }
@@ -128,6 +142,14 @@ impl RealWorld<'_> {
         })
     }
 
+    /// Keeps a frame with a payload, to go with others to the same node.
+    fn keep_with(&self, to: NodeId, header: Header, fill: impl FnOnce(&mut Vec<u8>)) {
+        match self.runtime.mesh.keep_with(to, header, fill) {
+            Ok(_) | Err(LinkError::Gone { .. }) => {}
+            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        }
+    }
+
     /// Sends what this node wrote since it made the twin, which is used up. A flush has many of
     /// them, so they go together.
     fn send_diff(&self, to: NodeId, message: Message, minipage: MinipageId) {
@@ -152,6 +174,20 @@ impl RealWorld<'_> {
     }
 }
 
+/// Appends a minipage as it is now; threads may write it meanwhile.
+///
+/// # Safety
+/// `page` is readable for `len` bytes.
+unsafe fn append(page: *const u8, len: usize, out: &mut Vec<u8>) {
+    out.reserve(len);
+    let room = out.spare_capacity_mut();
+    // SAFETY: `page` is readable as the caller says, and there is room for `len` bytes.
+    unsafe { core::ptr::copy_nonoverlapping(page, room.as_mut_ptr().cast::<u8>(), len) };
+    let whole = out.len() + len;
+    // SAFETY: these bytes have just been written.
+    unsafe { out.set_len(whole) };
+}
+
 /// Whether all bytes of a minipage are zero.
 fn is_zero(page: *const u8, len: usize) -> bool {
     // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
@@ -173,6 +209,14 @@ impl World for RealWorld<'_> {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.runtime.memory.privileged(minipage);
                 self.runtime.counters.page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
+                // An answer: it goes with others to who asked for several, when all that has come
+                // is answered.
+                if matches!(message, Message::Hlrc { .. }) && len <= SMALL {
+                    return self.keep_with(to, header, |out| {
+                        // SAFETY: the privileged view is readable for the length of the minipage.
+                        unsafe { append(ptr, len, out) };
+                    });
+                }
                 // Sequential: the bytes stay unchanged until the requester's ack closes the
                 // transaction: this node is ReadOnly or NoAccess now and nobody else is served
                 // before that. Release consistent: what changes meanwhile was not released to the
@@ -182,6 +226,9 @@ impl World for RealWorld<'_> {
             (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
         };
+        if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
+            return self.keep_with(to, header, |_| ());
+        }
         self.runtime.send_frame(to, header, payload);
     }
 
@@ -253,10 +300,7 @@ impl World for RealWorld<'_> {
             };
             // What they are about comes right behind them.
             let fill = |out: &mut Vec<u8>| out.extend(part.to_bytes());
-            match self.runtime.mesh.keep_with(to, header, fill) {
-                Ok(_) | Err(LinkError::Gone { .. }) => {}
-                Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
-            }
+            self.keep_with(to, header, fill);
         }
     }
 
@@ -325,11 +369,7 @@ impl World for RealWorld<'_> {
             }
             oldest
         };
-        let sent = self.runtime.mesh.keep_with(to, header_of(message), |out| out.extend(oldest));
-        match sent {
-            Ok(_) | Err(LinkError::Gone { .. }) => {}
-            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
-        }
+        self.keep_with(to, header_of(message), |out| out.extend(oldest));
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

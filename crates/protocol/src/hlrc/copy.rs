@@ -93,6 +93,8 @@ pub enum CopyEvent {
     Prefetch {
         kind: Kind,
     },
+    /// The same to read, and a thread goes on when it is here.
+    Ask,
     /// This node's writes shall be seen; part of flush number `flush`.
     Release {
         flush: u32,
@@ -254,9 +256,12 @@ impl Copy {
                 out.push(Effect::Wake { thread: *thread });
             }
             (E::Prefetch { kind }, Invalid) => {
-                *page = request(site, at, epoch, *kind, SmallVec::new(), out);
+                *page = ask(site, at, (epoch, false), *kind, SmallVec::new(), out);
             }
-            (E::Prefetch { .. }, Fetching(_) | Clean | Dirty) => {}
+            (E::Ask, Invalid) => {
+                *page = ask(site, at, (epoch, true), Kind::Read, SmallVec::new(), out);
+            }
+            (E::Prefetch { .. } | E::Ask, Fetching(_) | Clean | Dirty) => {}
 
             // Asked for in vain: what came was sent before writes that this node knows of.
             (E::Data { .. }, Fetching(wait)) if wait.stale => {
@@ -388,6 +393,18 @@ fn request(
     out: &mut Effects,
 ) -> Page {
     let waits = !waiters.is_empty();
+    ask(site, home, (epoch, waits), kind, waiters, out)
+}
+
+/// The same; `waits`: a thread goes on when it has come.
+fn ask(
+    site: &Site,
+    home: NodeId,
+    (epoch, waits): (u32, bool),
+    kind: Kind,
+    waiters: SmallVec<[ThreadId; 4]>,
+    out: &mut Effects,
+) -> Page {
     send(site, home, HlrcMessage::Fetch { requester: site.me, epoch, waits }, out);
     Page::Fetching(Box::new(Wait { kind, waiters, stale: false, moved: None }))
 }

@@ -57,7 +57,7 @@ impl Home {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Prefetch { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
+            (E::Prefetch { .. } | E::Ask, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
 
             // First touch: who asks first for what was never written is the home.
             (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != site.me => {

@@ -10,6 +10,7 @@ use super::{Input, Node, SyncCell, Tables, Violation};
 use crate::coherence::HolderEvent;
 use crate::effect::{Effects, World};
 use crate::hlrc::CopyEvent;
+use crate::message::Kind;
 use crate::message::{Message, SyncMessage};
 use crate::mgs::ClientEvent;
 #[cfg(feature = "mutants")]
@@ -39,6 +40,11 @@ impl<T: Tables> Node<T> {
                 CopyEvent::Prefetch { kind },
                 world,
             ),
+            Input::Ask { minipage } => {
+                let kind = Kind::Read;
+                let eager = ClientEvent::Prefetch { kind };
+                self.asked(minipage, HolderEvent::Prefetch { kind }, eager, CopyEvent::Ask, world)
+            }
             Input::Push { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Push), world)
             }

@@ -1,11 +1,12 @@
 //! What one node tells another of lazily consistent writes, and its bytes.
 //!
-//! Role: travels right before a message that carries a release. Bytes, little-endian: count of
-//! clock entries u32, then u32 each; count of notices u32, then writer u16, interval u32, minipage
-//! u64 each; count of floor entries u32, then u32 each; 0 or 1 u8, and if 1 the turn: epoch u32,
-//! clock as above, count of moves u32, then minipage u64, node u16 each.
+//! Role: travels right before a message that carries a release. It is a row of numbers, which are
+//! small mostly: seven bits a byte, the low ones first, the top bit of all bytes but the last set.
+//! Count of clock entries, then each; count of notices, then writer, interval, area and index of
+//! each; count of floor entries, then each; 0 or 1, and if 1 the turn: epoch, clock as above, count
+//! of moves, then area, index and node of each.
 
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{AreaId, MinipageId, NodeId};
 
 /// One minipage was written by one node in one interval (a write notice).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,12 @@ pub enum NewsError {
         /// How many.
         left: usize,
     },
+    /// A number that is too large for what it says, or has a shorter spelling.
+    #[error("news with the number {value} where none so large, or so long, can be")]
+    Number {
+        /// As far as it was read.
+        value: u64,
+    },
     /// A node that the job does not have.
     #[error("news of node {node} in a job of {nodes} nodes")]
     Node {
@@ -74,19 +81,19 @@ impl News {
         put_clock(&mut out, &self.clock);
         put_count(&mut out, self.notices.len());
         for notice in &self.notices {
-            out.extend(notice.writer.0.to_le_bytes());
-            out.extend(notice.interval.to_le_bytes());
-            out.extend(notice.minipage.0.to_le_bytes());
+            put(&mut out, notice.writer.0.into());
+            put(&mut out, notice.interval.into());
+            put_minipage(&mut out, notice.minipage);
         }
         put_clock(&mut out, &self.floor);
-        out.push(u8::from(self.turn.is_some()));
+        put(&mut out, self.turn.is_some().into());
         if let Some(turn) = &self.turn {
-            out.extend(turn.epoch.to_le_bytes());
+            put(&mut out, turn.epoch.into());
             put_clock(&mut out, &turn.clock);
             put_count(&mut out, turn.moves.len());
             for (minipage, home) in &turn.moves {
-                out.extend(minipage.0.to_le_bytes());
-                out.extend(home.0.to_le_bytes());
+                put_minipage(&mut out, *minipage);
+                put(&mut out, home.0.into());
             }
         }
         out
@@ -116,19 +123,19 @@ impl News {
     pub fn from_bytes(bytes: &[u8], nodes: u16) -> Result<Self, NewsError> {
         let mut reader = Reader { left: bytes, bytes: bytes.len() };
         let clock = reader.clock()?;
-        let count = reader.count(14)?;
+        let count = reader.count(4)?;
         let mut notices = Vec::with_capacity(count);
         for _ in 0..count {
-            let writer = NodeId(u16::from_le_bytes(reader.take()?));
+            let writer = NodeId(reader.number()?);
             let interval = reader.number()?;
-            let minipage = MinipageId(u64::from_le_bytes(reader.take()?));
+            let minipage = reader.minipage()?;
             notices.push(Notice { writer, interval, minipage });
         }
         let floor = reader.clock()?;
-        let turn = match reader.take::<1>()? {
-            [0] => None,
-            [1] => Some(reader.turn()?),
-            _ => return Err(NewsError::Left { left: reader.left.len() + 1 }),
+        let turn = match reader.number::<u64>()? {
+            0 => None,
+            1 => Some(reader.turn()?),
+            value => return Err(NewsError::Number { value }),
         };
         if !reader.left.is_empty() {
             return Err(NewsError::Left { left: reader.left.len() });
@@ -152,14 +159,36 @@ impl News {
     }
 }
 
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= MORE.into() {
+        out.push(low_bits(number) | MORE);
+        number >>= BITS;
+    }
+    out.push(low_bits(number));
+}
+
+/// The bits of a number that go into one byte.
+fn low_bits(number: u64) -> u8 {
+    number.to_le_bytes()[0] & !MORE
+}
+
+/// Bits of a number in a byte.
+const BITS: u32 = 7;
+/// Set in a byte that others follow.
+const MORE: u8 = 1 << BITS;
+
 fn put_count(out: &mut Vec<u8>, count: usize) {
-    // Counts of minipages and nodes; a job with more has long run out of memory.
-    out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+    put(out, count as u64);
+}
+
+fn put_minipage(out: &mut Vec<u8>, minipage: MinipageId) {
+    put(out, minipage.area().0.into());
+    put(out, minipage.index().into());
 }
 
 fn put_clock(out: &mut Vec<u8>, clock: &[u32]) {
     put_count(out, clock.len());
-    out.extend(clock.iter().flat_map(|entry| entry.to_le_bytes()));
+    clock.iter().for_each(|&entry| put(out, entry.into()));
 }
 
 struct Reader<'a> {
@@ -168,21 +197,33 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], NewsError> {
-        let short = NewsError::Short { bytes: self.bytes };
-        let (taken, left) = self.left.split_first_chunk::<N>().ok_or(short)?;
-        self.left = left;
-        Ok(*taken)
+    /// A number as far as its type goes, in its only spelling.
+    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, NewsError> {
+        let mut value = 0u64;
+        for shift in (0..u64::BITS).step_by(BITS as usize) {
+            let short = NewsError::Short { bytes: self.bytes };
+            let (&byte, left) = self.left.split_first().ok_or(short)?;
+            self.left = left;
+            let bits = u64::from(byte & !MORE);
+            value |= bits << shift;
+            if byte & MORE == 0 {
+                let whole = bits << shift >> shift == bits;
+                let shortest = bits > 0 || shift == 0;
+                let number = T::try_from(value).ok().filter(|_| whole && shortest);
+                return number.ok_or(NewsError::Number { value });
+            }
+        }
+        Err(NewsError::Number { value })
     }
 
-    fn number(&mut self) -> Result<u32, NewsError> {
-        Ok(u32::from_le_bytes(self.take()?))
+    fn minipage(&mut self) -> Result<MinipageId, NewsError> {
+        Ok(MinipageId::new(AreaId(self.number()?), self.number()?))
     }
 
-    /// A count of things of so many bytes, all of which must follow: what is allocated for them is
-    /// never more than what came.
+    /// A count of things of at least so many bytes, all of which must follow: what is allocated for
+    /// them is never much more than what came.
     fn count(&mut self, each: usize) -> Result<usize, NewsError> {
-        let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        let count = self.number()?;
         if count > self.left.len() / each {
             return Err(NewsError::Short { bytes: self.bytes });
         }
@@ -190,17 +231,16 @@ impl Reader<'_> {
     }
 
     fn clock(&mut self) -> Result<Vec<u32>, NewsError> {
-        (0..self.count(4)?).map(|_| self.number()).collect()
+        (0..self.count(1)?).map(|_| self.number()).collect()
     }
 
     fn turn(&mut self) -> Result<Turn, NewsError> {
         let epoch = self.number()?;
         let clock = self.clock()?;
-        let count = self.count(10)?;
+        let count = self.count(3)?;
         let mut moves = Vec::with_capacity(count);
         for _ in 0..count {
-            let minipage = MinipageId(u64::from_le_bytes(self.take()?));
-            moves.push((minipage, NodeId(u16::from_le_bytes(self.take()?))));
+            moves.push((self.minipage()?, NodeId(self.number()?)));
         }
         Ok(Turn { epoch, clock, moves })
     }
@@ -243,14 +283,29 @@ mod tests {
 
     #[test]
     fn the_bytes_of_news_are_fixed() {
-        let notice = Notice { writer: NodeId(1), interval: 2, minipage: MinipageId(3) };
+        let minipage = MinipageId::new(AreaId(5), 128);
+        let notice = Notice { writer: NodeId(1), interval: 300, minipage };
         let news = News { clock: vec![4], notices: vec![notice], ..News::default() };
-        let golden: &[&[u8]] = &[
-            &[1, 0, 0, 0, 4, 0, 0, 0],
-            &[1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0],
-            &[0, 0, 0, 0, 0],
-        ];
+        let golden: &[&[u8]] = &[&[1, 4], &[1, 1, 0xac, 2, 5, 0x80, 1], &[0, 0]];
         assert_eq!(news.to_bytes(), golden.concat());
+    }
+
+    #[test]
+    fn numbers_have_one_spelling_and_a_size() {
+        let mut reader = Reader { left: &[], bytes: 0 };
+        for number in [0, 127, 128, 1 << 32, u64::MAX] {
+            let mut bytes = Vec::new();
+            put(&mut bytes, number);
+            reader.left = &bytes;
+            assert_eq!((reader.number(), reader.left), (Ok(number), &[][..]));
+        }
+        let wrong: [&[u8]; 3] = [&[0x80, 0], &[0xff; 11], &[0x80, 0x80, 0x80, 0x80, 0x10]];
+        for bytes in wrong {
+            reader.left = bytes;
+            assert!(matches!(reader.number::<u32>(), Err(NewsError::Number { .. })), "{bytes:?}");
+        }
+        reader.left = &[0x80];
+        assert_eq!(reader.number::<u64>(), Err(NewsError::Short { bytes: 0 }));
     }
 
     #[test]
@@ -262,7 +317,7 @@ mod tests {
         let long = [&bytes[..], &[0]].concat();
         assert_eq!(News::from_bytes(&long, 2), Err(NewsError::Left { left: 1 }));
         assert_eq!(News::from_bytes(&bytes, 1), Err(NewsError::Node { node: 1, nodes: 1 }));
-        let many = [255; 8];
-        assert_eq!(News::from_bytes(&many, 2), Err(NewsError::Short { bytes: 8 }));
+        let many = [255, 255, 127, 0];
+        assert_eq!(News::from_bytes(&many, 2), Err(NewsError::Short { bytes: 4 }));
     }
 }

@@ -162,6 +162,7 @@ impl Runtime {
             ),
             Input::Fault { .. }
             | Input::Prefetch { .. }
+            | Input::Ask { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
             | Input::Reclaim { .. }

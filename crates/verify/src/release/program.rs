@@ -23,6 +23,8 @@ pub enum Op {
     Add(u8, u8),
     /// Asks for a copy without waiting for it.
     Prefetch(u8, Kind),
+    /// Asks for a copy to read; the thread reads it before it synchronizes again.
+    Ask(u8),
     /// Takes a lock.
     Lock(u32),
     /// Gives a lock back.
@@ -60,6 +62,7 @@ impl Op {
                 Some((minipage, word, Kind::Write))
             }
             Self::Prefetch(..)
+            | Self::Ask(_)
             | Self::Lock(_)
             | Self::Unlock(_)
             | Self::Barrier { .. }
@@ -81,6 +84,7 @@ impl fmt::Display for Op {
             }
             Self::Add(minipage, word) => write!(out, "add 1 to m{minipage}[{word}]"),
             Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
+            Self::Ask(minipage) => write!(out, "ask for m{minipage}"),
             Self::Lock(id) => write!(out, "lock {id}"),
             Self::Unlock(id) => write!(out, "unlock {id}"),
             Self::Barrier { id, local, total, quiet } => {

@@ -86,6 +86,7 @@ impl<'a> Run<'a> {
                 | Op::Write(..)
                 | Op::Add(..)
                 | Op::Prefetch(..)
+                | Op::Ask(_)
                 | Op::Unlock(_)
                 | Op::Up(..)
                 | Op::Release
@@ -102,7 +103,7 @@ impl<'a> Run<'a> {
             Op::Write(minipage, word, _) | Op::Add(minipage, word) => {
                 self.access(thread, (minipage, word), true)?;
             }
-            Op::Prefetch(..) | Op::Release => {}
+            Op::Prefetch(..) | Op::Ask(_) | Op::Release => {}
             Op::Lock(id) => {
                 let (held, known) = self.locks.entry(id).or_default();
                 *held = true;

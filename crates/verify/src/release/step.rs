@@ -161,6 +161,7 @@ impl State {
             Op::Prefetch(page, kind) => {
                 (Input::Prefetch { minipage: minipage_id(page), kind }, false)
             }
+            Op::Ask(page) => (Input::Ask { minipage: minipage_id(page) }, false),
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
             Op::Barrier { id, local, total, quiet } => {
@@ -208,6 +209,7 @@ impl State {
             Input::Message { message, .. } => message.minipage(),
             Input::Fault { .. }
             | Input::Prefetch { .. }
+            | Input::Ask { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
             | Input::Reclaim { .. }

@@ -375,6 +375,7 @@ fn subject(input: &Input) -> Subject {
     match input {
         Input::Fault { minipage, .. }
         | Input::Prefetch { minipage, .. }
+        | Input::Ask { minipage }
         | Input::Push { minipage }
         | Input::Resumed { minipage }
         | Input::Reclaim { minipage } => Subject::Minipage(*minipage),

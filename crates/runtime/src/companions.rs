@@ -1,0 +1,163 @@
+//! Companions: minipages of a page that a thread reads one after the other are fetched together.
+//!
+//! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
+//! all. Under [`Consistency::Auto`] the runtime finds out: a thread that holds no lock and has to
+//! fetch a second minipage of a page to read it, with nothing fetched in between, *scans*; it asks
+//! for the others of the page that are not here at once, and as long as it goes on with the next
+//! page, for all of that one. The requests to one node are one message, and so are the answers.
+//! Under a lock a thread wants what the lock guards, and nothing is fetched along.
+//!
+//! As with [`crate::habits`], this only moves copies ahead of time: a wrong guess costs bytes and
+//! nothing else.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use multigrain_memory::Shape;
+use multigrain_protocol::{Cell as _, Input, Kind};
+use multigrain_types::{Access, Consistency, MinipageId, ThreadId};
+
+use crate::boot::Runtime;
+use crate::shim::{AtomicU32, AtomicU64};
+use crate::slots::Slot;
+
+/// What a thread fetches, as far as it says what it will fetch next.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// Twice the number of the page fetched from last, and 1 more while the thread scans; 0 at the
+    /// start and after a barrier.
+    last: AtomicU64,
+    /// Locks the thread holds.
+    held: AtomicU32,
+}
+
+impl Scan {
+    pub(crate) const fn new() -> Self {
+        Self { last: AtomicU64::new(0), held: AtomicU32::new(0) }
+    }
+
+    /// The thread has one lock more.
+    pub(crate) fn took_lock(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thread has one lock less.
+    pub(crate) fn gave_lock(&self) {
+        // Only the thread itself counts; one that gives what it has not is told so by the protocol.
+        let held = self.held.load(Ordering::Relaxed);
+        self.held.store(held.saturating_sub(1), Ordering::Relaxed);
+    }
+
+    /// What the thread has fetched says nothing about what comes.
+    pub(crate) fn forget(&self) {
+        self.last.store(0, Ordering::Relaxed);
+    }
+
+    /// Another thread has the slot.
+    pub(crate) fn reset(&self) {
+        self.forget();
+        self.held.store(0, Ordering::Relaxed);
+    }
+
+    /// The thread fetches a minipage of this page to read it, where pages have numbers above 0; true
+    /// if it scans.
+    fn reads(&self, page: u64) -> bool {
+        let last = self.last.load(Ordering::Relaxed);
+        let scanned = last & 1 == 1;
+        let scans = self.held.load(Ordering::Relaxed) == 0
+            && (last >> 1 == page || (scanned && (last >> 1) + 1 == page));
+        self.last.store(page << 1 | u64::from(scans), Ordering::Relaxed);
+        scans
+    }
+}
+
+/// The page of an area that a minipage lies in, and all minipages of it.
+pub(crate) struct Page {
+    /// Above 0, and neighbours have neighbouring numbers.
+    number: u64,
+    minipages: Range<u32>,
+}
+
+impl Runtime {
+    /// The page of a minipage that may have companions: it adapts, and pages of it hold several.
+    pub(crate) fn page_of(&self, minipage: MinipageId) -> Option<Page> {
+        let record = self.tables.area(minipage.area())?.record;
+        let Shape::Sub { per_page, .. } = record.area.shape else { return None };
+        if !self.learn || record.consistency != Consistency::Auto {
+            return None;
+        }
+        let per_page = u32::from(per_page);
+        let page = minipage.index() / per_page;
+        let first = page * per_page;
+        let number = (u64::from(minipage.area().0) << 31 | u64::from(page)) + 1;
+        Some(Page { number, minipages: first..first.saturating_add(per_page) })
+    }
+
+    /// Fetches a minipage of the page to read it, and what else of it is not here if the thread
+    /// scans; true if no message was needed.
+    pub(crate) fn fetch_with_companions(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        minipage: MinipageId,
+        page: &Page,
+    ) -> bool {
+        slot.arm();
+        self.step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
+        let at_once = slot.is_woken_at_once();
+        let mut asked = Vec::new();
+        if !at_once && slot.scan.reads(page.number) {
+            let others =
+                page.minipages.clone().map(|index| MinipageId::new(minipage.area(), index));
+            asked.extend(others.filter(|&other| {
+                other != minipage
+                    && self.tables.knows(other)
+                    && self.tables.lend(other).access() == Access::NoAccess
+            }));
+            asked.iter().for_each(|&other| self.step_gathered(Input::Ask { minipage: other }));
+        }
+        self.mesh.send_lazy();
+        self.wait_for(slot);
+        if self.tables.lend(minipage).copy().is_alone() {
+            // It was zero: nobody's data, and no reason to ask for more of it.
+            slot.scan.forget();
+        }
+        self.step_sure(Input::Resumed { minipage });
+        // Who asks waits: a home may be on its way here.
+        for minipage in asked {
+            if !self.tables.lend(minipage).copy().is_idle() {
+                self.fetch_alone((thread, slot), minipage, Kind::Read);
+            }
+        }
+        at_once
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_scans_from_the_second_minipage_of_a_page_on() {
+        let scan = Scan::new();
+        assert!(!scan.reads(7) && scan.reads(7), "the second");
+        assert!(scan.reads(8) && scan.reads(9), "the first of the next pages");
+        assert!(!scan.reads(11), "not of a page farther on");
+        assert!(!scan.reads(12), "which is a start again");
+        assert!(scan.reads(12) && !scan.reads(11), "and not backwards");
+    }
+
+    #[test]
+    fn a_barrier_and_a_lock_end_a_scan() {
+        let scan = Scan::new();
+        assert!(!scan.reads(7) && scan.reads(7));
+        scan.forget();
+        assert!(!scan.reads(7) && scan.reads(7));
+        scan.took_lock();
+        assert!(!scan.reads(7) && !scan.reads(8));
+        scan.gave_lock();
+        assert!(!scan.reads(9) && scan.reads(9));
+        scan.took_lock();
+        scan.reset();
+        assert!(!scan.reads(9) && scan.reads(9), "the next thread holds nothing");
+    }
+}
