@@ -62,6 +62,7 @@ impl Home {
                     home: *requester,
                     page: Page::Invalid,
                     moves: *moves,
+                    owed: 0,
                 }));
             }
             // The first copy elsewhere: from now on writes are noticed.
@@ -78,7 +79,7 @@ impl Home {
             {
                 send(site, *requester, HlrcMessage::HandOver, out);
                 let page = Page::Clean;
-                return Ok(Some(Copy::Away { home: *requester, page, moves: *moves }));
+                return Ok(Some(Copy::Away { home: *requester, page, moves: *moves, owed: 0 }));
             }
             // It was handed to who only reads it.
             (E::Fetch { requester, zero: false, .. }, Handed) if *requester != site.me => {
@@ -111,7 +112,7 @@ impl Home {
             }
             (E::Move { home }, Clean | Handed) => {
                 let moves = counted(site, *moves);
-                return Ok(Some(Copy::Away { home: *home, page: Page::Clean, moves }));
+                return Ok(Some(Copy::Away { home: *home, page: Page::Clean, moves, owed: 0 }));
             }
 
             // What no correct peer sends: contents for the home, a diff of a copy nobody has, a
