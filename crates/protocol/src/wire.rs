@@ -286,6 +286,15 @@ mod tests {
     }
 
     #[test]
+    fn a_diff_keeps_its_flush_apart_from_its_epoch() {
+        for (flush, epoch) in [(1, 0), (0, 1), (u32::MAX, 7), (7, u32::MAX)] {
+            let message =
+                HlrcMessage::Diff { writer: NodeId(3), flush, epoch }.about(MinipageId(9));
+            assert_eq!(Message::from_words(&message.to_words()), Ok(message));
+        }
+    }
+
+    #[test]
     fn unknown_numbers_and_wide_ids_are_refused() {
         assert_eq!(Message::from_words(&Words::default()), Err(WireError::Kind(0)));
         let wide = Words { kind: 20, subject: 1 << 32, ..Words::default() };

@@ -29,6 +29,9 @@ pub enum Copy {
         page: Page,
         /// As above.
         moves: Moves,
+        /// Diffs of this copy that nobody has acknowledged, counted where homes go from hand to
+        /// hand.
+        owed: u32,
     },
 }
 
@@ -61,6 +64,9 @@ impl Moves {
 pub enum Page {
     /// Not here.
     Invalid,
+    /// Wanted, and asked for when the home has all diffs of this node. What passes homes on their
+    /// way may be overtaken: the diff is sent on, the fetch behind it finds the home come back.
+    Settling(Box<Wait>),
     /// Asked for.
     Fetching(Box<Wait>),
     /// A read copy.
@@ -74,10 +80,18 @@ pub enum Page {
 pub struct Wait {
     kind: Kind,
     waiters: SmallVec<[ThreadId; 4]>,
+    /// A thread goes on when it has come, though it does not fault for it yet.
+    asks: bool,
     /// A write notice came after the request: what is on its way may be too old.
     stale: bool,
     /// Where a barrier after the request moved the home; who answers may be the home that was.
     moved: Option<NodeId>,
+}
+
+impl Wait {
+    fn of(kind: Kind, waiters: SmallVec<[ThreadId; 4]>) -> Self {
+        Self { kind, waiters, asks: false, stale: false, moved: None }
+    }
 }
 
 /// What can happen to a copy.
@@ -140,7 +154,7 @@ impl Copy {
     /// Any other node's first state.
     #[must_use]
     pub fn away(home: NodeId) -> Self {
-        Self::Away { home, page: Page::Invalid, moves: Moves::default() }
+        Self::Away { home, page: Page::Invalid, moves: Moves::default(), owed: 0 }
     }
 
     /// The access this node's threads have.
@@ -151,7 +165,9 @@ impl Copy {
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
             Self::Home { home: Home::Clean | Home::Handed { .. }, .. }
             | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
-            Self::Away { page: Page::Invalid | Page::Fetching(_), .. } => Access::NoAccess,
+            Self::Away { page: Page::Invalid | Page::Settling(_) | Page::Fetching(_), .. } => {
+                Access::NoAccess
+            }
         }
     }
 
@@ -188,13 +204,13 @@ impl Copy {
     /// Whether contents may arrive: they have been asked for.
     #[must_use]
     pub fn may_receive(&self) -> bool {
-        !self.is_idle()
+        matches!(self, Self::Away { page: Page::Fetching(_), .. })
     }
 
     /// Whether no request is open.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !matches!(self, Self::Away { page: Page::Fetching(_), .. })
+        !matches!(self, Self::Away { page: Page::Settling(_) | Page::Fetching(_), .. })
     }
 
     /// One step at a node that knows of `epoch` moves; effects are appended to `out`.
@@ -228,16 +244,16 @@ impl Copy {
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         use CopyEvent as E;
-        use Page::{Clean, Dirty, Fetching, Invalid};
+        use Page::{Clean, Dirty, Fetching, Invalid, Settling};
 
-        let Self::Away { home, page, moves } = self else { return Err(self.illegal()) };
+        let Self::Away { home, page, moves, owed } = self else { return Err(self.illegal()) };
         let (minipage, at) = (site.minipage, *home);
         match (event, &mut *page) {
             (E::Fault { thread, kind }, Invalid) => {
                 let waiters = [*thread].into_iter().collect();
-                *page = request(site, at, epoch, *kind, waiters, out);
+                *page = ask(site, at, epoch, *owed, Wait::of(*kind, waiters), out);
             }
-            (E::Fault { thread, kind }, Fetching(wait)) => {
+            (E::Fault { thread, kind }, Settling(wait) | Fetching(wait)) => {
                 wait.kind = wait.kind.max(*kind);
                 wait.waiters.push(*thread);
             }
@@ -256,12 +272,13 @@ impl Copy {
                 out.push(Effect::Wake { thread: *thread });
             }
             (E::Prefetch { kind }, Invalid) => {
-                *page = ask(site, at, (epoch, false), *kind, SmallVec::new(), out);
+                *page = ask(site, at, epoch, *owed, Wait::of(*kind, SmallVec::new()), out);
             }
             (E::Ask, Invalid) => {
-                *page = ask(site, at, (epoch, true), Kind::Read, SmallVec::new(), out);
+                let wait = Wait { asks: true, ..Wait::of(Kind::Read, SmallVec::new()) };
+                *page = ask(site, at, epoch, *owed, wait, out);
             }
-            (E::Prefetch { .. } | E::Ask, Fetching(_) | Clean | Dirty) => {}
+            (E::Prefetch { .. } | E::Ask, Settling(_) | Fetching(_) | Clean | Dirty) => {}
 
             // Asked for in vain: what came was sent before writes that this node knows of.
             (E::Data { .. }, Fetching(wait)) if wait.stale => {
@@ -269,7 +286,7 @@ impl Copy {
                 *page = if waiters.is_empty() {
                     Invalid
                 } else {
-                    request(site, at, epoch, kind, waiters, out)
+                    ask(site, at, epoch, *owed, Wait::of(kind, waiters), out)
                 };
             }
             (E::Data { from }, Fetching(wait)) => {
@@ -314,15 +331,25 @@ impl Copy {
             (E::Release { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, epoch, *flush, out);
+                flush_home(site, at, epoch, *flush, owed, out);
                 *page = Clean;
             }
-            (E::Release { .. }, Invalid | Fetching(_) | Clean) => {}
-            (E::DiffAck { flush }, Invalid | Fetching(_) | Clean | Dirty) => {
+            (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean) => {}
+            (E::DiffAck { flush }, Invalid | Settling(_) | Fetching(_) | Clean | Dirty)
+                if site.roams.is_none() || *owed > 0 =>
+            {
+                *owed = owed.saturating_sub(1);
                 out.push(Effect::Acked { flush: *flush });
+                if let Settling(wait) = page
+                    && *owed == 0
+                {
+                    let (kind, asks) = (wait.kind, wait.asks);
+                    let waiters = core::mem::take(&mut wait.waiters);
+                    *page = ask(site, at, epoch, 0, Wait { asks, ..Wait::of(kind, waiters) }, out);
+                }
             }
             // Acquire: forget what is old; what was written here beside it goes home first.
-            (E::Notice { .. }, Invalid) => {}
+            (E::Notice { .. }, Invalid | Settling(_)) => {}
             (E::Notice { .. }, Fetching(wait)) => wait.stale = true,
             (E::Notice { .. }, Clean) => {
                 let (from, to) = (Access::ReadOnly, Access::NoAccess);
@@ -332,7 +359,7 @@ impl Copy {
             (E::Notice { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, epoch, *flush, out);
+                flush_home(site, at, epoch, *flush, owed, out);
                 out.push(Effect::Clean { minipage });
                 *page = Invalid;
             }
@@ -352,13 +379,14 @@ impl Copy {
 
             // Somebody has not heard of a move, of a hand-over, or of who touched it first. Every
             // node that was the home knows one that was it later, so this has an end.
-            (E::Fetch { requester, waits, .. }, Invalid | Fetching(_) | Clean | Dirty)
-                if *requester != site.me && at != *requester =>
-            {
+            (
+                E::Fetch { requester, waits, .. },
+                Invalid | Settling(_) | Fetching(_) | Clean | Dirty,
+            ) if *requester != site.me && at != *requester => {
                 let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
                 send(site, at, message, out);
             }
-            (E::Diff { writer, flush }, Invalid | Fetching(_) | Clean | Dirty)
+            (E::Diff { writer, flush }, Invalid | Settling(_) | Fetching(_) | Clean | Dirty)
                 if site.roams.is_some() && *writer != site.me && at != *writer =>
             {
                 let body = HlrcMessage::Diff { writer: *writer, flush: *flush, epoch };
@@ -366,11 +394,12 @@ impl Copy {
             }
 
             // What no correct peer sends: contents nobody asked for, a diff to who is not the home,
-            // a fetch of one's own, a move while somebody writes.
-            (E::Data { .. } | E::Yours, Invalid | Clean | Dirty)
+            // a fetch of one's own, a move while somebody writes or owes a diff, an acknowledgement
+            // of none.
+            (E::Data { .. } | E::Yours, Invalid | Settling(_) | Clean | Dirty)
             | (
-                E::HandOver | E::Fetch { .. } | E::Diff { .. } | E::Move { .. },
-                Invalid | Fetching(_) | Clean | Dirty,
+                E::HandOver | E::Fetch { .. } | E::Diff { .. } | E::DiffAck { .. } | E::Move { .. },
+                Invalid | Settling(_) | Fetching(_) | Clean | Dirty,
             ) => {
                 return Err(self.illegal());
             }
@@ -383,38 +412,30 @@ impl Copy {
     }
 }
 
-/// Asks the home for the minipage.
-fn request(
-    site: &Site,
-    home: NodeId,
-    epoch: u32,
-    kind: Kind,
-    waiters: SmallVec<[ThreadId; 4]>,
-    out: &mut Effects,
-) -> Page {
-    let waits = !waiters.is_empty();
-    ask(site, home, (epoch, waits), kind, waiters, out)
-}
-
-/// The same; `waits`: a thread goes on when it has come.
-fn ask(
-    site: &Site,
-    home: NodeId,
-    (epoch, waits): (u32, bool),
-    kind: Kind,
-    waiters: SmallVec<[ThreadId; 4]>,
-    out: &mut Effects,
-) -> Page {
+/// Asks the home for the minipage, when it has the diffs that it is owed.
+fn ask(site: &Site, home: NodeId, epoch: u32, owed: u32, wait: Wait, out: &mut Effects) -> Page {
+    if owed > 0 {
+        return Page::Settling(Box::new(wait));
+    }
+    let waits = wait.asks || !wait.waiters.is_empty();
     send(site, home, HlrcMessage::Fetch { requester: site.me, epoch, waits }, out);
-    Page::Fetching(Box::new(Wait { kind, waiters, stale: false, moved: None }))
+    Page::Fetching(Box::new(wait))
 }
 
 /// Sends what was written here to the home; no thread may write it any more.
-fn flush_home(site: &Site, home: NodeId, epoch: u32, flush: u32, out: &mut Effects) {
+fn flush_home(
+    site: &Site,
+    home: NodeId,
+    epoch: u32,
+    flush: u32,
+    owed: &mut u32,
+    out: &mut Effects,
+) {
     let minipage = site.minipage;
     out.push(Effect::Flushed { minipage, flush, awaited: true, notice: true });
     send(site, home, HlrcMessage::Diff { writer: site.me, flush, epoch }, out);
     out.push(Effect::DropTwin { minipage });
+    *owed += u32::from(site.roams.is_some());
 }
 
 pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects) {

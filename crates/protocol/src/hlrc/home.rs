@@ -66,6 +66,7 @@ impl Home {
                     home: *requester,
                     page: Page::Invalid,
                     moves: *moves,
+                    owed: 0,
                 }));
             }
             // The first copy elsewhere: from now on writes are noticed.
@@ -85,7 +86,7 @@ impl Home {
             {
                 send(site, *requester, HlrcMessage::HandOver, out);
                 let page = Page::Clean;
-                return Ok(Some(Copy::Away { home: *requester, page, moves: *moves }));
+                return Ok(Some(Copy::Away { home: *requester, page, moves: *moves, owed: 0 }));
             }
             (E::Fetch { requester, zero: false, .. }, Clean | Handed { .. } | Dirty)
                 if *requester != site.me =>
@@ -118,7 +119,7 @@ impl Home {
             (E::Move { home }, Clean | Handed { .. }) => {
                 moves.count(site, *home);
                 let page = Page::Clean;
-                return Ok(Some(Copy::Away { home: *home, page, moves: *moves }));
+                return Ok(Some(Copy::Away { home: *home, page, moves: *moves, owed: 0 }));
             }
 
             // What no correct peer sends: contents for the home, a diff of a copy nobody has, a

@@ -105,6 +105,13 @@ impl Ledger {
         self.early.push((minipage, early));
     }
 
+    /// Diffs of a minipage that came too early.
+    #[must_use]
+    pub fn deferred_diffs(&self, minipage: MinipageId) -> usize {
+        let diff = |&&(of, early): &&_| of == minipage && matches!(early, Early::Diff { .. });
+        self.early.iter().filter(diff).count()
+    }
+
     /// What came too early, in the order it came.
     pub fn take_deferred(&mut self) -> Vec<(MinipageId, Early)> {
         core::mem::take(&mut self.early)

@@ -292,13 +292,13 @@ mod tests {
 
     #[test]
     fn numbers_have_one_spelling_and_a_size() {
-        let mut reader = Reader { left: &[], bytes: 0 };
         for number in [0, 127, 128, 1 << 32, u64::MAX] {
             let mut bytes = Vec::new();
             put(&mut bytes, number);
-            reader.left = &bytes;
+            let mut reader = Reader { left: &bytes, bytes: 0 };
             assert_eq!((reader.number(), reader.left), (Ok(number), &[][..]));
         }
+        let mut reader = Reader { left: &[], bytes: 0 };
         let wrong: [&[u8]; 3] = [&[0x80, 0], &[0xff; 11], &[0x80, 0x80, 0x80, 0x80, 0x10]];
         for bytes in wrong {
             reader.left = bytes;

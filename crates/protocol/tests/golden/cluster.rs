@@ -6,7 +6,7 @@ use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::release::{Ledger, News};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    Input, Kind, Message, Node, OwnedTables, Tables, Violation, World, hlrc, mgs,
+    HlrcMessage, Input, Kind, Message, Node, OwnedTables, Tables, Violation, World, hlrc, mgs,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -42,8 +42,23 @@ impl Cluster {
 
     /// A cluster under any consistency.
     pub(crate) fn of(consistency: Consistency, nodes: u16, manager: u16, owner: u16) -> Self {
+        Self::with_tables(nodes, (manager, owner), consistency, |tables| tables)
+    }
+
+    /// A cluster whose homes go from hand to hand after so many moves at barriers; node 0 has
+    /// allocated the minipages.
+    pub(crate) fn roaming(nodes: u16, moves: u8) -> Self {
+        Self::with_tables(nodes, (0, 0), Consistency::Auto, |tables| tables.with_roams(moves))
+    }
+
+    fn with_tables(
+        nodes: u16,
+        (manager, owner): (u16, u16),
+        consistency: Consistency,
+        set: impl Fn(OwnedTables) -> OwnedTables,
+    ) -> Self {
         let node = |rank| {
-            let mut tables = OwnedTables::new(NodeId(rank), []);
+            let mut tables = set(OwnedTables::new(NodeId(rank), []));
             for minipage in [M, N] {
                 tables.add(minipage, NodeId(manager), NodeId(owner), consistency);
                 tables.minipage(minipage);
@@ -189,12 +204,12 @@ impl Desk<'_> {
 
 impl World for Desk<'_> {
     fn send(&mut self, to: NodeId, message: Message) {
-        let line = format!("{} > {}: {}", self.me.0, to.0, spell(message));
+        let line = format!("{} > {}: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
     fn send_later(&mut self, to: NodeId, message: Message) {
-        let line = format!("{} > {} later: {}", self.me.0, to.0, spell(message));
+        let line = format!("{} > {} later: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
@@ -230,6 +245,11 @@ impl World for Desk<'_> {
     fn merge_diffs(&mut self, minipage: MinipageId) {
         self.note_of(minipage, "merge");
     }
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        let line = format!("{} > {} kept: {}", self.me.0, to.0, spell(self.me, message));
+        self.hub.trace.push(line);
+        self.hub.flying.push_back((self.me, to, Packet::Message(message)));
+    }
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
         if self.hub.zero {
             self.note_of(minipage, "close, all zeros");
@@ -248,8 +268,13 @@ impl World for Desk<'_> {
 }
 
 /// A message in few words: its variant, then its fields' values.
-fn spell(message: Message) -> String {
+fn spell(from: NodeId, message: Message) -> String {
     let body = match message {
+        Message::Hlrc { body: HlrcMessage::Diff { writer, flush, epoch }, .. } => {
+            let writer = if writer == from { String::new() } else { format!("by {writer:?} ") };
+            let epoch = if epoch == 0 { String::new() } else { format!(" epoch {epoch}") };
+            format!("Diff {writer}flush {flush}{epoch}")
+        }
         Message::Page { body, .. } => format!("{body:?}"),
         Message::Mgs { body, .. } => format!("{body:?}"),
         Message::Hlrc { body, .. } => format!("{body:?}"),
@@ -258,6 +283,7 @@ fn spell(message: Message) -> String {
     let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
     let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
     let body = body.replace("quiet: false", "").replace("quiet: true", "quiet");
+    let body = body.replace("waits: true", "").replace("waits: false", "ahead");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
     let names =
         ["kind", "attach", "requester", "target", "to", "arrivals", "total", "count", "all"];

@@ -1,5 +1,6 @@
 //! Home-based lazy release consistency. Node 0 has allocated the minipage.
 
+mod hands;
 mod homes;
 mod notices;
 mod refusals;
@@ -21,6 +22,13 @@ fn read_by(nodes: u16, readers: &[u16]) -> Cluster {
     cluster
 }
 
+/// The same, and homes go from hand to hand at once.
+fn roaming(nodes: u16, readers: &[u16]) -> Cluster {
+    let mut cluster = Cluster::roaming(nodes, 0);
+    readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
+    cluster
+}
+
 /// The one thread of every node comes to a barrier, and no other runs.
 fn quiet_barrier(cluster: &mut Cluster, nodes: u16) {
     for node in 0..nodes {
@@ -30,11 +38,14 @@ fn quiet_barrier(cluster: &mut Cluster, nodes: u16) {
 }
 
 fn come(cluster: &mut Cluster, node: u16, nodes: u16) {
+    come_to(cluster, 0, node, nodes);
+}
+
+/// A barrier has the number of its manager.
+fn come_to(cluster: &mut Cluster, id: u32, node: u16, nodes: u16) {
     let thread = ThreadId(node.into());
-    cluster.call(
-        node,
-        SyncInput::Barrier { thread, id: 0, local: 1, total: nodes.into(), quiet: true },
-    );
+    let total = nodes.into();
+    cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total, quiet: true });
 }
 
 /// A lock that node 0 manages; threads have the number of their node.

@@ -4,7 +4,8 @@
 //! belongs to a lock, to a thread, to nobody (all may read it), or to threads that hand it on in
 //! turn by semaphores or by means of their own; who hands on comes first in an order of threads
 //! drawn for the phase, so nobody waits in a circle. Threads touch words only as that allows, hence
-//! conflicting accesses are ordered.
+//! conflicting accesses are ordered. Some threads may meet at a barrier of theirs in the middle of
+//! a phase, which then goes on with what it has of owners, but for words that are handed on.
 
 use multigrain_protocol::Kind;
 use multigrain_types::{Consistency, NodeId};
@@ -23,6 +24,7 @@ pub fn generate(rng: &mut Rng) -> Job {
     let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
     let mut job = Job::new(nodes);
     job.trap_gap = rng.once_in(3);
+    job.roams = rng.pick(&[0, 0, 1, 2]);
     // One protocol alone, two or three times of four.
     let only = (!rng.once_in(4)).then(|| rng.pick(&Consistency::ALL[1..]));
     for _ in 0..minipages {
@@ -98,9 +100,24 @@ impl Writer {
                 self.hand_on(rng, *place, turn, &mut items);
             }
         }
+        self.fill(rng, locks, &words, items);
+        if rng.once_in(3) {
+            self.some_meet(rng);
+            self.fill(rng, locks, &words, vec![Vec::new(); threads]);
+        }
+    }
+
+    /// Adds to what every thread does, and lets it do it.
+    fn fill(
+        &mut self,
+        rng: &mut Rng,
+        locks: u32,
+        words: &[(Place, Owner)],
+        mut items: Vec<Vec<Vec<Op>>>,
+    ) {
         for (thread, items) in items.iter_mut().enumerate() {
             for _ in 0..rng.below(self.busy) {
-                let item = self.item(rng, thread, locks, &words);
+                let item = self.item(rng, thread, locks, words);
                 let at = index(rng, items.len() + 1);
                 items.insert(at, item);
             }
@@ -206,11 +223,31 @@ impl Writer {
         }
     }
 
+    /// Some threads meet. A node all of whose threads come may say that it is quiet, for it is.
+    fn some_meet(&mut self, rng: &mut Rng) {
+        let comes: Vec<bool> = self.job.threads.iter().map(|_| !rng.once_in(3)).collect();
+        let total = comes.iter().filter(|&&comes| comes).count();
+        // Not the barriers of all, to which others may come meanwhile.
+        let (id, total) = (4 + rng.below32(4), u32::try_from(total).unwrap_or(0));
+        for rank in (0..self.job.nodes).map(NodeId) {
+            let threads = self.job.threads.iter_mut().zip(&comes);
+            let (here, others): (Vec<_>, Vec<_>) =
+                threads.filter(|(thread, _)| thread.node == rank).partition(|(_, comes)| **comes);
+            let local = u32::try_from(here.len()).unwrap_or(0);
+            let quiet = others.is_empty() && !rng.once_in(4);
+            for (thread, _) in here {
+                thread.program.push(Op::Barrier { id, local, total, quiet });
+            }
+        }
+    }
+
     /// All threads meet. The nodes need not agree about whether all is quiet.
     fn barrier(&mut self, rng: &mut Rng) {
         let id = rng.below32(4);
         let total = u32::try_from(self.job.threads.len()).unwrap_or(0);
         let (loud, alone) = (rng.once_in(4), rng.once_in(6));
+        let minipages = self.job.minipages.len();
+        let ahead = rng.once_in(3);
         for rank in (0..self.job.nodes).map(NodeId) {
             let here = self.job.threads.iter_mut().filter(|thread| thread.node == rank);
             let here: Vec<_> = here.collect();
@@ -218,6 +255,12 @@ impl Writer {
             let quiet = !alone && (!loud || !rng.once_in(2));
             let local = if alone { 0 } else { count };
             for thread in here {
+                // What it asked for comes while all wait, and homes move.
+                if ahead && rng.once_in(2) {
+                    let minipage = u8::try_from(index(rng, minipages)).unwrap_or(0);
+                    let kind = rng.pick(&[Kind::Read, Kind::Write]);
+                    thread.program.push(Op::Prefetch(minipage, kind));
+                }
                 thread.program.push(Op::Barrier { id, local, total, quiet });
             }
         }

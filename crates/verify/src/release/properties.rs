@@ -26,22 +26,23 @@ fn minipage(
 ) -> Result<(), String> {
     let id = minipage_id(index);
     let missing = || "has no engine".to_owned();
-    // Whether there must be a twin, and whether there must be none.
-    let (access, twin, no_twin, keeps) = match placed.consistency {
+    // Whether there must be a twin, whether there must be none, and how many diffs wait to be
+    // merged if that is known.
+    let (access, twin, no_twin, kept) = match placed.consistency {
         Consistency::Sequential => {
             let (holder, _) = node.tables.cell(id).ok_or_else(missing)?;
-            (holder.access(), false, true, false)
+            (holder.access(), false, true, Some(0))
         }
         Consistency::EagerRelease => {
             let (client, server) = node.tables.eager(id).ok_or_else(missing)?;
             let away = node.me != placed.manager && client.access() == Access::ReadWrite;
             let single = client.is_single_writer();
-            (client.access(), away && !single, !away, !server.is_idle())
+            (client.access(), away && !single, !away, server.is_idle().then_some(0))
         }
         Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
-            (copy.access(), away, !away, false)
+            (copy.access(), away, !away, Some(node.tables.owed().deferred_diffs(id)))
         }
     };
     if access != page.access {
@@ -50,7 +51,7 @@ fn minipage(
     if (twin && page.twin.is_none()) || (no_twin && page.twin.is_some()) {
         return Err(format!("with {access:?} has the twin {:?}", page.twin));
     }
-    if !keeps && !page.kept.is_empty() {
+    if kept.is_some_and(|kept| kept != page.kept.len()) {
         return Err(format!("keeps the diffs {:?}", page.kept));
     }
     if page.twin.is_some() || page.access == Access::ReadWrite {

@@ -184,7 +184,7 @@ fn a_prefetch_wakes_nobody() {
     assert_eq!(
         cluster.trace(),
         [
-            "1 > 0: Fetch 1 epoch 0",
+            "1 > 0: Fetch 1 epoch 0 ahead",
             "0: protect ReadWrite to ReadOnly",
             "0 > 1: Data",
             "1: install ReadOnly"

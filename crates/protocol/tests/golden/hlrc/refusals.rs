@@ -3,7 +3,7 @@
 use multigrain_protocol::{HlrcMessage as Word, Kind, MgsMessage};
 use multigrain_types::NodeId;
 
-use super::{lazy, read_by};
+use super::{lazy, read_by, roaming};
 use crate::cluster::M;
 use crate::refusals::refused;
 
@@ -32,6 +32,32 @@ fn an_acknowledgement_of_no_flush_is_refused() {
     assert_eq!(refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2 }.about(M)), "ledger");
     cluster.settle();
     assert_eq!(refused(&mut cluster, 1, 0, ack), "ledger", "a second time");
+}
+
+#[test]
+fn a_home_nobody_asked_for_is_refused() {
+    let hand_over = Word::HandOver.about(M);
+    assert_eq!(refused(&mut roaming(2, &[]), 1, 0, hand_over), "copy");
+    assert_eq!(refused(&mut roaming(2, &[1]), 1, 0, hand_over), "copy");
+    assert_eq!(refused(&mut roaming(2, &[1]), 0, 1, hand_over), "home");
+    let mut cluster = lazy(2);
+    cluster.fault(1, Kind::Read);
+    assert_eq!(refused(&mut cluster, 1, 0, hand_over), "copy", "homes that stay are not handed on");
+}
+
+#[test]
+fn a_diff_of_nobody_or_for_who_was_never_the_home_is_refused() {
+    let diff = |writer| Word::Diff { writer: NodeId(writer), flush: 1, epoch: 0 }.about(M);
+    assert_eq!(refused(&mut roaming(2, &[1]), 0, 1, diff(2)), "home");
+    assert_eq!(refused(&mut read_by(3, &[1]), 1, 2, diff(2)), "copy", "homes that stay");
+    assert_eq!(refused(&mut roaming(3, &[1]), 1, 2, diff(1)), "copy", "of the receiver");
+    assert_eq!(refused(&mut roaming(3, &[1]), 1, 0, diff(0)), "copy", "of who should be the home");
+}
+
+#[test]
+fn an_acknowledgement_of_no_diff_is_refused_where_homes_go_from_hand_to_hand() {
+    let ack = Word::DiffAck { flush: 1 }.about(M);
+    assert_eq!(refused(&mut roaming(2, &[1]), 1, 0, ack), "copy");
 }
 
 #[test]

@@ -1,42 +1,192 @@
 //! Lazy release consistency whose homes go from hand to hand.
 
+use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
-use super::Configuration;
-use super::cases::{cases, rows as numbered};
+use super::cases::{COUNT, LOOK, cases, meet, rows as numbered};
+use super::moves::moves;
+use super::{Configuration, row};
+use crate::release::program::Op::{Add, Lock, Prefetch, Read, Unlock, Write};
+use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [
-    ("auto/two-writers-of-one-page", 1),
-    ("auto/two-writers-away-from-home", 1),
-    ("auto/writers-change-places", 1),
-    ("auto/one-writer-many-episodes", 1),
-    ("auto/two-homes-three-nodes", 1),
-    ("auto/prefetch-across-a-barrier", 1),
-    ("auto/prefetch-to-write-across-a-barrier", 1),
-    ("auto/counter", 1),
-    ("auto/counter-at-a-third-node", 1),
-    ("auto/counter-on-three-nodes", 1),
-    ("auto/reader-and-writer", 1),
-    ("auto/single-writer-and-a-late-reader", 1),
-    ("auto/upgrade-meets-a-release", 1),
-    ("auto/false-sharing-under-two-locks", 1),
-    ("auto/two-threads-on-a-node", 1),
-    ("auto/prefetch-in-a-critical-section", 1),
-    ("auto/late-traps", 1),
-    ("auto/semaphore-hand-off", 1),
-    ("auto/semaphore-of-two-units", 1),
-    ("auto/first-touch", 1),
-    ("auto/told-by-other-means", 1),
-    ("auto/release-of-one-thread-while-another-writes", 1),
-    ("auto/three-writers-in-turn", 1),
-    ("auto/two-threads-a-node-at-a-barrier", 1),
-    ("auto/posts-that-nobody-waits-for", 1),
-    ("auto/posts-and-prefetches", 1),
-    ("auto/two-locks-on-three-nodes", 1),
-    ("auto/two-threads-a-node-and-late-traps", 1),
+    ("auto/two-writers-of-one-page", 249),
+    ("auto/two-writers-away-from-home", 1225),
+    ("auto/writers-change-places", 411),
+    ("auto/one-writer-many-episodes", 65),
+    ("auto/two-homes-three-nodes", 1118),
+    ("auto/prefetch-across-a-barrier", 3868),
+    ("auto/prefetch-to-write-across-a-barrier", 146),
+    ("auto/counter", 213),
+    ("auto/counter-at-a-third-node", 452),
+    ("auto/counter-on-three-nodes", 1018),
+    ("auto/reader-and-writer", 193),
+    ("auto/single-writer-and-a-late-reader", 353),
+    ("auto/upgrade-meets-a-release", 902),
+    ("auto/false-sharing-under-two-locks", 690),
+    ("auto/two-threads-on-a-node", 424),
+    ("auto/prefetch-in-a-critical-section", 207),
+    ("auto/late-traps", 259),
+    ("auto/semaphore-hand-off", 85),
+    ("auto/semaphore-of-two-units", 206),
+    ("auto/first-touch", 231),
+    ("auto/told-by-other-means", 302),
+    ("auto/release-of-one-thread-while-another-writes", 1281),
+    ("auto/three-writers-in-turn", 23_026),
+    ("auto/two-threads-a-node-at-a-barrier", 4150),
+    ("auto/posts-that-nobody-waits-for", 2741),
+    ("auto/posts-and-prefetches", 5850),
+    ("auto/two-locks-on-three-nodes", 61_140),
+    ("auto/two-threads-a-node-and-late-traps", 69_594),
+];
+
+/// Homes that move at barriers, and go from hand to hand at once.
+const MOVES_0: [(&str, usize); 8] = [
+    ("auto/after-0/diff-before-the-move", 953),
+    ("auto/after-0/news-before-the-move-at-the-new-home", 411),
+    ("auto/after-0/news-before-the-move-at-the-old-home", 424),
+    ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("auto/after-0/prefetch-across-a-move", 8635),
+    ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3562),
+    ("auto/after-0/a-thread-that-does-not-come", 4253),
+    ("auto/after-0/a-home-that-moves-back", 2650),
+];
+
+/// Homes that move at barriers, and go from hand to hand after one move.
+const MOVES_1: [(&str, usize); 8] = [
+    ("auto/after-1/diff-before-the-move", 969),
+    ("auto/after-1/news-before-the-move-at-the-new-home", 411),
+    ("auto/after-1/news-before-the-move-at-the-old-home", 424),
+    ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("auto/after-1/prefetch-across-a-move", 5414),
+    ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3284),
+    ("auto/after-1/a-thread-that-does-not-come", 4081),
+    ("auto/after-1/a-home-that-moves-back", 1596),
+];
+
+/// Homes that move at barriers, and go from hand to hand after two.
+const MOVES_2: [(&str, usize); 8] = [
+    ("auto/after-2/diff-before-the-move", 984),
+    ("auto/after-2/news-before-the-move-at-the-new-home", 411),
+    ("auto/after-2/news-before-the-move-at-the-old-home", 424),
+    ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 784),
+    ("auto/after-2/prefetch-across-a-move", 4971),
+    ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
+    ("auto/after-2/a-thread-that-does-not-come", 4081),
+    ("auto/after-2/a-home-that-moves-back", 1472),
 ];
 
 pub(super) fn rows() -> Vec<Configuration> {
-    numbered(cases(Consistency::Auto), &STATES)
+    let mut rows = numbered(cases(Consistency::Auto), &STATES);
+    for (after, table) in (0..).zip([&MOVES_0, &MOVES_1, &MOVES_2]) {
+        let moves = moves(Consistency::Auto).into_iter();
+        rows.extend(numbered(
+            moves.map(|(name, job)| (name, job.roaming_after(after))).collect(),
+            table,
+        ));
+    }
+    rows.extend(hands());
+    rows
+}
+
+/// A quiet barrier of three that node 1 manages.
+const MEET: Op = meet(1, 3);
+
+/// Critical sections that others do not mind, for they are about word 1.
+const BESIDE: [Op; 3] = [Lock(1), Add(0, 1), Unlock(1)];
+
+/// Homes on their way from hand to hand.
+fn hands() -> Vec<Configuration> {
+    let [count, look, beside] = [&COUNT[..], &LOOK[..], &BESIDE[..]];
+    let met = |before: &[Op], after: &[Op]| [before, &[MEET], after].concat();
+    let four = |before: &[Op], after: &[Op]| [before, &[meet(1, 4)], after].concat();
+    vec![
+        row(
+            "auto/three-in-turn-and-a-barrier",
+            5508,
+            Job::new(3)
+                .auto(0)
+                .thread(0, &met(count, count))
+                .thread(1, &met(count, count))
+                .thread(2, &met(count, look)),
+        ),
+        row(
+            "auto/four-in-turn-and-a-barrier",
+            3444,
+            Job::new(4)
+                .auto(0)
+                .thread(0, &four(count, look))
+                .thread(1, &four(&[], count))
+                .thread(2, &four(count, &[]))
+                .thread(3, &four(&[], look)),
+        ),
+        row(
+            "auto/three-in-turn-after-two-moves",
+            3630,
+            Job::new(3)
+                .auto(0)
+                .roaming_after(2)
+                .thread(0, &[Write(0, 2, 9), MEET, MEET, Lock(0), Add(0, 0), Unlock(0)])
+                .thread(1, &[MEET, Write(0, 0, 1), MEET, Lock(0), Add(0, 0), Unlock(0)])
+                .thread(2, &[Write(0, 0, 2), MEET, MEET, Lock(0), Add(0, 0), Unlock(0)]),
+        ),
+        row(
+            "auto/a-dirty-copy-while-the-home-goes-on",
+            50_116,
+            Job::new(3)
+                .auto(0)
+                .thread(0, &[count, count].concat())
+                .thread(1, &[count, look].concat())
+                .thread(2, &[beside, look, beside].concat()),
+        ),
+        // The home goes from node 0 to node 1 and back, for node 0 reads word 2; node 2 sends its
+        // diff to node 0 before it asks it for the minipage.
+        row(
+            "auto/a-home-that-comes-back-overtakes-no-diff",
+            6301,
+            Job::new(3)
+                .auto(0)
+                .thread(0, &[Lock(0), Add(0, 0), Unlock(0), Lock(0), Unlock(0), Read(0, 2)])
+                .thread(1, &COUNT)
+                .thread(2, &[Write(0, 1, 7), Lock(0), Read(0, 0), Unlock(0), Read(0, 1)]),
+        ),
+        row(
+            "auto/handed-over-past-a-notice",
+            24_977,
+            Job::new(3)
+                .auto(0)
+                .thread(0, count)
+                .thread(1, &[Read(0, 2), Write(0, 3, 4)])
+                .thread(1, look)
+                .thread(2, &[count, look].concat()),
+        ),
+        row(
+            "auto/a-prefetch-before-a-barrier-while-the-home-goes-on",
+            8421,
+            Job::new(3)
+                .auto(0)
+                .thread(0, &met(count, look))
+                .thread(1, &met(&[Prefetch(0, Kind::Write)], count))
+                .thread(2, &met(&[count, &[Prefetch(0, Kind::Read)]].concat(), count)),
+        ),
+        row(
+            "auto/first-touch-and-then-from-hand-to-hand",
+            628,
+            Job::new(3)
+                .auto(0)
+                .thread(0, &met(&[], count))
+                .thread(1, &met(&[Write(0, 0, 1)], count))
+                .thread(2, &met(&[], count)),
+        ),
+        row(
+            "auto/two-threads-on-a-node-that-is-handed-the-home",
+            3666,
+            Job::new(2)
+                .auto(0)
+                .thread(0, &[count, &[meet(1, 3)], look].concat())
+                .thread(1, &[count, &[meet(2, 3)], look].concat())
+                .thread(1, &[beside, &[meet(2, 3)], beside].concat()),
+        ),
+    ]
 }

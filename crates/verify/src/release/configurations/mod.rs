@@ -8,6 +8,7 @@ mod cases;
 mod eager;
 mod lazy;
 mod mixed;
+mod moves;
 
 use super::program::Job;
 

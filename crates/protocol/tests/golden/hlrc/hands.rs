@@ -1,0 +1,367 @@
+//! Homes that go from hand to hand.
+
+use multigrain_protocol::Input;
+use multigrain_protocol::Kind::{Read, Write};
+use multigrain_types::{Access, NodeId};
+
+use super::{come, come_to, quiet_barrier, roaming};
+use crate::cluster::{Cluster, M};
+
+/// A barrier has moved the home to node 1; every further one does not matter.
+fn moved_once(nodes: u16, enough: u8) -> Cluster {
+    let mut cluster = Cluster::roaming(nodes, enough);
+    cluster.access(1, Write);
+    quiet_barrier(&mut cluster, nodes);
+    cluster.trace();
+    assert_eq!(cluster.copy(1).home(), None);
+    cluster
+}
+
+#[test]
+fn a_home_that_has_moved_often_enough_goes_to_the_next_that_waits_for_it() {
+    let mut cluster = moved_once(3, 1);
+    cluster.fault(2, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2 > 1: Fetch 2 epoch 1", "1 > 2: HandOver", "2: install ReadOnly", "2: wake 2"]
+    );
+    assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (Some(NodeId(2)), None));
+    assert_eq!(cluster.copy(1).access(), Access::ReadOnly, "what it has is current");
+    // The new home writes without a twin, and its release sends nothing.
+    cluster.fault(2, Write);
+    cluster.release(2);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "2: protect ReadOnly to ReadWrite",
+            "2: wake 2",
+            "2: protect ReadWrite to ReadOnly",
+            "2: wake 2"
+        ]
+    );
+    // The home that was writes as any other.
+    cluster.fault(1, Write);
+    assert_eq!(cluster.trace(), ["1: twin", "1: protect ReadOnly to ReadWrite", "1: wake 1"]);
+}
+
+#[test]
+fn a_write_fault_that_is_handed_the_home_writes_in_place() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.fault(2, Write);
+    cluster.settle();
+    cluster.release(2);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "2 > 0: Fetch 2 epoch 0",
+            "0 > 2: HandOver",
+            "2: install ReadWrite",
+            "2: wake 2",
+            "2: protect ReadWrite to ReadOnly",
+            "2: wake 2"
+        ]
+    );
+}
+
+#[test]
+fn a_home_that_has_moved_less_often_stays() {
+    let mut cluster = moved_once(3, 2);
+    cluster.fault(2, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2 > 1: Fetch 2 epoch 1", "1 > 2: Data", "2: install ReadOnly", "2: wake 2"]
+    );
+    assert_eq!(cluster.copy(1).home(), None);
+}
+
+#[test]
+fn the_first_copy_leaves_the_home_where_it_was_alone() {
+    let mut cluster = roaming(2, &[]);
+    cluster.fault(1, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1 > 0: Fetch 1 epoch 0",
+            "0: protect ReadWrite to ReadOnly",
+            "0 > 1: Data",
+            "1: install ReadOnly",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn a_prefetch_is_not_handed_the_home_though_a_thread_waits_by_then() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.input(2, Input::Prefetch { minipage: M, kind: Write });
+    cluster.fault(2, Write);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "2 > 0: Fetch 2 epoch 0 ahead",
+            "0 > 2: Data",
+            "2: twin",
+            "2: install ReadWrite",
+            "2: wake 2"
+        ]
+    );
+    assert_eq!(cluster.copy(0).home(), None);
+}
+
+#[test]
+fn a_home_that_is_written_stays_until_its_release() {
+    let mut cluster = roaming(4, &[1]);
+    cluster.access(0, Write);
+    cluster.fault(2, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2 > 0: Fetch 2 epoch 0", "0 > 2: Data", "2: install ReadOnly", "2: wake 2"]
+    );
+    cluster.release(0);
+    cluster.trace();
+    cluster.fault(3, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["3 > 0: Fetch 3 epoch 0", "0 > 3: HandOver", "3: install ReadOnly", "3: wake 3"]
+    );
+}
+
+#[test]
+fn who_is_handed_the_home_and_only_reads_keeps_it_and_forgets_the_moves() {
+    let mut cluster = moved_once(4, 1);
+    cluster.access(2, Read);
+    assert_eq!(cluster.copy(2).home(), None);
+    // Node 0 knows the home of the last barrier.
+    cluster.fault(0, Read);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0 > 1: Fetch 0 epoch 1",
+            "1 > 2: Fetch 0 epoch 1",
+            "2 > 0: Data",
+            "0: install ReadOnly",
+            "0: wake 0"
+        ]
+    );
+    cluster.fault(3, Write);
+    cluster.settle();
+    assert!(cluster.trace().contains(&"2 > 3: Data".to_owned()), "it has not moved since");
+    assert_eq!(cluster.copy(2).home(), None);
+}
+
+#[test]
+fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.access(1, Write);
+    cluster.access(2, Write);
+    assert_eq!(cluster.copy(2).home(), None);
+    cluster.release(1);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "0: keep diff",
+            "0 > 2 kept: Diff by 1 flush 1",
+            "2: keep diff",
+            "2: merge",
+            "2 > 1 later: DiffAck flush 1",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
+    let mut cluster = roaming(4, &[1]);
+    cluster.access(1, Write);
+    cluster.access(2, Write);
+    cluster.release(2);
+    cluster.trace();
+    cluster.fault(3, Write);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "3 > 0: Fetch 3 epoch 0",
+            "0 > 2: Fetch 3 epoch 0",
+            "2 > 3: HandOver",
+            "3: install ReadWrite",
+            "3: wake 3"
+        ]
+    );
+    cluster.release(1);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1",
+            "1: drop twin",
+            "0: keep diff",
+            "0 > 2 kept: Diff by 1 flush 1",
+            "2: keep diff",
+            "2 > 3 kept: Diff by 1 flush 1",
+            "3: keep diff",
+            "3: merge",
+            "3 > 1 later: DiffAck flush 1",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn a_home_that_comes_after_a_notice_is_current() {
+    let mut cluster = roaming(3, &[2]);
+    cluster.access(2, Write);
+    cluster.fault(1, Read);
+    // The request is slow. Node 2 releases, and tells node 1 by other means.
+    cluster.release(2);
+    cluster.deliver_from(2, 0);
+    cluster.deliver_from(0, 2);
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.deliver_from(2, 1);
+    cluster.input(1, Input::Acquire);
+    cluster.trace();
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: HandOver", "1: install ReadOnly", "1: wake 1"]);
+}
+
+#[test]
+fn a_node_asks_for_contents_when_its_own_diff_is_at_home() {
+    let mut cluster = roaming(3, &[1, 2]);
+    assert_eq!(cluster.copy(2).home(), None);
+    cluster.access(2, Write);
+    cluster.access(1, Write);
+    cluster.release(2);
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.settle();
+    cluster.trace();
+    cluster.input(1, Input::Acquire);
+    // Two homes on, the request could find what the diff has not reached.
+    cluster.input(1, Input::Prefetch { minipage: M, kind: Read });
+    cluster.fault(1, Read);
+    cluster.input(1, Input::Prefetch { minipage: M, kind: Write });
+    assert_eq!(
+        cluster.trace(),
+        ["1: protect ReadWrite to NoAccess", "1 > 0: Diff flush 1", "1: drop twin"]
+    );
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0: keep diff",
+            "0 > 2 kept: Diff by 1 flush 1",
+            "2: keep diff",
+            "2: merge",
+            "2 > 1 later: DiffAck flush 1",
+            "1 > 0: Fetch 1 epoch 0",
+            "0 > 2: Fetch 1 epoch 0",
+            "2 > 1: HandOver",
+            "1: install ReadOnly",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn a_diff_before_the_move_that_makes_its_receiver_the_home_waits_for_it() {
+    let mut cluster = roaming(3, &[2]);
+    cluster.access(2, Write);
+    cluster.release(2);
+    cluster.settle();
+    // Node 1 has what node 2 wrote, and keeps it over the barrier.
+    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.settle();
+    cluster.input(1, Input::Acquire);
+    cluster.input(1, Input::Prefetch { minipage: M, kind: Read });
+    cluster.settle();
+    for node in [2, 1] {
+        come(&mut cluster, node, 3);
+        cluster.settle();
+    }
+    come(&mut cluster, 0, 3);
+    // Node 0 has decided that node 2 is the home; node 1 hears of it, and writes.
+    cluster.deliver_from(0, 1);
+    cluster.deliver_from(0, 1);
+    cluster.fault(1, Write);
+    cluster.release(1);
+    cluster.trace();
+    cluster.deliver_from(1, 2);
+    assert_eq!(cluster.trace(), ["2: keep diff"]);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2: merge", "2 > 1 later: DiffAck flush 1", "2: wake 2", "1: wake 1"]
+    );
+    assert_eq!(cluster.copy(2).home(), None);
+}
+
+#[test]
+fn a_diff_before_the_turn_at_the_home_that_was_is_sent_on_after_it() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.access(2, Read);
+    for node in 0..3 {
+        come_to(&mut cluster, 2, node, 3);
+        while node < 2 && cluster.deliver() {}
+    }
+    // Node 2 is the home and knows that all is quiet; node 1 hears of it and writes, node 0 does
+    // not.
+    cluster.deliver_from(2, 1);
+    cluster.trace();
+    cluster.fault(1, Write);
+    cluster.release(1);
+    cluster.deliver_from(1, 0);
+    assert_eq!(
+        cluster.trace(),
+        [
+            "1: twin",
+            "1: protect ReadOnly to ReadWrite",
+            "1: wake 1",
+            "1: protect ReadWrite to ReadOnly",
+            "1 > 0: Diff flush 1 epoch 1",
+            "1: drop twin",
+            "0: keep diff"
+        ]
+    );
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0 > 2 kept: Diff by 1 flush 1 epoch 1",
+            "0: wake 0",
+            "2: keep diff",
+            "2: merge",
+            "2 > 1 later: DiffAck flush 1",
+            "1: wake 1"
+        ]
+    );
+}
+
+#[test]
+fn a_barrier_after_which_nobody_wrote_does_not_repeat_the_moves_of_the_last() {
+    let mut cluster = moved_once(3, 1);
+    cluster.access(2, Read);
+    quiet_barrier(&mut cluster, 3);
+    assert!(cluster.trace().iter().all(|line| !line.contains("moves")));
+    assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (Some(NodeId(2)), None));
+}
+
+#[test]
+fn a_barrier_moves_a_home_away_from_who_was_handed_it() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.access(2, Read);
+    cluster.access(1, Write);
+    quiet_barrier(&mut cluster, 3);
+    assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (None, Some(NodeId(1))));
+    assert_eq!(cluster.copy(0).home(), Some(NodeId(1)));
+}
