@@ -19,7 +19,10 @@ use crate::tables::lock;
 pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
     /// The diff that came with the message at hand.
-    diff: Option<Vec<u8>>,
+    diff: Option<&'a [u8]>,
+    /// The home merges a diff in the step that brings it; the server of eager release keeps it for
+    /// the others of its round.
+    merges_at_once: bool,
     /// What [`World::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
@@ -50,16 +53,17 @@ impl Runtime {
     }
 
     /// The step of a message that has arrived, with its diff.
-    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<Vec<u8>>) {
+    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
         if let Err(text) = self.step_with(Input::Message { from, message }, diff) {
             self.fatal(&text);
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<Vec<u8>>) -> Result<(), String> {
+    fn step_with(&self, input: Input, diff: Option<&[u8]>) -> Result<(), String> {
         self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self, diff, closed: None };
+        let merges_at_once = matches!(input, Input::Message { message: Message::Hlrc { .. }, .. });
+        let mut world = RealWorld { runtime: self, diff, merges_at_once, closed: None };
         #[cfg(feature = "mutants")]
         let mut world = crate::mutants::Bent::new(&mut world);
         match node.step(input, &mut world) {
@@ -128,6 +132,17 @@ impl RealWorld<'_> {
         })
     }
 
+    fn merge(&self, minipage: MinipageId, diffs: &[&[u8]]) {
+        self.runtime.watch_merge(minipage, diffs);
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        for diff in diffs {
+            // SAFETY: the privileged view is writable for the length of the minipage.
+            if let Err(error) = unsafe { diff::apply(diff, page, len) } {
+                self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
+            }
+        }
+    }
+
     /// Sends what this node wrote since it made the twin, which is used up. A flush has many of
     /// them, so they go together.
     fn send_diff(&self, to: NodeId, message: Message, minipage: MinipageId) {
@@ -160,7 +175,15 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 
 impl World for RealWorld<'_> {
     fn send_later(&mut self, to: NodeId, message: Message) {
-        match self.runtime.mesh.keep(to, header_of(message)) {
+        let (mesh, header) = (&self.runtime.mesh, header_of(message));
+        // The acknowledgements of a flush are as many as its diffs, and go together like them.
+        let kept = match message {
+            Message::Hlrc { .. } => mesh.keep_with(to, header, |_| {}).map(|_| ()),
+            Message::Page { .. } | Message::Mgs { .. } | Message::Sync { .. } => {
+                mesh.keep(to, header)
+            }
+        };
+        match kept {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
         }
@@ -298,20 +321,22 @@ impl World for RealWorld<'_> {
     }
 
     fn keep_diff(&mut self, minipage: MinipageId) {
-        let diff = self.diff.take().unwrap_or_default();
+        if self.merges_at_once {
+            return;
+        }
+        let diff = self.diff.take().unwrap_or_default().to_vec();
         lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff);
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId) {
-        let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
-        self.runtime.watch_merge(minipage, &kept);
-        let (page, len) = self.runtime.memory.privileged(minipage);
-        for diff in kept {
-            // SAFETY: the privileged view is writable for the length of the minipage.
-            if let Err(error) = unsafe { diff::apply(&diff, page, len) } {
-                self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
-            }
+        if self.merges_at_once {
+            let diff = self.diff.take().unwrap_or_default();
+            self.merge(minipage, &[diff]);
+            return;
         }
+        let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
+        let kept: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
+        self.merge(minipage, &kept);
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
