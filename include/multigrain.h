@@ -201,7 +201,7 @@ struct mg_stats {
     uint64_t read_faults;      /* traps of this node's threads that asked for a read copy */
     uint64_t write_faults;     /* ... for a writable copy */
     uint64_t local_faults;     /* traps answered without any message */
-    uint64_t messages_sent;    /* frames */
+    uint64_t messages_sent;    /* frames; frames that travel together are one */
     uint64_t bytes_sent;       /* headers and payload */
     uint64_t messages_received;
     uint64_t bytes_received;

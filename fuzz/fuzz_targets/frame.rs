@@ -1,5 +1,7 @@
 //! The frame decoder of the mesh, over a stream cut anywhere, against a decoder of ten lines.
 //!
+//! A bundle is one frame to the stream, and its members to the sink.
+//!
 //! Input: counted cuts (a cut of 0 is a read that a signal interrupts), then the stream.
 #![no_main]
 
@@ -11,6 +13,9 @@ use multigrain_types::NodeId;
 
 const PEER: NodeId = NodeId(1);
 const BYE: u8 = 243;
+const BUNDLE: u8 = 244;
+/// The longest payload of a bundle: 64 KiB, and a last member.
+const MAX_BUNDLE: u64 = (64 << 10) + 32 + MAX_BUFFER;
 /// The longest payload that has a place by address.
 const ROOM: usize = 1 << 16;
 
@@ -41,10 +46,10 @@ unsafe impl Sink for Log {
         Ok(if by_address { Place::At(self.room.as_mut_ptr()) } else { Place::Buffer })
     }
 
-    fn frame(&mut self, _: NodeId, header: &Header, body: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
         assert!((1..=LAST_KIND).contains(&header.kind) && header.from == PEER.0);
         let bytes = usize::try_from(header.payload).unwrap();
-        let body = body.unwrap_or_else(|| self.room[..bytes].to_vec());
+        let body = body.unwrap_or_else(|| &self.room[..bytes]).to_vec();
         assert_eq!(body.len(), bytes);
         self.under_way = false;
         self.frames.push((*header, body));
@@ -56,25 +61,50 @@ unsafe impl Sink for Log {
     fn refused(&mut self, _: String) {}
 }
 
+/// The frames of a bundle, as far as they are right, and whether one is not.
+fn members(mut bundle: &[u8], frames: &mut Vec<(Header, Vec<u8>)>) -> bool {
+    while !bundle.is_empty() {
+        let Ok(header) = Header::decode(bundle) else { return true };
+        let body = bundle[Header::BYTES..].get(..header.payload as usize);
+        let (Some(body), 1..=LAST_KIND, PEER) = (body, header.kind, NodeId(header.from)) else {
+            return true;
+        };
+        if header.payload > 0 && refused(&header) {
+            return true;
+        }
+        frames.push((header, body.to_vec()));
+        bundle = &bundle[Header::BYTES + body.len()..];
+    }
+    false
+}
+
+fn refused(header: &Header) -> bool {
+    let place = Log::wants(header);
+    place.is_err() || (place == Ok(false) && header.payload > MAX_BUFFER)
+}
+
 /// What the stream means, read at leisure: its frames, and whether it breaks the rules.
 fn oracle(mut stream: &[u8]) -> (Vec<(Header, Vec<u8>)>, bool) {
     let mut frames = Vec::new();
     while let Some((head, rest)) = stream.split_at_checked(Header::BYTES) {
         let Ok(header) = Header::decode(head) else { return (frames, true) };
         let bye = header.kind == BYE && header.payload == 0;
-        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye) {
+        let bundle = header.kind == BUNDLE && (1..=MAX_BUNDLE).contains(&header.payload);
+        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye && !bundle) {
             return (frames, true);
         }
         if bye {
             return (frames, !rest.is_empty());
         }
-        let place = Log::wants(&header);
-        let refused = place.is_err() || (place == Ok(false) && header.payload > MAX_BUFFER);
-        if header.payload > 0 && refused {
+        if !bundle && header.payload > 0 && refused(&header) {
             return (frames, true);
         }
         let Some((body, next)) = rest.split_at_checked(header.payload as usize) else { break };
-        frames.push((header, body.to_vec()));
+        if !bundle {
+            frames.push((header, body.to_vec()));
+        } else if members(body, &mut frames) {
+            return (frames, true);
+        }
         stream = next;
     }
     (frames, false)

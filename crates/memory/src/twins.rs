@@ -11,6 +11,7 @@ use core::fmt;
 use core::ops::Deref;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use multigrain_types::{MinipageId, PAGE_BYTES};
@@ -38,8 +39,29 @@ struct Shard(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    twins: HashMap<MinipageId, Box<[u8]>>,
+    twins: HashMap<MinipageId, Box<[u8]>, BuildHasherDefault<Spread>>,
     kept: Vec<Box<[u8]>>,
+}
+
+/// Spreads numbers over a table. Which minipages are dirty no peer decides, so nobody can make them
+/// collide, and a hash against such is not worth its time: a release has one of each.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write_u64(&mut self, number: u64) {
+        // The low bits of the product know the low bits of the number only, which a shard's
+        // minipages have in common; the table takes its place from the low bits of the hash.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Twins {

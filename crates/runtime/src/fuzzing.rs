@@ -112,7 +112,7 @@ impl Victim {
         let header = Header { from: from.0, payload: body.len() as u64, ..*header };
         self.live(|runtime| {
             let mut sink = NodeSink::new(runtime);
-            if let Err(why) = sink.frame(from, &header, Some(body.to_vec())) {
+            if let Err(why) = sink.frame(from, &header, Some(body)) {
                 sink.lost(from, LostReason::Violation(why));
             }
         })

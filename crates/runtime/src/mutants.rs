@@ -157,7 +157,7 @@ pub(crate) fn detour(place: Place) -> Place {
 }
 
 /// A frame is about to be taken: puts the last page in its place and keeps the one that came.
-pub(crate) fn arrive(runtime: &Runtime, message: Message, body: Option<Vec<u8>>) {
+pub(crate) fn arrive(runtime: &Runtime, message: Message, body: Option<&[u8]>) {
     if !on(Mutant::GrantedBeforeBytes) {
         return;
     }
@@ -171,6 +171,6 @@ pub(crate) fn arrive(runtime: &Runtime, message: Message, body: Option<Vec<u8>>)
     if let (Message::Page { minipage, .. }, Attach::Page, Some(bytes)) =
         (message, message.attach(), body)
     {
-        *waiting = Some((minipage, bytes));
+        *waiting = Some((minipage, bytes.to_vec()));
     }
 }

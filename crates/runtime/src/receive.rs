@@ -106,12 +106,7 @@ unsafe impl Sink for NodeSink<'_> {
         }
     }
 
-    fn frame(
-        &mut self,
-        from: NodeId,
-        header: &Header,
-        body: Option<Vec<u8>>,
-    ) -> Result<(), String> {
+    fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
         match self.message(header)? {
             Some(message) => {
                 if message.attach() == Attach::Page && header.payload == 0 {
@@ -129,7 +124,7 @@ unsafe impl Sink for NodeSink<'_> {
                 Ok(())
             }
             None => {
-                let served = self.runtime.serve_request(from, header, &body.unwrap_or_default());
+                let served = self.runtime.serve_request(from, header, body.unwrap_or_default());
                 if served {
                     Ok(())
                 } else {

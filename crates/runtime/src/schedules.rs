@@ -208,7 +208,7 @@ unsafe impl Sink for Heard {
         Ok(Place::Buffer)
     }
 
-    fn frame(&mut self, _: NodeId, header: &Header, _: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
         match header.kind {
             kind::LOOKUP => self.questions.push(*header),
             kind::ANSWER => self.answers += 1,

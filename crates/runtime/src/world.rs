@@ -19,7 +19,9 @@ use crate::tables::lock;
 pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
     /// The diff that came with the message at hand.
-    diff: Option<Vec<u8>>,
+    diff: Option<&'a [u8]>,
+    /// What [`World::keep_diff`] keeps, as long as the step may use it up.
+    held: Option<(MinipageId, &'a [u8])>,
     /// Requests go together: the caller sends what is kept.
     gather: bool,
     /// What [`World::closing`] has closed, as long as nothing was opened since.
@@ -56,19 +58,23 @@ impl Runtime {
     }
 
     /// The step of a message that has arrived, with its diff.
-    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<Vec<u8>>) {
+    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
         if let Err(text) = self.step_with(Input::Message { from, message }, diff, false) {
             self.fatal(&text);
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<Vec<u8>>, gather: bool) -> Result<(), String> {
+    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), String> {
         self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self, diff, gather, closed: None };
-        #[cfg(feature = "mutants")]
-        let mut world = crate::mutants::Bent::new(&mut world);
-        match node.step(input, &mut world) {
+        let mut world = RealWorld { runtime: self, diff, held: None, gather, closed: None };
+        let done = {
+            #[cfg(feature = "mutants")]
+            let mut world = crate::mutants::Bent::new(&mut world);
+            node.step(input, &mut world)
+        };
+        world.keep_held();
+        match done {
             Ok(()) => Ok(()),
             Err(Violation::Misuse(text)) => Err(text),
             Err(violation) => self.fatal(&violation.to_string()),
@@ -124,7 +130,7 @@ fn header_of(message: Message) -> Header {
     }
 }
 
-impl RealWorld<'_> {
+impl<'a> RealWorld<'a> {
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
         if access == Access::ReadWrite {
@@ -147,6 +153,27 @@ impl RealWorld<'_> {
         match self.runtime.mesh.keep_with(to, header, fill) {
             Ok(_) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        }
+    }
+
+    /// The diff of the message at hand, if it is about this minipage and not used up.
+    fn take_held(&mut self, minipage: MinipageId) -> Option<&'a [u8]> {
+        self.held.take_if(|(of, _)| *of == minipage).map(|(_, diff)| diff)
+    }
+
+    /// The step has not used up the diff that came.
+    fn keep_held(&mut self) {
+        if let Some((minipage, diff)) = self.held.take() {
+            lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff.to_vec());
+        }
+    }
+
+    /// Writes what is named by a diff.
+    fn merge(&self, minipage: MinipageId, diff: &[u8]) {
+        let (page, len) = self.runtime.memory.privileged(minipage);
+        // SAFETY: the privileged view is writable for the length of the minipage.
+        if let Err(error) = unsafe { diff::apply(diff, page, len) } {
+            self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
         }
     }
 
@@ -196,7 +223,15 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 
 impl World for RealWorld<'_> {
     fn send_later(&mut self, to: NodeId, message: Message) {
-        match self.runtime.mesh.keep(to, header_of(message)) {
+        let (mesh, header) = (&self.runtime.mesh, header_of(message));
+        // The acknowledgements of a flush are as many as its diffs, and go together like them.
+        let kept = match message {
+            Message::Hlrc { .. } => mesh.keep_with(to, header, |_| {}).map(|_| ()),
+            Message::Page { .. } | Message::Mgs { .. } | Message::Sync { .. } => {
+                mesh.keep(to, header)
+            }
+        };
+        match kept {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
         }
@@ -342,24 +377,22 @@ impl World for RealWorld<'_> {
     }
 
     fn keep_diff(&mut self, minipage: MinipageId) {
-        let diff = self.diff.take().unwrap_or_default();
-        lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff);
+        self.held = Some((minipage, self.diff.take().unwrap_or_default()));
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId) {
         let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
-        self.runtime.watch_merge(minipage, &kept);
-        let (page, len) = self.runtime.memory.privileged(minipage);
-        for diff in kept {
-            // SAFETY: the privileged view is writable for the length of the minipage.
-            if let Err(error) = unsafe { diff::apply(&diff, page, len) } {
-                self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
-            }
+        let mut diffs: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
+        diffs.extend(self.take_held(minipage));
+        self.runtime.watch_merge(minipage, &diffs);
+        for diff in diffs {
+            self.merge(minipage, diff);
         }
     }
 
     fn pass_diff(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
+        self.keep_held();
         let oldest = {
             let mut all = lock(&self.runtime.kept_diffs);
             let kept = all.entry(minipage).or_default();

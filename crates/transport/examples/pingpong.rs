@@ -138,7 +138,7 @@ unsafe impl Sink for End<'_> {
         Ok(Place::At(self.page.as_mut_ptr()))
     }
 
-    fn frame(&mut self, from: NodeId, header: &Header, _: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, from: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
         if header.kind == REPLY {
             self.replies += 1;
             return Ok(());

@@ -21,6 +21,8 @@ pub(crate) const WELCOME: u8 = 241;
 pub(crate) const REFUSED: u8 = 242;
 /// The last frame of a node that leaves the job on purpose.
 pub(crate) const BYE: u8 = 243;
+/// Frames that travel as one message; see `bundle`.
+pub(crate) const BUNDLE: u8 = 244;
 
 /// What stands before every payload. `kind`, `flags`, `thread`, `subject` and `value` mean what
 /// the two ends agree on; the transport fills in `from` and `payload`.
@@ -83,7 +85,7 @@ impl Header {
         let Ok((wire, _)) = Wire::ref_from_prefix(bytes) else {
             return Err(FrameError::Short { got: bytes.len() });
         };
-        if wire.kind == 0 || wire.kind > BYE {
+        if wire.kind == 0 || wire.kind > BUNDLE {
             return Err(FrameError::Kind { kind: wire.kind });
         }
         let payload = wire.payload.get();
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(Header::decode(&good.encode()), Ok(good));
         let long = Header { payload: MAX_PAYLOAD + 1, ..good };
         assert!(matches!(Header::decode(&long.encode()), Err(FrameError::Long { .. })));
-        for kind in [0, 244, 255] {
+        for kind in [0, 245, 255] {
             let bad = Header { kind, ..good };
             assert_eq!(Header::decode(&bad.encode()), Err(FrameError::Kind { kind }));
         }
@@ -161,7 +163,7 @@ mod tests {
 
         #[test]
         fn every_legal_header_survives_the_wire(
-            kind in 1..=BYE, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
+            kind in 1..=BUNDLE, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
             payload in 0..=MAX_PAYLOAD,
         ) {
             let header = Header { kind, flags, from, thread, subject, value, payload };

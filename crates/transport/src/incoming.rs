@@ -5,11 +5,15 @@
 //! the rest of a big one goes from the socket straight to it. It must not know sockets (the caller
 //! reads) or other links.
 //!
+//! The payload of a bundle is read whole, and its members are delivered from there: a page goes to
+//! its place when its turn comes, for the frames before it decide whether it may.
+//!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::frame::{BYE, Header, LAST_KIND};
+use crate::bundle::{self, MAX_BUNDLE, Member};
+use crate::frame::{BUNDLE, BYE, Header, LAST_KIND};
 use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
 use crate::sys::{self, Raw, Span};
 use multigrain_types::NodeId;
@@ -17,6 +21,8 @@ use rustix::io::Errno;
 
 /// Bytes read at once when a header is due.
 const STAGING: usize = 8 << 10;
+/// The most room for payloads that a link keeps, in bytes.
+const KEPT_ROOM: usize = 128 << 10;
 
 /// What all links of a mesh share while one of them is read.
 pub(crate) struct Desk<'a> {
@@ -43,6 +49,9 @@ impl Staging {
 pub(crate) struct Incoming {
     from: NodeId,
     state: State,
+    /// Room for a payload that has no place of its own; its length only grows, and what lies there
+    /// is of payloads before.
+    buffer: Vec<u8>,
 }
 
 enum State {
@@ -54,9 +63,13 @@ enum State {
     Left,
 }
 
+#[derive(Clone, Copy)]
 enum Target {
     At(Raw),
-    Buffer(Vec<u8>),
+    /// The link's buffer.
+    Buffer,
+    /// The same, for the payload of a bundle.
+    Bundle,
 }
 
 impl State {
@@ -65,10 +78,10 @@ impl State {
 
 impl Target {
     /// The part of the payload that is still to come.
-    fn rest(&mut self, header: &Header, done: usize) -> Span {
+    fn rest(self, header: &Header, done: usize, buffer: &mut [u8]) -> Span {
         match self {
             Self::At(place) => Span::at(place.0.wrapping_add(done), header.payload_bytes() - done),
-            Self::Buffer(buffer) => Span::of_mut(&mut buffer[done..]),
+            Self::Buffer | Self::Bundle => Span::of_mut(&mut buffer[done..header.payload_bytes()]),
         }
     }
 }
@@ -82,7 +95,7 @@ pub(crate) enum Socket {
 
 impl Incoming {
     pub(crate) fn new(from: NodeId) -> Self {
-        Self { from, state: State::START }
+        Self { from, state: State::START, buffer: Vec::new() }
     }
 
     /// Reads once with `read`, which fills spans in order and returns the number of bytes, 0 at
@@ -103,7 +116,7 @@ impl Incoming {
                 Ok(more(got, &spans))
             }
             State::Payload { header, target, done } => {
-                let rest = target.rest(header, *done);
+                let rest = target.rest(header, *done, &mut self.buffer);
                 let mut spans = [rest, desk.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
                     return Ok(Socket::Drained);
@@ -163,7 +176,7 @@ impl Incoming {
                 Ok(some)
             }
             State::Payload { header, target, done } => {
-                let rest = target.rest(header, *done);
+                let rest = target.rest(header, *done, &mut self.buffer);
                 let some = staged.len().min(rest.len());
                 // SAFETY: `rest` is writable for its length: by Sink's contract, or as part of
                 // the buffer; neither overlaps the staging buffer.
@@ -190,51 +203,94 @@ impl Incoming {
             self.state = State::Left;
             return Ok(());
         }
+        if header.kind == BUNDLE && header.payload == 0 {
+            return wrong("a bundle of nothing");
+        }
+        if header.kind == BUNDLE && header.payload > MAX_BUNDLE {
+            return wrong("too long for a bundle");
+        }
+        if header.kind == BUNDLE {
+            self.expect(header, Target::Bundle);
+            return Ok(());
+        }
         if header.kind > LAST_KIND {
             return wrong("a kind that has no business here");
         }
         if header.payload == 0 {
-            return self.deliver(&header, None, desk);
+            desk.frames += 1;
+            return desk.sink.frame(self.from, &header, None).map_err(LostReason::Violation);
         }
-        let place = desk.sink.place(self.from, &header).map_err(LostReason::Violation)?;
-        let target = match place {
-            Place::At(place) => Target::At(Raw(place)),
+        match desk.sink.place(self.from, &header).map_err(LostReason::Violation)? {
+            Place::At(place) => self.expect(header, Target::At(Raw(place))),
             Place::Buffer if header.payload > MAX_BUFFER => {
                 return wrong("too long for a buffer");
             }
-            Place::Buffer => Target::Buffer(vec![0; header.payload_bytes()]),
-        };
-        self.state = State::Payload { header, target, done: 0 };
+            Place::Buffer => self.expect(header, Target::Buffer),
+        }
         Ok(())
+    }
+
+    /// The payload comes next.
+    fn expect(&mut self, header: Header, target: Target) {
+        let in_buffer = matches!(target, Target::Buffer | Target::Bundle);
+        if in_buffer && self.buffer.len() < header.payload_bytes() {
+            self.buffer.resize(header.payload_bytes(), 0);
+        }
+        self.state = State::Payload { header, target, done: 0 };
     }
 
     /// `some` more bytes of the payload are in place; delivers the frame with the last.
     fn placed(&mut self, some: usize, desk: &mut Desk<'_>) -> Result<(), LostReason> {
-        let State::Payload { header, done, .. } = &mut self.state else { return Ok(()) };
+        let State::Payload { header, target, done } = &mut self.state else { return Ok(()) };
         *done += some;
         if *done < header.payload_bytes() {
             return Ok(());
         }
-        let ended = core::mem::replace(&mut self.state, State::START);
-        match ended {
-            State::Payload { header, target: Target::Buffer(body), .. } => {
-                self.deliver(&header, Some(body), desk)
+        let (header, target) = (*header, *target);
+        self.state = State::START;
+        desk.frames += 1;
+        let delivered = match target {
+            Target::At(_) => desk.sink.frame(self.from, &header, None),
+            Target::Buffer => {
+                let body = &self.buffer[..header.payload_bytes()];
+                desk.sink.frame(self.from, &header, Some(body))
             }
-            State::Payload { header, target: Target::At(_), .. } => {
-                self.deliver(&header, None, desk)
-            }
-            State::Header { .. } | State::Left => Ok(()),
+            Target::Bundle => self.deliver_members(header.payload_bytes(), desk.sink),
+        };
+        if self.buffer.len() > KEPT_ROOM {
+            self.buffer = Vec::new();
         }
+        delivered.map_err(LostReason::Violation)
     }
 
-    fn deliver(
-        &self,
-        header: &Header,
-        body: Option<Vec<u8>>,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), LostReason> {
-        desk.frames += 1;
-        desk.sink.frame(self.from, header, body).map_err(LostReason::Violation)
+    /// Delivers the frames of the bundle of so many bytes that lies in the buffer.
+    fn deliver_members(&self, bytes: usize, sink: &mut dyn Sink) -> Result<(), String> {
+        let mut bundle = &self.buffer[..bytes];
+        while !bundle.is_empty() {
+            let Member { header, body, rest } = bundle::first_member(bundle, self.from.0)?;
+            bundle = rest;
+            let body = if body.is_empty() {
+                None
+            } else {
+                match sink.place(self.from, &header)? {
+                    Place::At(place) => {
+                        // SAFETY: `place` is writable for the body's length by Sink's contract, and
+                        // no part of the buffer.
+                        unsafe { sys::copy_to(place, body) };
+                        None
+                    }
+                    Place::Buffer if header.payload > MAX_BUFFER => {
+                        let Header { kind, payload, .. } = header;
+                        return Err(format!(
+                            "a frame of kind {kind}, {payload} bytes, in a bundle"
+                        ));
+                    }
+                    Place::Buffer => Some(body),
+                }
+            };
+            sink.frame(self.from, &header, body)?;
+        }
+        Ok(())
     }
 }
 

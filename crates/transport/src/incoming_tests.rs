@@ -11,11 +11,18 @@ struct Seen {
     memory: Vec<u8>,
     frames: Vec<(Header, Vec<u8>)>,
     lost: Vec<LostReason>,
+    /// Frames delivered when a place was asked for.
+    placed_after: Vec<usize>,
 }
 
 impl Seen {
     fn new(subjects: usize) -> Self {
-        Self { memory: vec![0; AREA * subjects], frames: Vec::new(), lost: Vec::new() }
+        Self {
+            memory: vec![0; AREA * subjects],
+            frames: Vec::new(),
+            lost: Vec::new(),
+            placed_after: Vec::new(),
+        }
     }
 
     fn area(&mut self, subject: u64) -> *mut u8 {
@@ -26,6 +33,7 @@ impl Seen {
 // SAFETY: the areas live as long as the sink and are longer than any payload of these tests.
 unsafe impl Sink for Seen {
     fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
+        self.placed_after.push(self.frames.len());
         match header.flags {
             0 => Ok(Place::At(self.area(header.subject))),
             1 => Ok(Place::Buffer),
@@ -33,10 +41,10 @@ unsafe impl Sink for Seen {
         }
     }
 
-    fn frame(&mut self, _: NodeId, header: &Header, body: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
         let start = usize::try_from(header.subject).unwrap() * AREA;
         let placed = || self.memory[start..start + header.payload_bytes()].to_vec();
-        let body = body.unwrap_or_else(placed);
+        let body = body.map_or_else(placed, <[u8]>::to_vec);
         self.frames.push((*header, body));
         Ok(())
     }
@@ -57,6 +65,25 @@ fn frame(flags: u8, subject: u64, len: usize, seed: u8) -> (Header, Vec<u8>) {
 
 fn stream(frames: &[(Header, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(|(header, body)| [&header.encode()[..], body].concat()).collect()
+}
+
+/// The frames as the members of one bundle.
+fn bundle(frames: &[(Header, Vec<u8>)]) -> (Header, Vec<u8>) {
+    let payload = stream(frames);
+    let bytes = payload.len() as u64;
+    (Header { kind: BUNDLE, from: 3, payload: bytes, ..Header::default() }, payload)
+}
+
+/// What a parser makes of a stream that comes in one read.
+fn read_all(bytes: &[u8]) -> (Seen, Result<Socket, LostReason>) {
+    let (mut seen, mut staging) = (Seen::new(1), Staging::new());
+    let mut parser = Incoming::new(NodeId(3));
+    let mut rest = bytes;
+    let mut read = Ok(Socket::Drained);
+    while read.is_ok() && !rest.is_empty() {
+        read = pump(&mut parser, &mut seen, &mut staging, &mut rest, usize::MAX);
+    }
+    (seen, read)
 }
 
 /// One read of `most` bytes at most.
@@ -82,6 +109,7 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
         Header { flags: 2, ..good },
         Header { flags: 1, payload: MAX_BUFFER + 1, ..good },
         Header { payload: u64::MAX, ..good },
+        Header { kind: BUNDLE + 1, ..good },
     ];
     for header in bad {
         let bytes = stream(&[(header, body.clone())]);
@@ -91,6 +119,57 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
         assert!(matches!(read, Err(LostReason::Violation(_))), "{header:?}: {read:?}");
         assert!(seen.frames.is_empty());
     }
+}
+
+#[test]
+fn a_bundle_of_what_must_not_be_in_one_is_a_violation_after_its_good_frames() {
+    let good = frame(0, 0, 10, 1);
+    let with = |header: Header| bundle(&[good.clone(), (header, good.1.clone())]);
+    let kind = |kind: u8| with(Header { kind, ..good.0 });
+    let bye = Header { kind: BYE, from: 3, ..Header::default() };
+    let long = Header { flags: 1, payload: MAX_BUFFER + 1, ..good.0 };
+    let bad = [
+        (
+            bundle(&[good.clone(), bundle(core::slice::from_ref(&good))]),
+            "has no business in it: kind 244",
+        ),
+        (bundle(&[good.clone(), (bye, Vec::new())]), "has no business in it: kind 243"),
+        (kind(LAST_KIND + 1), "has no business in it: kind 240"),
+        (kind(0), "illegal frame kind 0"),
+        (with(Header { from: 2, ..good.0 }), "another node's frame"),
+        (with(Header { payload: 11, ..good.0 }), "cut short"),
+        (with(Header { payload: 9, ..good.0 }), "here are 1"),
+        (with(Header { flags: 2, ..good.0 }), "no place"),
+        (bundle(&[good.clone(), (long, vec![0; 1 + (1 << 20)])]), "1048577 bytes, in a bundle"),
+    ];
+    for (bundle, why) in bad {
+        let (seen, read) = read_all(&stream(&[bundle]));
+        let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?}") };
+        assert!(text.contains(why), "{why}: {text}");
+        // With 9 bytes of 10 the second frame is whole, too, and one byte is left.
+        let whole = if why == "here are 1" { 2 } else { 1 };
+        assert_eq!(seen.frames.len(), whole, "{why}");
+    }
+}
+
+#[test]
+fn a_bundle_of_nothing_or_of_too_much_is_a_violation() {
+    for (payload, why) in [(0, "a bundle of nothing"), (MAX_BUNDLE + 1, "too long for a bundle")] {
+        let header = Header { payload, ..bundle(&[]).0 };
+        let (_, read) = read_all(&header.encode());
+        let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?}") };
+        assert!(text.contains(why), "{text}");
+    }
+}
+
+#[test]
+fn a_page_in_a_bundle_goes_to_its_place_when_its_turn_comes() {
+    let sent = [frame(0, 0, 10, 1), frame(1, 0, 5, 2), frame(0, 0, 0, 3), frame(0, 0, 10, 4)];
+    let (seen, read) = read_all(&stream(&[bundle(&sent)]));
+    assert!(read.is_ok());
+    // Two pages went to the same place, one after the other.
+    assert_eq!(seen.frames, sent);
+    assert_eq!(seen.placed_after, [0, 1, 3]);
 }
 
 #[test]
@@ -118,14 +197,27 @@ fn any_frame() -> impl Strategy<Value = (Header, Vec<u8>)> {
         .prop_map(|(flags, subject, len, seed)| frame(flags, subject, len, seed))
 }
 
+/// One frame, or a bundle of some.
+fn any_message() -> impl Strategy<Value = Vec<(Header, Vec<u8>)>> {
+    prop_oneof![
+        any_frame().prop_map(|frame| vec![frame]),
+        proptest::collection::vec(any_frame(), 2..6),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 300 }, ..ProptestConfig::default() })]
     #[test]
     fn every_cut_gives_the_same_frames(
-        sent in proptest::collection::vec(any_frame(), 1..if cfg!(miri) { 4 } else { 12 }),
+        messages in proptest::collection::vec(any_message(), 1..if cfg!(miri) { 4 } else { 12 }),
         cuts in proptest::collection::vec(prop_oneof![1..40usize, 1..10_000usize], 1..40),
     ) {
-        let bytes = stream(&sent);
+        let wire = |message: &Vec<(Header, Vec<u8>)>| match &message[..] {
+            [alone] => alone.clone(),
+            several => bundle(several),
+        };
+        let bytes = stream(&messages.iter().map(wire).collect::<Vec<_>>());
+        let sent = messages.concat();
         let (mut seen, mut staging) = (Seen::new(SUBJECTS), Staging::new());
         let mut parser = Incoming::new(NodeId(3));
         let mut rest = &bytes[..];

@@ -8,7 +8,7 @@
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!
 //! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
-//! `handshake` and `boot`, what is sent in `piece`, one link's outgoing half in `outgoing` and its
+//! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, one link's outgoing half in `outgoing` and its
 //! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
 //! sleeping and waking in `waiting`, raw system calls in `sys`.
 //!
@@ -18,6 +18,7 @@
 
 mod address;
 mod boot;
+mod bundle;
 mod counters;
 mod error;
 mod frame;
@@ -32,6 +33,7 @@ mod outgoing;
 #[cfg(feature = "shuttle")]
 mod pair;
 mod piece;
+mod queue;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;

@@ -46,8 +46,9 @@ pub struct Mesh {
     refusals: Refusals,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
+    /// What was received; the links count what is sent.
     tally: Tally,
-    /// Some link may have lazy frames.
+    /// Some link may have lazy frames, or a bundle.
     lazy: AtomicBool,
     closed: AtomicBool,
 }
@@ -152,7 +153,7 @@ impl Mesh {
 
     /// What went over the links so far.
     pub fn counters(&self) -> Counters {
-        self.tally.read()
+        self.links().fold(self.tally.read(), |all, link| all.plus(&link.tally().read()))
     }
 
     fn links(&self) -> impl Iterator<Item = &Link> {
@@ -188,9 +189,7 @@ impl Mesh {
             return Err(LinkError::Frame { to, error });
         }
         // SAFETY: the caller's promise is the one asked for.
-        let queued = unsafe { link.send(&header, payload, &self.waiting) }?;
-        self.tally.sent(bytes + Header::BYTES as u64, queued);
-        Ok(())
+        unsafe { link.send(&header, payload, &self.waiting) }
     }
 
     /// [`Mesh::send`] of bytes that are copied if they must wait, and so without a promise.
@@ -216,14 +215,14 @@ impl Mesh {
         if header.kind == 0 || header.kind > LAST_KIND {
             return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
         }
-        let queued = link.keep(&header, &self.waiting)?;
+        link.keep(&header, &self.waiting)?;
         self.lazy.store(true, Ordering::Relaxed);
-        self.tally.sent(Header::BYTES as u64, queued);
         Ok(())
     }
 
     /// [`Mesh::keep`] of a frame with the payload that `fill` appends to what it is given; returns
-    /// the payload's length in bytes. A link keeps up to 64 KiB of frames so.
+    /// the payload's length in bytes. What is kept so, and what then goes to that peer with it, is
+    /// one message: up to 64 KiB of frames, and a last one, which [`Mesh::send`] may add.
     ///
     /// # Errors
     /// As [`Mesh::send`]; `fill` may have been called or not then.
@@ -240,9 +239,8 @@ impl Mesh {
         if header.kind == 0 || header.kind > LAST_KIND {
             return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
         }
-        let (bytes, queued) = link.keep_with(header, fill, &self.waiting)?;
+        let bytes = link.keep_with(header, fill, &self.waiting)?;
         self.lazy.store(true, Ordering::Relaxed);
-        self.tally.sent(bytes + Header::BYTES as u64, queued);
         Ok(bytes)
     }
 
@@ -255,7 +253,7 @@ impl Mesh {
     }
 
     /// Delivers everything that is readable now to `sink`, after waiting for something if there
-    /// is nothing; returns the number of frames. It may be 0 before the time is over: after
+    /// is nothing; returns the number of messages. It may be 0 before the time is over: after
     /// [`Mesh::wake`], a signal, a piece of a frame, a stranger, or a lost link. Queues are
     /// flushed on the way. One thread at a time; the sink may not call it.
     pub fn receive(&self, sink: &mut dyn Sink, wait: Timeout) -> usize {

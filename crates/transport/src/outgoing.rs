@@ -5,13 +5,17 @@
 //! the queues, so two nodes that send big payloads to each other both go on receiving.
 //!
 //! Invariants: frames leave in the order of the calls (one lock per link, and nothing passes a
-//! queue that is not empty). Output is watched for exactly while there is a queue.
+//! queue that is not empty, or the bundle behind it). Output is watched for exactly while there is
+//! a queue.
 #![expect(unsafe_code, reason = "payloads are sent from raw memory")]
 
+use crate::bundle::{Bundle, MAX_JOINING};
+use crate::counters::Tally;
 use crate::error::LinkError;
 use crate::frame::{BYE, Header};
-use crate::piece::{Head, LAZY, Payload, Piece};
-use crate::shim::{self, AtomicBool, Mutex};
+use crate::piece::{Head, LAZY, Payload};
+use crate::queue::{AT_ONCE, Queue};
+use crate::shim::{self, AtomicBool, Mutex, MutexGuard};
 use crate::sink::LostReason;
 use crate::sys::{self, Span, lock};
 use crate::waiting::Waiting;
@@ -20,17 +24,10 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Room in the queue that is there from the start, in pieces.
-const READY_PIECES: usize = 256;
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
 const SMALL: usize = 96;
-/// Frames that wait for company are sent when they are so many bytes.
-const BULK: usize = 64 << 10;
-/// Pieces that go into one system call.
-const AT_ONCE: usize = 16;
 
 /// How far this node is with a link's outgoing half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +41,12 @@ enum Phase {
 
 #[derive(Debug)]
 struct Outgoing {
-    queue: VecDeque<Piece>,
-    /// Bytes of the first piece that are sent already.
-    sent: usize,
+    queue: Queue,
     phase: Phase,
-    /// Frames without payload that wait for company; only while `queue` and `bulk` are empty.
+    /// Frames without payload that wait for company; only while `queue` and `bundle` are empty.
     lazy: Head,
-    /// Whole frames that wait for company; only while `queue` is empty.
-    bulk: Vec<u8>,
+    /// Frames that wait for company, and travel as one message; behind all else.
+    bundle: Bundle,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
 }
@@ -62,9 +57,11 @@ pub(crate) struct Link {
     peer: NodeId,
     socket: OwnedFd,
     outgoing: Mutex<Outgoing>,
+    /// What was sent.
+    tally: Tally,
     /// There is a queue; a glance that spares the lock.
     backlog: AtomicBool,
-    /// There are lazy frames; as above.
+    /// There are lazy frames, or a bundle; as above.
     lazy: AtomicBool,
     /// The incoming half has ended.
     lost: AtomicBool,
@@ -74,17 +71,17 @@ impl Link {
     /// The link of a socket that is watched for input already.
     pub(crate) fn new(peer: NodeId, socket: OwnedFd) -> Self {
         let outgoing = Outgoing {
-            queue: VecDeque::with_capacity(READY_PIECES),
-            sent: 0,
+            queue: Queue::new(),
             phase: Phase::Open,
             lazy: Head::EMPTY,
-            bulk: Vec::new(),
+            bundle: Bundle::default(),
             watched: EventFlags::IN,
         };
         Self {
             peer,
             socket,
             outgoing: Mutex::new(outgoing),
+            tally: Tally::default(),
             backlog: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -99,6 +96,10 @@ impl Link {
         self.socket.as_fd()
     }
 
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     pub(crate) fn has_backlog(&self) -> bool {
         self.backlog.load(Ordering::Relaxed)
     }
@@ -107,7 +108,16 @@ impl Link {
         !self.lost.load(Ordering::Relaxed)
     }
 
-    /// Sends a frame or queues what is left of it; true when it was queued.
+    fn open(&self) -> Result<MutexGuard<'_, Outgoing>, LinkError> {
+        let outgoing = lock(&self.outgoing);
+        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
+            return Err(LinkError::Gone { to: self.peer });
+        }
+        Ok(outgoing)
+    }
+
+    /// Sends a frame, or queues what is left of it. Where a bundle waits, a frame that is not long
+    /// goes as its last member.
     ///
     /// # Safety
     /// A [`Payload::Memory`] is readable and stays unchanged until the link has sent it.
@@ -116,88 +126,106 @@ impl Link {
         header: &Header,
         payload: Payload<'_>,
         waiting: &Waiting,
-    ) -> Result<bool, LinkError> {
-        let mut outgoing = lock(&self.outgoing);
-        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
-            return Err(LinkError::Gone { to: self.peer });
+    ) -> Result<(), LinkError> {
+        let mut outgoing = self.open()?;
+        let span = payload.span();
+        if !outgoing.bundle.is_empty() && span.len() <= MAX_JOINING {
+            // SAFETY: the payload is readable, and not in the bundle.
+            self.add(&mut outgoing, *header, |out| unsafe { sys::append(span, out) });
+            return self.push_bundle(&mut outgoing, waiting);
         }
-        self.push(&mut outgoing, &header.encode(), payload, waiting)
+        self.push(&mut outgoing, &header.encode(), payload, waiting)?;
+        self.tally.sent(Header::BYTES + span.len());
+        Ok(())
     }
 
     /// Keeps a frame until the next send, or until [`Link::send_lazy`].
-    pub(crate) fn keep(&self, header: &Header, waiting: &Waiting) -> Result<bool, LinkError> {
-        let mut outgoing = lock(&self.outgoing);
-        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
-            return Err(LinkError::Gone { to: self.peer });
+    pub(crate) fn keep(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
+        let mut outgoing = self.open()?;
+        if !outgoing.bundle.is_empty() {
+            self.add(&mut outgoing, *header, |_| {});
+            return self.limit_bundle(&mut outgoing, waiting);
         }
-        if !outgoing.bulk.is_empty() {
-            outgoing.bulk.extend(header.encode());
-            return self.limit_bulk(&mut outgoing, waiting);
-        }
+        self.tally.sent(Header::BYTES);
         if !outgoing.queue.is_empty() || outgoing.lazy.len == LAZY * Header::BYTES {
             return self.push(&mut outgoing, &header.encode(), Payload::None, waiting);
         }
         outgoing.lazy.push(&header.encode());
         self.lazy.store(true, Ordering::Relaxed);
-        Ok(false)
+        Ok(())
     }
 
-    /// Keeps a frame whose payload `fill` appends, as [`Link::keep`] does; returns the payload's
-    /// length, and whether it was queued.
+    /// Keeps a frame whose payload `fill` appends, as [`Link::keep`] does, and in one message with
+    /// what is kept after it; returns the payload's length.
     pub(crate) fn keep_with(
         &self,
         header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
         waiting: &Waiting,
-    ) -> Result<(u64, bool), LinkError> {
-        let mut outgoing = lock(&self.outgoing);
-        if outgoing.phase != Phase::Open || self.lost.load(Ordering::Relaxed) {
-            return Err(LinkError::Gone { to: self.peer });
-        }
-        if !outgoing.queue.is_empty() {
-            let mut payload = Vec::new();
-            fill(&mut payload);
-            let bytes = payload.len() as u64;
-            let header = Header { payload: bytes, ..header };
-            let payload = Payload::Owned(payload);
-            let queued = self.push(&mut outgoing, &header.encode(), payload, waiting)?;
-            return Ok((bytes, queued));
-        }
-        let Outgoing { lazy, bulk, .. } = &mut *outgoing;
-        bulk.extend_from_slice(lazy.as_slice());
-        lazy.len = 0;
-        let start = bulk.len();
-        bulk.extend([0; Header::BYTES]);
-        fill(bulk);
-        let bytes = (bulk.len() - start - Header::BYTES) as u64;
-        let header = Header { payload: bytes, ..header };
-        bulk[start..start + Header::BYTES].copy_from_slice(&header.encode());
+    ) -> Result<u64, LinkError> {
+        let mut outgoing = self.open()?;
+        let bytes = self.add(&mut outgoing, header, fill);
         self.lazy.store(true, Ordering::Relaxed);
-        Ok((bytes, self.limit_bulk(&mut outgoing, waiting)?))
+        self.limit_bundle(&mut outgoing, waiting)?;
+        Ok(bytes as u64)
     }
 
-    fn limit_bulk(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<bool, LinkError> {
-        if outgoing.bulk.len() < BULK { Ok(false) } else { self.push_bulk(outgoing, waiting) }
-    }
-
-    /// Sends the frames that wait in `bulk`, or makes them the queue; true if they are queued.
-    fn push_bulk(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<bool, LinkError> {
-        self.lazy.store(false, Ordering::Relaxed);
-        let taken = sys::send_bytes(self.socket(), &outgoing.bulk);
-        let sent = taken.or_else(not_yet).map_err(|_| {
-            self.shut(outgoing, waiting);
-            LinkError::Gone { to: self.peer }
-        })?;
-        if sent == outgoing.bulk.len() {
-            outgoing.bulk.clear();
-            return Ok(false);
+    /// One more member of the bundle, which is begun behind the lazy frames if there is none.
+    fn add(
+        &self,
+        outgoing: &mut Outgoing,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> usize {
+        let Outgoing { lazy, bundle, .. } = outgoing;
+        if bundle.is_empty() {
+            bundle.follow(lazy.as_slice());
+            lazy.len = 0;
         }
-        let bulk = core::mem::take(&mut outgoing.bulk);
-        outgoing.queue.extend(Payload::Owned(bulk).into_piece());
-        outgoing.sent = sent;
-        self.backlog.store(true, Ordering::Relaxed);
-        self.rewatch(outgoing, waiting);
-        Ok(true)
+        let payload = bundle.add(header, fill);
+        let bytes = Header::BYTES + payload;
+        match bundle.members() {
+            1 => self.tally.sent(bytes),
+            // Only now it has a header of its own.
+            2 => self.tally.bundled(2, Header::BYTES + bytes),
+            _ => self.tally.bundled(1, bytes),
+        }
+        payload
+    }
+
+    fn limit_bundle(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<(), LinkError> {
+        if outgoing.bundle.is_full() { self.push_bundle(outgoing, waiting) } else { Ok(()) }
+    }
+
+    /// Sends the bundle, or makes it the end of the queue.
+    fn push_bundle(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<(), LinkError> {
+        self.lazy.store(false, Ordering::Relaxed);
+        let (bytes, start) = outgoing.bundle.seal();
+        let waits = !outgoing.queue.is_empty();
+        let mut sent = start;
+        if !waits {
+            let taken = sys::send_bytes(self.socket(), &bytes[start..]);
+            sent += taken.or_else(not_yet).map_err(|_| self.shut(outgoing, waiting))?;
+        }
+        if sent == outgoing.bundle.len() {
+            outgoing.bundle.clear();
+            return Ok(());
+        }
+        let room = outgoing.queue.take_spare();
+        let mut bytes = outgoing.bundle.take(room);
+        if waits {
+            bytes.drain(..start);
+        }
+        outgoing.queue.push_bytes(bytes);
+        if !waits {
+            outgoing.queue.advance(sent);
+        }
+        self.queued(outgoing, waiting);
+        if waits {
+            // Bulk that is made faster than it is received: the socket is not to run dry meanwhile.
+            self.flush_queue(outgoing, waiting);
+        }
+        Ok(())
     }
 
     /// Sends what [`Link::keep`] kept.
@@ -206,11 +234,10 @@ impl Link {
             return;
         }
         let mut outgoing = lock(&self.outgoing);
-        if !outgoing.bulk.is_empty() {
-            // As below.
-            let _ = self.push_bulk(&mut outgoing, waiting);
+        // A link that is gone is noticed by the receiver.
+        if !outgoing.bundle.is_empty() {
+            let _ = self.push_bundle(&mut outgoing, waiting);
         } else if outgoing.lazy.len > 0 {
-            // A link that is gone is noticed by the receiver.
             let _ = self.push_head(&mut outgoing, Payload::None, waiting);
         }
     }
@@ -223,29 +250,27 @@ impl Link {
         }
         let bye = Header { kind: BYE, from: own.0, ..Header::default() };
         outgoing.phase = Phase::Leaving;
-        if self.push(&mut outgoing, &bye.encode(), Payload::None, waiting) == Ok(false) {
+        let said = self.push(&mut outgoing, &bye.encode(), Payload::None, waiting);
+        if said.is_ok() && outgoing.queue.is_empty() {
             self.rest(&mut outgoing, waiting);
         }
     }
 
+    /// A frame behind everything else, for itself.
     fn push(
         &self,
         outgoing: &mut Outgoing,
         header: &[u8; Header::BYTES],
         payload: Payload<'_>,
         waiting: &Waiting,
-    ) -> Result<bool, LinkError> {
-        if !outgoing.bulk.is_empty() {
-            if payload.span().len() == 0 {
-                outgoing.bulk.extend_from_slice(header);
-                return self.push_bulk(outgoing, waiting);
-            }
-            self.push_bulk(outgoing, waiting)?;
+    ) -> Result<(), LinkError> {
+        if !outgoing.bundle.is_empty() {
+            self.push_bundle(outgoing, waiting)?;
         }
         if !outgoing.queue.is_empty() {
-            outgoing.queue.push_back(Piece::Header(*header));
-            outgoing.queue.extend(payload.into_piece());
-            return Ok(true);
+            outgoing.queue.push(*header, payload);
+            self.tally.queued();
+            return Ok(());
         }
         outgoing.lazy.push(header);
         self.push_head(outgoing, payload, waiting)
@@ -257,30 +282,28 @@ impl Link {
         outgoing: &mut Outgoing,
         payload: Payload<'_>,
         waiting: &Waiting,
-    ) -> Result<bool, LinkError> {
+    ) -> Result<(), LinkError> {
         let head = outgoing.lazy.len;
         // SAFETY: the payload is vouched for by the caller of send.
         let taken = unsafe { self.send_now(&outgoing.lazy, payload.span()) };
         self.lazy.store(false, Ordering::Relaxed);
         outgoing.lazy.len = 0;
-        let sent = taken.or_else(not_yet).map_err(|_| {
-            self.shut(outgoing, waiting);
-            LinkError::Gone { to: self.peer }
-        })?;
+        let sent = taken.or_else(not_yet).map_err(|_| self.shut(outgoing, waiting))?;
         if sent == head + payload.span().len() {
-            return Ok(false);
+            return Ok(());
         }
-        for header in outgoing.lazy.bytes[..head].chunks_exact(Header::BYTES) {
-            let mut piece = [0; Header::BYTES];
-            piece.copy_from_slice(header);
-            outgoing.queue.push_back(Piece::Header(piece));
-        }
-        outgoing.queue.extend(payload.into_piece());
-        outgoing.sent = 0;
-        outgoing.advance(sent);
+        let Outgoing { queue, lazy, .. } = outgoing;
+        queue.push_head(&lazy.bytes[..head], payload);
+        queue.advance(sent);
+        self.queued(outgoing, waiting);
+        Ok(())
+    }
+
+    /// The socket did not take all of a message.
+    fn queued(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
+        self.tally.queued();
         self.backlog.store(true, Ordering::Relaxed);
         self.rewatch(outgoing, waiting);
-        Ok(true)
     }
 
     /// One system call.
@@ -305,25 +328,31 @@ impl Link {
 
     /// Sends from the queue what the socket takes now.
     pub(crate) fn flush(&self, waiting: &Waiting) {
-        let mut outgoing = lock(&self.outgoing);
+        self.flush_queue(&mut lock(&self.outgoing), waiting);
+    }
+
+    fn flush_queue(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
         while !outgoing.queue.is_empty() {
             let mut spans = [Span::EMPTY; AT_ONCE];
-            let asked = outgoing.gather(&mut spans);
+            let asked = outgoing.queue.gather(&mut spans);
             // SAFETY: headers and owned pieces live in the queue, which is locked; raw pieces are
             // vouched for by the caller of send until they are sent.
             let taken = unsafe { sys::send(self.socket(), &mut spans) };
             match taken.or_else(not_yet) {
                 Ok(taken) => {
-                    outgoing.advance(taken);
+                    outgoing.queue.advance(taken);
                     if taken < asked {
                         return;
                     }
                 }
-                Err(_) => return self.shut(&mut outgoing, waiting),
+                Err(_) => {
+                    self.shut(outgoing, waiting);
+                    return;
+                }
             }
         }
         if self.has_backlog() {
-            self.rest(&mut outgoing, waiting);
+            self.rest(outgoing, waiting);
         }
     }
 
@@ -339,14 +368,16 @@ impl Link {
     }
 
     /// Nothing can be sent any more. The receiving thread reads what is left, and then the end.
-    fn shut(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
+    fn shut(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> LinkError {
         outgoing.phase = Phase::Shut;
         outgoing.queue.clear();
-        outgoing.bulk.clear();
+        outgoing.bundle.clear();
+        outgoing.lazy.len = 0;
         self.backlog.store(false, Ordering::Relaxed);
         let _ = shutdown(&self.socket, Shutdown::Both);
         shim::changed();
         self.rewatch(outgoing, waiting);
+        LinkError::Gone { to: self.peer }
     }
 
     /// The incoming half has ended. A peer that left still gets what is queued, and our BYE.
@@ -375,32 +406,6 @@ impl Link {
         if interest != outgoing.watched {
             waiting.rewatch(&self.socket, self.peer.0.into(), outgoing.watched, interest);
             outgoing.watched = interest;
-        }
-    }
-}
-
-impl Outgoing {
-    /// Names the first pieces; returns their length.
-    fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
-        let mut skip = self.sent;
-        let mut asked = 0;
-        for (span, piece) in spans.iter_mut().zip(&self.queue) {
-            let whole = piece.span();
-            *span = Span::at(whole.start().wrapping_add(skip), whole.len() - skip);
-            asked += span.len();
-            skip = 0;
-        }
-        asked
-    }
-
-    /// Drops `taken` bytes from the front.
-    fn advance(&mut self, taken: usize) {
-        self.sent += taken;
-        while let Some(first) = self.queue.front()
-            && first.span().len() <= self.sent
-        {
-            self.sent -= first.span().len();
-            self.queue.pop_front();
         }
     }
 }

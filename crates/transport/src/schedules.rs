@@ -69,10 +69,11 @@ impl Job {
         let (mesh, to) = (&self.meshes[me], other(me));
         for subject in 0..FRAMES {
             let header = Header { kind: 7, thread, subject, ..Header::default() };
-            let sent = match (u64::from(thread) + subject) % 4 {
+            let sent = match (u64::from(thread) + subject) % 5 {
                 0 => mesh.keep(to, header),
                 1 => mesh.send_bytes(to, header, &[1; 40]),
                 2 => mesh.send_bytes(to, header, &[]),
+                4 => mesh.keep_with(to, header, |out| out.extend([2; 50])).map(|_| ()),
                 _ => {
                     let page = Payload::Memory { ptr: PAGE.as_ptr(), len: PAGE.len() };
                     // SAFETY: a constant of the program stays as it is.
@@ -117,14 +118,15 @@ unsafe impl Sink for Ear<'_> {
         Ok(Place::Buffer)
     }
 
-    fn frame(&mut self, _: NodeId, header: &Header, body: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
         let next = self.next.entry(header.thread).or_default();
         assert_eq!(header.subject, *next, "frames of sender {}", header.thread);
         *next += 1;
-        let expected = match (u64::from(header.thread) + header.subject) % 4 {
+        let expected = match (u64::from(header.thread) + header.subject) % 5 {
             _ if header.thread == SENDERS => Vec::new(),
             0 | 2 => Vec::new(),
             1 => vec![1; 40],
+            4 => vec![2; 50],
             _ => PAGE.to_vec(),
         };
         assert_eq!(body.unwrap_or_default(), expected);

@@ -14,7 +14,7 @@ pub const MAX_BUFFER: u64 = 1 << 20;
 pub enum Place {
     /// Exactly `header.payload` bytes to this address.
     At(*mut u8),
-    /// Into a buffer that [`Sink::frame`] gets; at most [`MAX_BUFFER`] bytes.
+    /// Into a buffer that [`Sink::frame`] sees; at most [`MAX_BUFFER`] bytes.
     Buffer,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for LostReason {
 /// with no reference into it, until `frame` or `lost` was called for that link.
 pub unsafe trait Sink {
     /// The header of a frame with a payload is here: where shall its `header.payload` (> 0)
-    /// bytes go?
+    /// bytes go? Of a member of a bundle, this is asked when all members before it are delivered.
     ///
     /// # Errors
     /// What the peer did wrong, in words; the link is closed and `lost` called.
@@ -60,8 +60,7 @@ pub unsafe trait Sink {
     ///
     /// # Errors
     /// What the peer did wrong, in words; the link is closed and `lost` called.
-    fn frame(&mut self, from: NodeId, header: &Header, body: Option<Vec<u8>>)
-    -> Result<(), String>;
+    fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String>;
 
     /// The link to this peer is no more. Called once per peer.
     fn lost(&mut self, from: NodeId, reason: LostReason);

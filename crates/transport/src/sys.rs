@@ -125,6 +125,19 @@ pub(crate) unsafe fn copy_from(place: *const u8, bytes: &mut [u8]) {
     unsafe { core::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), bytes.len()) }
 }
 
+/// Appends the bytes of `span` to `out`.
+///
+/// # Safety
+/// The span is readable for its length and not a part of `out`.
+pub(crate) unsafe fn append(span: Span, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + span.len(), 0);
+    if span.len() > 0 {
+        // SAFETY: the caller vouches for the span.
+        unsafe { copy_from(span.start(), &mut out[start..]) };
+    }
+}
+
 /// Locks; a panic of another holder is no reason to panic again, the states here are never left
 /// half changed by one.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

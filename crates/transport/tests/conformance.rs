@@ -21,6 +21,9 @@ conformance! {
     every_node_reaches_every_other
     frames_of_a_link_arrive_in_order
     what_is_kept_back_keeps_its_place
+    what_is_kept_together_is_one_message
+    what_is_long_follows_a_bundle
+    a_frame_kept_alone_goes_as_it_is
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
     strangers_at_boot_are_refused_and_boot_goes_on
@@ -150,9 +153,72 @@ fn what_is_kept_back_keeps_its_place(family: Family) {
         }
         let sent = meshes[1].counters();
         let payload: usize = lengths.iter().sum();
-        assert_eq!(sent.frames_sent, count as u64);
-        assert_eq!(sent.bytes_sent, (payload + 32 * count) as u64);
+        // A bundle is one message, with a header of its own.
+        assert!(sent.frames_bundled > 0);
+        let bundles = sent.frames_sent + sent.frames_bundled - count as u64;
+        assert_eq!(sent.bytes_sent, (payload + 32 * count) as u64 + 32 * bundles);
+        let got = meshes[0].counters();
+        assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
     });
+}
+
+/// Node 1 keeps and sends; what node 0 gets of it. Messages, frames in bundles, and bytes.
+fn counted(family: Family, frames: usize, talk: impl FnOnce(&Mesh)) -> (Log, (u64, u64, u64)) {
+    let (meshes, _) = job(family, 2);
+    talk(&meshes[1]);
+    let mut log = Log::with_memory(8192);
+    log.until(&meshes[0], |log| log.frames.len() == frames);
+    let (sent, got) = (meshes[1].counters(), meshes[0].counters());
+    assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
+    let subjects: Vec<u64> = log.frames.iter().map(|(_, header, _)| header.subject).collect();
+    assert_eq!(subjects, (0..frames as u64).collect::<Vec<_>>());
+    (log, (sent.frames_sent, sent.frames_bundled, sent.bytes_sent))
+}
+
+fn keep_body(mesh: &Mesh, subject: u64) {
+    let kept = mesh.keep_with(NodeId(0), header(1, subject), |out| out.extend(b"body"));
+    assert_eq!(kept, Ok(4));
+}
+
+fn what_is_kept_together_is_one_message(family: Family) {
+    let page = [6; 4096];
+    let (log, counts) = counted(family, 6, |mesh| {
+        // Kept while there is no bundle: it stays a frame for itself.
+        mesh.keep(NodeId(0), header(1, 0)).unwrap();
+        keep_body(mesh, 1);
+        keep_body(mesh, 2);
+        mesh.keep(NodeId(0), header(1, 3)).unwrap();
+        send_memory(mesh, 0, Header { flags: 1, ..header(1, 4) }, &page);
+        mesh.send_bytes(NodeId(0), header(1, 5), b"").unwrap();
+    });
+    assert_eq!(counts, (3, 4, 7 * 32 + 2 * 4 + 4096));
+    assert!(log.frames[1].2 == b"body" && log.placed[..4096] == page);
+}
+
+fn what_is_long_follows_a_bundle(family: Family) {
+    let long = vec![6; 4097];
+    let (log, counts) = counted(family, 5, |mesh| {
+        keep_body(mesh, 0);
+        keep_body(mesh, 1);
+        send_memory(mesh, 0, Header { flags: 1, ..header(1, 2) }, &long);
+        // A bundle is full with the first frame that makes it 64 KiB; what comes then begins anew.
+        let fill = |out: &mut Vec<u8>| out.extend([7; 65_536]);
+        mesh.keep_with(NodeId(0), header(1, 3), fill).unwrap();
+        keep_body(mesh, 4);
+        mesh.send_lazy();
+    });
+    assert_eq!(counts, (4, 2, 6 * 32 + 3 * 4 + 4097 + 65_536));
+    assert!(log.placed[..4097] == long);
+}
+
+fn a_frame_kept_alone_goes_as_it_is(family: Family) {
+    let (_, counts) = counted(family, 3, |mesh| {
+        mesh.keep(NodeId(0), header(1, 0)).unwrap();
+        mesh.keep(NodeId(0), header(1, 1)).unwrap();
+        keep_body(mesh, 2);
+        mesh.send_lazy();
+    });
+    assert_eq!(counts, (3, 0, 3 * 32 + 4));
 }
 
 fn big_payloads_both_ways_at_once_do_not_deadlock(family: Family) {
@@ -183,7 +249,7 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     }
     let mut answer = [0; 32];
     peer.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4]), (241, 1), "WELCOME of version 1");
+    assert_eq!((answer[0], answer[4]), (241, 2), "WELCOME of version 2");
     let mesh = node.join().unwrap().0.unwrap();
     let sent = Header { from: 1, payload: 20, flags: 1, ..header(9, 4) };
     let bytes = [&sent.encode()[..], &[6; 20]].concat();

@@ -6,6 +6,8 @@ use super::{LINE_BYTES, MAX_PAGE_BYTES, WHOLE, WORD_BYTES};
 
 /// The longest record that is no run.
 const RECORD_BYTES: usize = HEADER_BYTES + LINE_BYTES;
+/// Lines that are asked for before the first is compared: those of a page of 4 KiB.
+const AHEAD: usize = 64;
 
 /// [`super::encode`] by the lines of a kernel. Inlined into a function with its features.
 ///
@@ -17,6 +19,11 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
     assert!(bytes <= MAX_PAGE_BYTES, "a page of {bytes} bytes has more lines than diffs can name");
     let mut records = Records { out, run: None, changed: 0 };
     let (lines, rest) = twin.as_chunks::<LINE_BYTES>();
+    // Page and twin were written long ago, and a processor's own prefetching begins anew with each.
+    for (index, twin) in lines.iter().enumerate().take(AHEAD) {
+        K::prefetch(page.wrapping_add(index * LINE_BYTES));
+        K::prefetch(twin.as_ptr());
+    }
     for (index, twin) in lines.iter().enumerate() {
         let at = page.wrapping_add(index * LINE_BYTES);
         // SAFETY: the page is as long as the twin, so it has this line too.
@@ -28,9 +35,17 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
         if mask == 0 {
             continue;
         }
-        // SAFETY: the processor has the features.
-        let bytes = unsafe { K::bytes(line) };
-        records.append(index, mask, &bytes);
+        if mask == WHOLE {
+            let place = records.whole_line(index);
+            // SAFETY: there is room for a line, which nobody else knows.
+            unsafe { K::store(line, place) };
+            // SAFETY: its bytes were written just above.
+            unsafe { records.wrote(LINE_BYTES) };
+        } else {
+            // SAFETY: the processor has the features.
+            let bytes = unsafe { K::bytes(line) };
+            records.append_words(index, mask, &bytes);
+        }
     }
     if !rest.is_empty() {
         let at = page.wrapping_add(lines.len() * LINE_BYTES);
@@ -38,7 +53,7 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
         let line = unsafe { load_short(at, rest.len()) };
         let mask = differing_short(rest, &line);
         if mask != 0 {
-            records.append(lines.len(), mask, &line);
+            records.append_words(lines.len(), mask, &line);
         }
     }
     records.close_run();
@@ -68,18 +83,10 @@ struct Run {
 }
 
 impl Records<'_> {
+    /// Where the next line of a run goes: to room for it.
     #[inline(always)]
-    fn append(&mut self, index: usize, mask: u64, line: &[u8; LINE_BYTES]) {
-        self.changed += mask.count_ones() as usize;
-        if mask == WHOLE {
-            self.append_whole(index, line);
-        } else {
-            self.append_words(index, mask, line);
-        }
-    }
-
-    #[inline(always)]
-    fn append_whole(&mut self, index: usize, line: &[u8; LINE_BYTES]) {
+    fn whole_line(&mut self, index: usize) -> *mut u8 {
+        self.changed += LINE_BYTES;
         match &mut self.run {
             Some(run) if run.end == index => run.end += 1,
             Some(_) | None => {
@@ -90,7 +97,16 @@ impl Records<'_> {
                 self.run = Some(Run { start: index, end: index + 1, count_at });
             }
         }
-        self.out.extend_from_slice(line);
+        self.out.reserve(LINE_BYTES);
+        self.out.spare_capacity_mut().as_mut_ptr().cast()
+    }
+
+    /// # Safety
+    /// So many bytes behind the others are written.
+    #[inline(always)]
+    unsafe fn wrote(&mut self, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.out.set_len(self.out.len() + bytes) };
     }
 
     #[inline(always)]
@@ -103,6 +119,7 @@ impl Records<'_> {
 
     #[inline(always)]
     fn append_words(&mut self, index: usize, mask: u64, line: &[u8; LINE_BYTES]) {
+        self.changed += mask.count_ones() as usize;
         self.out.reserve(RECORD_BYTES);
         let record = &mut self.out.spare_capacity_mut()[..RECORD_BYTES];
         record[..HEADER_BYTES].write_copy_of_slice(&header(index, mask));
@@ -115,7 +132,7 @@ impl Records<'_> {
             bits >>= WORD_BYTES;
         }
         // SAFETY: the bytes up to `end` were written just above.
-        unsafe { self.out.set_len(self.out.len() + end) };
+        unsafe { self.wrote(end) };
     }
 }
 

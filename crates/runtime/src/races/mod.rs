@@ -132,7 +132,7 @@ impl Runtime {
 
     /// The caller holds the minipage's lock and is about to write what other nodes wrote to a copy
     /// that this node's threads may write too.
-    pub(crate) fn watch_merge(&self, minipage: MinipageId, diffs: &[Vec<u8>]) {
+    pub(crate) fn watch_merge(&self, minipage: MinipageId, diffs: &[&[u8]]) {
         let Some(races) = self.races_of(minipage) else { return };
         let mut open = lock(&races.open);
         let Some(mut watched) = open.watched.remove(&minipage) else { return };

@@ -112,16 +112,11 @@ unsafe impl Sink for Log {
         }
     }
 
-    fn frame(
-        &mut self,
-        from: NodeId,
-        header: &Header,
-        body: Option<Vec<u8>>,
-    ) -> Result<(), String> {
+    fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
         if header.kind == 66 {
             return Err("kind 66 is evil".to_owned());
         }
-        self.frames.push((from, *header, body.unwrap_or_default()));
+        self.frames.push((from, *header, body.unwrap_or_default().to_vec()));
         Ok(())
     }
 
@@ -173,7 +168,7 @@ pub(crate) fn hello(rank: u16, nodes: u16) -> Vec<u8> {
     let start = Header { kind: 240, from: rank, payload: 66, ..Header::default() };
     let mut bytes = start.encode().to_vec();
     bytes.extend(b"MGRN");
-    for word in [1, rank, nodes] {
+    for word in [2, rank, nodes] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend(JOB.to_le_bytes());

@@ -164,7 +164,7 @@ unsafe impl Sink for End {
         Ok(Place::At(self.place.as_mut_ptr()))
     }
 
-    fn frame(&mut self, _: NodeId, _: &Header, _: Option<Vec<u8>>) -> Result<(), String> {
+    fn frame(&mut self, _: NodeId, _: &Header, _: Option<&[u8]>) -> Result<(), String> {
         self.received += 1;
         Ok(())
     }
