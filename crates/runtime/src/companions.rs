@@ -1,11 +1,11 @@
 //! Companions: minipages of a page that a thread reads one after the other are fetched together.
 //!
 //! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
-//! all. Under [`Consistency::Auto`] the runtime finds out: a thread that holds no lock and has to
-//! fetch a second minipage of a page to read it, with nothing fetched in between, *scans*; it asks
-//! for the others of the page that are not here at once, and as long as it goes on with the next
-//! page, for all of that one. The requests to one node are one message, and so are the answers.
-//! Under a lock a thread wants what the lock guards, and nothing is fetched along.
+//! all. Under [`Consistency::Auto`] the runtime finds out: a thread that has to fetch a second minipage
+//! of a page to read it, with nothing fetched in between, *scans*; it asks for the others of the page
+//! that are not here at once, and as long as it goes on with the next page, for all of that one. The
+//! requests to one node are one message, and so are the answers. That each is under a lock of its own
+//! changes nothing: who was there before has told of all it wrote with the first lock.
 //!
 //! As with [`crate::habits`], this only moves copies ahead of time: a wrong guess costs bytes and
 //! nothing else.
@@ -18,7 +18,7 @@ use multigrain_protocol::{Cell as _, Input, Kind};
 use multigrain_types::{Access, Consistency, MinipageId, ThreadId};
 
 use crate::boot::Runtime;
-use crate::shim::{AtomicU32, AtomicU64};
+use crate::shim::AtomicU64;
 use crate::slots::Slot;
 
 /// What a thread fetches, as far as it says what it will fetch next.
@@ -27,36 +27,16 @@ pub(crate) struct Scan {
     /// Twice the number of the page fetched from last, and 1 more while the thread scans; 0 at the
     /// start and after a barrier.
     last: AtomicU64,
-    /// Locks the thread holds.
-    held: AtomicU32,
 }
 
 impl Scan {
     pub(crate) const fn new() -> Self {
-        Self { last: AtomicU64::new(0), held: AtomicU32::new(0) }
+        Self { last: AtomicU64::new(0) }
     }
 
-    /// The thread has one lock more.
-    pub(crate) fn took_lock(&self) {
-        self.held.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The thread has one lock less.
-    pub(crate) fn gave_lock(&self) {
-        // Only the thread itself counts; one that gives what it has not is told so by the protocol.
-        let held = self.held.load(Ordering::Relaxed);
-        self.held.store(held.saturating_sub(1), Ordering::Relaxed);
-    }
-
-    /// What the thread has fetched says nothing about what comes.
+    /// What the thread has fetched says nothing about what comes: a barrier, another thread.
     pub(crate) fn forget(&self) {
         self.last.store(0, Ordering::Relaxed);
-    }
-
-    /// Another thread has the slot.
-    pub(crate) fn reset(&self) {
-        self.forget();
-        self.held.store(0, Ordering::Relaxed);
     }
 
     /// The thread fetches a minipage of this page to read it, where pages have numbers above 0; true
@@ -64,8 +44,7 @@ impl Scan {
     fn reads(&self, page: u64) -> bool {
         let last = self.last.load(Ordering::Relaxed);
         let scanned = last & 1 == 1;
-        let scans = self.held.load(Ordering::Relaxed) == 0
-            && (last >> 1 == page || (scanned && (last >> 1) + 1 == page));
+        let scans = last >> 1 == page || (scanned && (last >> 1) + 1 == page);
         self.last.store(page << 1 | u64::from(scans), Ordering::Relaxed);
         scans
     }
@@ -147,17 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_and_a_lock_end_a_scan() {
+    fn a_barrier_ends_a_scan() {
         let scan = Scan::new();
         assert!(!scan.reads(7) && scan.reads(7));
         scan.forget();
         assert!(!scan.reads(7) && scan.reads(7));
-        scan.took_lock();
-        assert!(!scan.reads(7) && !scan.reads(8));
-        scan.gave_lock();
-        assert!(!scan.reads(9) && scan.reads(9));
-        scan.took_lock();
-        scan.reset();
-        assert!(!scan.reads(9) && scan.reads(9), "the next thread holds nothing");
+        scan.forget();
+        assert!(!scan.reads(8));
     }
 }

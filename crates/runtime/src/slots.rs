@@ -102,7 +102,7 @@ fn take() -> Option<u32> {
         slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
-    SLOTS[found].scan.reset();
+    SLOTS[found].scan.forget();
     let index = u32::try_from(found).ok()?;
     MINE.with(|mine| mine.set(index + 1));
     let key = EXIT_KEY.load(Ordering::Acquire);

@@ -22,7 +22,6 @@ impl Runtime {
         if !self.synchronize(slot, SyncInput::Lock { thread, id })? {
             self.counters.lock_messages.fetch_add(1, Ordering::Relaxed);
         }
-        slot.scan.took_lock();
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -32,8 +31,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
-        let (thread, slot) = self.my_slot()?;
-        slot.scan.gave_lock();
+        let (thread, _) = self.my_slot()?;
         tsan::give(Token::Lock(id));
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
         self.mesh.send_lazy();
