@@ -138,7 +138,7 @@ impl Runtime {
         }
     }
 
-    fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
+    pub(crate) fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
         let Ok(news) = News::from_bytes(body, self.nodes) else { return false };
         let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
         let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);

@@ -100,7 +100,9 @@ unsafe impl Sink for NodeSink<'_> {
                 place
             }
             (Attach::Diff, Some(_)) => Ok(Place::Buffer),
-            (Attach::Nothing | Attach::Page | Attach::Diff, _) => {
+            // News come with it.
+            (Attach::Nothing, None) => Ok(Place::Buffer),
+            (Attach::Nothing, Some(_)) | (Attach::Page | Attach::Diff, None) => {
                 Err(format!("{message:?} carries {} bytes", header.payload))
             }
         }
@@ -111,6 +113,11 @@ unsafe impl Sink for NodeSink<'_> {
             Some(message) => {
                 if message.attach() == Attach::Page && header.payload == 0 {
                     return Err(format!("{message:?} without its page"));
+                }
+                if let (Message::Sync { .. }, Some(news)) = (message, body)
+                    && !self.runtime.serve_news(from, news)
+                {
+                    return Err(format!("{message:?} with news that make no sense"));
                 }
                 let diff = match message.attach() {
                     Attach::Diff => Some(body.unwrap_or_default()),

@@ -22,6 +22,8 @@ pub(crate) struct RealWorld<'a> {
     diff: Option<&'a [u8]>,
     /// What [`World::keep_diff`] keeps, as long as the step may use it up.
     held: Option<(MinipageId, &'a [u8])>,
+    /// News that go with the next message to this node.
+    news: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is kept.
     gather: bool,
     /// What [`World::closing`] has closed, as long as nothing was opened since.
@@ -67,13 +69,14 @@ impl Runtime {
     fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), String> {
         self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
-        let mut world = RealWorld { runtime: self, diff, held: None, gather, closed: None };
+        let mut world =
+            RealWorld { runtime: self, diff, held: None, news: None, gather, closed: None };
         let done = {
             #[cfg(feature = "mutants")]
             let mut world = crate::mutants::Bent::new(&mut world);
             node.step(input, &mut world)
         };
-        world.keep_held();
+        world.finish();
         match done {
             Ok(()) => Ok(()),
             Err(Violation::Misuse(text)) => Err(text),
@@ -159,6 +162,15 @@ impl<'a> RealWorld<'a> {
     /// The diff of the message at hand, if it is about this minipage and not used up.
     fn take_held(&mut self, minipage: MinipageId) -> Option<&'a [u8]> {
         self.held.take_if(|(of, _)| *of == minipage).map(|(_, diff)| diff)
+    }
+
+    /// The step is done: what it has left over waits.
+    fn finish(&mut self) {
+        self.keep_held();
+        if let Some((to, news)) = self.news.take() {
+            let header = Header { kind: kind::NEWS, ..Header::default() };
+            self.keep_with(to, header, |out| out.extend(news));
+        }
     }
 
     /// The step has not used up the diff that came.
@@ -261,6 +273,11 @@ impl World for RealWorld<'_> {
             (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
         };
+        if let Message::Sync { .. } = message
+            && let Some((_, news)) = self.news.take_if(|(of, _)| *of == to)
+        {
+            return self.runtime.send_frame(to, header, Payload::Bytes(&news));
+        }
         if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
             return self.keep_with(to, header, |_| ());
         }
@@ -321,21 +338,17 @@ impl World for RealWorld<'_> {
     }
 
     fn send_news(&mut self, to: NodeId, news: News) {
-        for part in news.into_parts(NEWS_PART) {
+        let mut parts = news.into_parts(NEWS_PART);
+        let count = |part: &News| {
             let notices = part.notices.len() as u64;
             self.runtime.counters.notices.fetch_add(notices, Ordering::Relaxed);
-            let header = Header {
-                kind: kind::NEWS,
-                flags: 0,
-                from: 0,
-                thread: 0,
-                subject: 0,
-                value: 0,
-                payload: 0,
-            };
-            // What they are about comes right behind them.
-            let fill = |out: &mut Vec<u8>| out.extend(part.to_bytes());
-            self.keep_with(to, header, fill);
+        };
+        parts.iter().for_each(count);
+        // The last goes with what they are about, which comes right behind them.
+        self.news = parts.pop().map(|last| (to, last.to_bytes()));
+        for part in parts {
+            let header = Header { kind: kind::NEWS, ..Header::default() };
+            self.keep_with(to, header, |out| out.extend(part.to_bytes()));
         }
     }
 
