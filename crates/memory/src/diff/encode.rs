@@ -6,8 +6,6 @@ use super::{LINE_BYTES, MAX_PAGE_BYTES, WHOLE, WORD_BYTES};
 
 /// The longest record that is no run.
 const RECORD_BYTES: usize = HEADER_BYTES + LINE_BYTES;
-/// Lines that are asked for before the first is compared: those of a page of 4 KiB.
-const AHEAD: usize = 64;
 
 /// [`super::encode`] by the lines of a kernel. Inlined into a function with its features.
 ///
@@ -19,11 +17,6 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
     assert!(bytes <= MAX_PAGE_BYTES, "a page of {bytes} bytes has more lines than diffs can name");
     let mut records = Records { out, run: None, changed: 0 };
     let (lines, rest) = twin.as_chunks::<LINE_BYTES>();
-    // Page and twin were written long ago, and a processor's own prefetching begins anew with each.
-    for (index, twin) in lines.iter().enumerate().take(AHEAD) {
-        K::prefetch(page.wrapping_add(index * LINE_BYTES));
-        K::prefetch(twin.as_ptr());
-    }
     for (index, twin) in lines.iter().enumerate() {
         let at = page.wrapping_add(index * LINE_BYTES);
         // SAFETY: the page is as long as the twin, so it has this line too.

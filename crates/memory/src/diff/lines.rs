@@ -19,10 +19,6 @@ pub(super) trait Lines {
     /// 64 bytes at `from` are readable; others may write them.
     unsafe fn load(from: *const u8) -> Self::Line;
 
-    /// The line at this address is wanted soon, if there is one.
-    #[inline(always)]
-    fn prefetch(_: *const u8) {}
-
     /// Takes a line that nobody else writes: of a twin or of a diff.
     ///
     /// # Safety

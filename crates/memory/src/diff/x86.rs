@@ -5,9 +5,8 @@
 //! has room for many, instead of reading it again.
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_storeu_si256, _mm512_cmpneq_epi8_mask, _mm512_loadu_si512,
-    _mm512_storeu_si512,
+    __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_storeu_si256, _mm512_cmpneq_epi8_mask, _mm512_loadu_si512, _mm512_storeu_si512,
 };
 
 use super::lines::Lines;
@@ -74,12 +73,6 @@ struct Avx2;
 impl Lines for Avx2 {
     type Line = [__m256i; 2];
 
-    #[inline(always)]
-    fn prefetch(line: *const u8) {
-        // SAFETY: a prefetch faults nowhere.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-    }
-
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn load(from: *const u8) -> Self::Line {
@@ -116,12 +109,6 @@ struct Avx512;
 
 impl Lines for Avx512 {
     type Line = __m512i;
-
-    #[inline(always)]
-    fn prefetch(line: *const u8) {
-        // SAFETY: a prefetch faults nowhere.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-    }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
