@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                     ],
                 )
                 .thread(
-                    1,
+                    8771,
                     &[
                         Lock(0),
                         Add(0, 0),
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(0, &[Lock(0), Add(0, 0), Unlock(0), pass(2, 3), Read(1, 0)])
                 .thread(0, &[Lock(1), Add(1, 0), Unlock(1), pass(2, 3), Read(0, 0)])
                 .thread(
-                    1,
+                    8771,
                     &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Add(1, 0), Unlock(1), pass(1, 3)],
                 )
                 .with_trap_gap(),
@@ -74,6 +74,15 @@ pub(super) fn rows() -> Vec<Configuration> {
             three(2, 0, 0, 1)
                 .thread(0, &[Add(0, 0), Add(1, 0), Up(1, 1), pass(1, 2), Read(1, 1)])
                 .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
+        ),
+        row(
+            "mixed/one-lock-and-a-home-that-goes-from-hand-to-hand",
+            8771,
+            three(3, 0, 1, 2)
+                .auto(0)
+                .thread(0, &[Lock(0), Add(3, 0), Add(0, 0), Unlock(0), meet(1, 3), Read(3, 1)])
+                .thread(1, &[Lock(0), Add(3, 0), Add(1, 0), Unlock(0), meet(1, 3), Read(0, 0)])
+                .thread(2, &[Write(3, 1, 7), Lock(0), Add(3, 0), Unlock(0), meet(1, 3), Add(2, 0)]),
         ),
     ]
 }
