@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                     ],
                 )
                 .thread(
-                    8771,
+                    1,
                     &[
                         Lock(0),
                         Add(0, 0),
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(0, &[Lock(0), Add(0, 0), Unlock(0), pass(2, 3), Read(1, 0)])
                 .thread(0, &[Lock(1), Add(1, 0), Unlock(1), pass(2, 3), Read(0, 0)])
                 .thread(
-                    8771,
+                    1,
                     &[Lock(0), Add(0, 0), Unlock(0), Lock(1), Add(1, 0), Unlock(1), pass(1, 3)],
                 )
                 .with_trap_gap(),
