@@ -12,18 +12,18 @@ use crate::release::program::{Job, Op};
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [
     ("auto/two-writers-of-one-page", 249),
-    ("auto/two-writers-away-from-home", 1225),
+    ("auto/two-writers-away-from-home", 1117),
     ("auto/writers-change-places", 411),
     ("auto/one-writer-many-episodes", 65),
     ("auto/two-homes-three-nodes", 1118),
-    ("auto/prefetch-across-a-barrier", 3868),
+    ("auto/prefetch-across-a-barrier", 3716),
     ("auto/prefetch-to-write-across-a-barrier", 146),
     ("auto/counter", 213),
     ("auto/counter-at-a-third-node", 452),
     ("auto/counter-on-three-nodes", 1018),
     ("auto/reader-and-writer", 193),
     ("auto/single-writer-and-a-late-reader", 353),
-    ("auto/upgrade-meets-a-release", 902),
+    ("auto/upgrade-meets-a-release", 878),
     ("auto/false-sharing-under-two-locks", 690),
     ("auto/two-threads-on-a-node", 424),
     ("auto/prefetch-in-a-critical-section", 207),
@@ -36,33 +36,33 @@ const STATES: [(&str, usize); 28] = [
     ("auto/three-writers-in-turn", 23_026),
     ("auto/two-threads-a-node-at-a-barrier", 4150),
     ("auto/posts-that-nobody-waits-for", 2741),
-    ("auto/posts-and-prefetches", 5850),
-    ("auto/two-locks-on-three-nodes", 61_140),
-    ("auto/two-threads-a-node-and-late-traps", 69_594),
+    ("auto/posts-and-prefetches", 5658),
+    ("auto/two-locks-on-three-nodes", 57_734),
+    ("auto/two-threads-a-node-and-late-traps", 69_342),
 ];
 
 /// Homes that move at barriers, and go from hand to hand at once.
 const MOVES_0: [(&str, usize); 8] = [
-    ("auto/after-0/diff-before-the-move", 953),
-    ("auto/after-0/news-before-the-move-at-the-new-home", 411),
-    ("auto/after-0/news-before-the-move-at-the-old-home", 424),
-    ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 784),
-    ("auto/after-0/prefetch-across-a-move", 8635),
-    ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3562),
+    ("auto/after-0/diff-before-the-move", 944),
+    ("auto/after-0/news-before-the-move-at-the-new-home", 407),
+    ("auto/after-0/news-before-the-move-at-the-old-home", 417),
+    ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 647),
+    ("auto/after-0/prefetch-across-a-move", 7354),
+    ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3374),
     ("auto/after-0/a-thread-that-does-not-come", 4253),
-    ("auto/after-0/a-home-that-moves-back", 2650),
+    ("auto/after-0/a-home-that-moves-back", 1722),
 ];
 
 /// Homes that move at barriers, and go from hand to hand after one move.
 const MOVES_1: [(&str, usize); 8] = [
-    ("auto/after-1/diff-before-the-move", 969),
+    ("auto/after-1/diff-before-the-move", 960),
     ("auto/after-1/news-before-the-move-at-the-new-home", 411),
     ("auto/after-1/news-before-the-move-at-the-old-home", 424),
     ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 784),
     ("auto/after-1/prefetch-across-a-move", 5414),
     ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3284),
     ("auto/after-1/a-thread-that-does-not-come", 4081),
-    ("auto/after-1/a-home-that-moves-back", 1596),
+    ("auto/after-1/a-home-that-moves-back", 1555),
 ];
 
 /// Homes that move at barriers, and go from hand to hand after two.
@@ -74,7 +74,7 @@ const MOVES_2: [(&str, usize); 8] = [
     ("auto/after-2/prefetch-across-a-move", 4971),
     ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
     ("auto/after-2/a-thread-that-does-not-come", 4081),
-    ("auto/after-2/a-home-that-moves-back", 1472),
+    ("auto/after-2/a-home-that-moves-back", 1445),
 ];
 
 pub(super) fn rows() -> Vec<Configuration> {
@@ -113,7 +113,7 @@ fn hands() -> Vec<Configuration> {
         ),
         row(
             "auto/four-in-turn-and-a-barrier",
-            3444,
+            3985,
             Job::new(4)
                 .auto(0)
                 .thread(0, &four(count, look))
@@ -133,7 +133,7 @@ fn hands() -> Vec<Configuration> {
         ),
         row(
             "auto/a-dirty-copy-while-the-home-goes-on",
-            50_116,
+            49_795,
             Job::new(3)
                 .auto(0)
                 .thread(0, &[count, count].concat())
@@ -153,7 +153,7 @@ fn hands() -> Vec<Configuration> {
         ),
         row(
             "auto/handed-over-past-a-notice",
-            24_977,
+            24_884,
             Job::new(3)
                 .auto(0)
                 .thread(0, count)
@@ -163,7 +163,7 @@ fn hands() -> Vec<Configuration> {
         ),
         row(
             "auto/a-prefetch-before-a-barrier-while-the-home-goes-on",
-            8421,
+            8052,
             Job::new(3)
                 .auto(0)
                 .thread(0, &met(count, look))
