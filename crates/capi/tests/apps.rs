@@ -13,7 +13,10 @@ use support::{Setting, TestDir, run_well, workspace};
 fn build(dir: &TestDir, name: &str) -> (PathBuf, PathBuf) {
     let built = support::build(&["multigrain-capi", "multigrain-cli"]);
     for link in ["libmultigrain.so", "libmultigrain.so.0"] {
-        symlink(built.join("libmultigrain.so"), dir.path().join(link)).unwrap();
+        let place = dir.path().join(link);
+        if !place.exists() {
+            symlink(built.join("libmultigrain.so"), place).unwrap();
+        }
     }
     let program = dir.path().join(format!("{name}-mg"));
     let mut make = Command::new("make");
@@ -47,4 +50,49 @@ fn water_sends_fewer_messages_under_lazy_release_than_sequentially() {
     let (sequential, lazy) = (messages("sequential"), messages("lazy-release"));
     eprintln!("water, 64 molecules, 4 nodes: {sequential} messages, {lazy} under lazy release");
     assert!(lazy < sequential, "{lazy} messages under lazy release, {sequential} sequentially");
+}
+
+/// The number that is not the largest and not the smallest: who comes first costs more or less.
+fn median(outs: &[String; 3], key: &str) -> u64 {
+    let mut numbers = outs.each_ref().map(|out| number(out, key));
+    numbers.sort_unstable();
+    numbers[1]
+}
+
+/// The applications, small.
+const APPS: [(&str, &[&str]); 7] = [
+    ("sor", &["--rows", "1000"]),
+    ("is", &["--keys", "18"]),
+    ("water", &["--molecules", "125"]),
+    ("lu", &["--size", "256"]),
+    ("jacobi", &["--size", "512", "--iterations", "20"]),
+    ("tsp", &["--cities", "11"]),
+    ("falseshare", &[]),
+];
+
+/// What is right for one application is wrong for the next: IS sends fewest messages under lazy
+/// release and fewest bytes sequentially. Memory that adapts is within a tenth of the better fixed
+/// choice in either, whichever that is (one more of a dozen messages is allowed, too).
+#[test]
+fn auto_costs_no_more_than_the_better_fixed_choice_and_a_tenth() {
+    let dir = TestDir::new();
+    for (name, input) in APPS {
+        let (launcher, program) = build(&dir, name);
+        for nodes in [2, 4] {
+            let cost = |consistency| {
+                let options = &["--learn", "on"];
+                let setting = Setting { consistency, options, ..Setting::nodes(nodes) };
+                let run = || run_well(&launcher, &setting, &program, input);
+                let outs = [run(), run(), run()];
+                ["messages", "bytes"].map(|key| median(&outs, key))
+            };
+            let fixed = ["sequential", "eager-release", "lazy-release"].map(cost);
+            let auto = cost("auto");
+            eprintln!("{name}, {nodes} nodes, [messages, bytes]: {fixed:?}, auto {auto:?}");
+            for (metric, auto) in auto.into_iter().enumerate() {
+                let best = fixed.iter().map(|cost| cost[metric]).min().unwrap();
+                assert!(auto <= best + best / 10 + 1, "{name}, {nodes} nodes: {auto} and {best}");
+            }
+        }
+    }
 }

@@ -112,8 +112,11 @@ pub(crate) struct Ended {
 /// Runs a program as a job to its end, and sees to it that no process of it is left.
 pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments: &[&str]) -> Ended {
     let mut command = Command::new(launcher);
-    // Counts and failing system calls are asserted: nothing may be fetched ahead.
-    command.arg("run").args(["--no-summary", "--learn", "off", "--guard", setting.guard]);
+    command.arg("run").args(["--no-summary", "--guard", setting.guard]);
+    if !setting.options.contains(&"--learn") {
+        // Counts and failing system calls are asserted: nothing may be fetched ahead.
+        command.args(["--learn", "off"]);
+    }
     command.args(["--transport", setting.transport, "--consistency", setting.consistency]);
     command.args(setting.options);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
