@@ -75,5 +75,14 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(0, &[Add(0, 0), Add(1, 0), Up(1, 1), pass(1, 2), Read(1, 1)])
                 .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
         ),
+        row(
+            "mixed/one-lock-and-a-home-that-goes-from-hand-to-hand",
+            8771,
+            three(3, 0, 1, 2)
+                .auto(0)
+                .thread(0, &[Lock(0), Add(3, 0), Add(0, 0), Unlock(0), meet(1, 3), Read(3, 1)])
+                .thread(1, &[Lock(0), Add(3, 0), Add(1, 0), Unlock(0), meet(1, 3), Read(0, 0)])
+                .thread(2, &[Write(3, 1, 7), Lock(0), Add(3, 0), Unlock(0), meet(1, 3), Add(2, 0)]),
+        ),
     ]
 }
