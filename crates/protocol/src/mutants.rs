@@ -171,3 +171,13 @@ pub(crate) fn tells(message: SyncMessage) -> bool {
 pub(crate) fn known(epoch: u32) -> u32 {
     if on(Mutant::EarlyFetchServed) { 0 } else { epoch }
 }
+
+/// Whether a thread is said to wait for what is fetched.
+pub(crate) fn waited(waits: bool) -> bool {
+    waits || on(Mutant::PrefetchHandedHome)
+}
+
+/// Whether a diff that came before the turn of homes is acknowledged and forgotten.
+pub(crate) fn acknowledges_early() -> bool {
+    on(Mutant::EarlyDiffDropped)
+}

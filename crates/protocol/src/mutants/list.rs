@@ -61,12 +61,20 @@ pub enum Mutant {
     MovedHomeForgotten,
     AloneNotNoticed,
     EarlyFetchServed,
+    // And homes that go from hand to hand.
+    PrefetchHandedHome,
+    DirtyHomeHandedOn,
+    HandedHomeStays,
+    PassedDiffDropped,
+    EarlyDiffDropped,
+    FetchOvertakesDiff,
     // What nodes tell each other.
     GrantBeforeAcks,
     GrantWithoutNews,
     TwoWritersMoveHome,
     NoisyHomeMoves,
     NoticesForgottenEarly,
+    OldTurnRepeated,
     // Runtime.
     TwinAfterOpening,
     GrantedBeforeBytes,

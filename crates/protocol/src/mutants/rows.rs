@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 62] = {
+pub const MUTANTS: [Row; 69] = {
     use Mutant as M;
     [
         row(
@@ -238,6 +238,32 @@ pub const MUTANTS: [Row; 62] = {
             "Lazy: a fetch is served by a node that has not heard of the moves its sender knows.",
         ),
         row(
+            M::PrefetchHandedHome,
+            "prefetch-handed-home",
+            "Auto: the home is handed to a node none of whose threads waits for it.",
+        ),
+        row(
+            M::DirtyHomeHandedOn,
+            "dirty-home-handed-on",
+            "Auto: a home that has been written and not released is handed on.",
+        ),
+        row(M::HandedHomeStays, "handed-home-stays", "Auto: who hands the home on stays a home."),
+        row(
+            M::PassedDiffDropped,
+            "passed-diff-dropped",
+            "Auto: the home that was acknowledges a diff and does not send it on.",
+        ),
+        row(
+            M::EarlyDiffDropped,
+            "early-diff-dropped",
+            "Auto: a diff that comes before the turn of homes is acknowledged and never merged.",
+        ),
+        row(
+            M::FetchOvertakesDiff,
+            "fetch-overtakes-diff",
+            "Auto: a node asks for contents while its own diff is on its way to the home.",
+        ),
+        row(
             M::GrantBeforeAcks,
             "grant-before-acks",
             "A release leaves the node before its writes are acknowledged.",
@@ -261,6 +287,11 @@ pub const MUTANTS: [Row; 62] = {
             M::NoticesForgottenEarly,
             "notices-forgotten-early",
             "Lazy: a barrier's manager forgets notices that not all have heard of.",
+        ),
+        row(
+            M::OldTurnRepeated,
+            "old-turn-repeated",
+            "Lazy: moves of homes told of twice are made twice when nobody wrote in between.",
         ),
         row(
             M::TwinAfterOpening,

@@ -288,7 +288,7 @@ fn lazy(
                 return Err(refused(from, &message, elsewhere("home", site)));
             }
             #[cfg(feature = "mutants")]
-            let epoch = mutants::known(epoch);
+            let (epoch, waits) = (mutants::known(epoch), mutants::waited(waits));
             let mut ledger = cell.ledger();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
             if epoch > ledger.chronicle.epoch() {
@@ -311,6 +311,12 @@ fn lazy(
             let mut ledger = cell.ledger();
             // As above: this node will be the home, or will know who is.
             if away && epoch > ledger.chronicle.epoch() {
+                #[cfg(feature = "mutants")]
+                if mutants::acknowledges_early() {
+                    let message = HlrcMessage::DiffAck { flush }.about(site.minipage);
+                    out.push(Effect::SendLater { to: writer, message });
+                    return Ok(());
+                }
                 ledger.defer(site.minipage, Early::Diff { writer, flush });
                 return Ok(());
             }
@@ -333,7 +339,7 @@ fn copy(
     let before = cell.copy().bend(event);
     let result = cell.copy().handle(site, epoch, event, out);
     #[cfg(feature = "mutants")]
-    cell.copy().bend_after(before, event, out);
+    cell.copy().bend_after(site, before, event, out);
     result.map_err(|illegal| refused(from, event, illegal))
 }
 

@@ -3,6 +3,7 @@
 use multigrain_types::Access;
 
 use super::{Copy, CopyEvent, Home, Page};
+use crate::coherence::Site;
 use crate::effect::{Effect, Effects};
 use crate::message::{HlrcMessage, Message};
 use crate::mutants::{Mutant, chosen, on};
@@ -11,6 +12,9 @@ impl Copy {
     /// Before the honest step; what [`Copy::bend_after`] has to know of the state.
     pub(crate) fn bend(&mut self, event: &CopyEvent) -> Self {
         let before = self.clone();
+        if let (true, Self::Away { owed, .. }) = (on(Mutant::FetchOvertakesDiff), &mut *self) {
+            *owed = u32::from(matches!(event, CopyEvent::DiffAck { .. }));
+        }
         if let (CopyEvent::Data { .. }, Self::Away { page: Page::Fetching(wait), .. }) =
             (event, self)
         {
@@ -21,7 +25,13 @@ impl Copy {
     }
 
     /// After it.
-    pub(crate) fn bend_after(&mut self, before: Self, event: &CopyEvent, out: &mut Effects) {
+    pub(crate) fn bend_after(
+        &mut self,
+        site: &Site,
+        before: Self,
+        event: &CopyEvent,
+        out: &mut Effects,
+    ) {
         use CopyEvent as E;
         match (chosen(), event) {
             (Some(Mutant::DiffNotSent), E::Release { .. })
@@ -39,9 +49,40 @@ impl Copy {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
                 *self = Self::Home { home: Home::Alone, moves: 0 };
             }
+            (Some(Mutant::DirtyHomeHandedOn), E::Fetch { requester, waits: true, .. })
+                if site.roams.is_some() =>
+            {
+                if let Self::Home { home: Home::Dirty, moves } = before {
+                    let (minipage, home) = (site.minipage, *requester);
+                    let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                    let message = HlrcMessage::HandOver.about(minipage);
+                    out.clear();
+                    out.push(Effect::Protect { minipage, from, to });
+                    out.push(Effect::Send { to: home, message });
+                    *self = Self::Away { home, page: Page::Clean, moves, owed: 0 };
+                }
+            }
+            (Some(Mutant::HandedHomeStays), E::Fetch { .. }) if out.iter().any(hands_over) => {
+                *self = before;
+            }
+            (Some(Mutant::PassedDiffDropped), E::Diff { writer, flush }) => {
+                let passed = |effect: &Effect| matches!(effect, Effect::PassDiff { .. });
+                if out.iter().any(passed) {
+                    let minipage = site.minipage;
+                    let message = HlrcMessage::DiffAck { flush: *flush }.about(minipage);
+                    out.clear();
+                    out.push(Effect::MergeDiffs { minipage });
+                    out.push(Effect::SendLater { to: *writer, message });
+                }
+            }
             _ => {}
         }
     }
+}
+
+fn hands_over(effect: &Effect) -> bool {
+    let hand_over = HlrcMessage::HandOver;
+    matches!(effect, Effect::Send { message: Message::Hlrc { body, .. }, .. } if *body == hand_over)
 }
 
 /// Nobody is sent the diff, and nobody waits for its acknowledgement.

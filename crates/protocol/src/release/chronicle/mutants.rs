@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use super::{Chronicle, at};
+use super::{Chronicle, Turn, at};
 use crate::mutants::{Mutant, on};
 
 impl Chronicle {
@@ -19,6 +19,11 @@ impl Chronicle {
             writers.extend(written.map(|&(_, minipage)| (minipage, writer)));
         }
         Some(writers.into_iter().collect())
+    }
+
+    /// Whether another turn is taken for the last one, for nobody wrote in between.
+    pub(crate) fn mistakes(&self, turn: &Turn) -> bool {
+        on(Mutant::OldTurnRepeated) && turn.clock == self.latest.clock
     }
 
     /// Forgets all that this node knows, as if all nodes did.
