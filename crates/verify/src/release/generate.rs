@@ -142,7 +142,7 @@ impl Writer {
             let (minipage, _) = words[index(rng, words.len())].0;
             return vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))];
         }
-        match rng.below(7) {
+        match rng.below(8) {
             0 | 1 => {
                 let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
                 self.accesses(rng, &own, 3)
@@ -162,6 +162,25 @@ impl Writer {
                 let mut ops = vec![Op::Lock(outer), Op::Lock(inner)];
                 ops.extend(self.accesses(rng, &under, 2));
                 ops.extend([Op::Unlock(inner), Op::Unlock(outer)]);
+                ops
+            }
+            4 => {
+                // Around a critical section: what the thread wrote itself, or nobody writes.
+                let lock = rng.below32(locks);
+                let near = of(&|owner| match owner {
+                    Owner::Thread(other) => *other == thread,
+                    Owner::Nobody => true,
+                    Owner::Lock(_) | Owner::Handed(_) => false,
+                });
+                let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
+                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
+                let mut ops = self.accesses(rng, &own, 1);
+                ops.push(Op::Lock(lock));
+                if rng.once_in(2) {
+                    ops.extend(self.accesses(rng, &under, 1));
+                }
+                ops.push(Op::Unlock(lock));
+                ops.extend(near.iter().map(|&(minipage, word)| Op::Read(minipage, word)).take(4));
                 ops
             }
             _ => {
