@@ -71,6 +71,9 @@ pub enum Page {
     Fetching(Box<Wait>),
     /// A read copy.
     Clean,
+    /// A read copy that is opened for writes when the home has all diffs of this node: two of them
+    /// on their way may overtake each other.
+    Owing(Box<Wait>),
     /// Written since the last release; there is a twin.
     Dirty,
 }
@@ -164,7 +167,7 @@ impl Copy {
             Self::Home { home: Home::Fresh | Home::Alone | Home::Dirty, .. }
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
             Self::Home { home: Home::Clean | Home::Handed { .. }, .. }
-            | Self::Away { page: Page::Clean, .. } => Access::ReadOnly,
+            | Self::Away { page: Page::Clean | Page::Owing(_), .. } => Access::ReadOnly,
             Self::Away { page: Page::Invalid | Page::Settling(_) | Page::Fetching(_), .. } => {
                 Access::NoAccess
             }
@@ -210,7 +213,10 @@ impl Copy {
     /// Whether no request is open.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !matches!(self, Self::Away { page: Page::Settling(_) | Page::Fetching(_), .. })
+        !matches!(
+            self,
+            Self::Away { page: Page::Settling(_) | Page::Fetching(_) | Page::Owing(_), .. }
+        )
     }
 
     /// One step at a node that knows of `epoch` moves; effects are appended to `out`.
@@ -244,7 +250,7 @@ impl Copy {
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         use CopyEvent as E;
-        use Page::{Clean, Dirty, Fetching, Invalid, Settling};
+        use Page::{Clean, Dirty, Fetching, Invalid, Owing, Settling};
 
         let Self::Away { home, page, moves, owed } = self else { return Err(self.illegal()) };
         let (minipage, at) = (site.minipage, *home);
@@ -253,21 +259,23 @@ impl Copy {
                 let waiters = [*thread].into_iter().collect();
                 *page = ask(site, at, epoch, *owed, Wait::of(*kind, waiters), out);
             }
+            (E::Fault { thread, kind: Kind::Write }, Clean) if *owed > 0 => {
+                let waiters = [*thread].into_iter().collect();
+                *page = Owing(Box::new(Wait::of(Kind::Write, waiters)));
+            }
+            (E::Fault { thread, kind: Kind::Write }, Owing(wait)) => wait.waiters.push(*thread),
             (E::Fault { thread, kind }, Settling(wait) | Fetching(wait)) => {
                 wait.kind = wait.kind.max(*kind);
                 wait.waiters.push(*thread);
             }
             // The first write since the last release.
             (E::Fault { thread, kind: Kind::Write }, Clean) => {
-                out.push(Effect::Dirty { minipage });
-                out.push(Effect::MakeTwin { minipage });
-                let (from, to) = (Access::ReadOnly, Access::ReadWrite);
-                out.push(Effect::Protect { minipage, from, to });
-                out.push(Effect::Wake { thread: *thread });
+                open(site, [*thread].into_iter().collect(), out);
                 *page = Dirty;
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Clean) | (E::Fault { thread, .. }, Dirty) => {
+            (E::Fault { thread, kind: Kind::Read }, Clean | Owing(_))
+            | (E::Fault { thread, .. }, Dirty) => {
                 out.push(Effect::Reprotect { minipage, access: self.access() });
                 out.push(Effect::Wake { thread: *thread });
             }
@@ -278,7 +286,8 @@ impl Copy {
                 let wait = Wait { asks: true, ..Wait::of(Kind::Read, SmallVec::new()) };
                 *page = ask(site, at, epoch, *owed, wait, out);
             }
-            (E::Prefetch { .. } | E::Ask, Settling(_) | Fetching(_) | Clean | Dirty) => {}
+            (E::Prefetch { .. } | E::Ask, Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty) => {
+            }
 
             // Asked for in vain: what came was sent before writes that this node knows of.
             (E::Data { .. }, Fetching(wait)) if wait.stale => {
@@ -334,18 +343,28 @@ impl Copy {
                 flush_home(site, at, epoch, *flush, owed, out);
                 *page = Clean;
             }
-            (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean) => {}
-            (E::DiffAck { flush }, Invalid | Settling(_) | Fetching(_) | Clean | Dirty)
-                if site.roams.is_none() || *owed > 0 =>
-            {
+            (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_)) => {}
+            (
+                E::DiffAck { flush },
+                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
+            ) if site.roams.is_none() || *owed > 0 => {
                 *owed = owed.saturating_sub(1);
                 out.push(Effect::Acked { flush: *flush });
-                if let Settling(wait) = page
-                    && *owed == 0
-                {
-                    let (kind, asks) = (wait.kind, wait.asks);
-                    let waiters = core::mem::take(&mut wait.waiters);
-                    *page = ask(site, at, epoch, 0, Wait { asks, ..Wait::of(kind, waiters) }, out);
+                if *owed == 0 {
+                    match page {
+                        Settling(wait) => {
+                            let (kind, asks) = (wait.kind, wait.asks);
+                            let waiters = core::mem::take(&mut wait.waiters);
+                            let wait = Wait { asks, ..Wait::of(kind, waiters) };
+                            *page = ask(site, at, epoch, 0, wait, out);
+                        }
+                        Owing(wait) => {
+                            let waiters = core::mem::take(&mut wait.waiters);
+                            open(site, waiters, out);
+                            *page = Dirty;
+                        }
+                        Invalid | Fetching(_) | Clean | Dirty => {}
+                    }
                 }
             }
             // Acquire: forget what is old; what was written here beside it goes home first.
@@ -355,6 +374,12 @@ impl Copy {
                 let (from, to) = (Access::ReadOnly, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
                 *page = Invalid;
+            }
+            (E::Notice { .. }, Owing(wait)) => {
+                let (from, to) = (Access::ReadOnly, Access::NoAccess);
+                out.push(Effect::Protect { minipage, from, to });
+                let waiters = core::mem::take(&mut wait.waiters);
+                *page = Settling(Box::new(Wait::of(Kind::Write, waiters)));
             }
             (E::Notice { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::NoAccess);
@@ -381,14 +406,15 @@ impl Copy {
             // node that was the home knows one that was it later, so this has an end.
             (
                 E::Fetch { requester, waits, .. },
-                Invalid | Settling(_) | Fetching(_) | Clean | Dirty,
+                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
             ) if *requester != site.me && at != *requester => {
                 let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
                 send(site, at, message, out);
             }
-            (E::Diff { writer, flush }, Invalid | Settling(_) | Fetching(_) | Clean | Dirty)
-                if site.roams.is_some() && *writer != site.me && at != *writer =>
-            {
+            (
+                E::Diff { writer, flush },
+                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
+            ) if site.roams.is_some() && *writer != site.me && at != *writer => {
                 let body = HlrcMessage::Diff { writer: *writer, flush: *flush, epoch };
                 out.push(Effect::PassDiff { to: at, message: body.about(minipage) });
             }
@@ -396,10 +422,10 @@ impl Copy {
             // What no correct peer sends: contents nobody asked for, a diff to who is not the home,
             // a fetch of one's own, a move while somebody writes or owes a diff, an acknowledgement
             // of none.
-            (E::Data { .. } | E::Yours, Invalid | Settling(_) | Clean | Dirty)
+            (E::Data { .. } | E::Yours, Invalid | Settling(_) | Clean | Owing(_) | Dirty)
             | (
                 E::HandOver | E::Fetch { .. } | E::Diff { .. } | E::DiffAck { .. } | E::Move { .. },
-                Invalid | Settling(_) | Fetching(_) | Clean | Dirty,
+                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
             ) => {
                 return Err(self.illegal());
             }
@@ -410,6 +436,16 @@ impl Copy {
     fn illegal(&self) -> Illegal {
         Illegal { role: "copy", state: format!("{self:?}") }
     }
+}
+
+/// Opens a read copy for writes, which are told from a twin.
+fn open(site: &Site, waiters: SmallVec<[ThreadId; 4]>, out: &mut Effects) {
+    let minipage = site.minipage;
+    out.push(Effect::Dirty { minipage });
+    out.push(Effect::MakeTwin { minipage });
+    let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+    out.push(Effect::Protect { minipage, from, to });
+    out.extend(waiters.into_iter().map(|thread| Effect::Wake { thread }));
 }
 
 /// Asks the home for the minipage, when it has the diffs that it is owed.

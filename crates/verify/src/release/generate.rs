@@ -153,7 +153,10 @@ impl Writer {
                     return Vec::new();
                 }
                 let many = 1 + rng.below(3);
-                (0..many).map(|_| rng.pick(&free)).map(|(m, w)| Op::Read(m, w)).collect()
+                let places: Vec<Place> = (0..many).map(|_| rng.pick(&free)).collect();
+                let asks = if rng.once_in(2) { &places[..] } else { &[] };
+                let asks = asks.iter().map(|&(minipage, _)| Op::Ask(minipage));
+                asks.chain(places.iter().map(|&(m, w)| Op::Read(m, w))).collect()
             }
             3 => {
                 // Two locks at once, always in the same order.

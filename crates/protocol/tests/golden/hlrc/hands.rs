@@ -133,7 +133,7 @@ fn a_home_that_is_written_stays_until_its_release() {
 }
 
 #[test]
-fn who_is_handed_the_home_and_only_reads_keeps_it_and_forgets_the_moves() {
+fn who_is_handed_the_home_and_only_reads_keeps_it_until_the_next_barrier() {
     let mut cluster = moved_once(4, 1);
     cluster.access(2, Read);
     assert_eq!(cluster.copy(2).home(), None);
@@ -152,8 +152,80 @@ fn who_is_handed_the_home_and_only_reads_keeps_it_and_forgets_the_moves() {
     );
     cluster.fault(3, Write);
     cluster.settle();
-    assert!(cluster.trace().contains(&"2 > 3: Data".to_owned()), "it has not moved since");
+    assert!(cluster.trace().contains(&"2 > 3: Data".to_owned()), "all read it now");
     assert_eq!(cluster.copy(2).home(), None);
+}
+
+#[test]
+fn who_was_handed_the_home_before_the_last_barrier_hands_it_on() {
+    let mut cluster = moved_once(3, 1);
+    cluster.access(2, Read);
+    quiet_barrier(&mut cluster, 3);
+    cluster.trace();
+    cluster.fault(0, Read);
+    cluster.settle();
+    assert!(cluster.trace().contains(&"2 > 0: HandOver".to_owned()));
+}
+
+#[test]
+fn a_home_that_comes_back_to_its_writer_roams_no_more() {
+    let mut cluster = moved_once(3, 1);
+    cluster.access(2, Read);
+    cluster.access(1, Write);
+    quiet_barrier(&mut cluster, 3);
+    assert_eq!(cluster.copy(1).home(), None, "the only writer, as the time before");
+    cluster.trace();
+    cluster.fault(0, Read);
+    cluster.settle();
+    assert!(cluster.trace().contains(&"1 > 0: Data".to_owned()));
+}
+
+#[test]
+fn who_asks_may_be_handed_the_home_and_wakes_nobody() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.input(2, Input::Ask { minipage: M });
+    cluster.input(2, Input::Ask { minipage: M });
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        ["2 > 0: Fetch 2 epoch 0", "0 > 2: HandOver", "2: install ReadOnly"]
+    );
+    assert_eq!(cluster.copy(2).home(), None);
+}
+
+#[test]
+fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
+    let mut cluster = roaming(3, &[1]);
+    cluster.access(1, Write);
+    cluster.release(1);
+    cluster.trace();
+    // A second diff could find a shorter way to the home than the first.
+    cluster.fault(1, Write);
+    cluster.fault(1, Read);
+    assert_eq!(cluster.trace(), ["1: reprotect ReadOnly", "1: wake 1"]);
+    cluster.settle();
+    assert_eq!(
+        cluster.trace(),
+        [
+            "0: keep diff",
+            "0: merge",
+            "0 > 1 later: DiffAck flush 1",
+            "1: twin",
+            "1: protect ReadOnly to ReadWrite",
+            "1: wake 1",
+            "1: wake 1"
+        ]
+    );
+    // A notice takes the copy away from who waits so: it asks for another when the diff is there.
+    cluster.access(0, Write);
+    cluster.release(0);
+    cluster.input(0, Input::Tell { node: NodeId(1) });
+    cluster.settle();
+    cluster.release(1);
+    cluster.fault(1, Write);
+    cluster.trace();
+    cluster.input(1, Input::Acquire);
+    assert_eq!(cluster.trace(), ["1: protect ReadOnly to NoAccess"]);
 }
 
 #[test]
