@@ -87,6 +87,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ));
     }
     rows.extend(hands());
+    rows.extend(asks());
     rows
 }
 
@@ -99,8 +100,6 @@ const BESIDE: [Op; 3] = [Lock(1), Add(0, 1), Unlock(1)];
 /// Homes on their way from hand to hand.
 fn hands() -> Vec<Configuration> {
     let [count, look, beside] = [&COUNT[..], &LOOK[..], &BESIDE[..]];
-    let both = [Ask(0), Ask(1), Read(0, 0), Read(1, 0)];
-    let beside_both = [Ask(0), Ask(1), Read(0, 3), Read(1, 3)];
     let met = |before: &[Op], after: &[Op]| [before, &[MEET], after].concat();
     let four = |before: &[Op], after: &[Op]| [before, &[meet(1, 4)], after].concat();
     vec![
@@ -190,6 +189,16 @@ fn hands() -> Vec<Configuration> {
                 .thread(1, &[count, &[meet(2, 3)], look].concat())
                 .thread(1, &[beside, &[meet(2, 3)], beside].concat()),
         ),
+    ]
+}
+
+/// Threads that ask for what they will read.
+fn asks() -> Vec<Configuration> {
+    let count: &[Op] = &COUNT;
+    let both = [Ask(0), Ask(1), Read(0, 0), Read(1, 0)];
+    let beside_both = [Ask(0), Ask(1), Read(0, 3), Read(1, 3)];
+    let met = |before: &[Op], after: &[Op]| [before, &[meet(1, 3)], after].concat();
+    vec![
         // Asked for together, handed over one by one, and all read before the barrier.
         row(
             "auto/asks-are-handed-the-home",
