@@ -13,7 +13,7 @@ nodes_list=${NODES:-1 2 4 8}
 threads_list=${THREADS:-1 3}
 guards=${GUARDS:-uffd mprotect}
 transports=${TRANSPORTS:-unix tcp}
-consistencies=${CONSISTENCIES-sequential eager-release lazy-release}
+consistencies=${CONSISTENCIES-sequential eager-release lazy-release auto}
 
 flags_of() {
     case $1 in
