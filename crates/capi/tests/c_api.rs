@@ -200,7 +200,7 @@ fn memory_of_every_consistency_is_what_its_rules_promise() {
 fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
     let dir = TestDir::new();
     let program = compile(&dir, "consistency");
-    for consistency in ["sequential", "eager-release", "lazy-release"] {
+    for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
         let setting = Setting { consistency, ..Setting::nodes(2) };
         run_well(&launcher(), &setting, &program, &[consistency]);
     }

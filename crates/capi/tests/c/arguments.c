@@ -35,7 +35,7 @@ static void sizes(void)
     NONE(mg_malloc_grain(4096, 0), MG_EINVAL);
     CHECK(mg_malloc_grain(SIZE_MAX, SIZE_MAX) == NULL);
     NONE(mg_malloc_grain(SIZE_MAX, 4096), MG_ENOMEM);
-    for (int kind = MG_DEFAULT; kind <= MG_LAZY_RELEASE; kind++) {
+    for (int kind = MG_DEFAULT; kind <= MG_AUTO; kind++) {
         enum mg_consistency consistency = (enum mg_consistency)kind;
 
         NONE(mg_malloc_with(0, 0, consistency), MG_EINVAL);
@@ -47,7 +47,8 @@ static void sizes(void)
         NONE(mg_malloc_array_with(1, SIZE_MAX, consistency), MG_ENOMEM);
         OK(mg_free(MUST(mg_malloc_with(8, 0, consistency))));
     }
-    for (unsigned kind = MG_LAZY_RELEASE + 1; kind != 0; kind <<= 1) {
+    NONE(mg_malloc_with(8, 0, (enum mg_consistency)(MG_AUTO + 1)), MG_EINVAL);
+    for (unsigned kind = 2 * MG_AUTO; kind != 0; kind <<= 1) {
         enum mg_consistency unknown = (enum mg_consistency)kind;
 
         NONE(mg_malloc_with(8, 0, unknown), MG_EINVAL);
