@@ -101,7 +101,7 @@ fn release_rows(result: &Value) {
     assert!((1.0..=1.1).contains(&counts(two, "eager-upgrade").0));
     assert!(counts(two, "lazy-upgrade").0 <= 0.1);
     assert!((2.0..=2.1).contains(&counts(two, "lazy-release-1").0));
-    assert_eq!(counts(two, "lazy-barrier"), (4.0, 0.0));
+    assert_eq!(counts(two, "lazy-barrier"), (2.0, 0.0));
     assert_eq!(row(two, "lazy-barrier")["counts"]["notices"], 32.0);
     for job in [two, four] {
         // REL, 1WGR, ACK1W, RACK; REL, 1WINV, 1WDATA, RACK; REL, INV, DIFF, RACK.
