@@ -21,6 +21,9 @@ use crate::boot::Runtime;
 use crate::shim::AtomicU64;
 use crate::slots::Slot;
 
+/// Asked for at once, at most: a request and an answer each cost more than the smallest minipages hold.
+const MOST: usize = 64;
+
 /// What a thread fetches, as far as it says what it will fetch next.
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -57,6 +60,13 @@ pub(crate) struct Page {
     minipages: Range<u32>,
 }
 
+impl Page {
+    /// All but this one, those behind it first: a scan goes forwards.
+    fn others(&self, index: u32) -> impl Iterator<Item = u32> {
+        (index + 1..self.minipages.end).chain(self.minipages.start..index)
+    }
+}
+
 impl Runtime {
     /// The page of a minipage that may have companions: it adapts, and pages of it hold several.
     pub(crate) fn page_of(&self, minipage: MinipageId) -> Option<Page> {
@@ -85,13 +95,12 @@ impl Runtime {
         let at_once = slot.is_woken_at_once();
         let mut asked = Vec::new();
         if !at_once && slot.scan.reads(page.number) {
-            let others =
-                page.minipages.clone().map(|index| MinipageId::new(minipage.area(), index));
-            asked.extend(others.filter(|&other| {
-                other != minipage
-                    && self.tables.knows(other)
-                    && self.tables.lend(other).access() == Access::NoAccess
-            }));
+            let others = page.others(minipage.index());
+            let others = others.map(|index| MinipageId::new(minipage.area(), index));
+            let missing = others.filter(|&other| {
+                self.tables.knows(other) && self.tables.lend(other).access() == Access::NoAccess
+            });
+            asked.extend(missing.take(MOST));
             asked.iter().for_each(|&other| self.step_gathered(Input::Ask { minipage: other }));
         }
         self.mesh.send_lazy();
@@ -123,6 +132,13 @@ mod tests {
         assert!(!scan.reads(11), "not of a page farther on");
         assert!(!scan.reads(12), "which is a start again");
         assert!(scan.reads(12) && !scan.reads(11), "and not backwards");
+    }
+
+    #[test]
+    fn a_scan_asks_for_what_lies_ahead_first() {
+        let page = Page { number: 1, minipages: 12..18 };
+        assert!(page.others(15).eq([16, 17, 12, 13, 14]));
+        assert!(page.others(12).eq(13..18) && page.others(17).eq(12..17));
     }
 
     #[test]

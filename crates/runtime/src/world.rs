@@ -151,10 +151,17 @@ impl<'a> RealWorld<'a> {
         })
     }
 
-    /// Keeps a frame with a payload, to go with others to the same node.
-    fn keep_with(&self, to: NodeId, header: Header, fill: impl FnOnce(&mut Vec<u8>)) {
+    /// Keeps a frame with a payload, to go with others to the same node; the payload's length, if the
+    /// peer is there.
+    fn keep_with(
+        &self,
+        to: NodeId,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<u64> {
         match self.runtime.mesh.keep_with(to, header, fill) {
-            Ok(_) | Err(LinkError::Gone { .. }) => {}
+            Ok(bytes) => Some(bytes),
+            Err(LinkError::Gone { .. }) => None,
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
         }
     }
@@ -201,14 +208,10 @@ impl<'a> RealWorld<'a> {
                 unsafe { diff::encode(twin, page, out) };
             }
         };
-        match self.runtime.mesh.keep_with(to, header_of(message), encode) {
-            Ok(bytes) => {
-                let counters = &self.runtime.counters;
-                counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
-                counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
-            }
-            Err(LinkError::Gone { .. }) => {}
-            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
+        if let Some(bytes) = self.keep_with(to, header_of(message), encode) {
+            let counters = &self.runtime.counters;
+            counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
+            counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 }
@@ -235,15 +238,12 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 
 impl World for RealWorld<'_> {
     fn send_later(&mut self, to: NodeId, message: Message) {
-        let (mesh, header) = (&self.runtime.mesh, header_of(message));
-        // The acknowledgements of a flush are as many as its diffs, and go together like them.
-        let kept = match message {
-            Message::Hlrc { .. } => mesh.keep_with(to, header, |_| {}).map(|_| ()),
-            Message::Page { .. } | Message::Mgs { .. } | Message::Sync { .. } => {
-                mesh.keep(to, header)
-            }
-        };
-        match kept {
+        if let Message::Hlrc { .. } = message {
+            // The acknowledgements of a flush are as many as its diffs, and go together like them.
+            self.keep_with(to, header_of(message), |_| ());
+            return;
+        }
+        match self.runtime.mesh.keep(to, header_of(message)) {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
         }
@@ -259,10 +259,11 @@ impl World for RealWorld<'_> {
                 // An answer: it goes with others to who asked for several, when all that has come
                 // is answered.
                 if matches!(message, Message::Hlrc { .. }) && len <= SMALL {
-                    return self.keep_with(to, header, |out| {
+                    self.keep_with(to, header, |out| {
                         // SAFETY: the privileged view is readable for the length of the minipage.
                         unsafe { append(ptr, len, out) };
                     });
+                    return;
                 }
                 // Sequential: the bytes stay unchanged until the requester's ack closes the
                 // transaction: this node is ReadOnly or NoAccess now and nobody else is served
@@ -279,7 +280,8 @@ impl World for RealWorld<'_> {
             return self.runtime.send_frame(to, header, Payload::Bytes(&news));
         }
         if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
-            return self.keep_with(to, header, |_| ());
+            self.keep_with(to, header, |_| ());
+            return;
         }
         self.runtime.send_frame(to, header, payload);
     }
