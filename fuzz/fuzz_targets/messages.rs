@@ -78,7 +78,7 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn merge_diffs(&mut self, _: MinipageId) {}
+    fn merge_diffs(&mut self, _: MinipageId, _: bool) {}
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
         self.change(minipage, Access::NoAccess, access);

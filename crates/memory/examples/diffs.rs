@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p multigrain-memory --example diffs` prints the best of many rounds, for
 //! each kernel that works on this processor: making a diff of a page that changed so much, and
-//! applying it (which includes checking it). All memory is in the cache.
+//! applying it (which includes checking it) where others write the page or, *alone*, do not. All memory is in the cache.
 #![expect(unsafe_code, reason = "pages are passed by pointer")]
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
@@ -10,7 +10,7 @@ use core::hint::black_box;
 use std::time::{Duration, Instant};
 
 use multigrain_memory::Twins;
-use multigrain_memory::diff::{Diff, Kernel};
+use multigrain_memory::diff::{Diff, Kernel, Others};
 use multigrain_types::{AreaId, MinipageId, PAGE_BYTES};
 
 type Page = [u8; PAGE_BYTES];
@@ -50,10 +50,11 @@ fn main() {
     println!("{:34} {made:7.1}", "twin made and discarded");
     for kernel in Kernel::all() {
         println!(
-            "\n{:34} {:>7} {:>7} {:>7}",
+            "\n{:34} {:>7} {:>7} {:>7} {:>7}",
             format!("{kernel}: changed"),
             "encode",
             "apply",
+            "alone",
             "bytes"
         );
         for (name, changed) in CASES {
@@ -67,14 +68,18 @@ fn main() {
                 // SAFETY: a page of this function.
                 unsafe { kernel.encode(black_box(&twin.0), page, &mut out) }
             });
-            let mut target = Aligned([0; PAGE_BYTES]);
-            let apply = best(|| {
-                let diff = Diff::check(black_box(&out), PAGE_BYTES).unwrap();
-                // SAFETY: a page of this function.
-                unsafe { kernel.apply(&diff, black_box(&raw mut target.0).cast()) };
+            let [apply, alone] = [Others::Write, Others::Read].map(|others| {
+                let mut target = Aligned([0; PAGE_BYTES]);
+                let time = best(|| {
+                    let diff = Diff::check(black_box(&out), PAGE_BYTES).unwrap();
+                    let to = black_box(&raw mut target.0).cast();
+                    // SAFETY: a page of this function.
+                    unsafe { kernel.apply(&diff, to, others) };
+                });
+                assert!(target.0 == page.0, "{kernel}: {name}");
+                time
             });
-            assert!(target.0 == page.0, "{kernel}: {name}");
-            println!("{name:34} {encode:7.1} {apply:7.1} {:7}", out.len());
+            println!("{name:34} {encode:7.1} {apply:7.1} {alone:7.1} {:7}", out.len());
         }
     }
 }

@@ -30,8 +30,8 @@
 //! # Invariants
 //! The page is memory that applications write meanwhile, so there is never a reference to it. Each
 //! of its words is read once, for comparing and for sending: a diff holds no value that was not
-//! there. Bytes a diff does not name are never written, not even with the value they have: other
-//! threads may write them. A diff comes from a peer: all of it is checked before anything is
+//! there. Bytes a diff does not name are never written, not even with the value they have, where other
+//! threads may write them ([`Others`]). A diff comes from a peer: all of it is checked before anything is
 //! written.
 //!
 //! Nothing here takes a lock or allocates, but for the output's growth: for signal context too.
@@ -78,6 +78,15 @@ pub unsafe fn encode(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
     unsafe { Kernel::best().encode(twin, page, out) }
 }
 
+/// What others may do with a page while a diff is applied to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Others {
+    /// They write bytes that the diff does not name. Slower where lines changed in part.
+    Write,
+    /// They read it only.
+    Read,
+}
+
 /// Writes the bytes that a diff names, and returns how many that are.
 ///
 /// Where the page is aligned to 8, a word whose bytes all changed is written by one store, and so
@@ -90,13 +99,17 @@ pub unsafe fn encode(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
 /// The diff is broken or leaves the page: nothing was written, and the peer is wrong.
 ///
 /// # Safety
-/// `len` bytes at `page` are writable. Others may read them meanwhile, and write those that the
-/// diff does not name.
+/// `len` bytes at `page` are writable. Others may read them meanwhile, and do what `others` says.
 #[inline]
-pub unsafe fn apply(diff: &[u8], page: *mut u8, len: usize) -> Result<usize, DiffError> {
+pub unsafe fn apply(
+    diff: &[u8],
+    page: *mut u8,
+    len: usize,
+    others: Others,
+) -> Result<usize, DiffError> {
     let diff = Diff::check(diff, len)?;
     // SAFETY: the caller's promise.
-    unsafe { diff.apply(page) };
+    unsafe { diff.apply(page, others) };
     Ok(diff.changed())
 }
 
@@ -106,5 +119,5 @@ pub unsafe fn apply(diff: &[u8], page: *mut u8, len: usize) -> Result<usize, Dif
 /// As for [`apply`].
 pub fn apply_to(diff: &[u8], page: &mut [u8]) -> Result<usize, DiffError> {
     // SAFETY: all of the slice is writable, and by nobody else.
-    unsafe { apply(diff, page.as_mut_ptr(), page.len()) }
+    unsafe { apply(diff, page.as_mut_ptr(), page.len(), Others::Read) }
 }

@@ -34,9 +34,9 @@ pub enum Effect {
     Store { minipage: MinipageId },
     /// Keep the diff that came with the message at hand, until [`Effect::MergeDiffs`].
     KeepDiff { minipage: MinipageId },
-    /// Write what kept diffs name into the minipage, in the order they came; threads of this node
-    /// may write other bytes of it meanwhile.
-    MergeDiffs { minipage: MinipageId },
+    /// Write what kept diffs name into the minipage, in the order they came; if it is `open`, threads
+    /// of this node may write other bytes of it meanwhile.
+    MergeDiffs { minipage: MinipageId, open: bool },
     /// Send on the oldest of the kept diffs, with this message.
     PassDiff { to: NodeId, message: Message },
     /// The minipage becomes zero, then it is opened.
@@ -48,8 +48,8 @@ pub enum Effect {
     /// Ledger: the minipage's writes go with that flush. `awaited`: the flush has not ended before
     /// an [`Effect::Acked`]; `notice`: other nodes must hear that it was written.
     Flushed { minipage: MinipageId, flush: u32, awaited: bool, notice: bool },
-    /// Ledger: one of the flush's messages was acknowledged.
-    Acked { flush: u32 },
+    /// Ledger: so many of the flush's messages were acknowledged.
+    Acked { flush: u32, count: u32 },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },
 }
@@ -117,8 +117,8 @@ pub trait World {
         unreachable!("{NO_RELEASE}")
     }
     /// See [`Effect::MergeDiffs`].
-    fn merge_diffs(&mut self, minipage: MinipageId) {
-        let _ = minipage;
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
+        let _ = (minipage, open);
         unreachable!("{NO_RELEASE}")
     }
     /// See [`Effect::PassDiff`].

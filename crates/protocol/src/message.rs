@@ -118,8 +118,9 @@ pub enum HlrcMessage {
     HandOver,
     /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` moves.
     Diff { writer: NodeId, flush: u32, epoch: u32 },
-    /// The home has merged a diff of that flush.
-    DiffAck { flush: u32 },
+    /// The home has merged so many diffs of that flush, of this minipage and of others. The engines
+    /// acknowledge one by one; the runtime makes one of several.
+    DiffAck { flush: u32, count: u32 },
 }
 
 /// What is said about a synchronization id.

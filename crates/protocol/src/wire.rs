@@ -206,7 +206,10 @@ fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
             let [flush, epoch] = halves(words.value);
             HlrcMessage::Diff { writer: node(words)?, flush, epoch }
         }
-        58 => HlrcMessage::DiffAck { flush: total(words)? },
+        58 => match halves(words.value) {
+            [_, 0] => return Err(field(words, "count")),
+            [flush, count] => HlrcMessage::DiffAck { flush, count },
+        },
         59 => HlrcMessage::HandOver,
         unknown => return Err(WireError::Kind(unknown)),
     })
@@ -225,7 +228,9 @@ fn hlrc_words(body: HlrcMessage) -> Words {
             let value = u64::from(flush) | u64::from(epoch) << 32;
             Words { thread: writer.0.into(), value, ..plain(57) }
         }
-        HlrcMessage::DiffAck { flush } => Words { value: flush.into(), ..plain(58) },
+        HlrcMessage::DiffAck { flush, count } => {
+            Words { value: u64::from(flush) | u64::from(count) << 32, ..plain(58) }
+        }
         HlrcMessage::HandOver => plain(59),
     }
 }
@@ -257,11 +262,12 @@ fn node(words: &Words) -> Result<NodeId, WireError> {
 }
 
 fn total(words: &Words) -> Result<u32, WireError> {
-    u32::try_from(words.value).map_err(|_| WireError::Field {
-        kind: words.kind,
-        field: "total",
-        value: words.value,
-    })
+    u32::try_from(words.value).map_err(|_| field(words, "total"))
+}
+
+/// The value makes no such field.
+fn field(words: &Words, field: &'static str) -> WireError {
+    WireError::Field { kind: words.kind, field, value: words.value }
 }
 
 #[cfg(test)]
@@ -273,8 +279,8 @@ mod tests {
         let mut known = 0;
         for kind in 0..=u8::MAX {
             for flags in 0..8 {
-                for thread in [0, 7] {
-                    let words = Words { kind, flags, thread, subject: 9, value: thread.into() };
+                for (thread, value) in [(0, 0), (7, 7), (0, 7 << 32)] {
+                    let words = Words { kind, flags, thread, subject: 9, value };
                     if let Ok(message) = Message::from_words(&words) {
                         assert_eq!(message.to_words(), words);
                         known += 1;
@@ -282,7 +288,7 @@ mod tests {
                 }
             }
         }
-        assert!(known >= 41, "only {known} spellings decode");
+        assert!(known >= 42, "only {known} spellings decode");
     }
 
     #[test]
@@ -292,6 +298,18 @@ mod tests {
                 HlrcMessage::Diff { writer: NodeId(3), flush, epoch }.about(MinipageId(9));
             assert_eq!(Message::from_words(&message.to_words()), Ok(message));
         }
+    }
+
+    #[test]
+    fn an_acknowledgement_counts_diffs_of_its_flush() {
+        let ack = |flush, count| HlrcMessage::DiffAck { flush, count }.about(MinipageId(9));
+        for (flush, count) in [(1, 1), (0, u32::MAX), (u32::MAX, 1)] {
+            let message = ack(flush, count);
+            assert_eq!(Message::from_words(&message.to_words()), Ok(message));
+        }
+        let nothing = ack(3, 0).to_words();
+        let refused = Message::from_words(&nothing);
+        assert!(matches!(refused, Err(WireError::Field { field: "count", .. })));
     }
 
     #[test]

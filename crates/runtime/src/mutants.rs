@@ -135,8 +135,8 @@ impl World for Bent<'_> {
         self.real.keep_diff(minipage);
     }
 
-    fn merge_diffs(&mut self, minipage: MinipageId) {
-        self.real.merge_diffs(minipage);
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
+        self.real.merge_diffs(minipage, open);
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

@@ -2,11 +2,12 @@
 
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
-use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage, Words};
+use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use crate::boot::Runtime;
+use crate::world::words_of;
 
 /// The receiving side of a node.
 pub(crate) struct NodeSink<'a> {
@@ -23,14 +24,7 @@ impl<'a> NodeSink<'a> {
         if header.kind >= 64 {
             return Ok(None);
         }
-        let words = Words {
-            kind: header.kind,
-            flags: header.flags,
-            thread: header.thread,
-            subject: header.subject,
-            value: header.value,
-        };
-        let message = Message::from_words(&words).map_err(|error| error.to_string())?;
+        let message = Message::from_words(&words_of(header)).map_err(|error| error.to_string())?;
         if let Some(minipage) = message.minipage()
             && !self.runtime.tables.knows(minipage)
         {

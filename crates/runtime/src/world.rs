@@ -4,11 +4,11 @@
 
 use core::sync::atomic::Ordering;
 
-use multigrain_memory::diff;
+use multigrain_memory::diff::{self, Others};
 use multigrain_protocol::release::News;
-use multigrain_protocol::{Attach, HlrcMessage, Input, Message, Node, Violation, World};
+use multigrain_protocol::{Attach, HlrcMessage, Input, Message, Node, Violation, Words, World};
 use multigrain_transport::{Header, LinkError, Payload};
-use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::control::kind;
@@ -133,6 +133,17 @@ fn header_of(message: Message) -> Header {
     }
 }
 
+/// What of a header is the message's.
+pub(crate) fn words_of(header: &Header) -> Words {
+    Words {
+        kind: header.kind,
+        flags: header.flags,
+        thread: header.thread,
+        subject: header.subject,
+        value: header.value,
+    }
+}
+
 impl<'a> RealWorld<'a> {
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
@@ -166,6 +177,26 @@ impl<'a> RealWorld<'a> {
         }
     }
 
+    /// One acknowledgement for two, of diffs of one flush. Not where homes go from hand to hand, for
+    /// there each minipage counts its own.
+    fn join(&self, last: &Header, message: Message) -> Option<Header> {
+        use HlrcMessage::DiffAck;
+        let last = Message::from_words(&words_of(last)).ok()?;
+        let (
+            Message::Hlrc { minipage, body: DiffAck { flush, count } },
+            Message::Hlrc { minipage: other, body: DiffAck { flush: same, count: more } },
+        ) = (last, message)
+        else {
+            return None;
+        };
+        let stays = |of| self.runtime.tables.consistency_of(of) == Consistency::LazyRelease;
+        if flush != same || !stays(minipage) || !stays(other) {
+            return None;
+        }
+        let count = count.checked_add(more)?;
+        Some(header_of(DiffAck { flush, count }.about(minipage)))
+    }
+
     /// The diff of the message at hand, if it is about this minipage and not used up.
     fn take_held(&mut self, minipage: MinipageId) -> Option<&'a [u8]> {
         self.held.take_if(|(of, _)| *of == minipage).map(|(_, diff)| diff)
@@ -188,10 +219,10 @@ impl<'a> RealWorld<'a> {
     }
 
     /// Writes what is named by a diff.
-    fn merge(&self, minipage: MinipageId, diff: &[u8]) {
+    fn merge(&self, minipage: MinipageId, diff: &[u8], others: Others) {
         let (page, len) = self.runtime.memory.privileged(minipage);
         // SAFETY: the privileged view is writable for the length of the minipage.
-        if let Err(error) = unsafe { diff::apply(diff, page, len) } {
+        if let Err(error) = unsafe { diff::apply(diff, page, len, others) } {
             self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
         }
     }
@@ -238,12 +269,15 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 
 impl World for RealWorld<'_> {
     fn send_later(&mut self, to: NodeId, message: Message) {
-        if let Message::Hlrc { .. } = message {
-            // The acknowledgements of a flush are as many as its diffs, and go together like them.
-            self.keep_with(to, header_of(message), |_| ());
-            return;
-        }
-        match self.runtime.mesh.keep(to, header_of(message)) {
+        let header = header_of(message);
+        let kept = if let Message::Hlrc { .. } = message {
+            // The acknowledgements of a flush are as many as its diffs: they go together like them,
+            // and most as one.
+            self.runtime.mesh.keep_or_join(to, header, |last| self.join(last, message))
+        } else {
+            self.runtime.mesh.keep(to, header)
+        };
+        match kept {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
         }
@@ -395,13 +429,14 @@ impl World for RealWorld<'_> {
         self.held = Some((minipage, self.diff.take().unwrap_or_default()));
     }
 
-    fn merge_diffs(&mut self, minipage: MinipageId) {
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
         let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
         let mut diffs: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
         self.runtime.watch_merge(minipage, &diffs);
+        let others = if open { Others::Write } else { Others::Read };
         for diff in diffs {
-            self.merge(minipage, diff);
+            self.merge(minipage, diff, others);
         }
     }
 

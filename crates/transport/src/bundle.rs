@@ -4,12 +4,17 @@
 //! payload is whole frames, header and payload each, one right after the other. What is told
 //! together at a release costs one message that way, as the papers count it, and one header more.
 //!
+//! What does not fit into one goes as several, and all but the last say that more follows: the receiver
+//! keeps its answers until that has come, and a flush of many diffs gets one.
+//!
 //! Invariant: the transport's own frames are never members. What is read is checked member by
 //! member; those before a wrong one are good.
 
 use crate::frame::{BUNDLE, Header, LAST_KIND};
 use crate::sink::MAX_BUFFER;
 
+/// Flag of a bundle: its sender has more to send, and does at once.
+pub(crate) const MORE: u8 = 1;
 /// A bundle of so many bytes takes no more members.
 const FULL: usize = 64 << 10;
 /// The longest payload of a bundle, in bytes: it was not full before the last member, whose payload
@@ -28,6 +33,8 @@ pub(crate) struct Bundle {
     /// Where that room begins.
     own: usize,
     members: usize,
+    /// Where the last one begins.
+    last: usize,
     /// Who sends it.
     from: u16,
 }
@@ -70,16 +77,30 @@ impl Bundle {
         let header = Header { payload: payload as u64, ..header };
         self.bytes[start..start + Header::BYTES].copy_from_slice(&header.encode());
         self.members += 1;
+        self.last = start;
         self.from = header.from;
         payload
     }
 
-    /// The bytes to send, from the second of the two on: one member alone goes as it is.
-    pub(crate) fn seal(&mut self) -> (&[u8], usize) {
+    /// Changes the header of the last member as `join` says, which gets it; true if it says so. A
+    /// member with a payload stays as it is.
+    pub(crate) fn amend(&mut self, join: impl FnOnce(&Header) -> Option<Header>) -> bool {
+        let last = &mut self.bytes[self.last..];
+        if self.members == 0 || last.len() > Header::BYTES {
+            return false;
+        }
+        let Some(joined) = Header::decode(last).ok().as_ref().and_then(join) else { return false };
+        last.copy_from_slice(&Header { from: self.from, payload: 0, ..joined }.encode());
+        true
+    }
+
+    /// The bytes to send, from the second of the two on: one member alone goes as it is. `flags` are
+    /// 0 or [`MORE`].
+    pub(crate) fn seal(&mut self, flags: u8) -> (&[u8], usize) {
         let start = if self.members > 1 {
             let payload = self.bytes.len() - self.own - Header::BYTES;
             let (kind, from, payload) = (BUNDLE, self.from, payload as u64);
-            let header = Header { kind, from, payload, ..Header::default() };
+            let header = Header { kind, flags, from, payload, ..Header::default() };
             self.bytes[self.own..self.own + Header::BYTES].copy_from_slice(&header.encode());
             0
         } else {
@@ -101,6 +122,7 @@ impl Bundle {
         self.bytes.shrink_to(KEPT_ROOM);
         self.own = 0;
         self.members = 0;
+        self.last = 0;
     }
 }
 
@@ -146,7 +168,7 @@ mod tests {
     }
 
     fn sealed(bundle: &mut Bundle) -> Vec<u8> {
-        let (bytes, start) = bundle.seal();
+        let (bytes, start) = bundle.seal(0);
         bytes[start..].to_vec()
     }
 
@@ -160,6 +182,24 @@ mod tests {
         bundle.follow(&[9; 64]);
         bundle.add(frame(7, 2), |_| {});
         assert_eq!(sealed(&mut bundle), [&[9; 64][..], &frame(7, 2).encode()].concat());
+    }
+
+    #[test]
+    fn the_last_member_may_stand_for_one_more_if_it_has_no_payload() {
+        let mut bundle = Bundle::default();
+        let sum = |last: &Header| Some(Header { subject: last.subject + 10, ..*last });
+        assert!(!bundle.amend(sum), "there is none");
+        bundle.add(frame(7, 1), |_| {});
+        assert!(bundle.amend(sum) && !bundle.amend(|_| None));
+        assert_eq!(sealed(&mut bundle), frame(7, 11).encode());
+        bundle.add(frame(8, 2), |_| {});
+        assert!(bundle.amend(sum));
+        let members = [frame(7, 11).encode(), frame(8, 12).encode()].concat();
+        assert_eq!(sealed(&mut bundle)[Header::BYTES..], members);
+        bundle.add(frame(9, 3), |out| out.push(0));
+        assert!(!bundle.amend(sum), "it has a payload");
+        bundle.clear();
+        assert!(!bundle.amend(sum), "there is none any more");
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Stream {
         read: impl FnOnce(&mut [Span]) -> Result<usize, Errno>,
         sink: &mut dyn Sink,
     ) -> Result<Socket, LostReason> {
-        let mut desk = Desk { staging: &mut self.staging, sink, frames: 0, bytes: 0 };
+        let mut desk = Desk { staging: &mut self.staging, sink, frames: 0, followed: 0, bytes: 0 };
         self.parser.pump(read, &mut desk)
     }
 }

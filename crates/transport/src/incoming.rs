@@ -12,7 +12,7 @@
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::bundle::{self, MAX_BUNDLE, Member};
+use crate::bundle::{self, MAX_BUNDLE, MORE, Member};
 use crate::frame::{BUNDLE, BYE, Header, LAST_KIND};
 use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
 use crate::sys::{self, Raw, Span};
@@ -29,6 +29,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) staging: &'a mut Staging,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) frames: usize,
+    /// Those of them that their sender says to follow up at once.
+    pub(crate) followed: usize,
     pub(crate) bytes: usize,
 }
 
@@ -209,6 +211,9 @@ impl Incoming {
         if header.kind == BUNDLE && header.payload > MAX_BUNDLE {
             return wrong("too long for a bundle");
         }
+        if header.kind == BUNDLE && header.flags & !MORE != 0 {
+            return wrong("a bundle with unknown flags");
+        }
         if header.kind == BUNDLE {
             self.expect(header, Target::Bundle);
             return Ok(());
@@ -255,7 +260,10 @@ impl Incoming {
                 let body = &self.buffer[..header.payload_bytes()];
                 desk.sink.frame(self.from, &header, Some(body))
             }
-            Target::Bundle => self.deliver_members(header.payload_bytes(), desk.sink),
+            Target::Bundle => {
+                desk.followed += usize::from(header.flags & MORE != 0);
+                self.deliver_members(header.payload_bytes(), desk.sink)
+            }
         };
         if self.buffer.len() > KEPT_ROOM {
             self.buffer = Vec::new();

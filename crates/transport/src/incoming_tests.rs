@@ -94,7 +94,7 @@ fn pump(
     stream: &mut &[u8],
     most: usize,
 ) -> Result<Socket, LostReason> {
-    let mut desk = Desk { staging, sink: seen, frames: 0, bytes: 0 };
+    let mut desk = Desk { staging, sink: seen, frames: 0, followed: 0, bytes: 0 };
     parser.pump(|spans| Ok(fill(spans, stream, most)), &mut desk)
 }
 
@@ -154,8 +154,13 @@ fn a_bundle_of_what_must_not_be_in_one_is_a_violation_after_its_good_frames() {
 
 #[test]
 fn a_bundle_of_nothing_or_of_too_much_is_a_violation() {
-    for (payload, why) in [(0, "a bundle of nothing"), (MAX_BUNDLE + 1, "too long for a bundle")] {
-        let header = Header { payload, ..bundle(&[]).0 };
+    let bad = [
+        (0, 0, "a bundle of nothing"),
+        (MAX_BUNDLE + 1, 0, "too long for a bundle"),
+        (64, MORE << 1, "with unknown flags"),
+    ];
+    for (payload, flags, why) in bad {
+        let header = Header { payload, flags, ..bundle(&[]).0 };
         let (_, read) = read_all(&header.encode());
         let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?}") };
         assert!(text.contains(why), "{text}");

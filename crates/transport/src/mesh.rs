@@ -176,18 +176,13 @@ impl Mesh {
         header: Header,
         payload: Payload<'_>,
     ) -> Result<(), LinkError> {
-        let Some(Some(link)) = self.links.get(to.index()) else {
-            return Err(LinkError::NoLink { to });
-        };
+        let (link, header) = self.addressed(to, header)?;
         let bytes = payload.span().len() as u64;
-        let header = Header { from: self.rank().0, payload: bytes, ..header };
-        if header.kind == 0 || header.kind > LAST_KIND {
-            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
-        }
         if bytes > MAX_PAYLOAD {
             let error = FrameError::Long { kind: header.kind, payload: bytes };
             return Err(LinkError::Frame { to, error });
         }
+        let header = Header { payload: bytes, ..header };
         // SAFETY: the caller's promise is the one asked for.
         unsafe { link.send(&header, payload, &self.waiting) }
     }
@@ -208,13 +203,7 @@ impl Mesh {
     /// # Errors
     /// As [`Mesh::send`].
     pub fn keep(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
-        let Some(Some(link)) = self.links.get(to.index()) else {
-            return Err(LinkError::NoLink { to });
-        };
-        let header = Header { from: self.rank().0, payload: 0, ..header };
-        if header.kind == 0 || header.kind > LAST_KIND {
-            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
-        }
+        let (link, header) = self.addressed(to, header)?;
         link.keep(&header, &self.waiting)?;
         self.lazy.store(true, Ordering::Relaxed);
         Ok(())
@@ -232,16 +221,38 @@ impl Mesh {
         header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<u64, LinkError> {
-        let Some(Some(link)) = self.links.get(to.index()) else {
-            return Err(LinkError::NoLink { to });
-        };
-        let header = Header { from: self.rank().0, ..header };
-        if header.kind == 0 || header.kind > LAST_KIND {
-            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
-        }
+        let (link, header) = self.addressed(to, header)?;
         let bytes = link.keep_with(header, fill, &self.waiting)?;
         self.lazy.store(true, Ordering::Relaxed);
         Ok(bytes)
+    }
+
+    /// [`Mesh::keep_with`] of a frame without payload, unless the frame kept last for that peer can
+    /// stand for both: `join` gets that one's header, and says what it becomes.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn keep_or_join(
+        &self,
+        to: NodeId,
+        header: Header,
+        join: impl FnOnce(&Header) -> Option<Header>,
+    ) -> Result<(), LinkError> {
+        let (link, header) = self.addressed(to, header)?;
+        link.keep_or_join(header, join, &self.waiting)?;
+        self.lazy.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The link to a peer, and the header as it goes there, without a payload so far.
+    fn addressed(&self, to: NodeId, header: Header) -> Result<(&Link, Header), LinkError> {
+        let Some(Some(link)) = self.links.get(to.index()) else {
+            return Err(LinkError::NoLink { to });
+        };
+        if header.kind == 0 || header.kind > LAST_KIND {
+            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
+        }
+        Ok((link, Header { from: self.rank().0, payload: 0, ..header }))
     }
 
     /// Sends what [`Mesh::keep`] kept.
@@ -266,7 +277,7 @@ impl Mesh {
             self.send_lazy();
         }
         let Receiving { incoming, staging, fruitless } = &mut *receiving;
-        let mut desk = Desk { staging, sink, frames: 0, bytes: 0 };
+        let mut desk = Desk { staging, sink, frames: 0, followed: 0, bytes: 0 };
         let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
         if few && *fruitless < TRIES && !self.waiting.must_look_around() {
             for (link, incoming) in self.links.iter().zip(incoming) {
@@ -279,7 +290,7 @@ impl Mesh {
             *fruitless = 0;
         }
         *fruitless = if desk.frames == 0 { *fruitless + 1 } else { 0 };
-        if desk.frames > 0 {
+        if desk.frames > desk.followed {
             self.send_lazy();
         }
         if desk.bytes > 0 {

@@ -9,7 +9,7 @@
 //! a queue.
 #![expect(unsafe_code, reason = "payloads are sent from raw memory")]
 
-use crate::bundle::{Bundle, MAX_JOINING};
+use crate::bundle::{Bundle, MAX_JOINING, MORE};
 use crate::counters::Tally;
 use crate::error::LinkError;
 use crate::frame::{BYE, Header};
@@ -131,8 +131,9 @@ impl Link {
         let span = payload.span();
         if !outgoing.bundle.is_empty() && span.len() <= MAX_JOINING {
             // SAFETY: the payload is readable, and not in the bundle.
-            self.add(&mut outgoing, *header, |out| unsafe { sys::append(span, out) });
-            return self.push_bundle(&mut outgoing, waiting);
+            let fill = |out: &mut Vec<u8>| unsafe { sys::append(span, out) };
+            self.add(&mut outgoing, *header, fill, waiting)?;
+            return self.push_bundle(&mut outgoing, 0, waiting);
         }
         self.push(&mut outgoing, &header.encode(), payload, waiting)?;
         self.tally.sent(Header::BYTES + span.len());
@@ -143,8 +144,8 @@ impl Link {
     pub(crate) fn keep(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
         let mut outgoing = self.open()?;
         if !outgoing.bundle.is_empty() {
-            self.add(&mut outgoing, *header, |_| {});
-            return self.limit_bundle(&mut outgoing, waiting);
+            self.add(&mut outgoing, *header, |_| {}, waiting)?;
+            return Ok(());
         }
         self.tally.sent(Header::BYTES);
         if !outgoing.queue.is_empty() || outgoing.lazy.len == LAZY * Header::BYTES {
@@ -164,19 +165,38 @@ impl Link {
         waiting: &Waiting,
     ) -> Result<u64, LinkError> {
         let mut outgoing = self.open()?;
-        let bytes = self.add(&mut outgoing, header, fill);
-        self.lazy.store(true, Ordering::Relaxed);
-        self.limit_bundle(&mut outgoing, waiting)?;
-        Ok(bytes as u64)
+        Ok(self.add(&mut outgoing, header, fill, waiting)? as u64)
     }
 
-    /// One more member of the bundle, which is begun behind the lazy frames if there is none.
+    /// [`Link::keep_with`] of a frame without payload, unless the one kept last can stand for both.
+    pub(crate) fn keep_or_join(
+        &self,
+        header: Header,
+        join: impl FnOnce(&Header) -> Option<Header>,
+        waiting: &Waiting,
+    ) -> Result<(), LinkError> {
+        let mut outgoing = self.open()?;
+        if outgoing.bundle.amend(join) {
+            return Ok(());
+        }
+        self.add(&mut outgoing, header, |_| {}, waiting)?;
+        Ok(())
+    }
+
+    /// One more member of the bundle, which is begun behind the lazy frames if there is none, or anew
+    /// if it is full; returns the payload's length.
     fn add(
         &self,
         outgoing: &mut Outgoing,
         header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
-    ) -> usize {
+        waiting: &Waiting,
+    ) -> Result<usize, LinkError> {
+        if outgoing.bundle.is_full() {
+            // The promise is kept by this member, which whoever kept it sends.
+            self.push_bundle(outgoing, MORE, waiting)?;
+        }
+        self.lazy.store(true, Ordering::Relaxed);
         let Outgoing { lazy, bundle, .. } = outgoing;
         if bundle.is_empty() {
             bundle.follow(lazy.as_slice());
@@ -190,17 +210,18 @@ impl Link {
             2 => self.tally.bundled(2, Header::BYTES + bytes),
             _ => self.tally.bundled(1, bytes),
         }
-        payload
+        Ok(payload)
     }
 
-    fn limit_bundle(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<(), LinkError> {
-        if outgoing.bundle.is_full() { self.push_bundle(outgoing, waiting) } else { Ok(()) }
-    }
-
-    /// Sends the bundle, or makes it the end of the queue.
-    fn push_bundle(&self, outgoing: &mut Outgoing, waiting: &Waiting) -> Result<(), LinkError> {
+    /// Sends the bundle, or makes it the end of the queue. `flags` are 0 or [`MORE`].
+    fn push_bundle(
+        &self,
+        outgoing: &mut Outgoing,
+        flags: u8,
+        waiting: &Waiting,
+    ) -> Result<(), LinkError> {
         self.lazy.store(false, Ordering::Relaxed);
-        let (bytes, start) = outgoing.bundle.seal();
+        let (bytes, start) = outgoing.bundle.seal(flags);
         let waits = !outgoing.queue.is_empty();
         let mut sent = start;
         if !waits {
@@ -236,7 +257,7 @@ impl Link {
         let mut outgoing = lock(&self.outgoing);
         // A link that is gone is noticed by the receiver.
         if !outgoing.bundle.is_empty() {
-            let _ = self.push_bundle(&mut outgoing, waiting);
+            let _ = self.push_bundle(&mut outgoing, 0, waiting);
         } else if outgoing.lazy.len > 0 {
             let _ = self.push_head(&mut outgoing, Payload::None, waiting);
         }
@@ -265,7 +286,7 @@ impl Link {
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
         if !outgoing.bundle.is_empty() {
-            self.push_bundle(outgoing, waiting)?;
+            self.push_bundle(outgoing, 0, waiting)?;
         }
         if !outgoing.queue.is_empty() {
             outgoing.queue.push(*header, payload);

@@ -23,6 +23,7 @@ conformance! {
     what_is_kept_back_keeps_its_place
     what_is_kept_together_is_one_message
     what_is_long_follows_a_bundle
+    answers_wait_until_nothing_follows
     a_frame_kept_alone_goes_as_it_is
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
@@ -211,6 +212,26 @@ fn what_is_long_follows_a_bundle(family: Family) {
     assert!(log.placed[..4097] == long);
 }
 
+/// What a node has to say waits until that has come which its peer has promised.
+fn answers_wait_until_nothing_follows(family: Family) {
+    let (meshes, _) = job(family, 2);
+    let (mut log, mut answers) = (Log::default(), Log::default());
+    let long = |subject| {
+        let fill = |out: &mut Vec<u8>| out.extend([7; 40_000]);
+        meshes[1].keep_with(NodeId(0), header(1, subject), fill).unwrap();
+    };
+    meshes[0].keep_with(NodeId(1), header(1, 0), |_| {}).unwrap();
+    long(0);
+    long(1);
+    assert_eq!(meshes[0].receive(&mut log, Timeout::Now), 0, "full, but nobody has more to say");
+    long(2);
+    log.polls_until(&meshes[0], |log| log.frames.len() == 2);
+    assert_eq!(meshes[1].receive(&mut answers, Timeout::Now), 0, "one more is on its way");
+    meshes[1].send_lazy();
+    log.polls_until(&meshes[0], |log| log.frames.len() == 3);
+    answers.until(&meshes[1], |log| log.frames.len() == 1);
+}
+
 fn a_frame_kept_alone_goes_as_it_is(family: Family) {
     let (_, counts) = counted(family, 3, |mesh| {
         mesh.keep(NodeId(0), header(1, 0)).unwrap();
@@ -249,7 +270,7 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     }
     let mut answer = [0; 32];
     peer.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4]), (241, 2), "WELCOME of version 2");
+    assert_eq!((answer[0], answer[4]), (241, 3), "WELCOME of version 3");
     let mesh = node.join().unwrap().0.unwrap();
     let sent = Header { from: 1, payload: 20, flags: 1, ..header(9, 4) };
     let bytes = [&sent.encode()[..], &[6; 20]].concat();

@@ -7,7 +7,7 @@ use super::lines::Scalar;
 use super::records::Diff;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{apply, encode};
+use super::{Others, apply, encode};
 
 /// A way to make and apply diffs that works on this processor; all have the same results.
 ///
@@ -95,16 +95,16 @@ impl Kernel {
     /// # Safety
     /// As for that.
     #[inline]
-    pub unsafe fn apply(self, diff: &Diff<'_>, page: *mut u8) {
+    pub unsafe fn apply(self, diff: &Diff<'_>, page: *mut u8, others: Others) {
         match self.0 {
             // SAFETY: the caller's promise.
-            Kind::Scalar => unsafe { apply::apply::<Scalar>(diff, page) },
+            Kind::Scalar => unsafe { apply::apply::<Scalar>(diff, page, others) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the caller's promise; the kernel works here, or it would not have been made.
-            Kind::Avx2 => unsafe { x86::apply_avx2(diff, page) },
+            Kind::Avx2 => unsafe { x86::apply_avx2(diff, page, others) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Kind::Avx512 => unsafe { x86::apply_avx512(diff, page) },
+            Kind::Avx512 => unsafe { x86::apply_avx512(diff, page, others) },
         }
     }
 }

@@ -35,6 +35,13 @@ pub(super) trait Lines {
     /// 64 bytes at `to` are writable; others may read them.
     unsafe fn store(line: Self::Line, to: *mut u8);
 
+    /// Writes the bytes of a line that a mask names, and the others with the value they have: without
+    /// a branch, each word by one store.
+    ///
+    /// # Safety
+    /// `to` is aligned to words; 64 bytes there are writable, and others only read them.
+    unsafe fn blend(line: Self::Line, mask: u64, to: *mut u8);
+
     /// The mask of the bytes that differ.
     ///
     /// # Safety
@@ -81,6 +88,18 @@ impl Lines for Scalar {
             let to = to.wrapping_add(index * WORD_BYTES);
             // SAFETY: the caller's promise, for each of the words.
             unsafe { store_word(word, to) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn blend(line: Self::Line, mask: u64, to: *mut u8) {
+        for ((index, word), mask) in line.into_iter().enumerate().zip(mask.to_le_bytes()) {
+            let to = to.wrapping_add(index * WORD_BYTES).cast::<u64>();
+            let named = spread(mask);
+            // SAFETY: the caller's promise, for each of the words.
+            let old = unsafe { to.read_volatile() };
+            // SAFETY: as above; a volatile write does not care who reads.
+            unsafe { to.write_volatile(old & !named | word & named) };
         }
     }
 
@@ -171,6 +190,18 @@ pub(super) unsafe fn load_short(from: *const u8, bytes: usize) -> [u8; LINE_BYTE
 unsafe fn store_word(word: u64, to: *mut u8) {
     // SAFETY: the caller's promise, for all that the mask names.
     unsafe { store_masked(word.to_ne_bytes(), u8::MAX, to) };
+}
+
+/// The bytes that eight bits name, the byte at the lower address first: all ones, and the others
+/// zero.
+#[inline(always)]
+const fn spread(mask: u8) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const OWN_BIT: u64 = 0x8040_2010_0804_0201;
+    const LOW_SEVEN: u64 = 0x7f * EACH;
+    let own = (mask as u64 * EACH) & OWN_BIT;
+    let high_bits = ((own + LOW_SEVEN) | own) & !LOW_SEVEN;
+    ((high_bits >> 7) * 0xff).to_le()
 }
 
 /// Writes the bytes of a word that a mask names: the whole word, a half or a quarter by one store

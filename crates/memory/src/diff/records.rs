@@ -1,7 +1,7 @@
 //! A diff as it came from a peer: checked, then read record by record.
 
 use super::kernel::Kernel;
-use super::{LINE_BYTES, WHOLE, WORD_BYTES};
+use super::{LINE_BYTES, Others, WHOLE, WORD_BYTES};
 use crate::layout::index;
 
 /// Where in a record its mask is: after the line.
@@ -97,11 +97,16 @@ impl<'d> Diff<'d> {
     ///
     /// # Safety
     /// As many bytes at `page` as were checked for are writable. Others may read them meanwhile,
-    /// and write those that the diff does not name.
+    /// and do what `others` says.
     #[inline]
-    pub unsafe fn apply(&self, page: *mut u8) {
+    pub unsafe fn apply(&self, page: *mut u8, others: Others) {
         // SAFETY: the caller's promise.
-        unsafe { Kernel::best().apply(self, page) };
+        unsafe { Kernel::best().apply(self, page, others) };
+    }
+
+    /// Bytes of the pages it is sound for.
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'d>> {

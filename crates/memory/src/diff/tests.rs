@@ -22,8 +22,22 @@ fn diff(twin: &[u8], page: &[u8]) -> Vec<u8> {
     encoded(Kernel::best(), twin, page).1
 }
 
-/// Applies at `shift` bytes after an address that is a multiple of 8, between sentinels.
+/// Applies at `shift` bytes after an address that is a multiple of 8, between sentinels: with others
+/// that write, and with others that read, which does the same.
 fn applied(
+    kernel: Kernel,
+    diff: &[u8],
+    page: &[u8],
+    shift: usize,
+) -> Result<(usize, Vec<u8>), DiffError> {
+    let [one, other] = [Others::Write, Others::Read]
+        .map(|others| applied_beside(others, kernel, diff, page, shift));
+    assert_eq!(one, other);
+    one
+}
+
+fn applied_beside(
+    others: Others,
     kernel: Kernel,
     diff: &[u8],
     page: &[u8],
@@ -38,7 +52,7 @@ fn applied(
     memory[first..first + page.len()].copy_from_slice(page);
     let diff = Diff::check(diff, page.len())?;
     // SAFETY: the page lies in the memory.
-    unsafe { kernel.apply(&diff, memory[first..].as_mut_ptr()) };
+    unsafe { kernel.apply(&diff, memory[first..].as_mut_ptr(), others) };
     let after = memory[first..first + page.len()].to_vec();
     memory[first..first + page.len()].fill(SENTINEL);
     assert!(memory.iter().all(|byte| *byte == SENTINEL), "bytes outside of the page were written");
@@ -181,7 +195,7 @@ fn bytes_that_others_write_meanwhile_are_theirs() {
             });
             for _ in 0..rounds {
                 // SAFETY: the memory is that long, and atomic, so it may be written.
-                unsafe { kernel.apply(&diff, memory.as_ptr().cast_mut().cast()) };
+                unsafe { kernel.apply(&diff, memory.as_ptr().cast_mut().cast(), Others::Write) };
             }
             stop.store(true, Ordering::Relaxed);
         });

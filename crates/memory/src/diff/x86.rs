@@ -5,13 +5,15 @@
 //! has room for many, instead of reading it again.
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_storeu_si256, _mm512_cmpneq_epi8_mask, _mm512_loadu_si512, _mm512_storeu_si512,
+    __m256i, __m512i, _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_loadu_si256,
+    _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_shuffle_epi8, _mm256_storeu_si256, _mm512_cmpneq_epi8_mask, _mm512_loadu_si512,
+    _mm512_mask_storeu_epi8, _mm512_storeu_si512,
 };
 
 use super::lines::Lines;
 use super::records::Diff;
-use super::{apply, encode};
+use super::{Others, apply, encode};
 
 /// Half a line.
 const HALF_BYTES: usize = 32;
@@ -43,9 +45,9 @@ pub(super) unsafe fn encode_avx2(twin: &[u8], page: *const u8, out: &mut Vec<u8>
 /// # Safety
 /// As for that, and [`has_avx2`].
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-pub(super) unsafe fn apply_avx2(diff: &Diff<'_>, page: *mut u8) {
+pub(super) unsafe fn apply_avx2(diff: &Diff<'_>, page: *mut u8, others: Others) {
     // SAFETY: the caller's promise.
-    unsafe { apply::apply::<Avx2>(diff, page) }
+    unsafe { apply::apply::<Avx2>(diff, page, others) }
 }
 
 /// [`encode::encode`] by AVX-512.
@@ -63,9 +65,9 @@ pub(super) unsafe fn encode_avx512(twin: &[u8], page: *const u8, out: &mut Vec<u
 /// # Safety
 /// As for that, and [`has_avx512`].
 #[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,popcnt")]
-pub(super) unsafe fn apply_avx512(diff: &Diff<'_>, page: *mut u8) {
+pub(super) unsafe fn apply_avx512(diff: &Diff<'_>, page: *mut u8, others: Others) {
     // SAFETY: the caller's promise.
-    unsafe { apply::apply::<Avx512>(diff, page) }
+    unsafe { apply::apply::<Avx512>(diff, page, others) }
 }
 
 struct Avx2;
@@ -96,6 +98,17 @@ impl Lines for Avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
+    unsafe fn blend(line: Self::Line, mask: u64, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        let old = unsafe { Self::load(to) };
+        let halves = [0, 1]
+            .map(|half| _mm256_blendv_epi8(old[half], line[half], named(mask >> (32 * half))));
+        // SAFETY: the caller's promise.
+        unsafe { Self::store(halves, to) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
     unsafe fn differing(one: Self::Line, other: Self::Line) -> u64 {
         let [first, second] = [0, 1].map(|half| {
             let equal = _mm256_cmpeq_epi8(one[half], other[half]);
@@ -103,6 +116,21 @@ impl Lines for Avx2 {
         });
         !(first | (second << 32))
     }
+}
+
+/// The bytes that the low 32 bits name: all ones, and the others zero.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn named(mask: u64) -> __m256i {
+    /// For each byte the byte of the mask that has its bit.
+    const BYTES: [i64; 4] =
+        [0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303];
+    #[expect(clippy::cast_possible_truncation, reason = "half of a mask is taken on purpose")]
+    let mask = _mm256_set1_epi32((mask as u32).cast_signed());
+    let [a, b, c, d] = BYTES;
+    let bits = _mm256_shuffle_epi8(mask, _mm256_set_epi64x(d, c, b, a));
+    let own = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+    _mm256_cmpeq_epi8(_mm256_and_si256(bits, own), own)
 }
 
 struct Avx512;
@@ -122,6 +150,13 @@ impl Lines for Avx512 {
     unsafe fn store(line: Self::Line, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe { _mm512_storeu_si512(to.cast(), line) };
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn blend(line: Self::Line, mask: u64, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_mask_storeu_epi8(to.cast(), mask, line) };
     }
 
     #[inline]

@@ -144,6 +144,7 @@ pub enum CopyEvent {
     },
     DiffAck {
         flush: u32,
+        count: u32,
     },
 }
 
@@ -345,11 +346,11 @@ impl Copy {
             }
             (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_)) => {}
             (
-                E::DiffAck { flush },
+                E::DiffAck { flush, count },
                 Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
-            ) if site.roams.is_none() || *owed > 0 => {
-                *owed = owed.saturating_sub(1);
-                out.push(Effect::Acked { flush: *flush });
+            ) if site.roams.is_none() || *owed >= *count => {
+                *owed = owed.saturating_sub(*count);
+                out.push(Effect::Acked { flush: *flush, count: *count });
                 if *owed == 0 {
                     match page {
                         Settling(wait) => {
@@ -480,6 +481,6 @@ pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects
 
 /// Tells a node that its diff is here; with the others of its flush.
 pub(super) fn acknowledge(site: &Site, to: NodeId, flush: u32, out: &mut Effects) {
-    let message = HlrcMessage::DiffAck { flush }.about(site.minipage);
+    let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
     out.push(Effect::SendLater { to, message });
 }

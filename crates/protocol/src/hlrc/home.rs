@@ -93,8 +93,8 @@ impl Home {
             {
                 send(site, *requester, HlrcMessage::Data, out);
             }
-            (E::Diff { writer, flush }, Clean | Handed { .. } | Dirty) => {
-                out.push(Effect::MergeDiffs { minipage });
+            (E::Diff { writer, flush }, at @ (Clean | Handed { .. } | Dirty)) => {
+                out.push(Effect::MergeDiffs { minipage, open: at == Dirty });
                 acknowledge(site, *writer, *flush, out);
             }
 
@@ -108,8 +108,8 @@ impl Home {
             (E::Release { .. }, Fresh | Alone | Clean | Handed { .. }) => {}
             // What others wrote is here.
             (E::Notice { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
-            (E::DiffAck { flush }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {
-                out.push(Effect::Acked { flush: *flush });
+            (E::DiffAck { flush, count }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {
+                out.push(Effect::Acked { flush: *flush, count: *count });
             }
             (E::Move { home }, Fresh | Alone | Clean | Handed { .. } | Dirty)
                 if *home == site.me =>

@@ -192,7 +192,7 @@ impl Client {
                 if !self.releasing.is_empty() =>
             {
                 mark!(ReleaseAck);
-                out.push(Effect::Acked { flush: self.releasing.remove(0) });
+                out.push(Effect::Acked { flush: self.releasing.remove(0), count: 1 });
             }
 
             // Arcs 16 and 18, INV, pagestate == READ: free page, ACK. (PINV is the protection.)

@@ -294,7 +294,7 @@ impl Server {
         }
         let Round { keeper, releasers, again, readers, mut writers, .. } =
             core::mem::take(&mut **round);
-        out.push(Effect::MergeDiffs { minipage: site.minipage });
+        out.push(Effect::MergeDiffs { minipage: site.minipage, open: true });
         acknowledge(site, &releasers, out);
         for reader in readers.iter() {
             send(site, reader, MgsMessage::ReadData, out);

@@ -313,7 +313,7 @@ fn lazy(
             if away && epoch > ledger.chronicle.epoch() {
                 #[cfg(feature = "mutants")]
                 if mutants::acknowledges_early() {
-                    let message = HlrcMessage::DiffAck { flush }.about(site.minipage);
+                    let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
                     out.push(Effect::SendLater { to: writer, message });
                     return Ok(());
                 }
@@ -322,7 +322,7 @@ fn lazy(
             }
             CopyEvent::Diff { writer, flush }
         }
-        HlrcMessage::DiffAck { flush } => CopyEvent::DiffAck { flush },
+        HlrcMessage::DiffAck { flush, count } => CopyEvent::DiffAck { flush, count },
     };
     copy(site, cell, from, &event, out)
 }
@@ -389,15 +389,15 @@ fn apply(
             Effect::DropTwin { minipage } => world.drop_twin(minipage),
             Effect::Store { minipage } => world.store(minipage),
             Effect::KeepDiff { minipage } => world.keep_diff(minipage),
-            Effect::MergeDiffs { minipage } => world.merge_diffs(minipage),
+            Effect::MergeDiffs { minipage, open } => world.merge_diffs(minipage, open),
             Effect::PassDiff { to, message } => world.pass_diff(to, message),
             Effect::Dirty { minipage } => cell.ledger().dirty(minipage),
             Effect::Clean { minipage } => cell.ledger().clean(minipage),
             Effect::Flushed { minipage, flush, awaited, notice } => {
                 cell.ledger().flushed(minipage, flush, awaited, notice);
             }
-            Effect::Acked { flush } => {
-                if !cell.ledger().acked(flush) {
+            Effect::Acked { flush, count } => {
+                if !cell.ledger().acked(flush, count) {
                     let state = format!("flush {flush} of {}", site.minipage);
                     let illegal = Illegal { role: "ledger", state };
                     return Err(refused(from, &"an acknowledgement", illegal));

@@ -151,7 +151,7 @@ impl Ledger {
     /// All minipages of the last flush begun have been flushed.
     pub fn swept(&mut self) {
         self.sweeping = false;
-        let begun = self.acked(self.begun);
+        let begun = self.acked(self.begun, 1);
         assert!(begun, "a flush that sweeps has not ended");
     }
 
@@ -165,13 +165,13 @@ impl Ledger {
         }
     }
 
-    /// One of a flush's messages was acknowledged; false if none was awaited.
+    /// So many of a flush's messages were acknowledged; false if fewer were awaited.
     #[must_use]
-    pub fn acked(&mut self, number: u32) -> bool {
+    pub fn acked(&mut self, number: u32, count: u32) -> bool {
         let Some(flush) = self.flushes.iter_mut().find(|flush| flush.number == number) else {
             return false;
         };
-        let Some(left) = flush.awaited.checked_sub(1) else { return false };
+        let Some(left) = flush.awaited.checked_sub(count) else { return false };
         flush.awaited = left;
         while let Some(flush) = self.flushes.pop_front_if(|flush| {
             // A flush that has not begun may still grow.
@@ -286,11 +286,29 @@ mod tests {
         ledger.hold(post(1, 1));
         let second = open(&mut ledger, N);
         ledger.hold(post(2, 2));
-        assert!(ledger.acked(second));
+        assert!(ledger.acked(second, 1));
         assert!(ready(&mut ledger).is_empty(), "the older one is open");
-        assert!(ledger.acked(first));
+        assert!(ledger.acked(first, 1));
         assert_eq!(ready(&mut ledger), [post(1, 1), post(2, 2)]);
-        assert!(!ledger.acked(first), "nothing is awaited any more");
+        assert!(!ledger.acked(first, 1), "nothing is awaited any more");
+    }
+
+    #[test]
+    fn one_acknowledgement_may_stand_for_several() {
+        let mut ledger = Ledger::new(NodeId(0));
+        for minipage in [M, N] {
+            ledger.dirty(minipage);
+        }
+        let (flush, _) = ledger.begin().expect("there is something to flush");
+        for minipage in [M, N] {
+            ledger.flushed(minipage, flush, true, false);
+        }
+        ledger.swept();
+        ledger.hold(post(1, 1));
+        assert!(!ledger.acked(flush, 3), "two are awaited");
+        assert!(ready(&mut ledger).is_empty());
+        assert!(ledger.acked(flush, 2));
+        assert_eq!(ready(&mut ledger), [post(1, 1)]);
     }
 
     #[test]
@@ -305,9 +323,9 @@ mod tests {
             ledger.follow(ask(to));
         }
         assert_eq!(ready(&mut ledger), [ask(3)]);
-        assert!(ledger.acked(first));
+        assert!(ledger.acked(first, 1));
         assert_eq!(ready(&mut ledger), [post(1, 1), ask(1)]);
-        assert!(ledger.acked(second));
+        assert!(ledger.acked(second, 1));
         assert_eq!(ready(&mut ledger), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
     }
 
@@ -324,7 +342,7 @@ mod tests {
         ledger.swept();
         ledger.hold(post(1, 2));
         assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(early));
+        assert!(ledger.acked(early, 1));
         assert_eq!((ready(&mut ledger), ledger.chronicle.notices()), (vec![post(1, 2)], 1));
     }
 
@@ -340,7 +358,7 @@ mod tests {
         ledger.swept();
         ledger.hold(post(1, 1));
         assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(flush));
+        assert!(ledger.acked(flush, 1));
         assert_eq!(ready(&mut ledger), [post(1, 1)]);
     }
 
@@ -356,9 +374,9 @@ mod tests {
         assert_eq!(ledger.begin(), Some((early, Vec::new())), "the early one is the last still");
         ledger.swept();
         ledger.hold(post(1, 1));
-        assert!(ledger.acked(early));
+        assert!(ledger.acked(early, 1));
         assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(flush));
+        assert!(ledger.acked(flush, 1));
         assert_eq!(ready(&mut ledger), [post(1, 1)]);
         assert!(ledger.is_settled());
     }

@@ -242,7 +242,7 @@ impl World for Desk<'_> {
     fn keep_diff(&mut self, minipage: MinipageId) {
         self.note_of(minipage, "keep diff");
     }
-    fn merge_diffs(&mut self, minipage: MinipageId) {
+    fn merge_diffs(&mut self, minipage: MinipageId, _: bool) {
         self.note_of(minipage, "merge");
     }
     fn pass_diff(&mut self, to: NodeId, message: Message) {
@@ -270,6 +270,9 @@ impl World for Desk<'_> {
 /// A message in few words: its variant, then its fields' values.
 fn spell(from: NodeId, message: Message) -> String {
     let body = match message {
+        Message::Hlrc { body: HlrcMessage::DiffAck { flush, count: 1 }, .. } => {
+            format!("DiffAck flush {flush}")
+        }
         Message::Hlrc { body: HlrcMessage::Diff { writer, flush, epoch }, .. } => {
             let writer = if writer == from { String::new() } else { format!("by {writer:?} ") };
             let epoch = if epoch == 0 { String::new() } else { format!(" epoch {epoch}") };

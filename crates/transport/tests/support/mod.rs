@@ -91,10 +91,19 @@ impl Log {
 
     /// Receives until `done`, at most ten seconds.
     pub(crate) fn until(&mut self, mesh: &Mesh, done: impl Fn(&Log) -> bool) {
+        self.until_with(mesh, Timeout::Millis(50), done);
+    }
+
+    /// The same without sleeping.
+    pub(crate) fn polls_until(&mut self, mesh: &Mesh, done: impl Fn(&Log) -> bool) {
+        self.until_with(mesh, Timeout::Now, done);
+    }
+
+    fn until_with(&mut self, mesh: &Mesh, wait: Timeout, done: impl Fn(&Log) -> bool) {
         let end = Instant::now() + Duration::from_secs(10);
         while !done(self) {
             assert!(Instant::now() < end, "{mesh:?}: {:?} {:?}", self.lost, self.refused);
-            mesh.receive(self, Timeout::Millis(50));
+            mesh.receive(self, wait);
         }
     }
 }
@@ -168,7 +177,7 @@ pub(crate) fn hello(rank: u16, nodes: u16) -> Vec<u8> {
     let start = Header { kind: 240, from: rank, payload: 66, ..Header::default() };
     let mut bytes = start.encode().to_vec();
     bytes.extend(b"MGRN");
-    for word in [2, rank, nodes] {
+    for word in [3, rank, nodes] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend(JOB.to_le_bytes());

@@ -168,8 +168,12 @@ impl World for Stage<'_> {
         }
     }
 
-    fn merge_diffs(&mut self, minipage: MinipageId) {
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
         let page = self.at(minipage);
+        if !open && page.access == Access::ReadWrite {
+            self.broken(format!("diffs of {minipage} are merged as if nobody could write it"));
+            return;
+        }
         let kept = core::mem::take(&mut page.kept);
         let named = kept.iter().flatten().any(Option::is_some);
         for diff in kept {

@@ -69,9 +69,9 @@ impl Copy {
                 let passed = |effect: &Effect| matches!(effect, Effect::PassDiff { .. });
                 if out.iter().any(passed) {
                     let minipage = site.minipage;
-                    let message = HlrcMessage::DiffAck { flush: *flush }.about(minipage);
+                    let message = HlrcMessage::DiffAck { flush: *flush, count: 1 }.about(minipage);
                     out.clear();
-                    out.push(Effect::MergeDiffs { minipage });
+                    out.push(Effect::MergeDiffs { minipage, open: true });
                     out.push(Effect::SendLater { to: *writer, message });
                 }
             }

@@ -24,12 +24,17 @@ fn a_diff_is_refused_by_a_home_that_nobody_has_copied() {
 
 #[test]
 fn an_acknowledgement_of_no_flush_is_refused() {
-    let ack = Word::DiffAck { flush: 1 }.about(M);
+    let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
     assert_eq!(refused(&mut lazy(2), 1, 0, ack), "ledger");
     let mut cluster = lazy(2);
     cluster.access(1, Kind::Write);
     cluster.release(1);
-    assert_eq!(refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2 }.about(M)), "ledger");
+    assert_eq!(
+        refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2, count: 1 }.about(M)),
+        "ledger"
+    );
+    let two = Word::DiffAck { flush: 1, count: 2 }.about(M);
+    assert_eq!(refused(&mut cluster, 1, 0, two), "ledger", "of one");
     cluster.settle();
     assert_eq!(refused(&mut cluster, 1, 0, ack), "ledger", "a second time");
 }
@@ -56,7 +61,7 @@ fn a_diff_of_nobody_or_for_who_was_never_the_home_is_refused() {
 
 #[test]
 fn an_acknowledgement_of_no_diff_is_refused_where_homes_go_from_hand_to_hand() {
-    let ack = Word::DiffAck { flush: 1 }.about(M);
+    let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
     assert_eq!(refused(&mut roaming(2, &[1]), 1, 0, ack), "copy");
 }
 
