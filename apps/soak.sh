@@ -1,7 +1,8 @@
 #!/bin/sh
 # soak.sh DIR MULTIGRAIN [TIMES] - applications on small inputs on real nodes, their answers checked:
 # every one on 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports; then SOR,
-# WATER and falseshare under each consistency on 2, 4 and 8 nodes; TIMES times (default 1).
+# WATER and falseshare under each consistency on 2, 4 and 8 nodes, lazy release also with homes whose
+# writes are found by scans; TIMES times (default 1).
 # Says what failed with its output; ends with a line "N passed, M failed".
 # In the environment, lists that take the place of these: APPS NODES THREADS GUARDS TRANSPORTS, and
 # for the second part CONSISTENCIES (may be empty) RELEASE_APPS RELEASE_SIZES (nodes x threads).
@@ -61,6 +62,9 @@ every_consistency() {
         for app in ${RELEASE_APPS:-sor water falseshare}; do
             for size in ${RELEASE_SIZES:-2x3 4x3 8x1}; do
                 job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency"
+                [ "$consistency" != lazy-release ] ||
+                    job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency" \
+                        --guard mprotect --tracking scans
             done
         done
     done

@@ -207,6 +207,16 @@ fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
 }
 
 #[test]
+fn what_homes_write_is_found_by_faults_or_without() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "tracking");
+    let faults = Setting::nodes(2);
+    run_well(&launcher(), &faults, &program, &["faults"]);
+    let options = &["--tracking", "scans"];
+    run_well(&launcher(), &Setting { options, ..faults }, &program, &["scans"]);
+}
+
+#[test]
 fn synchronization_is_exact() {
     run_in_every_way("sync", &[1, 2, 4], 1);
 }

@@ -38,6 +38,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "Descriptor of the stream to the launcher; its end means that the launcher is gone.",
     ),
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
+    ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
     ("MULTIGRAIN_MANAGER", "first, spread or allocator (--manager)."),
     ("MULTIGRAIN_LEARN", "on or off (--learn)."),
@@ -82,7 +83,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         table(&mut more, "EXIT STATUS", EXIT_CODES);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
-            "The launcher sets these for every node. THREADS, GUARD, WAIT, MANAGER, LEARN, \
+            "The launcher sets these for every node. THREADS, GUARD, TRACKING, WAIT, MANAGER, LEARN, \
              CONSISTENCY, CHECK_RACES, SHARED and CHUNK may also be set by the user; options win over them.",
         )]);
         entries(&mut more, ENVIRONMENT);

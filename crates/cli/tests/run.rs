@@ -227,6 +227,7 @@ fn mistakes_get_one_line_and_the_codes_of_a_shell() {
     assert_eq!(code(&["--guard", "wall", "true"]), Some(2));
     assert_eq!(code(&["--shared", "12Q", "true"]), Some(2));
     assert_eq!(code(&["--stats", "/nonexistent/file", "true"]), Some(2));
+    assert_eq!(code(&["--tracking", "dogs", "true"]), Some(2));
     let missing = run(multigrain().args(["run", "-n", "4", "no-such-program"]));
     assert_eq!(missing.code, Some(127));
     assert!(missing.line().starts_with("multigrain: no-such-program: no such program"));

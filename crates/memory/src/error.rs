@@ -141,6 +141,11 @@ pub enum MemoryError {
         /// Its error.
         errno: Errno,
     },
+    /// Scans were asked for beside userfaultfd, and pages have one of them.
+    #[error(
+        "writes cannot be found by scans under the guard uffd, which has the pages' one userfaultfd: use --guard mprotect"
+    )]
+    WatchedByTwo,
     /// The physical memory for shared pages could not be had.
     #[error("no memory for {bytes} shared bytes at {address:#x} ({errno}): free or add memory")]
     OutOfMemory {

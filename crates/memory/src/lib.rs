@@ -27,6 +27,7 @@ mod table;
 mod track;
 mod trap;
 mod twins;
+mod watch;
 
 pub use areas::MAX_AREAS;
 pub use error::MemoryError;

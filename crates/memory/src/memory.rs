@@ -19,6 +19,7 @@ use crate::guard::{Guard, GuardChoice, GuardKind, Vpages, choose};
 use crate::layout::{Area, index};
 use crate::object::{Object, settle, taken_or, unmap_views};
 use crate::trap::{Trap, decode};
+use crate::watch::Watches;
 
 /// What a node's memory is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Memory {
     note: String,
     object: Object,
     mapping: Mutex<()>,
+    watches: Option<Watches>,
 }
 
 impl Memory {
@@ -52,7 +54,27 @@ impl Memory {
         }
         let object = Object::new(config.shared_bytes)?;
         let (guard, note) = choose(config.guard)?;
-        Ok(Self { areas: Areas::new()?, guard, note, object, mapping: Mutex::new(()) })
+        let (areas, mapping) = (Areas::new()?, Mutex::new(()));
+        Ok(Self { areas, guard, note, object, mapping, watches: None })
+    }
+
+    /// The same memory, where areas can be watched ([`Memory::watch_area`]).
+    ///
+    /// # Errors
+    /// [`MemoryError::WatchedByTwo`] under the guard uffd; the kernel cannot do it, or may not.
+    pub fn with_watches(mut self) -> Result<Self, MemoryError> {
+        if self.guard.kind() == GuardKind::Uffd {
+            return Err(MemoryError::WatchedByTwo);
+        }
+        self.watches = Some(Watches::open()?);
+        self.note.push_str("; scans find what homes write");
+        Ok(self)
+    }
+
+    /// Whether areas can be watched.
+    #[must_use]
+    pub fn watches(&self) -> bool {
+        self.watches.is_some()
     }
 
     /// The guard in use.
@@ -110,6 +132,16 @@ impl Memory {
         Ok(())
     }
 
+    /// Prepares an area that was just mapped for [`Memory::watch`]; no thread may touch it before
+    /// this returns. Nothing happens in memory without watches.
+    ///
+    /// # Errors
+    /// The area is not mapped, or a failing system call.
+    pub fn watch_area(&self, id: AreaId) -> Result<(), MemoryError> {
+        let Mapped { area, .. } = self.mapped(id)?;
+        self.watches.as_ref().map_or(Ok(()), |watches| watches.attach(&area))
+    }
+
     /// Unmaps the views of an area and gives its pages back. Its id may be used again.
     ///
     /// # Errors
@@ -118,6 +150,9 @@ impl Memory {
         let _writer = self.writer();
         let Mapped { area, .. } = self.mapped(id)?;
         self.areas.retire(&area);
+        if let Some(watches) = &self.watches {
+            watches.detach(id);
+        }
         unmap_views(area.base, area.span_bytes())?;
         self.object.punch(area.file_offset, area.view_bytes())
     }
@@ -237,6 +272,37 @@ impl Memory {
         run.bytes = end.address + end.bytes - run.address;
         self.guard.protect(&self.object, run, Access::ReadWrite, Access::ReadOnly)?;
         Ok(true)
+    }
+
+    /// Opens a minipage of a watched area, and counts it as not written: what is written from now on
+    /// is named by [`Memory::written`]. The caller holds its lock. For signal context too.
+    ///
+    /// # Errors
+    /// As for [`Memory::protect`].
+    pub fn watch(&self, minipage: MinipageId, from: Access) -> Result<(), MemoryError> {
+        let Vpages { address, bytes, .. } = self.vpages(minipage)?;
+        if let Some(watches) = &self.watches {
+            watches.watch((minipage.area(), minipage.index()), address, bytes)?;
+        }
+        self.protect(minipage, from, Access::ReadWrite)
+    }
+
+    /// Names minipages of watched areas that were written since they were watched or last named, and
+    /// perhaps others of these areas; none is left out that was written before the call. What is
+    /// written meanwhile is named now or by the next call.
+    ///
+    /// # Errors
+    /// A failing system call; minipages may have been named before.
+    pub fn written(&self, named: &mut dyn FnMut(MinipageId)) -> Result<(), MemoryError> {
+        let Some(watches) = &self.watches else { return Ok(()) };
+        let addresses = |id, minipages: &Range<u32>| {
+            let area = self.areas.get(id)?.area;
+            let last = self.vpages(MinipageId::new(id, minipages.end - 1)).ok()?;
+            Some(area.address(minipages.start)..last.address + last.bytes)
+        };
+        watches.written(addresses, &mut |Range { start, end }| {
+            self.translate_range(start, end - start).for_each(&mut *named);
+        })
     }
 
     /// Makes the page tables agree with `access`, the state of the minipage: the answer to a

@@ -25,6 +25,8 @@ pub enum Effect {
     Wake { thread: ThreadId },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
+    /// The access becomes `ReadWrite`, and what is written from now on is found by [`World::written`].
+    Watch { minipage: MinipageId, from: Access },
     /// Keep a copy of the minipage's bytes, to tell later what was written. Before an
     /// [`Effect::Install`] those are the bytes that came: the twin is there before any thread writes.
     MakeTwin { minipage: MinipageId },
@@ -110,6 +112,16 @@ pub trait World {
     fn store(&mut self, minipage: MinipageId) {
         let _ = minipage;
         unreachable!("{NO_RELEASE}")
+    }
+    /// See [`Effect::Watch`].
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        let _ = (minipage, from);
+        unreachable!("{NO_RELEASE}")
+    }
+    /// Lazily consistent minipages that threads of this node may have written since they were watched
+    /// or found last; any of them may be named that was watched once.
+    fn written(&mut self) -> Vec<MinipageId> {
+        Vec::new()
     }
     /// See [`Effect::KeepDiff`].
     fn keep_diff(&mut self, minipage: MinipageId) {

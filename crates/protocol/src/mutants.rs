@@ -15,7 +15,7 @@ mod rows;
 use std::env;
 use std::sync::OnceLock;
 
-use multigrain_types::Access;
+use multigrain_types::{Access, MinipageId};
 
 pub use self::list::{Mutant, Row};
 pub use self::rows::MUTANTS;
@@ -165,6 +165,11 @@ pub(crate) fn waits() -> bool {
 /// Whether what this node knows of writes goes before a message.
 pub(crate) fn tells(message: SyncMessage) -> bool {
     !(on(Mutant::GrantWithoutNews) && message == SyncMessage::Lock(LockMessage::Grant))
+}
+
+/// Edits what was found written at homes.
+pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
+    if on(Mutant::FoundNotAsked) { Vec::new() } else { written }
 }
 
 /// The moves of homes that the sender of a fetch is said to know of.

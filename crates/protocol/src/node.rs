@@ -82,6 +82,10 @@ pub trait Cell {
     fn roams(&self) -> Option<u8> {
         (self.consistency() == Consistency::Auto).then_some(hlrc::ROAMS)
     }
+    /// Lazy: whether the world finds what the home's threads write ([`crate::World::written`]).
+    fn watched(&self) -> bool {
+        false
+    }
     /// Sequential: this node's copy.
     fn holder(&mut self) -> &mut Holder;
     /// Sequential: the directory entry; asked for on the manager only.

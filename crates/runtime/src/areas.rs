@@ -109,6 +109,13 @@ impl AreaRecord {
     fn is_sound(&self, nodes: u16) -> bool {
         self.area.validate().is_ok() && self.owner.0 < nodes && self.items.fit(&self.area)
     }
+
+    /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
+    /// homes move at barriers only.
+    pub(crate) fn is_watchable(&self) -> bool {
+        matches!(self.area.shape, Shape::Pages { .. })
+            && self.consistency == Consistency::LazyRelease
+    }
 }
 
 impl AreaBody {
@@ -275,7 +282,10 @@ impl Runtime {
     fn map_record(&self, record: AreaRecord) -> i32 {
         let watched = self.races.is_some() && record.consistency != Consistency::Sequential;
         let fresh = record.owner == self.me && !watched;
-        let mapped = self.memory.map_area(record.area, fresh);
+        let mut mapped = self.memory.map_area(record.area, fresh);
+        if record.is_watchable() {
+            mapped = mapped.and_then(|()| self.memory.watch_area(record.area.id));
+        }
         if let Err(error) = mapped {
             crate::report::last_words(self.me, &error.to_string());
             return Error::Limit(String::new()).code();

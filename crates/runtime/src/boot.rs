@@ -9,7 +9,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multigrain_memory::{GuardKind, Memory, Twins};
+use multigrain_memory::{GuardKind, Memory, TrackingKind, Twins};
 use multigrain_transport::{BootConfig, Mesh, Timeout};
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
@@ -119,6 +119,10 @@ impl Runtime {
         let memory_config =
             multigrain_memory::Config { shared_bytes: config.shared_bytes, guard: config.guard };
         let memory = Memory::new(&memory_config)?;
+        let memory = match config.tracking {
+            TrackingKind::Faults => memory,
+            TrackingKind::Scans => memory.with_watches()?,
+        };
         // SAFETY: the launcher gave this descriptor to this process for its whole life.
         let control = config.control_fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
         if let Some(control) = control {
@@ -142,9 +146,10 @@ impl Runtime {
             nodes,
             threads: config.threads.max(1),
             wait_mode: config.wait,
-            memory,
             mesh,
-            tables: SharedTables::new(config.rank, nodes, config.placement),
+            tables: SharedTables::new(config.rank, nodes, config.placement)
+                .with_watches(memory.watches()),
+            memory,
             twins: Twins::new(),
             opened: AtomicU64::new(0),
             kept_diffs: Mutex::default(),

@@ -3,7 +3,7 @@
 use std::env;
 use std::os::fd::RawFd;
 
-use multigrain_memory::GuardChoice;
+use multigrain_memory::{GuardChoice, TrackingKind};
 use multigrain_transport::Address;
 use multigrain_types::{Consistency, NodeId, Placement};
 
@@ -42,6 +42,8 @@ pub struct Config {
     pub control_fd: Option<RawFd>,
     /// Guard to use.
     pub guard: GuardChoice,
+    /// How what homes of lazily consistent pages write is found.
+    pub tracking: TrackingKind,
     /// How threads wait.
     pub wait: WaitMode,
     /// Who manages minipages.
@@ -74,6 +76,7 @@ impl Config {
             listen_fd: None,
             control_fd: None,
             guard: GuardChoice::Auto,
+            tracking: TrackingKind::Faults,
             wait: WaitMode::default(),
             placement: Placement::default(),
             shared_bytes: DEFAULT_SHARED_BYTES,
@@ -119,6 +122,13 @@ impl Config {
                 ],
             )?;
         }
+        if let Some(text) = variable("TRACKING")? {
+            let kinds = [("faults", TrackingKind::Faults), ("scans", TrackingKind::Scans)];
+            config.tracking = choose("TRACKING", &text, &kinds)?;
+        }
+        if config.tracking == TrackingKind::Scans {
+            config.scan()?;
+        }
         if let Some(text) = variable("WAIT")? {
             config.wait = choose(
                 "WAIT",
@@ -147,6 +157,19 @@ impl Config {
             config.join()?;
         }
         Ok(config)
+    }
+
+    /// Scans leave only one guard.
+    fn scan(&mut self) -> Result<(), Error> {
+        if self.check_races {
+            return Err(Error::Invalid(
+                "races are found by faults: no --check-races with --tracking scans".to_owned(),
+            ));
+        }
+        if self.guard == GuardChoice::Auto {
+            self.guard = GuardChoice::Mprotect;
+        }
+        Ok(())
     }
 
     /// The variables that only a launched node has.

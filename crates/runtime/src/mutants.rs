@@ -114,6 +114,14 @@ impl World for Bent<'_> {
         self.real.send_kept();
     }
 
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        self.real.watch(minipage, from);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        self.real.written()
+    }
+
     fn make_twin(&mut self, minipage: MinipageId) {
         if on(Mutant::TwinAfterOpening) {
             lock(&LATE_TWINS).push(minipage);
@@ -137,6 +145,10 @@ impl World for Bent<'_> {
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
         self.real.merge_diffs(minipage, open);
+    }
+
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        self.real.pass_diff(to, message);
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

@@ -107,6 +107,8 @@ pub(crate) struct SharedTables {
     relaxed: AtomicBool,
     /// Whether any is lazily so.
     lazy: AtomicBool,
+    /// Whether the kernel finds what homes write, where it can.
+    watches: bool,
 }
 
 impl SharedTables {
@@ -121,7 +123,13 @@ impl SharedTables {
             ledger: Mutex::new(Ledger::new(me)),
             relaxed: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
+            watches: false,
         }
+    }
+
+    /// The same, where the kernel finds what homes write, or not.
+    pub(crate) fn with_watches(self, watches: bool) -> Self {
+        Self { watches, ..self }
     }
 
     /// Enters an area; false if its id is taken or out of range.

@@ -351,6 +351,21 @@ impl World for RealWorld<'_> {
         }
     }
 
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        if let Err(error) = self.runtime.memory.watch(minipage, from) {
+            self.runtime.fatal(&error.to_string());
+        }
+        self.count_opened(Access::ReadWrite);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let mut found = Vec::new();
+        if let Err(error) = self.runtime.memory.written(&mut |minipage| found.push(minipage)) {
+            self.runtime.fatal(&error.to_string());
+        }
+        found
+    }
+
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         if access == Access::ReadWrite {
             self.runtime.watch(minipage);

@@ -38,6 +38,7 @@ pub(super) fn common(
     let chosen = [
         ("MULTIGRAIN_THREADS", args.threads.map(|t| t.to_string()), Some("1")),
         ("MULTIGRAIN_GUARD", args.guard.as_ref().map(name_of), Some("auto")),
+        ("MULTIGRAIN_TRACKING", args.tracking.as_ref().map(name_of), Some("faults")),
         ("MULTIGRAIN_WAIT", args.wait.as_ref().map(name_of), Some("adaptive")),
         ("MULTIGRAIN_MANAGER", args.manager.as_ref().map(name_of), Some("allocator")),
         ("MULTIGRAIN_LEARN", args.learn.as_ref().map(name_of), Some("on")),

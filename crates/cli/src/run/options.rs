@@ -30,6 +30,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) guard: Option<Guard>,
 
+    /// How a node finds what its threads write to lazily consistent pages whose home it is, where other
+    /// nodes have copies [default: faults].
+    #[arg(long, value_enum)]
+    pub(super) tracking: Option<Tracking>,
+
     /// What carries the messages between the nodes.
     #[arg(long, value_enum, default_value_t = Transport::Unix)]
     pub(super) transport: Transport,
@@ -122,6 +127,16 @@ pub(crate) enum Guard {
     Uffd,
     /// Mprotect and SIGSEGV.
     Mprotect,
+}
+
+/// `--tracking`; the names are those of MULTIGRAIN_TRACKING.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Tracking {
+    /// The first write since a release traps.
+    Faults,
+    /// No write traps: the kernel opens the page, and a release asks it which it has opened (Linux 6.7;
+    /// with the guard mprotect).
+    Scans,
 }
 
 /// `--transport`.

@@ -50,10 +50,23 @@ pub(crate) struct Node {
 impl Node {
     /// None, with a line of output, where the guard does not work.
     pub(crate) fn start(guard: GuardChoice, shared_bytes: u64) -> Option<Self> {
+        Self::start_with(|| Memory::new(&Config { shared_bytes, guard }))
+    }
+
+    /// The same with memory that may be watched.
+    pub(crate) fn start_watching(shared_bytes: u64) -> Option<Self> {
+        let config = Config { shared_bytes, guard: GuardChoice::Mprotect };
+        Self::start_with(|| Memory::new(&config).and_then(Memory::with_watches))
+    }
+
+    fn start_with(make: impl FnOnce() -> Result<Memory, MemoryError>) -> Option<Self> {
         let only = ONE_NODE.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = match Memory::new(&Config { shared_bytes, guard }) {
+        let memory = match make() {
             Ok(memory) => Box::into_raw(Box::new(memory)),
-            Err(error @ MemoryError::GuardUnavailable { .. }) => {
+            Err(
+                error @ (MemoryError::GuardUnavailable { .. }
+                | MemoryError::TrackingUnavailable { .. }),
+            ) => {
                 println!("skipped: {error}");
                 return None;
             }

@@ -28,6 +28,8 @@ pub struct Site {
     pub manager: NodeId,
     /// After so many moves of the home at barriers it goes from hand to hand; never if `None`.
     pub roams: Option<u8>,
+    /// The home's threads write it without a trap, and the world finds what they wrote.
+    pub watched: bool,
 }
 
 /// An event that the state does not allow.

@@ -116,6 +116,8 @@ pub enum CopyEvent {
     Release {
         flush: u32,
     },
+    /// The world has found that threads of this node wrote it, as it does at a watched home.
+    Wrote,
     /// Acquire: another node wrote it. What was written here goes with the node's next flush.
     Notice {
         flush: u32,
@@ -165,7 +167,10 @@ impl Copy {
     #[must_use]
     pub fn access(&self) -> Access {
         match self {
-            Self::Home { home: Home::Fresh | Home::Alone | Home::Dirty, .. }
+            Self::Home {
+                home: Home::Fresh | Home::Alone | Home::Dirty | Home::Watched | Home::Found,
+                ..
+            }
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
             Self::Home { home: Home::Clean | Home::Handed { .. }, .. }
             | Self::Away { page: Page::Clean | Page::Owing(_), .. } => Access::ReadOnly,
@@ -345,6 +350,8 @@ impl Copy {
                 *page = Clean;
             }
             (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_)) => {}
+            // Found before the home moved: its release has been.
+            (E::Wrote, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty) => {}
             (
                 E::DiffAck { flush, count },
                 Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
@@ -393,7 +400,8 @@ impl Copy {
             // The only writer since the last barrier has what the home has.
             (E::Move { home: to }, Clean) if *to == site.me => {
                 moves.count(site, *to);
-                *self = Self::Home { home: Home::Clean, moves: *moves };
+                let home = Home::shared(site, Access::ReadOnly, out);
+                *self = Self::Home { home, moves: *moves };
             }
             (E::Move { home: to }, Invalid | Clean | Fetching(_)) if *to != site.me => {
                 moves.count(site, *to);

@@ -23,11 +23,29 @@ pub enum Home {
     },
     /// Written since the last release.
     Dirty,
+    /// In the place of [`Home::Clean`] where the world finds writes: no trap tells of them.
+    Watched,
+    /// As [`Home::Watched`], and found written since the last release.
+    Found,
 }
 
 impl Home {
+    /// A home of which another node has a copy; its threads had this access.
+    pub(super) fn shared(site: &Site, from: Access, out: &mut Effects) -> Self {
+        let minipage = site.minipage;
+        if site.watched {
+            out.push(Effect::Watch { minipage, from });
+            return Self::Watched;
+        }
+        if from == Access::ReadWrite {
+            out.push(Effect::Protect { minipage, from, to: Access::ReadOnly });
+        }
+        Self::Clean
+    }
+
     /// One step of the home, at a node that knows of `epoch` moves of homes; the new state if it is
     /// the home no more.
+    #[expect(clippy::too_many_lines, reason = "a transition table, one row per arc")]
     pub(super) fn handle(
         &mut self,
         site: &Site,
@@ -37,7 +55,7 @@ impl Home {
         out: &mut Effects,
     ) -> Result<Option<Copy>, Illegal> {
         use CopyEvent as E;
-        use Home::{Alone, Clean, Dirty, Fresh, Handed};
+        use Home::{Alone, Clean, Dirty, Found, Fresh, Handed, Watched};
 
         let minipage = site.minipage;
         match (event, *self) {
@@ -53,11 +71,21 @@ impl Home {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Fault { thread, .. }, Fresh | Alone | Dirty) => {
+            (E::Fault { thread, .. }, Fresh | Alone | Dirty | Watched | Found) => {
                 out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
                 out.push(Effect::Wake { thread: *thread });
             }
-            (E::Prefetch { .. } | E::Ask, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
+            (
+                E::Prefetch { .. } | E::Ask,
+                Fresh | Alone | Clean | Handed { .. } | Dirty | Watched | Found,
+            ) => {}
+
+            // Nobody else has a copy of what is alone.
+            (E::Wrote, Fresh | Alone | Clean | Handed { .. } | Dirty | Found) => {}
+            (E::Wrote, Watched) => {
+                out.push(Effect::Dirty { minipage });
+                *self = Found;
+            }
 
             // First touch: who asks first for what was never written is the home.
             (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != site.me => {
@@ -71,10 +99,8 @@ impl Home {
             }
             // The first copy elsewhere: from now on writes are noticed.
             (E::Fetch { requester, zero: false, .. }, Fresh | Alone) if *requester != site.me => {
-                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                out.push(Effect::Protect { minipage, from, to });
+                *self = Self::shared(site, Access::ReadWrite, out);
                 send(site, *requester, HlrcMessage::Data, out);
-                *self = Clean;
             }
             // Its writers change: who wants it next is the next to write it, and sends no diff if it
             // is the home. Somebody waits there, so that no barrier can move the home meanwhile.
@@ -88,13 +114,15 @@ impl Home {
                 let page = Page::Clean;
                 return Ok(Some(Copy::Away { home: *requester, page, moves: *moves, owed: 0 }));
             }
-            (E::Fetch { requester, zero: false, .. }, Clean | Handed { .. } | Dirty)
-                if *requester != site.me =>
-            {
+            (
+                E::Fetch { requester, zero: false, .. },
+                Clean | Handed { .. } | Dirty | Watched | Found,
+            ) if *requester != site.me => {
                 send(site, *requester, HlrcMessage::Data, out);
             }
-            (E::Diff { writer, flush }, at @ (Clean | Handed { .. } | Dirty)) => {
-                out.push(Effect::MergeDiffs { minipage, open: at == Dirty });
+            (E::Diff { writer, flush }, at @ (Clean | Handed { .. } | Dirty | Watched | Found)) => {
+                let open = matches!(at, Dirty | Watched | Found);
+                out.push(Effect::MergeDiffs { minipage, open });
                 acknowledge(site, *writer, *flush, out);
             }
 
@@ -105,19 +133,33 @@ impl Home {
                 out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
                 *self = Clean;
             }
-            (E::Release { .. }, Fresh | Alone | Clean | Handed { .. }) => {}
+            // It stays open. What is written after it was found is found the next time.
+            (E::Release { flush }, Found) => {
+                let flush = *flush;
+                out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+                *self = Watched;
+            }
+            (E::Release { .. }, Fresh | Alone | Clean | Handed { .. } | Watched) => {}
             // What others wrote is here.
-            (E::Notice { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {}
-            (E::DiffAck { flush, count }, Fresh | Alone | Clean | Handed { .. } | Dirty) => {
+            (E::Notice { .. }, Fresh | Alone | Clean | Handed { .. } | Dirty | Watched | Found) => {
+            }
+            (
+                E::DiffAck { flush, count },
+                Fresh | Alone | Clean | Handed { .. } | Dirty | Watched | Found,
+            ) => {
                 out.push(Effect::Acked { flush: *flush, count: *count });
             }
-            (E::Move { home }, Fresh | Alone | Clean | Handed { .. } | Dirty)
+            (E::Move { home }, Fresh | Alone | Clean | Handed { .. } | Dirty | Watched | Found)
                 if *home == site.me =>
             {
                 moves.count(site, *home);
             }
-            (E::Move { home }, Clean | Handed { .. }) => {
+            (E::Move { home }, at @ (Clean | Handed { .. } | Watched)) => {
                 moves.count(site, *home);
+                if at == Watched {
+                    let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                    out.push(Effect::Protect { minipage, from, to });
+                }
                 let page = Page::Clean;
                 return Ok(Some(Copy::Away { home: *home, page, moves: *moves, owed: 0 }));
             }
@@ -131,7 +173,7 @@ impl Home {
                 | E::Fetch { .. }
                 | E::Diff { .. }
                 | E::Move { .. },
-                Fresh | Alone | Clean | Handed { .. } | Dirty,
+                Fresh | Alone | Clean | Handed { .. } | Dirty | Watched | Found,
             ) => {
                 return Err(Illegal { role: "home", state: format!("{self:?}") });
             }

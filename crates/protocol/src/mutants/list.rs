@@ -61,6 +61,10 @@ pub enum Mutant {
     MovedHomeForgotten,
     AloneNotNoticed,
     EarlyFetchServed,
+    OpenHomeBlended,
+    FoundNotAsked,
+    FoundNotNoticed,
+    WatchedHomeStaysOpen,
     // And homes that go from hand to hand.
     PrefetchHandedHome,
     DirtyHomeHandedOn,

@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 69] = {
+pub const MUTANTS: [Row; 73] = {
     use Mutant as M;
     [
         row(
@@ -236,6 +236,26 @@ pub const MUTANTS: [Row; 69] = {
             M::EarlyFetchServed,
             "early-fetch-served",
             "Lazy: a fetch is served by a node that has not heard of the moves its sender knows.",
+        ),
+        row(
+            M::OpenHomeBlended,
+            "open-home-blended",
+            "Lazy: a diff is merged as if threads of the home could not write the page, which they can.",
+        ),
+        row(
+            M::FoundNotAsked,
+            "found-not-asked",
+            "Lazy, homes watched: a release does not ask what was written.",
+        ),
+        row(
+            M::FoundNotNoticed,
+            "found-not-noticed",
+            "Lazy, homes watched: what was found written is not told of.",
+        ),
+        row(
+            M::WatchedHomeStaysOpen,
+            "watched-home-stays-open",
+            "Lazy, homes watched: a home that moves away is still written without a trap.",
         ),
         row(
             M::PrefetchHandedHome,

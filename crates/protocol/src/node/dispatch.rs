@@ -51,6 +51,7 @@ pub(super) fn run(
         minipage,
         manager: cell.manager(),
         roams: cell.roams(),
+        watched: cell.watched(),
     };
     let mut effects = Effects::new();
     let mut own = VecDeque::new();
@@ -382,6 +383,7 @@ fn apply(
             Effect::Install { minipage, access } => world.install(minipage, access),
             Effect::InstallZero { minipage, access } => world.install_zero(minipage, access),
             Effect::Protect { minipage, from, to } => world.protect(minipage, from, to),
+            Effect::Watch { minipage, from } => world.watch(minipage, from),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
             Effect::Wake { thread } => world.wake(thread),
             Effect::Reclaimed { minipage } => world.reclaimed(minipage),

@@ -20,6 +20,7 @@ pub struct OwnedTables {
     eager: BTreeMap<MinipageId, (Client, Server)>,
     lazy: BTreeMap<MinipageId, Copy>,
     roams: u8,
+    watches: bool,
     sync: SyncTables,
     ledger: Ledger,
 }
@@ -46,6 +47,7 @@ impl OwnedTables {
             eager: BTreeMap::new(),
             lazy: BTreeMap::new(),
             roams: ROAMS,
+            watches: false,
             sync: SyncTables::default(),
             ledger: Ledger::new(me),
         };
@@ -59,6 +61,12 @@ impl OwnedTables {
     #[must_use]
     pub fn with_roams(self, roams: u8) -> Self {
         Self { roams, ..self }
+    }
+
+    /// The same, where the world finds what homes that stay write, or not.
+    #[must_use]
+    pub fn with_watches(self, watches: bool) -> Self {
+        Self { watches, ..self }
     }
 
     /// Adds one minipage.
@@ -166,6 +174,9 @@ impl Cell for OwnedCell<'_> {
     }
     fn roams(&self) -> Option<u8> {
         (self.consistency() == Consistency::Auto).then_some(self.tables.roams)
+    }
+    fn watched(&self) -> bool {
+        self.tables.watches && self.consistency() == Consistency::LazyRelease
     }
     fn holder(&mut self) -> &mut Holder {
         &mut self.tables.sequential_states(self.minipage).0

@@ -42,6 +42,7 @@ pub(super) fn apply(
             | Effect::SendLater { .. }
             | Effect::Install { .. }
             | Effect::Protect { .. }
+            | Effect::Watch { .. }
             | Effect::Reprotect { .. }
             | Effect::Reclaimed { .. }
             | Effect::MakeTwin { .. }
@@ -123,9 +124,19 @@ pub(super) fn flush(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
+    let written = world.written();
+    #[cfg(feature = "mutants")]
+    let written = mutants::found(written);
+    for minipage in written {
+        run(place, minipage, &mut guard.minipage(minipage), Local::Lazy(CopyEvent::Wrote), world)?;
+    }
     let Some((flush, minipages)) = guard.ledger().begin() else { return Ok(()) };
-    let mut lazy = |minipage: &MinipageId| guard.minipage(*minipage).consistency().is_lazy();
-    let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut lazy).collect();
+    // What is watched stays open.
+    let mut closes = |minipage: &MinipageId| {
+        let mut cell = guard.minipage(*minipage);
+        cell.consistency().is_lazy() && !(cell.watched() && cell.copy().home().is_none())
+    };
+    let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
     world.closing(&closing);
     for minipage in minipages {
         let mut cell = guard.minipage(minipage);

@@ -27,6 +27,8 @@ struct Hub {
     trace: Vec<String>,
     /// Whether minipages hold zeros.
     zero: bool,
+    /// Nodes whose threads have written the usual minipage unseen.
+    unseen: Vec<NodeId>,
 }
 
 enum Packet {
@@ -49,6 +51,12 @@ impl Cluster {
     /// allocated the minipages.
     pub(crate) fn roaming(nodes: u16, moves: u8) -> Self {
         Self::with_tables(nodes, (0, 0), Consistency::Auto, |tables| tables.with_roams(moves))
+    }
+
+    /// A lazily consistent cluster whose homes are watched.
+    pub(crate) fn watching(nodes: u16) -> Self {
+        let consistency = Consistency::LazyRelease;
+        Self::with_tables(nodes, (0, 0), consistency, |tables| tables.with_watches(true))
     }
 
     fn with_tables(
@@ -88,6 +96,11 @@ impl Cluster {
     /// The same, and its minipage is not the usual one.
     pub(crate) fn fault_on(&mut self, node: u16, minipage: MinipageId, kind: Kind) {
         self.input(node, Input::Fault { thread: ThreadId(node.into()), minipage, kind });
+    }
+
+    /// A thread of a watched home writes.
+    pub(crate) fn write_unseen(&mut self, node: u16) {
+        self.hub.unseen.push(NodeId(node));
     }
 
     /// A thread releases; it is woken when that has ended.
@@ -226,6 +239,12 @@ impl World for Desk<'_> {
     }
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         self.note_of(minipage, &format!("protect {from:?} to {to:?}"));
+    }
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        self.note_of(minipage, &format!("watch from {from:?}"));
+    }
+    fn written(&mut self) -> Vec<MinipageId> {
+        self.hub.unseen.extract_if(.., |node| *node == self.me).map(|_| M).collect()
     }
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         self.note_of(minipage, &format!("reprotect {access:?}"));

@@ -4,6 +4,7 @@ mod hands;
 mod homes;
 mod notices;
 mod refusals;
+mod watched;
 
 use multigrain_protocol::Kind;
 use multigrain_protocol::sync::SyncInput;

@@ -66,6 +66,10 @@ impl Cell for Lent<'_> {
         self.area.record.consistency
     }
 
+    fn watched(&self) -> bool {
+        self.tables.watches && self.area.record.is_watchable()
+    }
+
     fn holder(&mut self) -> &mut Holder {
         let States::Sequential { holders, .. } = &self.area.states else { unreachable!("{OTHER}") };
         let owned = self.is_owned();

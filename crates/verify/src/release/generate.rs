@@ -25,6 +25,7 @@ pub fn generate(rng: &mut Rng) -> Job {
     let mut job = Job::new(nodes);
     job.trap_gap = rng.once_in(3);
     job.roams = rng.pick(&[0, 0, 1, 2]);
+    job.watches = rng.once_in(2);
     // One protocol alone, two or three times of four.
     let only = (!rng.once_in(4)).then(|| rng.pick(&Consistency::ALL[1..]));
     for _ in 0..minipages {

@@ -134,13 +134,22 @@ pub struct Job {
     pub trap_gap: bool,
     /// Moves of a home at barriers after which it goes from hand to hand (`Consistency::Auto`).
     pub roams: u8,
+    /// Whether lazily consistent homes that stay are watched instead of closed.
+    pub watches: bool,
 }
 
 impl Job {
     /// A job without minipages and threads.
     #[must_use]
     pub fn new(nodes: u16) -> Self {
-        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false, roams: 0 }
+        Self {
+            nodes,
+            minipages: vec![],
+            threads: vec![],
+            trap_gap: false,
+            roams: 0,
+            watches: false,
+        }
     }
 
     /// Adds a minipage managed by one node and allocated by another, or the same.
@@ -173,6 +182,12 @@ impl Job {
     #[must_use]
     pub fn roaming_after(self, moves: u8) -> Self {
         Self { roams: moves, ..self }
+    }
+
+    /// Watches homes that stay: no trap tells of what their threads write.
+    #[must_use]
+    pub fn watching(self) -> Self {
+        Self { watches: true, ..self }
     }
 
     /// Adds a thread.

@@ -55,13 +55,19 @@ fn minipage(
         return Err(format!("keeps the diffs {:?}", page.kept));
     }
     if page.twin.is_some() || page.access == Access::ReadWrite {
-        tracked(node, index, placed)?;
+        tracked(node, index, placed, page)?;
     }
     Ok(())
 }
 
-/// What may be written unseen is in the delayed update queue, but for modes that need none.
-fn tracked(node: &Node<OwnedTables>, index: u8, placed: &Placed) -> Result<(), String> {
+/// What may be written unseen is in the delayed update queue, but for modes that need none, and for
+/// what is watched.
+fn tracked(
+    node: &Node<OwnedTables>,
+    index: u8,
+    placed: &Placed,
+    page: &Page,
+) -> Result<(), String> {
     let id = minipage_id(index);
     let free = match placed.consistency {
         Consistency::Sequential => true,
@@ -72,7 +78,8 @@ fn tracked(node: &Node<OwnedTables>, index: u8, placed: &Placed) -> Result<(), S
                 .is_some_and(|(client, _)| client.is_single_writer() || !client.is_idle())
         }
         Consistency::LazyRelease | Consistency::Auto => {
-            node.tables.lazy(id).is_some_and(multigrain_protocol::hlrc::Copy::is_alone)
+            let copy = node.tables.lazy(id);
+            page.watched.is_some() || copy.is_some_and(multigrain_protocol::hlrc::Copy::is_alone)
         }
     };
     if free || node.tables.owed().queue().contains(&id) {

@@ -25,6 +25,8 @@ pub struct Page {
     pub twin: Option<Words>,
     /// Diffs that came and are not merged yet, in the order they came.
     pub kept: Vec<Diff>,
+    /// Whether the kernel looks who writes, and has seen somebody.
+    pub watched: Option<bool>,
 }
 
 /// What travels between two nodes.
@@ -119,7 +121,8 @@ impl State {
     #[must_use]
     pub fn first(job: &Job) -> Self {
         let nodes = (0..job.nodes).map(|rank| {
-            let mut tables = OwnedTables::new(NodeId(rank), []).with_roams(job.roams);
+            let mut tables =
+                OwnedTables::new(NodeId(rank), []).with_roams(job.roams).with_watches(job.watches);
             for (index, placed) in (0u8..).zip(&job.minipages) {
                 let id = minipage_id(index);
                 tables.add(id, placed.manager, placed.owner, placed.consistency);
@@ -134,7 +137,7 @@ impl State {
                 } else {
                     (Access::NoAccess, NO_COPY)
                 };
-                Page { access, words: [value; WORDS], twin: None, kept: Vec::new() }
+                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), watched: None }
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });

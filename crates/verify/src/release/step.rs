@@ -137,7 +137,11 @@ impl State {
         let (index, word) = (usize::from(minipage), usize::from(word));
         let node = job.threads[thread].node;
         let latest = &mut self.latest[index][word];
-        let seen = &mut self.memory[node.index()][index].words[word];
+        let page = &mut self.memory[node.index()][index];
+        if let (Some(written), false) = (&mut page.watched, matches!(op, Op::Read(..))) {
+            *written = true;
+        }
+        let seen = &mut page.words[word];
         let stale = (*seen != *latest && !matches!(op, Op::Write(..))).then_some((*seen, *latest));
         if let Op::Write(_, _, value) = op {
             (*seen, *latest) = (value, value);

@@ -119,7 +119,29 @@ impl World for Stage<'_> {
         if access != from || from == to {
             self.broken(format!("{minipage} goes from {from:?} to {to:?} but has {access:?}"));
         }
-        self.at(minipage).access = to;
+        let page = self.at(minipage);
+        page.access = to;
+        if page.watched.take() == Some(true) {
+            self.broken(format!("{minipage} is closed, and nobody has found what was written"));
+        }
+    }
+
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        let page = self.at(minipage);
+        let (access, watched) = (page.access, page.watched);
+        (page.access, page.watched) = (Access::ReadWrite, Some(false));
+        if access != from || watched.is_some() {
+            self.broken(format!("{minipage}, watched with {from:?}, has {access:?}, {watched:?}"));
+        }
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let pages = self.state.memory[self.me.index()].iter_mut().zip(0u8..);
+        let found = pages.filter_map(|(page, index)| {
+            let written = page.watched.as_mut().is_some_and(core::mem::take);
+            written.then(|| super::program::minipage_id(index))
+        });
+        found.collect()
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {

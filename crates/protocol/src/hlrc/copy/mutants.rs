@@ -62,6 +62,23 @@ impl Copy {
                     *self = Self::Away { home, page: Page::Clean, moves, owed: 0 };
                 }
             }
+            (Some(Mutant::OpenHomeBlended), E::Diff { .. }) => {
+                for effect in out.iter_mut() {
+                    if let Effect::MergeDiffs { open, .. } = effect {
+                        *open = false;
+                    }
+                }
+            }
+            (Some(Mutant::FoundNotNoticed), E::Release { .. })
+                if matches!(before, Self::Home { home: Home::Found, .. }) =>
+            {
+                out.retain(|effect| !matches!(effect, Effect::Flushed { .. }));
+            }
+            (Some(Mutant::WatchedHomeStaysOpen), E::Move { .. })
+                if matches!(before, Self::Home { home: Home::Watched, .. }) =>
+            {
+                out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
+            }
             (Some(Mutant::HandedHomeStays), E::Fetch { .. }) if out.iter().any(hands_over) => {
                 *self = before;
             }

@@ -320,7 +320,14 @@ pub(super) fn a_release_waits_for_an_older_one_of_its_node() {
 
 #[test]
 pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
-    let site = Site { me: NodeId(1), nodes: 2, minipage: M, manager: NodeId(0), roams: None };
+    let site = Site {
+        me: NodeId(1),
+        nodes: 2,
+        minipage: M,
+        manager: NodeId(0),
+        roams: None,
+        watched: false,
+    };
     for mut client in [Client::default(), Client::owner()] {
         let (before, mut out) = (client.clone(), Effects::new());
         assert_eq!(client.handle(&site, &ClientEvent::Release { flush: 1 }, &mut out), Ok(()));

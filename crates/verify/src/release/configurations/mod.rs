@@ -9,6 +9,7 @@ mod eager;
 mod lazy;
 mod mixed;
 mod moves;
+mod watched;
 
 use super::program::Job;
 
@@ -32,6 +33,7 @@ fn row(name: &'static str, states: usize, job: Job) -> Configuration {
 pub fn configurations() -> Vec<Configuration> {
     let mut rows = eager::rows();
     rows.extend(lazy::rows());
+    rows.extend(watched::rows());
     rows.extend(auto::rows());
     rows.extend(mixed::rows());
     rows
