@@ -33,7 +33,8 @@ impl Counters {
     }
 }
 
-/// The live counters. Relaxed: they order nothing.
+/// The live counters, which anybody may read. Each is changed under the lock of its link, or by the
+/// one thread that receives, so that counting takes no locked instruction.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     frames_sent: AtomicU64,
@@ -44,27 +45,31 @@ pub(crate) struct Tally {
     frames_queued: AtomicU64,
 }
 
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
 impl Tally {
     /// A message of so many bytes.
     pub(crate) fn sent(&self, bytes: usize) {
-        self.frames_sent.fetch_add(1, Ordering::Relaxed);
-        self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        add(&self.frames_sent, 1);
+        add(&self.bytes_sent, bytes as u64);
     }
 
     /// So many frames more that are members of a message counted already, of so many bytes more.
     pub(crate) fn bundled(&self, frames: usize, bytes: usize) {
-        self.frames_bundled.fetch_add(frames as u64, Ordering::Relaxed);
-        self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        add(&self.frames_bundled, frames as u64);
+        add(&self.bytes_sent, bytes as u64);
     }
 
     /// A message that was sent has to wait for the socket.
     pub(crate) fn queued(&self) {
-        self.frames_queued.fetch_add(1, Ordering::Relaxed);
+        add(&self.frames_queued, 1);
     }
 
     pub(crate) fn received(&self, frames: u64, bytes: u64) {
-        self.frames_received.fetch_add(frames, Ordering::Relaxed);
-        self.bytes_received.fetch_add(bytes, Ordering::Relaxed);
+        add(&self.frames_received, frames);
+        add(&self.bytes_received, bytes);
     }
 
     pub(crate) fn read(&self) -> Counters {

@@ -58,6 +58,9 @@ struct Receiving {
     incoming: Vec<Option<Incoming>>,
     staging: Staging,
     fruitless: u32,
+    /// What was received last is followed by more at once, says its sender: what is kept waits for
+    /// that, in good company.
+    followed: bool,
 }
 
 impl fmt::Debug for Mesh {
@@ -110,6 +113,7 @@ impl Mesh {
             incoming: links.iter().map(incoming).collect(),
             staging: Staging::new(),
             fruitless: 0,
+            followed: false,
         };
         Ok(Mesh {
             identity,
@@ -272,11 +276,11 @@ impl Mesh {
         if self.closed.load(Ordering::Acquire) {
             return 0;
         }
-        if wait != Timeout::Now {
+        let Receiving { incoming, staging, fruitless, followed } = &mut *receiving;
+        if wait != Timeout::Now && !*followed {
             // Nobody may sleep on what another node could come to wait for.
             self.send_lazy();
         }
-        let Receiving { incoming, staging, fruitless } = &mut *receiving;
         let mut desk = Desk { staging, sink, frames: 0, followed: 0, bytes: 0 };
         let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
         if few && *fruitless < TRIES && !self.waiting.must_look_around() {
@@ -290,6 +294,9 @@ impl Mesh {
             *fruitless = 0;
         }
         *fruitless = if desk.frames == 0 { *fruitless + 1 } else { 0 };
+        if desk.frames > 0 {
+            *followed = desk.frames == desk.followed;
+        }
         if desk.frames > desk.followed {
             self.send_lazy();
         }

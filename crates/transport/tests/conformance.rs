@@ -226,6 +226,7 @@ fn answers_wait_until_nothing_follows(family: Family) {
     assert_eq!(meshes[0].receive(&mut log, Timeout::Now), 0, "full, but nobody has more to say");
     long(2);
     log.polls_until(&meshes[0], |log| log.frames.len() == 2);
+    assert_eq!(meshes[0].receive(&mut log, Timeout::Millis(1)), 0, "asleep");
     assert_eq!(meshes[1].receive(&mut answers, Timeout::Now), 0, "one more is on its way");
     meshes[1].send_lazy();
     log.polls_until(&meshes[0], |log| log.frames.len() == 3);

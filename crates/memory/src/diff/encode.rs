@@ -4,8 +4,10 @@ use super::lines::{Lines, load_short};
 use super::records::{COUNT_BYTES, HEADER_BYTES, MASK_AT, word_bits};
 use super::{LINE_BYTES, MAX_PAGE_BYTES, WHOLE, WORD_BYTES};
 
-/// The longest record that is no run.
-const RECORD_BYTES: usize = HEADER_BYTES + LINE_BYTES;
+/// What a line takes at most: a record that is no run, or a run of its own.
+const RECORD_BYTES: usize = HEADER_BYTES + COUNT_BYTES + LINE_BYTES;
+/// Lines that get room together: those of a page of 4 KiB.
+const AT_ONCE: usize = 64;
 
 /// [`super::encode`] by the lines of a kernel. Inlined into a function with its features.
 ///
@@ -17,28 +19,32 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
     assert!(bytes <= MAX_PAGE_BYTES, "a page of {bytes} bytes has more lines than diffs can name");
     let mut records = Records { out, run: None, changed: 0 };
     let (lines, rest) = twin.as_chunks::<LINE_BYTES>();
-    for (index, twin) in lines.iter().enumerate() {
-        let at = page.wrapping_add(index * LINE_BYTES);
-        // SAFETY: the page is as long as the twin, so it has this line too.
-        let line = unsafe { K::load(at) };
-        // SAFETY: the processor has the features.
-        let old = unsafe { K::own(twin) };
-        // SAFETY: the processor has the features.
-        let mask = unsafe { K::differing(line, old) };
-        if mask == 0 {
-            continue;
-        }
-        if mask == WHOLE {
-            let place = records.whole_line(index);
-            // SAFETY: there is room for a line, which nobody else knows.
-            unsafe { K::store(line, place) };
-            // SAFETY: its bytes were written just above.
-            unsafe { records.wrote(LINE_BYTES) };
-        } else {
+    for (chunk, twins) in lines.chunks(AT_ONCE).enumerate() {
+        let mut cursor = records.cursor();
+        for (index, twin) in (chunk * AT_ONCE..).zip(twins) {
+            let at = page.wrapping_add(index * LINE_BYTES);
+            // SAFETY: the page is as long as the twin, so it has this line too.
+            let line = unsafe { K::load(at) };
             // SAFETY: the processor has the features.
-            let bytes = unsafe { K::bytes(line) };
-            records.append_words(index, mask, &bytes);
+            let old = unsafe { K::own(twin) };
+            // SAFETY: the processor has the features.
+            let mask = unsafe { K::differing(line, old) };
+            if mask == 0 {
+                continue;
+            }
+            if mask == WHOLE {
+                records.begin_whole_line(index, &mut cursor);
+                // SAFETY: there is room for a line, which nobody else knows.
+                unsafe { K::store(line, cursor.at) };
+                cursor.advance(LINE_BYTES);
+            } else {
+                // SAFETY: the processor has the features.
+                let bytes = unsafe { K::bytes(line) };
+                records.append_words(index, mask, &bytes, &mut cursor);
+            }
         }
+        // SAFETY: the cursor has left written bytes behind it.
+        unsafe { records.wrote(&cursor) };
     }
     if !rest.is_empty() {
         let at = page.wrapping_add(lines.len() * LINE_BYTES);
@@ -46,7 +52,10 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
         let line = unsafe { load_short(at, rest.len()) };
         let mask = differing_short(rest, &line);
         if mask != 0 {
-            records.append_words(lines.len(), mask, &line);
+            let mut cursor = records.cursor();
+            records.append_words(lines.len(), mask, &line, &mut cursor);
+            // SAFETY: as above.
+            unsafe { records.wrote(&cursor) };
         }
     }
     records.close_run();
@@ -75,31 +84,70 @@ struct Run {
     count_at: usize,
 }
 
-impl Records<'_> {
-    /// Where the next line of a run goes: to room for it.
+/// Where the next bytes go, in room that is there.
+struct Cursor {
+    at: *mut u8,
+    written: usize,
+}
+
+impl Cursor {
+    /// So many bytes have been written at it.
     #[inline(always)]
-    fn whole_line(&mut self, index: usize) -> *mut u8 {
+    fn advance(&mut self, bytes: usize) {
+        self.at = self.at.wrapping_add(bytes);
+        self.written += bytes;
+    }
+
+    #[inline(always)]
+    fn append<const BYTES: usize>(&mut self, bytes: [u8; BYTES]) {
+        // SAFETY: there is room for what a line takes, of which this is a part.
+        unsafe { self.at.cast::<[u8; BYTES]>().write_unaligned(bytes) };
+        self.advance(BYTES);
+    }
+}
+
+impl Records<'_> {
+    /// Behind what is there, with room for the lines of a chunk.
+    #[inline(always)]
+    fn cursor(&mut self) -> Cursor {
+        self.out.reserve(AT_ONCE * RECORD_BYTES);
+        Cursor { at: self.out.as_mut_ptr().wrapping_add(self.out.len()), written: 0 }
+    }
+
+    /// # Safety
+    /// The bytes behind the cursor are written.
+    #[inline(always)]
+    unsafe fn wrote(&mut self, cursor: &Cursor) {
+        // SAFETY: the caller's promise.
+        unsafe { self.out.set_len(self.out.len() + cursor.written) };
+    }
+
+    /// One more line of a run, of this one or of another, comes next.
+    #[inline(always)]
+    fn begin_whole_line(&mut self, index: usize, cursor: &mut Cursor) {
         self.changed += LINE_BYTES;
         match &mut self.run {
             Some(run) if run.end == index => run.end += 1,
             Some(_) | None => {
-                self.close_run();
-                self.out.extend_from_slice(&header(index, WHOLE));
-                let count_at = self.out.len();
-                self.out.extend_from_slice(&[0; COUNT_BYTES]);
+                let before = self.run.take();
+                cursor.append(header(index, WHOLE));
+                let count_at = self.out.len() + cursor.written;
+                cursor.append([0; COUNT_BYTES]);
+                if let Some(run) = before {
+                    self.count(run, cursor);
+                }
                 self.run = Some(Run { start: index, end: index + 1, count_at });
             }
         }
-        self.out.reserve(LINE_BYTES);
-        self.out.spare_capacity_mut().as_mut_ptr().cast()
     }
 
-    /// # Safety
-    /// So many bytes behind the others are written.
+    /// Writes the count of a run, which may lie behind the cursor and not be part of the output yet.
     #[inline(always)]
-    unsafe fn wrote(&mut self, bytes: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { self.out.set_len(self.out.len() + bytes) };
+    fn count(&mut self, Run { start, end, count_at }: Run, cursor: &Cursor) {
+        let back = self.out.len() + cursor.written - count_at;
+        let place = cursor.at.wrapping_sub(back).cast::<[u8; COUNT_BYTES]>();
+        // SAFETY: the run's count was written there, with zeros.
+        unsafe { place.write_unaligned(number(end - start).to_le_bytes()) };
     }
 
     #[inline(always)]
@@ -111,21 +159,26 @@ impl Records<'_> {
     }
 
     #[inline(always)]
-    fn append_words(&mut self, index: usize, mask: u64, line: &[u8; LINE_BYTES]) {
+    fn append_words(
+        &mut self,
+        index: usize,
+        mask: u64,
+        line: &[u8; LINE_BYTES],
+        cursor: &mut Cursor,
+    ) {
         self.changed += mask.count_ones() as usize;
-        self.out.reserve(RECORD_BYTES);
-        let record = &mut self.out.spare_capacity_mut()[..RECORD_BYTES];
-        record[..HEADER_BYTES].write_copy_of_slice(&header(index, mask));
+        cursor.append(header(index, mask));
         // Each word is written where it would go, and stays there if any of it changed.
         let mut bits = word_bits(mask);
-        let mut end = HEADER_BYTES;
+        let mut end = 0;
         for word in line.as_chunks::<WORD_BYTES>().0 {
-            record[end..][..WORD_BYTES].write_copy_of_slice(word);
+            let place = cursor.at.wrapping_add(end).cast::<[u8; WORD_BYTES]>();
+            // SAFETY: there is room for the words of a line.
+            unsafe { place.write_unaligned(*word) };
             end += WORD_BYTES * (bits & 1) as usize;
             bits >>= WORD_BYTES;
         }
-        // SAFETY: the bytes up to `end` were written just above.
-        unsafe { self.wrote(end) };
+        cursor.advance(end);
     }
 }
 

@@ -3,6 +3,7 @@
 #[cfg(feature = "mutants")]
 mod mutants;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use multigrain_types::{MinipageId, NodeId};
@@ -40,29 +41,86 @@ pub struct Chronicle {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Log {
     last: BTreeMap<MinipageId, u32>,
-    order: BTreeSet<(u32, MinipageId)>,
+    /// By interval, what was not written again in a later one.
+    order: BTreeMap<u32, BTreeSet<MinipageId>>,
 }
 
 impl Log {
-    fn add(&mut self, interval: u32, minipage: MinipageId) {
-        if let Some(old) = self.last.insert(minipage, interval) {
-            self.order.remove(&(old, minipage));
+    /// What was written in an interval that is later than those before. An interval that writes what
+    /// one before it wrote, as loops do, takes no longer than walking over both.
+    fn add(&mut self, interval: u32, mut written: Vec<MinipageId>) {
+        written.sort_unstable();
+        written.dedup();
+        let mut old = self.replace(interval, &written);
+        old.sort_unstable();
+        for again in old.chunk_by(|one, other| one.0 == other.0) {
+            let Entry::Occupied(mut before) = self.order.entry(again[0].0) else { continue };
+            if before.get().len() == again.len() {
+                before.remove();
+            } else {
+                again.iter().for_each(|(_, minipage)| {
+                    before.get_mut().remove(minipage);
+                });
+            }
         }
-        self.order.insert((interval, minipage));
+        self.order.entry(interval).or_default().append(&mut written.into_iter().collect());
     }
 
-    /// What was written after an interval.
-    fn after(&self, interval: u32) -> impl Iterator<Item = &(u32, MinipageId)> {
-        self.order.range((interval.saturating_add(1), MinipageId(0))..)
+    /// Makes this interval the last of minipages in ascending order; which had another one.
+    fn replace(&mut self, interval: u32, written: &[MinipageId]) -> Vec<(u32, MinipageId)> {
+        let (Some(&first), Some(&last)) = (written.first(), written.last()) else {
+            return Vec::new();
+        };
+        let mut old = Vec::new();
+        let mut swap = |before: &mut u32, minipage| {
+            old.push((core::mem::replace(before, interval), minipage));
+        };
+        let mut new = Vec::new();
+        // Close together: they are found in one walk.
+        let mut known = (last.0 - first.0 < 8 * written.len() as u64)
+            .then(|| self.last.range_mut(first..=last).peekable());
+        for &minipage in written {
+            match &mut known {
+                Some(known) => {
+                    while known.next_if(|(other, _)| **other < minipage).is_some() {}
+                    match known.next_if(|(other, _)| **other == minipage) {
+                        Some((_, before)) => swap(before, minipage),
+                        None => new.push(minipage),
+                    }
+                }
+                None => new.push(minipage),
+            }
+        }
+        for minipage in new {
+            match self.last.entry(minipage) {
+                Entry::Occupied(mut before) => swap(before.get_mut(), minipage),
+                Entry::Vacant(place) => {
+                    place.insert(interval);
+                }
+            }
+        }
+        old
+    }
+
+    /// What was written after an interval, by interval and then minipage.
+    fn after(&self, interval: u32) -> impl Iterator<Item = (u32, MinipageId)> {
+        let later = self.order.range(interval.saturating_add(1)..);
+        later.flat_map(|(&interval, minipages)| {
+            minipages.iter().map(move |&minipage| (interval, minipage))
+        })
     }
 
     /// The last interval forgotten; 0 if there was none.
     fn forget(&mut self, up_to: u32) -> u32 {
-        let kept = self.order.split_off(&(up_to.saturating_add(1), MinipageId(0)));
-        let mut last = 0;
-        for (interval, minipage) in core::mem::replace(&mut self.order, kept) {
-            self.last.remove(&minipage);
-            last = interval;
+        let kept = self.order.split_off(&up_to.saturating_add(1));
+        let forgotten = core::mem::replace(&mut self.order, kept);
+        let last = forgotten.last_key_value().map_or(0, |(&interval, _)| interval);
+        if self.order.is_empty() {
+            self.last.clear();
+        } else {
+            for minipage in forgotten.into_values().flatten() {
+                self.last.remove(&minipage);
+            }
         }
         last
     }
@@ -112,10 +170,7 @@ impl Chronicle {
             self.clock.resize(me.index() + 1, 0);
         }
         self.clock[me.index()] = interval;
-        let log = self.logs.entry(me).or_default();
-        for minipage in written {
-            log.add(interval, minipage);
-        }
+        self.logs.entry(me).or_default().add(interval, written);
     }
 
     /// What a node of the job of `nodes` has not been told and must know before it acts on `body`;
@@ -136,7 +191,7 @@ impl Chronicle {
         let others = self.logs.iter().filter(|(writer, _)| **writer != to);
         let notices = others.flat_map(|(&writer, log)| {
             let fresh = log.after(at(told, writer));
-            fresh.map(move |&(interval, minipage)| Notice { writer, interval, minipage })
+            fresh.map(move |(interval, minipage)| Notice { writer, interval, minipage })
         });
         let notices = notices.collect();
         merge(told, &self.clock);
@@ -151,10 +206,15 @@ impl Chronicle {
 
     /// What another node says it knows.
     pub fn hear(&mut self, from: NodeId, news: &News) {
-        for notice in &news.notices {
-            if notice.writer != self.me && notice.interval > at(&self.clock, notice.writer) {
-                self.pending.insert(notice.minipage);
-                self.logs.entry(notice.writer).or_default().add(notice.interval, notice.minipage);
+        let together = |one: &Notice, other: &Notice| {
+            (one.writer, one.interval) == (other.writer, other.interval)
+        };
+        for notices in news.notices.chunk_by(together) {
+            let Notice { writer, interval, .. } = notices[0];
+            if writer != self.me && interval > at(&self.clock, writer) {
+                let written: Vec<_> = notices.iter().map(|notice| notice.minipage).collect();
+                self.pending.extend(&written);
+                self.logs.entry(writer).or_default().add(interval, written);
             }
         }
         merge(&mut self.clock, &news.clock);
@@ -193,7 +253,7 @@ impl Chronicle {
         }
         let mut writers: BTreeMap<MinipageId, Option<NodeId>> = BTreeMap::new();
         for (&writer, log) in &self.logs {
-            for &(_, minipage) in log.after(at(&self.episode, writer)) {
+            for (_, minipage) in log.after(at(&self.episode, writer)) {
                 writers.entry(minipage).and_modify(|sole| *sole = None).or_insert(Some(writer));
             }
         }
@@ -281,6 +341,32 @@ mod tests {
 
     fn pending(job: &mut [Chronicle], node: u16) -> Vec<MinipageId> {
         job[usize::from(node)].take_pending().into_iter().collect()
+    }
+
+    /// Whatever is written again: as if each minipage had been entered by itself.
+    #[test]
+    fn a_log_has_the_last_interval_of_every_minipage() {
+        let (mut log, mut plain) = (Log::default(), BTreeMap::new());
+        for interval in 1..200_u32 {
+            // Runs, now and then with gaps, at places that often meet what was written before.
+            let (start, stride) = (u64::from(interval * interval % 13), u64::from(interval % 3));
+            let count = u64::from(interval % 7 * 3 + 1);
+            let far = if interval % 5 == 0 { 1 << 40 } else { 0 };
+            let index = |number| MinipageId(start + number * (1 + stride) + number % 2 * far);
+            let written: Vec<_> = (0..count).rev().map(index).collect();
+            plain.extend(written.iter().map(|&minipage| (minipage, interval)));
+            log.add(interval, written);
+            let forgotten = if interval % 50 == 0 { interval - 10 } else { 0 };
+            assert!(log.forget(forgotten) <= forgotten);
+            plain.retain(|_, last| *last > forgotten);
+            assert_eq!(log.last, plain);
+            let mut order: Vec<_> = plain.iter().map(|(&of, &last)| (last, of)).collect();
+            order.sort_unstable();
+            assert!(log.after(0).eq(order.iter().copied()));
+            order.retain(|(last, _)| *last > interval - 1);
+            assert!(log.after(interval - 1).eq(order));
+            assert!(log.order.values().all(|minipages| !minipages.is_empty()));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Chronicle {
         let mut writers = BTreeMap::new();
         for (&writer, log) in &self.logs {
             let written = log.after(at(&self.episode, writer));
-            writers.extend(written.map(|&(_, minipage)| (minipage, writer)));
+            writers.extend(written.map(|(_, minipage)| (minipage, writer)));
         }
         Some(writers.into_iter().collect())
     }
