@@ -108,9 +108,11 @@ fn memory_without_watches_names_nothing_and_the_guard_uffd_has_none() {
     write(area.base, 1);
     assert_eq!((written(&node), node.memory.watches()), (vec![], false));
     drop(node);
-    let config = Config { shared_bytes: SHARED, guard: GuardChoice::Uffd };
-    let Ok(memory) = Memory::new(&config) else { return };
-    let error = memory.with_watches().unwrap_err();
-    assert_eq!(error, MemoryError::WatchedByTwo);
-    assert!(error.to_string().contains("use --guard mprotect"));
+    without_node(|| {
+        let config = Config { shared_bytes: SHARED, guard: GuardChoice::Uffd };
+        let Ok(memory) = Memory::new(&config) else { return };
+        let error = memory.with_watches().unwrap_err();
+        assert_eq!(error, MemoryError::WatchedByTwo);
+        assert!(error.to_string().contains("use --guard mprotect"));
+    });
 }

@@ -135,6 +135,12 @@ fn drop_states(states: *mut Vec<AtomicU8>) {
     }
 }
 
+/// Runs what makes memory of its own while no node is there.
+pub(crate) fn without_node<R>(run: impl FnOnce() -> R) -> R {
+    let _only = ONE_NODE.lock().unwrap_or_else(PoisonError::into_inner);
+    run()
+}
+
 /// Runs a test once for each guard.
 pub(crate) fn with_guards(shared_bytes: u64, test: impl Fn(&Node)) {
     for guard in [GuardChoice::Uffd, GuardChoice::Mprotect] {
