@@ -53,7 +53,8 @@ soak: apps
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
 
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
-# build has them. The short form is the model checkers against those of the protocol.
+# build has them, and quickly, for nobody measures it. The short form is the model checkers against
+# those of the protocol.
 MUTANTS = $(TARGET)/mutants/release/multigrain mutants
 
 mutants: build-mutants
@@ -63,6 +64,7 @@ test-mutants: build-mutants
 	$(MUTANTS) --protocol --tools check,check-release
 
 build-mutants:
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	$(CARGO) build --release -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants
 
 # Hostile input (fuzz/fuzz_targets): the corpus again, then new input. Needs g++ for libFuzzer.
