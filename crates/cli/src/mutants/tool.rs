@@ -46,7 +46,11 @@ pub(super) const TOOLS: [Tool; 7] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
-    tool("check-release", &["check", "--first", "eager", "lazy", "auto", "mixed"], Game::Release),
+    tool(
+        "check-release",
+        &["check", "--first", "eager", "lazy", "watched", "auto", "mixed"],
+        Game::Release,
+    ),
     tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
