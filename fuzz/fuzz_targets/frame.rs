@@ -14,6 +14,8 @@ use multigrain_types::NodeId;
 const PEER: NodeId = NodeId(1);
 const BYE: u8 = 243;
 const BUNDLE: u8 = 244;
+/// The flag of a bundle that more follows.
+const MORE: u8 = 1;
 /// The longest payload of a bundle: 64 KiB, and a last member.
 const MAX_BUNDLE: u64 = (64 << 10) + 32 + MAX_BUFFER;
 /// The longest payload that has a place by address.
@@ -89,7 +91,9 @@ fn oracle(mut stream: &[u8]) -> (Vec<(Header, Vec<u8>)>, bool) {
     while let Some((head, rest)) = stream.split_at_checked(Header::BYTES) {
         let Ok(header) = Header::decode(head) else { return (frames, true) };
         let bye = header.kind == BYE && header.payload == 0;
-        let bundle = header.kind == BUNDLE && (1..=MAX_BUNDLE).contains(&header.payload);
+        let bundle = header.kind == BUNDLE
+            && header.flags & !MORE == 0
+            && (1..=MAX_BUNDLE).contains(&header.payload);
         if header.from != PEER.0 || (header.kind > LAST_KIND && !bye && !bundle) {
             return (frames, true);
         }
