@@ -217,6 +217,11 @@ fn what_homes_write_is_found_by_faults_or_without() {
 }
 
 #[test]
+fn a_flush_of_many_pages_gets_one_answer() {
+    run_in_every_way("flush", &[2], 1);
+}
+
+#[test]
 fn synchronization_is_exact() {
     run_in_every_way("sync", &[1, 2, 4], 1);
 }
