@@ -8,23 +8,14 @@ use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload, Timeout
 use multigrain_types::NodeId;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use support::{Family, Log, boot, config, header, hello, job, listeners, spoilt, stranger};
-
-macro_rules! conformance {
-    ($($name:ident)*) => {
-        mod unix { $( #[test] fn $name() { super::$name(super::Family::Unix); } )* }
-        mod tcp { $( #[test] fn $name() { super::$name(super::Family::Tcp); } )* }
-    };
-}
+use support::{
+    Family, Log, boot, config, conformance, header, hello, job, listeners, send_memory, spoilt,
+    stranger,
+};
 
 conformance! {
     every_node_reaches_every_other
     frames_of_a_link_arrive_in_order
-    what_is_kept_back_keeps_its_place
-    what_is_kept_together_is_one_message
-    what_is_long_follows_a_bundle
-    answers_wait_until_nothing_follows
-    a_frame_kept_alone_goes_as_it_is
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
     strangers_at_boot_are_refused_and_boot_goes_on
@@ -38,12 +29,6 @@ conformance! {
     claims_keep_the_service_thread_asleep
     wake_ends_both_sleeps
     a_sleeper_hears_that_its_request_was_taken
-}
-
-fn send_memory(mesh: &Mesh, to: u16, header: Header, bytes: &[u8]) {
-    let payload = Payload::Memory { ptr: bytes.as_ptr(), len: bytes.len() };
-    // SAFETY: the tests keep `bytes` until the receiver has it all.
-    unsafe { mesh.send(NodeId(to), header, payload) }.unwrap();
 }
 
 fn every_node_reaches_every_other(family: Family) {
@@ -102,145 +87,6 @@ fn frames_of_a_link_arrive_in_order(family: Family) {
         }
         meshes[0].send_bytes(NodeId(1), header(2, 0), b"").unwrap();
     });
-}
-
-/// Frame `number`, in one of the ways that there are to send one; its payload's length.
-fn send_somehow(mesh: &Mesh, number: usize) -> usize {
-    let header = header(1, number as u64);
-    let bytes = vec![number as u8; [20, 5000, 300, 90_000][number / 7 % 4]];
-    match number % 7 {
-        0 | 2 | 6 => {
-            let kept = mesh.keep_with(NodeId(0), header, |out| out.extend(&bytes));
-            assert_eq!(kept, Ok(bytes.len() as u64));
-            bytes.len()
-        }
-        3 | 5 => {
-            mesh.keep(NodeId(0), header).unwrap();
-            0
-        }
-        4 => {
-            mesh.send_bytes(NodeId(0), header, b"").unwrap();
-            0
-        }
-        _ => {
-            mesh.send_bytes(NodeId(0), header, &bytes).unwrap();
-            bytes.len()
-        }
-    }
-}
-
-fn what_is_kept_back_keeps_its_place(family: Family) {
-    let (meshes, _) = job(family, 2);
-    let count = 2000;
-    std::thread::scope(|scope| {
-        let sender = scope.spawn(|| {
-            let lengths: Vec<usize> =
-                (0..count).map(|number| send_somehow(&meshes[1], number)).collect();
-            meshes[1].send_lazy();
-            Log::default().until(&meshes[1], |log| !log.frames.is_empty());
-            lengths
-        });
-        // Before and after the socket is full: what is kept then has a queue to go behind.
-        while meshes[1].counters().frames_queued == 0 {
-            std::thread::yield_now();
-        }
-        let mut log = Log::default();
-        log.until(&meshes[0], |log| log.frames.len() == count);
-        meshes[0].send_bytes(NodeId(1), header(2, 0), b"").unwrap();
-        let lengths = sender.join().unwrap();
-        for (number, (_, header, body)) in log.frames.iter().enumerate() {
-            assert_eq!((header.subject, body.len()), (number as u64, lengths[number]));
-            assert!(body.iter().all(|byte| *byte == number as u8), "frame {number}");
-        }
-        let sent = meshes[1].counters();
-        let payload: usize = lengths.iter().sum();
-        // A bundle is one message, with a header of its own.
-        assert!(sent.frames_bundled > 0);
-        let bundles = sent.frames_sent + sent.frames_bundled - count as u64;
-        assert_eq!(sent.bytes_sent, (payload + 32 * count) as u64 + 32 * bundles);
-        let got = meshes[0].counters();
-        assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
-    });
-}
-
-/// Node 1 keeps and sends; what node 0 gets of it. Messages, frames in bundles, and bytes.
-fn counted(family: Family, frames: usize, talk: impl FnOnce(&Mesh)) -> (Log, (u64, u64, u64)) {
-    let (meshes, _) = job(family, 2);
-    talk(&meshes[1]);
-    let mut log = Log::with_memory(8192);
-    log.until(&meshes[0], |log| log.frames.len() == frames);
-    let (sent, got) = (meshes[1].counters(), meshes[0].counters());
-    assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
-    let subjects: Vec<u64> = log.frames.iter().map(|(_, header, _)| header.subject).collect();
-    assert_eq!(subjects, (0..frames as u64).collect::<Vec<_>>());
-    (log, (sent.frames_sent, sent.frames_bundled, sent.bytes_sent))
-}
-
-fn keep_body(mesh: &Mesh, subject: u64) {
-    let kept = mesh.keep_with(NodeId(0), header(1, subject), |out| out.extend(b"body"));
-    assert_eq!(kept, Ok(4));
-}
-
-fn what_is_kept_together_is_one_message(family: Family) {
-    let page = [6; 4096];
-    let (log, counts) = counted(family, 6, |mesh| {
-        // Kept while there is no bundle: it stays a frame for itself.
-        mesh.keep(NodeId(0), header(1, 0)).unwrap();
-        keep_body(mesh, 1);
-        keep_body(mesh, 2);
-        mesh.keep(NodeId(0), header(1, 3)).unwrap();
-        send_memory(mesh, 0, Header { flags: 1, ..header(1, 4) }, &page);
-        mesh.send_bytes(NodeId(0), header(1, 5), b"").unwrap();
-    });
-    assert_eq!(counts, (3, 4, 7 * 32 + 2 * 4 + 4096));
-    assert!(log.frames[1].2 == b"body" && log.placed[..4096] == page);
-}
-
-fn what_is_long_follows_a_bundle(family: Family) {
-    let long = vec![6; 4097];
-    let (log, counts) = counted(family, 5, |mesh| {
-        keep_body(mesh, 0);
-        keep_body(mesh, 1);
-        send_memory(mesh, 0, Header { flags: 1, ..header(1, 2) }, &long);
-        // A bundle is full with the first frame that makes it 64 KiB; what comes then begins anew.
-        let fill = |out: &mut Vec<u8>| out.extend([7; 65_536]);
-        mesh.keep_with(NodeId(0), header(1, 3), fill).unwrap();
-        keep_body(mesh, 4);
-        mesh.send_lazy();
-    });
-    assert_eq!(counts, (4, 2, 6 * 32 + 3 * 4 + 4097 + 65_536));
-    assert!(log.placed[..4097] == long);
-}
-
-/// What a node has to say waits until that has come which its peer has promised.
-fn answers_wait_until_nothing_follows(family: Family) {
-    let (meshes, _) = job(family, 2);
-    let (mut log, mut answers) = (Log::default(), Log::default());
-    let long = |subject| {
-        let fill = |out: &mut Vec<u8>| out.extend([7; 40_000]);
-        meshes[1].keep_with(NodeId(0), header(1, subject), fill).unwrap();
-    };
-    meshes[0].keep_with(NodeId(1), header(1, 0), |_| {}).unwrap();
-    long(0);
-    long(1);
-    assert_eq!(meshes[0].receive(&mut log, Timeout::Now), 0, "full, but nobody has more to say");
-    long(2);
-    log.polls_until(&meshes[0], |log| log.frames.len() == 2);
-    assert_eq!(meshes[0].receive(&mut log, Timeout::Millis(1)), 0, "asleep");
-    assert_eq!(meshes[1].receive(&mut answers, Timeout::Now), 0, "one more is on its way");
-    meshes[1].send_lazy();
-    log.polls_until(&meshes[0], |log| log.frames.len() == 3);
-    answers.until(&meshes[1], |log| log.frames.len() == 1);
-}
-
-fn a_frame_kept_alone_goes_as_it_is(family: Family) {
-    let (_, counts) = counted(family, 3, |mesh| {
-        mesh.keep(NodeId(0), header(1, 0)).unwrap();
-        mesh.keep(NodeId(0), header(1, 1)).unwrap();
-        keep_body(mesh, 2);
-        mesh.send_lazy();
-    });
-    assert_eq!(counts, (3, 0, 3 * 32 + 4));
 }
 
 fn big_payloads_both_ways_at_once_do_not_deadlock(family: Family) {

@@ -1,6 +1,5 @@
 //! A node that strangers pushed out of the queue of a peer comes again.
-#![allow(clippy::unwrap_used, dead_code, reason = "this is test code")]
-#![allow(clippy::cast_possible_truncation, reason = "this is test code")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "this is test code")]
 
 mod support;
 

@@ -1,8 +1,10 @@
 //! Meshes, sinks and strangers for the conformance suite.
-#![expect(unsafe_code, reason = "implements the unsafe trait Sink")]
+#![expect(unsafe_code, reason = "implements the unsafe trait Sink, and sends from raw memory")]
+#![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, Place, Sink, Timeout, TransportError, bind,
+    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, TransportError,
+    bind,
 };
 use multigrain_types::NodeId;
 use std::io::{Read, Write};
@@ -22,6 +24,23 @@ pub(crate) const HELLO_BYTES: usize = 98;
 pub(crate) enum Family {
     Unix,
     Tcp,
+}
+
+/// Runs each of these over each family.
+#[allow(unused_macros, reason = "one suite does without")]
+macro_rules! conformance {
+    ($($name:ident)*) => {
+        mod unix { $( #[test] fn $name() { super::$name(super::Family::Unix); } )* }
+        mod tcp { $( #[test] fn $name() { super::$name(super::Family::Tcp); } )* }
+    };
+}
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use conformance;
+
+pub(crate) fn send_memory(mesh: &Mesh, to: u16, header: Header, bytes: &[u8]) {
+    let payload = Payload::Memory { ptr: bytes.as_ptr(), len: bytes.len() };
+    // SAFETY: the tests keep `bytes` until the receiver has it all.
+    unsafe { mesh.send(NodeId(to), header, payload) }.unwrap();
 }
 
 /// Listening sockets for `nodes` nodes, as a launcher makes them.
