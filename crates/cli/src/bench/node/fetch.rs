@@ -1,6 +1,7 @@
 //! Fetches: what a load or a store costs that finds no copy here, beside the raw round trip of the
 //! same size.
 
+use super::bare::Bare;
 use super::pool::Pool;
 use super::raw::REQUEST_BYTES;
 use super::team::{Sums, Team};
@@ -68,10 +69,20 @@ pub(super) struct Fetch<'a> {
 impl Fetch<'_> {
     /// Measures raw, ours, raw, ours, and reports.
     pub(super) fn measure(&self, team: &mut Team) -> Result<()> {
+        self.measure_beside(team, None)
+    }
+
+    /// The same with the bare mechanism in turn, which is reported, too.
+    pub(super) fn measure_beside(
+        &self,
+        team: &mut Team,
+        mut bare: Option<&mut Bare>,
+    ) -> Result<()> {
         let batch = self.pool.len();
         let reply = self.reply_bytes();
         let (mut ours, mut raw, mut sums) =
             (Samples::default(), Samples::default(), Sums::default());
+        let mut alone = Samples::default();
         // The first touch of a page costs more; it has a row of its own.
         let warm_up = usize::from(self.rounds > 1);
         for round in 0..self.rounds + warm_up {
@@ -81,15 +92,22 @@ impl Fetch<'_> {
                 1 => team.raw.serve(batch, reply).map(|()| Samples::default())?,
                 _ => Samples::default(),
             };
+            let mechanism = bare.as_mut().map(|bare| bare.turn()).transpose()?.unwrap_or_default();
             let (times, counted) = self.round(team)?;
             if round >= warm_up {
+                alone.append(mechanism);
                 raw.append(floor);
                 ours.append(times);
                 sums += counted;
             }
         }
-        let mut row = Row::new(&self.key, &self.operation, ours.summary())
-            .over(format!("{REQUEST_BYTES} B -> {}", size_name(reply)), raw.summary());
+        let (what, raw) = (format!("{REQUEST_BYTES} B -> {}", size_name(reply)), raw.summary());
+        if bare.is_some() {
+            let (key, operation) =
+                (format!("bare-{}", self.key), format!("bare {}", self.operation));
+            team.report(Row::new(key, operation, alone.summary()).over(&what, raw));
+        }
+        let mut row = Row::new(&self.key, &self.operation, ours.summary()).over(what, raw);
         row.counts = Some(sums.per(self.rounds * batch));
         row.memcpy_us = (self.before != Before::Measurer).then(|| memcpy_us(self.pool.bytes));
         team.report(row);

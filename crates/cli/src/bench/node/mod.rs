@@ -4,9 +4,10 @@
 //! others serve. Each measurement takes turns with its floor, since the machine's speed drifts.
 //!
 //! `memory`: traps and protections, one process without a job. `local`: what needs no messages.
-//! `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
+//! `bare`: the companion of a node of `pair`, which fetches without a protocol. `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
 //! `release`: release consistency. `scale`: the same operations in jobs of different size.
 
+mod bare;
 mod crowd;
 mod diffs;
 mod fetch;
@@ -59,6 +60,7 @@ pub(super) struct NodeArgs {
 enum Program {
     Memory,
     Local,
+    Bare,
     Pair,
     Many,
     Release,
@@ -70,6 +72,7 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
     match args.program {
         Program::Memory => print(&memory::measure(args.samples)?),
         Program::Local => local::run(args),
+        Program::Bare => bare::run(args),
         Program::Pair => pair::run(args),
         Program::Many => crowd::run(args),
         Program::Release => release::run(args),

@@ -1,6 +1,7 @@
 //! Two nodes: fetches by size, upgrades, fetches from a node that computes, messages, locks and
 //! barriers.
 
+use super::bare::Bare;
 use super::fetch::{Access, Before, Fetch, Server};
 use super::pool::Pool;
 use super::team::Team;
@@ -15,19 +16,21 @@ const PAGE: usize = 4096;
 pub(super) fn run(args: &NodeArgs) -> Result<()> {
     let mut team = Team::join(args)?;
     messages::measure(&mut team, args)?;
+    let mut bare = Bare::start(&team, args)?;
     for (bytes, batch) in SIZES {
         let pool = Pool::new(&team, &format!("pool-{bytes}"), batch, bytes)?;
         // Large ones take long enough to need fewer.
         let rounds = (args.samples / batch.max(64)).max(1) + 1;
-        fetches(&mut team, &pool, rounds)?;
+        fetches(&mut team, &pool, &mut bare, rounds)?;
     }
+    drop(bare);
     first_touch(&mut team)?;
     sync::barriers(&mut team, 2..=2)?;
     sync::locks(&mut team)?;
     team.finish()
 }
 
-fn fetches(team: &mut Team, pool: &Pool, rounds: usize) -> Result<()> {
+fn fetches(team: &mut Team, pool: &Pool, bare: &mut Bare, rounds: usize) -> Result<()> {
     let (bytes, size) = (pool.bytes, size_name(pool.bytes));
     let base = Fetch {
         key: format!("read-fetch-{bytes}"),
@@ -38,7 +41,8 @@ fn fetches(team: &mut Team, pool: &Pool, rounds: usize) -> Result<()> {
         server: Server::Waiting,
         rounds,
     };
-    base.measure(team)?;
+    let beside = if bytes == PAGE { Some(bare) } else { None };
+    base.measure_beside(team, beside)?;
     let (key, operation) = (format!("write-fetch-{bytes}"), format!("write fetch {size}"));
     Fetch { key, operation, access: Access::Store, ..base }.measure(team)?;
     if bytes != PAGE {

@@ -20,31 +20,38 @@ const POLL_FOR: Duration = Duration::from_micros(60);
 pub(super) const REQUEST_BYTES: usize = 64;
 
 /// Node 0's sockets to all others, or another node's socket to node 0.
+#[derive(Debug)]
 pub(super) struct Raw {
     wait: Wait,
     sockets: Vec<OwnedFd>,
 }
 
 impl Raw {
-    /// Connects node 0 with every other node; all call it.
-    pub(super) fn connect(runtime: &Runtime, transport: Transport, wait: Wait) -> Result<Self> {
+    /// Connects node 0 with every other node; all call it, with a name that no other such mesh of the
+    /// job has.
+    pub(super) fn connect(
+        runtime: &Runtime,
+        name: &str,
+        transport: Transport,
+        wait: Wait,
+    ) -> Result<Self> {
         let others = usize::from(runtime.node_count()) - 1;
         let sockets = match (runtime.rank().0, transport) {
             _ if others == 0 => Vec::new(),
             (0, Transport::Unix) => {
-                let listener = UnixListener::bind_addr(&unix_name()?)?;
-                runtime.publish(b"raw", 1)?;
+                let listener = UnixListener::bind_addr(&unix_name(name)?)?;
+                runtime.publish(name.as_bytes(), 1)?;
                 accept(others, || Ok(listener.accept()?.0.into()))?
             }
             (0, Transport::Tcp) => {
                 let listener = TcpListener::bind("127.0.0.1:0")?;
-                runtime.publish(b"raw", listener.local_addr()?.port().into())?;
+                runtime.publish(name.as_bytes(), listener.local_addr()?.port().into())?;
                 accept(others, || Ok(listener.accept()?.0.into()))?
             }
             (rank, transport) => {
-                let port = u16::try_from(runtime.lookup(b"raw")?)?;
+                let port = u16::try_from(runtime.lookup(name.as_bytes())?)?;
                 let socket: OwnedFd = match transport {
-                    Transport::Unix => UnixStream::connect_addr(&unix_name()?)?.into(),
+                    Transport::Unix => UnixStream::connect_addr(&unix_name(name)?)?.into(),
                     Transport::Tcp => TcpStream::connect(("127.0.0.1", port))?.into(),
                 };
                 send(&socket, &rank.to_le_bytes(), SendFlags::NOSIGNAL)?;
@@ -57,6 +64,39 @@ impl Raw {
             }
         }
         Ok(Self { wait, sockets })
+    }
+
+    /// One end of a connection that is there already.
+    pub(super) fn of(wait: Wait, socket: OwnedFd) -> Self {
+        Self { wait, sockets: vec![socket] }
+    }
+
+    /// The only connection there is, for somebody else.
+    pub(super) fn into_only_socket(self) -> Result<OwnedFd> {
+        let [socket] = <[OwnedFd; 1]>::try_from(self.sockets)
+            .map_err(|sockets| anyhow::anyhow!("{} raw sockets, not one", sockets.len()))?;
+        Ok(socket)
+    }
+
+    /// One request, whose reply fills `place`. The other end is [`Raw::take_request`], and then
+    /// [`Raw::reply`].
+    pub(super) fn request(&self, place: &mut [u8]) -> Result<()> {
+        put(self.first()?, &[1; REQUEST_BYTES])?;
+        self.fill(self.first()?, place)
+    }
+
+    /// Waits for a request.
+    pub(super) fn take_request(&self) -> Result<()> {
+        self.fill(self.first()?, &mut [0; REQUEST_BYTES])
+    }
+
+    /// Answers it.
+    pub(super) fn reply(&self, bytes: &[u8]) -> Result<()> {
+        put(self.first()?, bytes)
+    }
+
+    fn first(&self) -> Result<&OwnedFd> {
+        self.sockets.first().context("no raw socket")
     }
 
     /// Node 0: so many requests to `node`, each answered with `reply` bytes; timed.
@@ -73,7 +113,7 @@ impl Raw {
     /// Node 0: bytes to node 1, and its word that it has them; timed. The other end is
     /// [`Raw::take_over`].
     pub(super) fn hand_over(&self, bytes: &[u8]) -> Result<Samples> {
-        let socket = self.sockets.first().context("no raw socket")?;
+        let socket = self.first()?;
         self.ping(socket, 1, bytes, &mut [0; 32])
     }
 
@@ -84,7 +124,7 @@ impl Raw {
 
     /// Node 0: `bytes` there and back; timed. The other end is [`Raw::echo_same`].
     pub(super) fn there_and_back(&self, count: usize, bytes: usize) -> Result<Samples> {
-        let socket = self.sockets.first().context("no raw socket")?;
+        let socket = self.first()?;
         self.ping(socket, count, &vec![1; bytes], &mut vec![0; bytes])
     }
 
@@ -114,7 +154,7 @@ impl Raw {
 
     /// Another node's part in [`Raw::gather`].
     pub(super) fn attend(&self, count: usize) -> Result<()> {
-        let socket = self.sockets.first().context("no raw socket")?;
+        let socket = self.first()?;
         for _ in 0..count {
             put(socket, &[1; 32])?;
             self.fill(socket, &mut [0; 32])?;
@@ -133,7 +173,7 @@ impl Raw {
     }
 
     fn echo(&self, request: &mut [u8], reply: &[u8], count: usize) -> Result<()> {
-        let socket = self.sockets.first().context("no raw socket")?;
+        let socket = self.first()?;
         for _ in 0..count {
             self.fill(socket, request)?;
             put(socket, reply)?;
@@ -192,7 +232,7 @@ fn accept(count: usize, mut next: impl FnMut() -> Result<OwnedFd>) -> Result<Vec
     Ok(sockets.into_iter().map(|(_, socket)| socket).collect())
 }
 
-fn unix_name() -> Result<SocketAddr> {
+fn unix_name(name: &str) -> Result<SocketAddr> {
     let job = std::env::var("MULTIGRAIN_JOB").context("MULTIGRAIN_JOB")?;
-    Ok(SocketAddr::from_abstract_name(format!("multigrain-bench-{job}"))?)
+    Ok(SocketAddr::from_abstract_name(format!("multigrain-bench-{job}-{name}"))?)
 }

@@ -47,7 +47,7 @@ impl Team {
         let array = runtime.lookup(b"tally")?;
         let mut tally = vec![0; nodes];
         runtime.elements(array, &mut tally)?;
-        let raw = Raw::connect(runtime, args.transport, args.wait)?;
+        let raw = Raw::connect(runtime, "raw", args.transport, args.wait)?;
         Ok(Self { runtime, me, nodes, raw, samples: args.samples, tally, rows: Vec::new() })
     }
 
@@ -140,14 +140,19 @@ impl Team {
 }
 
 /// Keeps this node on one of the CPUs it may use, another than the other nodes; before the runtime
-/// starts threads, which inherit it.
+/// starts threads and this node processes, which inherit it.
 fn pin() -> Result<()> {
-    let rank: usize = std::env::var("MULTIGRAIN_RANK").context("MULTIGRAIN_RANK")?.parse()?;
+    let rank = rank()?;
     let allowed = sched_getaffinity(None)?;
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     let mut own = CpuSet::new();
     own.set(allowed.nth(rank).context("fewer CPUs than nodes")?);
     Ok(sched_setaffinity(None, &own)?)
+}
+
+/// This node's rank, by the word of the launcher.
+pub(super) fn rank() -> Result<usize> {
+    Ok(std::env::var("MULTIGRAIN_RANK").context("MULTIGRAIN_RANK")?.parse()?)
 }
 
 impl core::ops::AddAssign for Sums {
