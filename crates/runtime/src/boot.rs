@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use multigrain_memory::{GuardKind, Memory, TrackingKind, Twins};
-use multigrain_transport::{BootConfig, Mesh, Timeout};
+use multigrain_transport::{BootConfig, Mesh, Receiver, Timeout};
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::alloc::{Chunking, Heap};
@@ -289,7 +289,7 @@ impl Runtime {
         let mut sink = NodeSink::new(self);
         while self.mesh.links_alive() > 0 && Instant::now() < end {
             if self.role.try_take() {
-                self.mesh.claim();
+                self.mesh.claim(Receiver::Sleeps);
                 self.mesh.receive(&mut sink, Timeout::Millis(20));
                 self.mesh.release();
                 self.role.give_back();

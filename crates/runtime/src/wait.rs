@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
-use multigrain_transport::{Mesh, Timeout};
+use multigrain_transport::{Mesh, Receiver, Timeout};
 
 use crate::boot::Runtime;
 use crate::config::WaitMode;
@@ -61,7 +61,10 @@ impl Drop for Claim<'_> {
 
 impl Runtime {
     fn claim(&self) -> Claim<'_> {
-        self.mesh.claim();
+        self.mesh.claim(match self.wait_mode {
+            WaitMode::Block => Receiver::Sleeps,
+            WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => Receiver::Polls,
+        });
         Claim(&self.mesh)
     }
 

@@ -10,7 +10,7 @@
 //! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
 //! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, one link's outgoing half in `outgoing` and its
 //! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
-//! sleeping and waking in `waiting`, raw system calls in `sys`.
+//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, raw system calls in `sys`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
 //! allocate nothing while a link has a short backlog and place no thread-local; they do write
@@ -19,6 +19,7 @@
 mod address;
 mod boot;
 mod bundle;
+mod claims;
 mod counters;
 mod error;
 mod frame;
@@ -44,6 +45,7 @@ mod waiting;
 
 pub use address::{Address, UnixName, bind};
 pub use boot::BootConfig;
+pub use claims::Receiver;
 pub use counters::Counters;
 pub use error::{FrameError, LinkError, TransportError};
 pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};

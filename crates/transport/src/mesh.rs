@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "raw payload memory is part of the interface")]
 
 use crate::boot::{self, BootConfig, Booted};
+use crate::claims::Receiver;
 use crate::counters::{Counters, Tally};
 use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
@@ -23,7 +24,7 @@ use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::net::AddressFamily;
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, TryLockError};
@@ -45,6 +46,8 @@ pub struct Mesh {
     listener: Option<OwnedFd>,
     refusals: Refusals,
     waiting: Waiting,
+    /// Low-water marks may keep arrivals quiet: the links are few and all TCP.
+    marks: bool,
     receiving: Mutex<Receiving>,
     /// What was received; the links count what is sent.
     tally: Tally,
@@ -108,6 +111,8 @@ impl Mesh {
             }
             links.push(socket.map(|socket| Link::new(peer, socket)));
         }
+        let mut all = links.iter().flatten();
+        let marks = links.len() <= FEW + 1 && all.all(|link| !is_unix(link));
         let incoming = |link: &Option<Link>| link.as_ref().map(|link| Incoming::new(link.peer()));
         let receiving = Receiving {
             incoming: links.iter().map(incoming).collect(),
@@ -121,6 +126,7 @@ impl Mesh {
             listener,
             refusals,
             waiting,
+            marks,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
             lazy: AtomicBool::new(false),
@@ -134,10 +140,8 @@ impl Mesh {
     /// # Errors
     /// [`TransportError`]: no descriptor is left.
     pub fn heed_taken(&self) -> Result<(), TransportError> {
-        let tells = |link: &&Link| {
-            rustix::net::sockopt::socket_domain(link.socket()) == Ok(AddressFamily::UNIX)
-        };
-        self.waiting.heed_taken(self.links().filter(tells).map(Link::socket))
+        let tells = self.links().filter(|link| is_unix(link));
+        self.waiting.heed_taken(tells.map(Link::socket))
     }
 
     /// Number of nodes of the job, this one included.
@@ -162,6 +166,12 @@ impl Mesh {
 
     fn links(&self) -> impl Iterator<Item = &Link> {
         self.links.iter().flatten()
+    }
+
+    /// The links that have low-water marks.
+    fn marked(&self) -> impl Iterator<Item = BorrowedFd<'_>> + Clone {
+        let links: &[Option<Link>] = if self.marks { &self.links } else { &[] };
+        links.iter().flatten().map(Link::socket)
     }
 
     /// Sends a frame; any thread may. `from` and `payload` of the header are filled in here.
@@ -277,9 +287,12 @@ impl Mesh {
             return 0;
         }
         let Receiving { incoming, staging, fruitless, followed } = &mut *receiving;
-        if wait != Timeout::Now && !*followed {
-            // Nobody may sleep on what another node could come to wait for.
-            self.send_lazy();
+        if wait != Timeout::Now {
+            self.waiting.will_sleep(self.marked());
+            if !*followed {
+                // Nobody may sleep on what another node could come to wait for.
+                self.send_lazy();
+            }
         }
         let mut desk = Desk { staging, sink, frames: 0, followed: 0, bytes: 0 };
         let few = self.links.len() <= FEW + 1 && wait == Timeout::Now;
@@ -368,8 +381,8 @@ impl Mesh {
     }
 
     /// An application thread begins to receive: arrivals do not wake the service thread.
-    pub fn claim(&self) {
-        self.waiting.claim();
+    pub fn claim(&self, receiver: Receiver) {
+        self.waiting.claim(receiver, self.marked());
     }
 
     /// It receives no more: what is readable wakes the service thread.
@@ -377,13 +390,13 @@ impl Mesh {
     /// # Panics
     /// Without a claim before it.
     pub fn release(&self) {
-        self.waiting.release();
+        self.waiting.release(self.marked());
     }
 
-    /// The service thread's sleep: true when there is something to receive that nobody claimed,
-    /// false when the time is over, after [`Mesh::wake`], or after a signal.
+    /// The service thread's sleep: true when there is something to receive that nobody claimed, or so
+    /// much at once that it woke the thread all the same; false when the time is over, after [`Mesh::wake`], or after a signal.
     pub fn service_wait(&self, timeout: Timeout) -> bool {
-        self.waiting.service_wait(timeout)
+        self.waiting.service_wait(timeout, self.marked())
     }
 
     /// Ends the current or next sleep of the service thread and of a receiving thread.
@@ -419,6 +432,10 @@ impl Mesh {
         }
         self.waiting.wake();
     }
+}
+
+fn is_unix(link: &Link) -> bool {
+    rustix::net::sockopt::socket_domain(link.socket()) == Ok(AddressFamily::UNIX)
 }
 
 /// Reads a link until its socket is empty or its turn is over.

@@ -1,4 +1,4 @@
-//! The two system calls of the hot path, with raw spans of memory.
+//! The system calls of the hot path, two of them with raw spans of memory.
 //!
 //! Role: sendmsg and recvmsg that take addresses, since no Rust reference may ever be made into
 //! memory that the application writes. Everything else goes through rustix. One span goes through
@@ -90,6 +90,17 @@ pub(crate) unsafe fn receive(socket: BorrowedFd<'_>, spans: &mut [Span]) -> Resu
     };
     changed();
     usize::try_from(got).map_err(|_| last_errno())
+}
+
+/// So many bytes must have come before the kernel calls the socket readable and wakes who sleeps on it;
+/// what has come by now counts. Receiving without waiting takes less, too.
+pub(crate) fn set_low_water(socket: BorrowedFd<'_>, bytes: i32) -> Result<(), Errno> {
+    const LEN: libc::socklen_t = 4;
+    let (fd, value) = (socket.as_raw_fd(), (&raw const bytes).cast());
+    // SAFETY: `value` is readable for the four bytes of an i32 through the call.
+    let done = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, LEN) };
+    changed();
+    if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
 fn message(spans: &mut [Span]) -> libc::msghdr {

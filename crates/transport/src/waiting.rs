@@ -2,8 +2,8 @@
 //!
 //! Role: epoll sets. The inner one holds every link, the listener and an eventfd; a receiving
 //! thread sleeps on it. The outer one holds the inner one and another eventfd; the service thread
-//! sleeps on it. While an application thread has claimed the receiving, the inner set is muted in
-//! the outer one, so that a reply wakes nobody but the thread that waits for it.
+//! sleeps on it. While an application thread has claimed the receiving, a reply wakes nobody but the
+//! thread that waits for it (`claims` says how).
 //!
 //! The front set, if there is one, is what a receiving thread sleeps on instead: the inner one, and
 //! the news that a peer has taken what was sent to it. A request taken means that the reply is
@@ -12,6 +12,7 @@
 //! Invariant: all but that news is level-triggered; an arrival while muted wakes the service
 //! thread on release.
 
+use crate::claims::{Claims, Inner, Receiver};
 use crate::error::TransportError;
 use crate::shim::{self, AtomicBool, Mutex};
 use crate::sys::lock;
@@ -50,7 +51,7 @@ pub(crate) struct Waiting {
     front: OnceLock<OwnedFd>,
     inner_wake: OwnedFd,
     outer_wake: OwnedFd,
-    claims: Mutex<u32>,
+    claims: Mutex<Claims>,
     look_around: AtomicBool,
 }
 
@@ -68,7 +69,7 @@ impl Waiting {
             front: OnceLock::new(),
             inner_wake: bell()?,
             outer_wake: bell()?,
-            claims: Mutex::new(0),
+            claims: Mutex::new(Claims::default()),
             look_around: AtomicBool::new(true),
         };
         waiting.watch(&waiting.inner_wake, WAKE)?;
@@ -136,8 +137,13 @@ impl Waiting {
         shim::sleep(&self.inner, events, timeout)
     }
 
-    /// Waits on the outer set: true when the inner one has news and is not claimed.
-    pub(crate) fn service_wait(&self, timeout: Timeout) -> bool {
+    /// Waits on the outer set: true when the inner one has news and is not claimed, or more has come
+    /// than marks hold back.
+    pub(crate) fn service_wait<'a>(
+        &self,
+        timeout: Timeout,
+        marked: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> bool {
         let mut events = [const { MaybeUninit::uninit() }; 2];
         let mut news = false;
         for event in shim::sleep(&self.outer, &mut events, timeout) {
@@ -149,6 +155,7 @@ impl Waiting {
         if news {
             // The service thread cannot know what is ready; it may be more than the links.
             self.look_around.store(true, Ordering::SeqCst);
+            lock(&self.claims).woken(marked, || self.set_inner(Inner::Mute));
         }
         news
     }
@@ -162,20 +169,37 @@ impl Waiting {
         true
     }
 
-    pub(crate) fn claim(&self) {
+    /// An application thread begins to receive. `marked` are the links whose low-water marks may be
+    /// used; so below.
+    pub(crate) fn claim<'a>(
+        &self,
+        receiver: Receiver,
+        marked: impl Iterator<Item = BorrowedFd<'a>> + Clone,
+    ) {
         let mut claims = lock(&self.claims);
-        *claims += 1;
-        if *claims == 1 {
-            self.listen_to_inner(EventFlags::empty());
-        }
+        self.set_inner(claims.claim(receiver, marked));
     }
 
-    pub(crate) fn release(&self) {
+    /// It receives no more.
+    ///
+    /// # Panics
+    /// Without a claim before it.
+    pub(crate) fn release<'a>(&self, marked: impl Iterator<Item = BorrowedFd<'a>>) {
         let mut claims = lock(&self.claims);
-        assert!(*claims > 0, "release without claim");
-        *claims -= 1;
-        if *claims == 0 {
-            self.listen_to_inner(EventFlags::IN);
+        self.set_inner(claims.release(marked));
+    }
+
+    /// A thread that has claimed is about to sleep after all.
+    pub(crate) fn will_sleep<'a>(&self, marked: impl Iterator<Item = BorrowedFd<'a>>) {
+        let mut claims = lock(&self.claims);
+        claims.without_marks(marked, || self.set_inner(Inner::Mute));
+    }
+
+    fn set_inner(&self, what: Inner) {
+        match what {
+            Inner::Leave => {}
+            Inner::Mute => self.listen_to_inner(EventFlags::empty()),
+            Inner::Hear => self.listen_to_inner(EventFlags::IN),
         }
     }
 

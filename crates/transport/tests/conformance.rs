@@ -4,7 +4,9 @@
 
 mod support;
 
-use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload, Timeout, TransportError};
+use multigrain_transport::{
+    Header, LinkError, LostReason, Mesh, Payload, Receiver, Timeout, TransportError,
+};
 use multigrain_types::NodeId;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -26,7 +28,6 @@ conformance! {
     leaving_is_not_dying
     leaving_nodes_still_deliver_what_is_queued
     a_peer_that_breaks_the_protocol_is_cut_off
-    claims_keep_the_service_thread_asleep
     wake_ends_both_sleeps
     a_sleeper_hears_that_its_request_was_taken
 }
@@ -315,39 +316,11 @@ fn a_peer_that_breaks_the_protocol_is_cut_off(family: Family) {
     assert_eq!(other.lost, [(NodeId(0), LostReason::Died)]);
 }
 
-fn claims_keep_the_service_thread_asleep(family: Family) {
-    let (meshes, _) = job(family, 2);
-    let mesh = &meshes[0];
-    let mut log = Log::default();
-    mesh.receive(&mut log, Timeout::Now);
-    assert!(!mesh.service_wait(Timeout::Now));
-    mesh.claim();
-    meshes[1].send_bytes(NodeId(0), header(1, 0), b"x").unwrap();
-    assert!(!mesh.service_wait(Timeout::Millis(50)), "claimed: no business of the service");
-    mesh.claim();
-    mesh.release();
-    assert!(!mesh.service_wait(Timeout::Millis(10)), "one of two claims is left");
-    mesh.release();
-    assert!(mesh.service_wait(Timeout::Millis(2000)), "what came meanwhile is found");
-    assert_eq!(mesh.receive(&mut log, Timeout::Now), 1);
-    assert!(!mesh.service_wait(Timeout::Now));
-    // A release wakes a service thread that sleeps already.
-    mesh.claim();
-    std::thread::scope(|scope| {
-        let service = scope.spawn(|| mesh.service_wait(Timeout::Millis(5000)));
-        meshes[1].send_bytes(NodeId(0), header(1, 0), b"y").unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!service.is_finished());
-        mesh.release();
-        assert!(service.join().unwrap());
-    });
-}
-
 fn wake_ends_both_sleeps(family: Family) {
     let (meshes, _) = job(family, 2);
     let alone = Mesh::single();
     for mesh in [&meshes[0], &alone] {
-        mesh.claim();
+        mesh.claim(Receiver::Sleeps);
         std::thread::scope(|scope| {
             scope.spawn(|| mesh.service_wait(Timeout::Forever));
             scope.spawn(|| mesh.receive(&mut Log::default(), Timeout::Forever));
