@@ -220,15 +220,15 @@ fn wrong(name: &str, text: &str) -> Error {
 }
 
 fn number<T: core::str::FromStr>(name: &str, text: &str) -> Result<T, Error> {
-    text.parse().map_err(|_| wrong(name, text))
+    text.parse().map_err(|_| wrong(name, &format!("{text}: it is a number")))
 }
 
 fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
-    choices
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, value)| *value)
-        .ok_or_else(|| wrong(name, text))
+    let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    chosen.ok_or_else(|| {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        wrong(name, &format!("{text}: it is {}", words.join(" or ")))
+    })
 }
 
 fn consistency(text: &str) -> Result<Consistency, Error> {
@@ -268,8 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn a_word_outside_the_choices_is_named() {
-        let error = choose("WAIT", "doze", &[("spin", 1)]).unwrap_err();
-        assert_eq!(error.to_string(), "invalid argument: MULTIGRAIN_WAIT cannot be doze");
+    fn what_makes_no_sense_is_named_and_so_is_what_would() {
+        let error = choose("WAIT", "doze", &[("spin", 1), ("block", 2)]).unwrap_err().to_string();
+        assert_eq!(error, "invalid argument: MULTIGRAIN_WAIT cannot be doze: it is spin or block");
+        let error = number::<u64>("SHARED", "1G").unwrap_err().to_string();
+        assert_eq!(error, "invalid argument: MULTIGRAIN_SHARED cannot be 1G: it is a number");
     }
 }
