@@ -126,20 +126,46 @@ impl Claims {
 
 /// True if there are links, and all have their marks up.
 fn raise<'a>(marked: impl Iterator<Item = BorrowedFd<'a>> + Clone) -> bool {
-    let mut some = false;
+    let mut raised = 0;
     for link in marked.clone() {
         if sys::set_low_water(link, MARK).is_err() {
-            lower(marked);
+            lower(marked.take(raised));
             return false;
         }
-        some = true;
+        raised += 1;
     }
-    some
+    raised > 0
 }
 
 fn lower<'a>(marked: impl Iterator<Item = BorrowedFd<'a>>) {
     for link in marked {
         let done = sys::set_low_water(link, 1);
         assert!(done.is_ok(), "SO_RCVLOWAT of our own socket: {done:?}");
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(miri, feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fd::AsFd;
+    use std::net::TcpListener;
+
+    #[test]
+    fn where_a_mark_is_refused_the_set_is_muted() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let no_socket = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        for refused in [vec![no_socket.as_fd()], vec![socket.as_fd(), no_socket.as_fd()]] {
+            let mut claims = Claims::default();
+            let marked = || refused.iter().copied();
+            assert_eq!(claims.claim(Receiver::Polls, marked()), Inner::Mute);
+            claims.without_marks(marked(), || panic!("there are none"));
+            assert_eq!(claims.release(marked()), Inner::Hear);
+        }
+        let mut claims = Claims::default();
+        let marked = || [socket.as_fd()].into_iter();
+        assert_eq!(claims.claim(Receiver::Polls, marked()), Inner::Leave);
+        assert_eq!(claims.release(marked()), Inner::Leave);
     }
 }

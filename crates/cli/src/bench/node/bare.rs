@@ -10,11 +10,10 @@
 
 use super::raw::Raw;
 use super::team::{self, Team};
-use super::{NodeArgs, Program};
+use super::{NodeArgs, traps};
 use crate::bench::clock::{load, store, timed};
 use crate::bench::samples::Samples;
-use anyhow::{Context, Result, ensure};
-use clap::ValueEnum as _;
+use anyhow::{Context, Result};
 use core::ffi::{c_int, c_void};
 use multigrain_memory::{Area, Config, Memory, Shape, VIEWS_BASE};
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
@@ -43,10 +42,8 @@ impl Bare {
     pub(super) fn start(team: &Team, args: &NodeArgs) -> Result<Self> {
         let raw = Raw::connect(team.runtime, "bare", args.transport, args.wait)?;
         let (control, theirs) = UnixStream::pair()?;
-        let name = |value: clap::builder::PossibleValue| value.get_name().to_owned();
-        let program = Program::Bare.to_possible_value().map(name).unwrap_or_default();
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "node", &program, "--samples", "1"]);
+        command.args(["bench", "node", "bare", "--samples", "1"]);
         command.args(["--wait", &args.wait.to_string()]);
         let socket = raw.into_only_socket()?;
         command.stdin(Stdio::from(socket)).stdout(Stdio::from(OwnedFd::from(theirs)));
@@ -101,7 +98,7 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
     memory.map_area(pages, !measures)?;
     let half = HALF.get_or_init(|| Half { memory, pages, raw: Raw::of(args.wait, socket) });
     if measures {
-        half.catch_traps()?;
+        traps::catch(half.memory.signal(), on_trap)?;
     }
     let mut start = [0];
     while control.read(&mut start)? > 0 {
@@ -162,20 +159,6 @@ impl Half {
     fn fetch(&self, minipage: MinipageId) -> Result<()> {
         self.raw.request(self.page(minipage))?;
         Ok(self.memory.protect(minipage, Access::NoAccess, Access::ReadOnly)?)
-    }
-
-    fn catch_traps(&self) -> Result<()> {
-        // SAFETY: all-zero bytes are a valid sigaction.
-        let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-        action.sa_sigaction = on_trap as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        // SAFETY: the mask is a valid place.
-        unsafe { libc::sigfillset(&raw mut action.sa_mask) };
-        let (signal, nowhere) = (self.memory.signal(), core::ptr::null_mut());
-        // SAFETY: the action lives through the call, and its function has the right signature.
-        let failed = unsafe { libc::sigaction(signal, &raw const action, nowhere) };
-        ensure!(failed == 0, "sigaction: {}", std::io::Error::last_os_error());
-        Ok(())
     }
 }
 

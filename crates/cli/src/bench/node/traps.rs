@@ -18,6 +18,23 @@ pub(super) struct EmptyTrap {
     address: usize,
 }
 
+/// What the kernel calls for a signal that carries an address.
+pub(super) type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// Has `signal` handled so from now on, all other signals blocked meanwhile.
+pub(super) fn catch(signal: c_int, handler: Handler) -> Result<()> {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: the mask is a valid place.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
+    // SAFETY: the action lives through the call, and its function has the right signature.
+    let failed = unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) };
+    ensure!(failed == 0, "sigaction: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
 /// Traps on a page of no access in an ordinary mapping.
 pub(super) fn empty_segv() -> Result<EmptyTrap> {
     // SAFETY: the kernel picks the address, so no memory in use is replaced.
@@ -30,15 +47,7 @@ pub(super) fn empty_segv() -> Result<EmptyTrap> {
 impl EmptyTrap {
     /// Traps at `address`, which raise `signal`. The handler stays installed.
     pub(super) fn at(address: usize, signal: c_int) -> Result<Self> {
-        // SAFETY: all-zero bytes are a valid sigaction.
-        let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-        action.sa_sigaction = step_over as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: the mask is a valid place.
-        unsafe { libc::sigfillset(&raw mut action.sa_mask) };
-        // SAFETY: the action lives through the call, and its function has the right signature.
-        let failed = unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) };
-        ensure!(failed == 0, "sigaction: {}", std::io::Error::last_os_error());
+        catch(signal, step_over)?;
         Ok(Self { address })
     }
 
