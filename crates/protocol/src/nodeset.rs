@@ -100,7 +100,12 @@ impl NodeSet {
     /// The nodes in order of rank.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0u16..).step_by(64).zip(self.words()).flat_map(|(base, word)| {
-            (0u16..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| NodeId(base + bit))
+            let mut rest = word;
+            core::iter::from_fn(move || {
+                let lowest = u16::try_from(rest.trailing_zeros()).ok().filter(|&bit| bit < 64)?;
+                rest &= rest - 1;
+                Some(NodeId(base + lowest))
+            })
         })
     }
 

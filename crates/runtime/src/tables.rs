@@ -173,13 +173,11 @@ impl SharedTables {
         self.area(minipage.area()).is_some_and(|area| minipage.index() < area.minipages)
     }
 
-    /// Who keeps the directory entry of a minipage.
-    pub(crate) fn manager_of(&self, minipage: MinipageId) -> NodeId {
+    /// Who keeps the directory entry of a minipage of this area.
+    fn manager_of(&self, area: &AreaStates, minipage: MinipageId) -> NodeId {
         match self.placement {
             Placement::First => NodeId(0),
-            Placement::Allocator => {
-                self.area(minipage.area()).map_or(NodeId(0), |area| area.record.owner)
-            }
+            Placement::Allocator => area.record.owner,
             Placement::Spread => {
                 let turn = minipage.area().0.wrapping_add(minipage.index()) % u32::from(self.nodes);
                 NodeId(u16::try_from(turn).unwrap_or(0))

@@ -6,7 +6,9 @@ use core::sync::atomic::Ordering;
 
 use multigrain_memory::diff::{self, Others};
 use multigrain_protocol::release::News;
-use multigrain_protocol::{Attach, HlrcMessage, Input, Message, Node, Violation, Words, World};
+use multigrain_protocol::{
+    Attach, HlrcMessage, Input, Message, Node, PageMessage, Violation, Words, World,
+};
 use multigrain_transport::{Header, LinkError, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -112,7 +114,11 @@ impl Runtime {
     /// Sends a frame; a peer that is gone is noticed by the receiver, not here.
     pub(crate) fn send_frame(&self, to: NodeId, header: Header, payload: Payload<'_>) {
         // SAFETY: memory payloads come from `RealWorld::send`, which says why they stay unchanged.
-        match unsafe { self.mesh.send(to, header, payload) } {
+        self.check_sent(to, unsafe { self.mesh.send(to, header, payload) });
+    }
+
+    fn check_sent(&self, to: NodeId, sent: Result<(), LinkError>) {
+        match sent {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.fatal(&format!("cannot send to {to}: {error}")),
         }
@@ -277,10 +283,7 @@ impl World for RealWorld<'_> {
         } else {
             self.runtime.mesh.keep(to, header)
         };
-        match kept {
-            Ok(()) | Err(LinkError::Gone { .. }) => {}
-            Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
-        }
+        self.runtime.check_sent(to, kept);
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
@@ -316,6 +319,12 @@ impl World for RealWorld<'_> {
         if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
             self.keep_with(to, header, |_| ());
             return;
+        }
+        if let Message::Page { body: PageMessage::Request { .. }, .. } = message {
+            // The manager answers first, and then closes what acks of the past close.
+            let words = words_of(&header);
+            let passes = |kept: &Header| words.may_pass(&words_of(kept));
+            return self.runtime.check_sent(to, self.runtime.mesh.send_past(to, header, passes));
         }
         self.runtime.send_frame(to, header, payload);
     }

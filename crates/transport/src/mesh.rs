@@ -210,6 +210,21 @@ impl Mesh {
         unsafe { self.send(to, header, Payload::Bytes(bytes)) }
     }
 
+    /// [`Mesh::send`] of a frame without payload that may go before what is kept: it passes those
+    /// kept last that `passes` says it of, in the same message.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn send_past(
+        &self,
+        to: NodeId,
+        header: Header,
+        passes: impl Fn(&Header) -> bool,
+    ) -> Result<(), LinkError> {
+        let (link, header) = self.addressed(to, header)?;
+        link.send_past(&header, passes, &self.waiting)
+    }
+
     /// A frame without payload that nobody waits for: it goes with the next frame to that peer,
     /// at [`Mesh::send_lazy`], or when something has been received, whichever is first. Order is
     /// kept.

@@ -140,6 +140,25 @@ impl Link {
         Ok(())
     }
 
+    /// [`Link::send`] of a frame without payload, before those kept last that `passes` says it of.
+    pub(crate) fn send_past(
+        &self,
+        header: &Header,
+        passes: impl Fn(&Header) -> bool,
+        waiting: &Waiting,
+    ) -> Result<(), LinkError> {
+        let mut outgoing = self.open()?;
+        if !outgoing.bundle.is_empty() || !outgoing.queue.is_empty() {
+            drop(outgoing);
+            // SAFETY: there is no payload.
+            return unsafe { self.send(header, Payload::None, waiting) };
+        }
+        outgoing.lazy.push_past(&header.encode(), passes);
+        self.push_head(&mut outgoing, Payload::None, waiting)?;
+        self.tally.sent(Header::BYTES);
+        Ok(())
+    }
+
     /// Keeps a frame until the next send, or until [`Link::send_lazy`].
     pub(crate) fn keep(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
         let mut outgoing = self.open()?;

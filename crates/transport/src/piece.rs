@@ -78,6 +78,21 @@ impl Head {
         self.len += Header::BYTES;
     }
 
+    /// The same, before the last ones that `passes` says it of.
+    pub(crate) fn push_past(
+        &mut self,
+        header: &[u8; Header::BYTES],
+        passes: impl Fn(&Header) -> bool,
+    ) {
+        let kept = self.as_slice().as_chunks::<{ Header::BYTES }>().0;
+        let stays =
+            |kept: &[u8; Header::BYTES]| !Header::decode(kept).is_ok_and(|kept| passes(&kept));
+        let place = kept.iter().rposition(stays).map_or(0, |last| last + 1) * Header::BYTES;
+        self.bytes.copy_within(place..self.len, place + Header::BYTES);
+        self.bytes[place..place + Header::BYTES].copy_from_slice(header);
+        self.len += Header::BYTES;
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

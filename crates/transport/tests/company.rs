@@ -13,6 +13,7 @@ conformance! {
     what_is_long_follows_a_bundle
     answers_wait_until_nothing_follows
     a_frame_kept_alone_goes_as_it_is
+    a_frame_goes_before_what_it_may_pass
 }
 
 /// Frame `number`, in one of the ways that there are to send one; its payload's length.
@@ -30,7 +31,7 @@ fn send_somehow(mesh: &Mesh, number: usize) -> usize {
             0
         }
         4 => {
-            mesh.send_bytes(NodeId(0), header, b"").unwrap();
+            mesh.send_past(NodeId(0), header, |_| false).unwrap();
             0
         }
         _ => {
@@ -152,4 +153,18 @@ fn a_frame_kept_alone_goes_as_it_is(family: Family) {
         mesh.send_lazy();
     });
     assert_eq!(counts, (3, 0, 3 * 32 + 4));
+}
+
+fn a_frame_goes_before_what_it_may_pass(family: Family) {
+    let (_, counts) = counted(family, 11, |mesh| {
+        // As many as can be kept; one of them may not be passed.
+        for subject in [0, 2, 3, 4, 5, 6, 7, 8] {
+            mesh.keep(NodeId(0), header(1, subject)).unwrap();
+        }
+        mesh.send_past(NodeId(0), header(1, 1), |kept| kept.subject != 0).unwrap();
+        // What is together already stays so.
+        keep_body(mesh, 9);
+        mesh.send_past(NodeId(0), header(1, 10), |_| true).unwrap();
+    });
+    assert_eq!(counts, (10, 2, 12 * 32 + 4));
 }

@@ -1,8 +1,7 @@
 //! Routes the events of a minipage to its engines, and applies what they want done.
 
-use std::collections::VecDeque;
-
 use multigrain_types::{Consistency, MinipageId, NodeId};
+use smallvec::SmallVec;
 
 use super::{Cell, Violation};
 use crate::coherence::{HolderEvent, Illegal, ManagerEvent, Site};
@@ -36,6 +35,9 @@ pub(super) enum Local {
     Message(NodeId, Message),
 }
 
+/// Messages of the node to itself, in the order sent; a fetch from here has one.
+type Own = SmallVec<[Message; 2]>;
+
 /// Runs an event, and the messages of the node to itself that it leads to; true if something this
 /// node waited for was acknowledged.
 pub(super) fn run(
@@ -54,14 +56,15 @@ pub(super) fn run(
         watched: cell.watched(),
     };
     let mut effects = Effects::new();
-    let mut own = VecDeque::new();
+    let mut own = Own::new();
     let mut acked = false;
     let mut next = Some(first);
-    while let Some(local) = next {
+    for done in 0.. {
+        let Some(local) = next else { break };
         let from = if let Local::Message(from, _) = &local { *from } else { place.me };
         dispatch(&site, cell, local, &mut effects, world)?;
         acked |= apply(&site, cell, from, &mut effects, &mut own, world)?;
-        next = own.pop_front().map(|message| Local::Message(place.me, message));
+        next = own.get(done).map(|message| Local::Message(place.me, *message));
     }
     Ok(acked)
 }
@@ -206,6 +209,7 @@ fn manage(
 }
 
 /// Routes a message of MGS's Table 5.
+#[inline(never)]
 fn eager(
     site: &Site,
     cell: &mut impl Cell,
@@ -235,6 +239,7 @@ fn eager(
     }
 }
 
+#[inline(never)]
 fn client(
     site: &Site,
     cell: &mut impl Cell,
@@ -256,6 +261,7 @@ fn client(
     result.map_err(|illegal| refused(from, event, illegal))
 }
 
+#[inline(never)]
 fn serve(
     site: &Site,
     cell: &mut impl Cell,
@@ -275,6 +281,7 @@ fn serve(
 }
 
 /// Routes a message of home-based lazy release consistency.
+#[inline(never)]
 fn lazy(
     site: &Site,
     cell: &mut impl Cell,
@@ -328,6 +335,7 @@ fn lazy(
     copy(site, cell, from, &event, out)
 }
 
+#[inline(never)]
 fn copy(
     site: &Site,
     cell: &mut impl Cell,
@@ -348,6 +356,8 @@ fn elsewhere(role: &'static str, site: &Site) -> Illegal {
     Illegal { role, state: format!("managed by {}, of {} nodes", site.manager, site.nodes) }
 }
 
+#[cold]
+#[inline(never)]
 fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Violation {
     Violation::Peer { from, role: illegal.role, state: illegal.state, event: format!("{event:?}") }
 }
@@ -369,14 +379,14 @@ fn apply(
     cell: &mut impl Cell,
     from: NodeId,
     effects: &mut Effects,
-    own: &mut VecDeque<Message>,
+    own: &mut Own,
     world: &mut impl World,
 ) -> Result<bool, Violation> {
     let mut acked = false;
-    for effect in effects.drain(..) {
-        match effect {
+    for effect in &*effects {
+        match *effect {
             Effect::Send { to, message } | Effect::SendLater { to, message } if to == site.me => {
-                own.push_back(message);
+                own.push(message);
             }
             Effect::Send { to, message } => world.send(to, message),
             Effect::SendLater { to, message } => world.send_later(to, message),
@@ -409,5 +419,6 @@ fn apply(
             Effect::Competing { minipage } => world.competing(minipage),
         }
     }
+    effects.clear();
     Ok(acked)
 }

@@ -59,7 +59,7 @@ impl Cell for Lent<'_> {
         Self: 'b;
 
     fn manager(&self) -> NodeId {
-        self.tables.manager_of(self.minipage)
+        self.tables.manager_of(self.area, self.minipage)
     }
 
     fn consistency(&self) -> Consistency {

@@ -58,7 +58,7 @@ impl<T: Timing> Net<T> {
         }
     }
 
-    /// Sends a frame, after those kept for the same node.
+    /// Sends a frame, after those kept for the same node but for what it may pass, and before those.
     pub(super) fn post(
         &mut self,
         from: NodeId,
@@ -69,10 +69,20 @@ impl<T: Timing> Net<T> {
         if frame.to == from || frame.to.index() >= self.kept.len() {
             return Err(format!("{from} sends to {}", frame.to));
         }
-        if !self.kept[from.index()].is_empty() {
+        let kept = &self.kept[from.index()];
+        if kept.is_empty() {
+            self.put(from, frame, at, bounded);
+        } else {
+            let stays = |kept: &Frame| kept.to == frame.to && !frame.may_pass(kept);
+            let mut before = kept.iter().rposition(stays).map_or(0, |last| last + 1);
+            self.release(from, at, |kept| {
+                let goes = before > 0;
+                before = before.saturating_sub(1);
+                goes && kept.to == frame.to
+            });
+            self.put(from, frame, at, bounded);
             self.release(from, at, |kept| kept.to == frame.to);
         }
-        self.put(from, frame, at, bounded);
         if self.under_way > self.bound {
             return Err(format!("{} frames are under way, more than ever needed", self.under_way));
         }
@@ -111,7 +121,7 @@ impl<T: Timing> Net<T> {
         self.kept[node.index()] = Vec::new();
     }
 
-    fn release(&mut self, from: NodeId, at: u64, wanted: impl Fn(&Frame) -> bool) {
+    fn release(&mut self, from: NodeId, at: u64, mut wanted: impl FnMut(&Frame) -> bool) {
         let mut kept = core::mem::take(&mut self.kept[from.index()]);
         kept.retain(|frame| {
             let goes = wanted(frame);
