@@ -3,20 +3,23 @@
 //! Role: which of two ways keeps them quiet. The inner set is muted in the outer one: that works for any
 //! number of links, but each arrival still goes through the callbacks of both sets, in the middle of
 //! the sender's system call, and taking it back is an `epoll_ctl` that looks at the inner set. Or, where
-//! links are few and all TCP, their low-water marks are raised: to the kernel they are not readable
-//! then, and an arrival calls nobody (ADR 15).
+//! links are few, each is hushed by itself: an arrival calls nobody then, or little (ADR 15).
 //!
-//! Invariants: marks are up only while somebody has claimed and polls; whoever sleeps on the inner set
-//! takes them down before. What came while they were up wakes who sleeps when they go down.
+//! Invariants: links are hushed only while somebody has claimed and polls; whoever sleeps on the inner
+//! set takes that back before. What came meanwhile wakes who sleeps when it is taken back.
 
-use crate::sys;
-use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
 
-/// Below so many bytes a link with its mark up is not readable: more than most pages with their
-/// headers, and so little that the kernel does not think the receive buffer too small for it.
-const MARK: i32 = 16 << 10;
-/// After a burst beyond the mark so many claims do without marks.
+/// After news in spite of hushed links so many claims hush none.
 const BULK: u32 = 64;
+
+/// A link that can be kept quiet by itself.
+pub(crate) trait Hushable {
+    /// The inner set hears no more of what arrives, but for bursts.
+    fn hush(&self) -> Result<(), Errno>;
+    /// It hears again, and at once if something is there.
+    fn unhush(&self);
+}
 
 /// What the thread that claims is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +38,8 @@ enum Hush {
     No,
     /// The inner set is muted.
     Set,
-    /// Marks are up.
-    Marks,
+    /// The links are hushed.
+    Links,
 }
 
 /// What is to be done to the inner set.
@@ -53,16 +56,16 @@ pub(crate) enum Inner {
 pub(crate) struct Claims {
     count: u32,
     hush: Hush,
-    /// Claims to come that do without marks.
+    /// Claims to come that hush no links.
     bulk: u32,
 }
 
 impl Claims {
-    /// One more. `marked` are the links whose marks may be used.
-    pub(crate) fn claim<'a>(
+    /// One more. `links` are those that may be hushed; so below.
+    pub(crate) fn claim(
         &mut self,
         receiver: Receiver,
-        marked: impl Iterator<Item = BorrowedFd<'a>> + Clone,
+        links: impl Iterator<Item = impl Hushable> + Clone,
     ) -> Inner {
         self.count += 1;
         if self.count > 1 {
@@ -70,8 +73,8 @@ impl Claims {
         }
         let in_bulk = self.bulk > 0;
         self.bulk = self.bulk.saturating_sub(1);
-        if receiver == Receiver::Polls && !in_bulk && raise(marked) {
-            self.hush = Hush::Marks;
+        if receiver == Receiver::Polls && !in_bulk && hush(links) {
+            self.hush = Hush::Links;
             Inner::Leave
         } else {
             self.hush = Hush::Set;
@@ -83,89 +86,98 @@ impl Claims {
     ///
     /// # Panics
     /// If there is none.
-    pub(crate) fn release<'a>(&mut self, marked: impl Iterator<Item = BorrowedFd<'a>>) -> Inner {
+    pub(crate) fn release(&mut self, links: impl Iterator<Item = impl Hushable>) -> Inner {
         assert!(self.count > 0, "release without claim");
         self.count -= 1;
         if self.count > 0 {
             return Inner::Leave;
         }
         let hush = core::mem::take(&mut self.hush);
-        if hush == Hush::Marks {
-            lower(marked);
+        if hush == Hush::Links {
+            links.for_each(|link| link.unhush());
             return Inner::Leave;
         }
         Inner::Hear
     }
 
-    /// Marks do not do any more: somebody is about to sleep on the inner set. `mute` is called before
-    /// they go down, if they are up.
-    pub(crate) fn without_marks<'a>(
+    /// Hushed links do not do any more: somebody is about to sleep on the inner set. `mute` is called
+    /// before they are heard again, if they are hushed.
+    pub(crate) fn muted_instead(
         &mut self,
-        marked: impl Iterator<Item = BorrowedFd<'a>>,
+        links: impl Iterator<Item = impl Hushable>,
         mute: impl FnOnce(),
     ) {
-        if self.hush == Hush::Marks {
+        if self.hush == Hush::Links {
             self.hush = Hush::Set;
             mute();
-            lower(marked);
+            links.for_each(|link| link.unhush());
         }
     }
 
-    /// The service thread was woken: the same, if that was in spite of the marks.
-    pub(crate) fn woken<'a>(
+    /// The service thread was woken: the same, if that was in spite of hushed links.
+    pub(crate) fn woken(
         &mut self,
-        marked: impl Iterator<Item = BorrowedFd<'a>>,
+        links: impl Iterator<Item = impl Hushable>,
         mute: impl FnOnce(),
     ) {
-        if self.hush == Hush::Marks {
+        if self.hush == Hush::Links {
             self.bulk = BULK;
-            self.without_marks(marked, mute);
+            self.muted_instead(links, mute);
         }
     }
 }
 
-/// True if there are links, and all have their marks up.
-fn raise<'a>(marked: impl Iterator<Item = BorrowedFd<'a>> + Clone) -> bool {
-    let mut raised = 0;
-    for link in marked.clone() {
-        if sys::set_low_water(link, MARK).is_err() {
-            lower(marked.take(raised));
+/// True if there are links, and all are hushed.
+fn hush(links: impl Iterator<Item = impl Hushable> + Clone) -> bool {
+    let mut hushed = 0;
+    for link in links.clone() {
+        if link.hush().is_err() {
+            links.take(hushed).for_each(|link| link.unhush());
             return false;
         }
-        raised += 1;
+        hushed += 1;
     }
-    raised > 0
-}
-
-fn lower<'a>(marked: impl Iterator<Item = BorrowedFd<'a>>) {
-    for link in marked {
-        let done = sys::set_low_water(link, 1);
-        assert!(done.is_ok(), "SO_RCVLOWAT of our own socket: {done:?}");
-    }
+    hushed > 0
 }
 
 #[cfg(test)]
-#[cfg(not(any(miri, feature = "shuttle")))]
+#[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
-    use rustix::event::{EventfdFlags, eventfd};
-    use rustix::fd::AsFd;
-    use std::net::TcpListener;
+    use core::cell::Cell;
+
+    /// A link that the kernel refuses to hush, or not.
+    #[derive(Default)]
+    struct Fake {
+        refuses: bool,
+        hushed: Cell<bool>,
+    }
+
+    impl Hushable for &Fake {
+        fn hush(&self) -> Result<(), Errno> {
+            self.hushed.set(!self.refuses);
+            if self.refuses { Err(Errno::NOSYS) } else { Ok(()) }
+        }
+
+        fn unhush(&self) {
+            assert!(self.hushed.replace(false), "it was not hushed");
+        }
+    }
 
     #[test]
-    fn where_a_mark_is_refused_the_set_is_muted() {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let no_socket = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        for refused in [vec![no_socket.as_fd()], vec![socket.as_fd(), no_socket.as_fd()]] {
+    fn where_a_link_cannot_be_hushed_the_set_is_muted() {
+        let refusing = || Fake { refuses: true, ..Fake::default() };
+        for links in [vec![], vec![refusing()], vec![Fake::default(), refusing()]] {
             let mut claims = Claims::default();
-            let marked = || refused.iter().copied();
-            assert_eq!(claims.claim(Receiver::Polls, marked()), Inner::Mute);
-            claims.without_marks(marked(), || panic!("there are none"));
-            assert_eq!(claims.release(marked()), Inner::Hear);
+            assert_eq!(claims.claim(Receiver::Polls, links.iter()), Inner::Mute);
+            assert!(!links.iter().any(|link| link.hushed.get()));
+            claims.muted_instead(links.iter(), || panic!("it is"));
+            assert_eq!(claims.release(links.iter()), Inner::Hear);
         }
+        let links = [Fake::default(), Fake::default()];
         let mut claims = Claims::default();
-        let marked = || [socket.as_fd()].into_iter();
-        assert_eq!(claims.claim(Receiver::Polls, marked()), Inner::Leave);
-        assert_eq!(claims.release(marked()), Inner::Leave);
+        assert_eq!(claims.claim(Receiver::Polls, links.iter()), Inner::Leave);
+        assert!(links.iter().all(|link| link.hushed.get()));
+        assert_eq!(claims.release(links.iter()), Inner::Leave);
     }
 }

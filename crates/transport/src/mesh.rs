@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "raw payload memory is part of the interface")]
 
 use crate::boot::{self, BootConfig, Booted};
-use crate::claims::Receiver;
+use crate::claims::{Hushable, Receiver};
 use crate::counters::{Counters, Tally};
 use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
@@ -24,8 +24,8 @@ use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::net::AddressFamily;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
@@ -46,8 +46,8 @@ pub struct Mesh {
     listener: Option<OwnedFd>,
     refusals: Refusals,
     waiting: Waiting,
-    /// Low-water marks may keep arrivals quiet: the links are few and all TCP.
-    marks: bool,
+    /// The links are so few that each is hushed by itself while somebody polls.
+    hushes: bool,
     receiving: Mutex<Receiving>,
     /// What was received; the links count what is sent.
     tally: Tally,
@@ -112,7 +112,9 @@ impl Mesh {
             links.push(socket.map(|socket| Link::new(peer, socket)));
         }
         let mut all = links.iter().flatten();
-        let marks = links.len() <= FEW + 1 && all.all(|link| !is_unix(link));
+        // A mark costs half as much as muting the set; another interest, nearly as much.
+        let hushes =
+            links.len() <= FEW + 1 && (links.len() <= 2 || all.all(|link| !link.is_unix()));
         let incoming = |link: &Option<Link>| link.as_ref().map(|link| Incoming::new(link.peer()));
         let receiving = Receiving {
             incoming: links.iter().map(incoming).collect(),
@@ -126,7 +128,7 @@ impl Mesh {
             listener,
             refusals,
             waiting,
-            marks,
+            hushes,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
             lazy: AtomicBool::new(false),
@@ -140,7 +142,7 @@ impl Mesh {
     /// # Errors
     /// [`TransportError`]: no descriptor is left.
     pub fn heed_taken(&self) -> Result<(), TransportError> {
-        let tells = self.links().filter(|link| is_unix(link));
+        let tells = self.links().filter(|link| link.is_unix());
         self.waiting.heed_taken(tells.map(Link::socket))
     }
 
@@ -168,10 +170,10 @@ impl Mesh {
         self.links.iter().flatten()
     }
 
-    /// The links that have low-water marks.
-    fn marked(&self) -> impl Iterator<Item = BorrowedFd<'_>> + Clone {
-        let links: &[Option<Link>] = if self.marks { &self.links } else { &[] };
-        links.iter().flatten().map(Link::socket)
+    /// The links that are hushed by themselves.
+    fn hushable(&self) -> impl Iterator<Item = Few<'_>> + Clone {
+        let links: &[Option<Link>] = if self.hushes { &self.links } else { &[] };
+        links.iter().flatten().map(|link| Few { link, waiting: &self.waiting })
     }
 
     /// Sends a frame; any thread may. `from` and `payload` of the header are filled in here.
@@ -303,7 +305,7 @@ impl Mesh {
         }
         let Receiving { incoming, staging, fruitless, followed } = &mut *receiving;
         if wait != Timeout::Now {
-            self.waiting.will_sleep(self.marked());
+            self.waiting.will_sleep(self.hushable());
             if !*followed {
                 // Nobody may sleep on what another node could come to wait for.
                 self.send_lazy();
@@ -397,7 +399,7 @@ impl Mesh {
 
     /// An application thread begins to receive: arrivals do not wake the service thread.
     pub fn claim(&self, receiver: Receiver) {
-        self.waiting.claim(receiver, self.marked());
+        self.waiting.claim(receiver, self.hushable());
     }
 
     /// It receives no more: what is readable wakes the service thread.
@@ -405,13 +407,13 @@ impl Mesh {
     /// # Panics
     /// Without a claim before it.
     pub fn release(&self) {
-        self.waiting.release(self.marked());
+        self.waiting.release(self.hushable());
     }
 
     /// The service thread's sleep: true when there is something to receive that nobody claimed, or so
     /// much at once that it woke the thread all the same; false when the time is over, after [`Mesh::wake`], or after a signal.
     pub fn service_wait(&self, timeout: Timeout) -> bool {
-        self.waiting.service_wait(timeout, self.marked())
+        self.waiting.service_wait(timeout, self.hushable())
     }
 
     /// Ends the current or next sleep of the service thread and of a receiving thread.
@@ -449,8 +451,21 @@ impl Mesh {
     }
 }
 
-fn is_unix(link: &Link) -> bool {
-    rustix::net::sockopt::socket_domain(link.socket()) == Ok(AddressFamily::UNIX)
+/// One of few links.
+#[derive(Clone, Copy)]
+struct Few<'a> {
+    link: &'a Link,
+    waiting: &'a Waiting,
+}
+
+impl Hushable for Few<'_> {
+    fn hush(&self) -> Result<(), Errno> {
+        self.link.hush(self.waiting)
+    }
+
+    fn unhush(&self) {
+        self.link.unhush(self.waiting);
+    }
 }
 
 /// Reads a link until its socket is empty or its turn is over.

@@ -23,11 +23,14 @@ use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{AddressFamily, Shutdown, shutdown, sockopt};
 use std::sync::atomic::Ordering;
 
 /// A payload up to so many bytes is cheaper copied next to its header than gathered.
 const SMALL: usize = 96;
+/// Below so many bytes a hushed TCP link is not readable: more than most pages with their headers, and
+/// so little that the kernel does not think the receive buffer too small for it.
+const MARK: i32 = 16 << 10;
 
 /// How far this node is with a link's outgoing half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ struct Outgoing {
     bundle: Bundle,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
+    /// It does not watch for input, but for the end alone.
+    hushed: bool,
 }
 
 /// One peer's socket and what is to be sent to it.
@@ -56,6 +61,8 @@ struct Outgoing {
 pub(crate) struct Link {
     peer: NodeId,
     socket: OwnedFd,
+    /// Its `poll` knows no low-water mark.
+    unix: bool,
     outgoing: Mutex<Outgoing>,
     /// What was sent.
     tally: Tally,
@@ -76,9 +83,11 @@ impl Link {
             lazy: Head::EMPTY,
             bundle: Bundle::default(),
             watched: EventFlags::IN,
+            hushed: false,
         };
         Self {
             peer,
+            unix: sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX),
             socket,
             outgoing: Mutex::new(outgoing),
             tally: Tally::default(),
@@ -94,6 +103,35 @@ impl Link {
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    pub(crate) fn is_unix(&self) -> bool {
+        self.unix
+    }
+
+    /// From now on arrivals call nobody: up to a mark they do not make a TCP socket readable, and a
+    /// Unix socket is not watched for them.
+    pub(crate) fn hush(&self, waiting: &Waiting) -> Result<(), Errno> {
+        if self.unix {
+            self.watch_input(false, waiting);
+            return Ok(());
+        }
+        sys::set_low_water(self.socket(), MARK)
+    }
+
+    /// Takes that back; what has come calls at once.
+    pub(crate) fn unhush(&self, waiting: &Waiting) {
+        if self.unix {
+            return self.watch_input(true, waiting);
+        }
+        let done = sys::set_low_water(self.socket(), 1);
+        assert!(done.is_ok(), "SO_RCVLOWAT of our own socket: {done:?}");
+    }
+
+    fn watch_input(&self, watch: bool, waiting: &Waiting) {
+        let mut outgoing = lock(&self.outgoing);
+        outgoing.hushed = !watch;
+        self.rewatch(&mut outgoing, waiting);
     }
 
     pub(crate) fn tally(&self) -> &Tally {
@@ -441,7 +479,9 @@ impl Link {
 
     fn rewatch(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, self.is_alive());
+        // The end is watched for in any case; saying so keeps a hushed link in the set.
+        let input = if outgoing.hushed { EventFlags::HUP } else { EventFlags::IN };
+        interest.set(input, self.is_alive());
         interest.set(EventFlags::OUT, self.has_backlog());
         if interest != outgoing.watched {
             waiting.rewatch(&self.socket, self.peer.0.into(), outgoing.watched, interest);

@@ -12,7 +12,7 @@
 //! Invariant: all but that news is level-triggered; an arrival while muted wakes the service
 //! thread on release.
 
-use crate::claims::{Claims, Inner, Receiver};
+use crate::claims::{Claims, Hushable, Inner, Receiver};
 use crate::error::TransportError;
 use crate::shim::{self, AtomicBool, Mutex};
 use crate::sys::lock;
@@ -138,11 +138,11 @@ impl Waiting {
     }
 
     /// Waits on the outer set: true when the inner one has news and is not claimed, or more has come
-    /// than marks hold back.
-    pub(crate) fn service_wait<'a>(
+    /// than hushed links hold back.
+    pub(crate) fn service_wait(
         &self,
         timeout: Timeout,
-        marked: impl Iterator<Item = BorrowedFd<'a>>,
+        links: impl Iterator<Item = impl Hushable>,
     ) -> bool {
         let mut events = [const { MaybeUninit::uninit() }; 2];
         let mut news = false;
@@ -155,7 +155,7 @@ impl Waiting {
         if news {
             // The service thread cannot know what is ready; it may be more than the links.
             self.look_around.store(true, Ordering::SeqCst);
-            lock(&self.claims).woken(marked, || self.set_inner(Inner::Mute));
+            lock(&self.claims).woken(links, || self.set_inner(Inner::Mute));
         }
         news
     }
@@ -169,30 +169,29 @@ impl Waiting {
         true
     }
 
-    /// An application thread begins to receive. `marked` are the links whose low-water marks may be
-    /// used; so below.
-    pub(crate) fn claim<'a>(
+    /// An application thread begins to receive. `links` are those that may be hushed; so below.
+    pub(crate) fn claim(
         &self,
         receiver: Receiver,
-        marked: impl Iterator<Item = BorrowedFd<'a>> + Clone,
+        links: impl Iterator<Item = impl Hushable> + Clone,
     ) {
         let mut claims = lock(&self.claims);
-        self.set_inner(claims.claim(receiver, marked));
+        self.set_inner(claims.claim(receiver, links));
     }
 
     /// It receives no more.
     ///
     /// # Panics
     /// Without a claim before it.
-    pub(crate) fn release<'a>(&self, marked: impl Iterator<Item = BorrowedFd<'a>>) {
+    pub(crate) fn release(&self, links: impl Iterator<Item = impl Hushable>) {
         let mut claims = lock(&self.claims);
-        self.set_inner(claims.release(marked));
+        self.set_inner(claims.release(links));
     }
 
     /// A thread that has claimed is about to sleep after all.
-    pub(crate) fn will_sleep<'a>(&self, marked: impl Iterator<Item = BorrowedFd<'a>>) {
+    pub(crate) fn will_sleep(&self, links: impl Iterator<Item = impl Hushable>) {
         let mut claims = lock(&self.claims);
-        claims.without_marks(marked, || self.set_inner(Inner::Mute));
+        claims.muted_instead(links, || self.set_inner(Inner::Mute));
     }
 
     fn set_inner(&self, what: Inner) {
