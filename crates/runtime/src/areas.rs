@@ -271,7 +271,7 @@ impl Runtime {
     }
 
     /// An area that is there from the start, placed as node 0 would place it; a code or 0.
-    #[cfg(feature = "fuzzing")]
+    #[cfg(any(feature = "fuzzing", all(test, feature = "shuttle")))]
     pub(crate) fn adopt(&self, record: AreaRecord) -> i32 {
         let Area { bytes, shape, .. } = record.area;
         lock(&self.directory).place(bytes, shape.views().into(), self.memory.shared_bytes());

@@ -21,6 +21,7 @@ mod fault;
 #[doc(hidden)]
 pub mod fuzzing;
 mod habits;
+mod headers;
 mod hints;
 #[cfg(feature = "mutants")]
 mod mutants;

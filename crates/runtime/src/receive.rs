@@ -7,7 +7,7 @@ use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use crate::boot::Runtime;
-use crate::world::words_of;
+use crate::headers::words_of;
 
 /// The receiving side of a node.
 pub(crate) struct NodeSink<'a> {

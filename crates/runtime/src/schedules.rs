@@ -12,18 +12,21 @@ use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use multigrain_memory::{GuardChoice, Memory};
-use multigrain_protocol::{BarrierMessage, Message, SyncMessage, Words};
+use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
+use multigrain_protocol::{Attach, BarrierMessage, Input, Kind, Message, PageMessage, SyncMessage};
 use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
-use multigrain_types::NodeId;
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::mpsc;
 use shuttle::{Runner, thread};
 
+use crate::areas::{AreaRecord, Items};
 use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::config::{Config, WaitMode};
 use crate::control::kind;
+use crate::headers::{header_of, words_of};
+use crate::receive::NodeSink;
 use crate::slots;
 
 /// Schedules of a test, of each scheduler and way to wait, when nothing else is said.
@@ -192,9 +195,7 @@ impl Peer {
     /// Everybody has come to the last barrier.
     fn let_go(&self) {
         let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiet: false });
-        let words = Message::Sync { id: LEAVING_BARRIER, body: release }.to_words();
-        let Words { kind, flags, thread, subject, value } = words;
-        self.send(Header { kind, flags, thread, subject, value, ..Header::default() }, &[]);
+        self.send(header_of(Message::Sync { id: LEAVING_BARRIER, body: release }), &[]);
     }
 
     fn send(&self, header: Header, body: &[u8]) {
@@ -254,4 +255,73 @@ fn of_the_threads_that_wait_one_receives() {
 #[test]
 fn leaving_ends_a_node_that_does_nothing() {
     explore(NOTHING);
+}
+
+/// What came at the other node, in order.
+#[derive(Default)]
+struct Order(Vec<Message>);
+
+// SAFETY: it names no place.
+unsafe impl Sink for Order {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
+        Ok(Place::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
+        self.0.push(Message::from_words(&words_of(header)).map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        panic!("{reason}");
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+/// Node 0 reads two minipages of node 1, and then writes the second.
+fn fetch_in_a_row() {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 8192, guard: GuardChoice::Mprotect };
+    let config = Config { placement: Placement::Allocator, ..Config::single() };
+    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None);
+    let (id, shape) = (AreaId(0), Shape::Pages { pages: 1 });
+    let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
+    let items = Items { bytes: 4096, count: 2, chunk: 1, array: false };
+    let consistency = Consistency::Sequential;
+    assert_eq!(runtime.adopt(AreaRecord { area, owner: NodeId(1), items, consistency }), 0);
+    let [first, second] = [0, 1].map(|index| MinipageId::new(id, index));
+    let fault = |minipage, kind| {
+        runtime.step_sure(Input::Fault { thread: ThreadId(0), minipage, kind });
+    };
+    let get = |minipage| {
+        let (kind, attach) = (Kind::Read, Attach::Page);
+        let reply = PageMessage::Reply { kind, attach, hurry: false }.about(minipage);
+        theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
+        assert_eq!(runtime.mesh.receive(&mut NodeSink::new(&runtime), Timeout::Now), 1);
+        runtime.step_sure(Input::Resumed { minipage });
+    };
+    let expect = |messages: &[Message]| {
+        let mut order = Order::default();
+        theirs.receive(&mut order, Timeout::Now);
+        assert_eq!(order.0, messages);
+    };
+    let request = |kind, minipage| PageMessage::Request { kind }.about(minipage);
+    fault(first, Kind::Read);
+    expect(&[request(Kind::Read, first)]);
+    get(first);
+    fault(second, Kind::Read);
+    expect(&[request(Kind::Read, second), PageMessage::Ack.about(first)]);
+    get(second);
+    fault(second, Kind::Write);
+    expect(&[PageMessage::Ack.about(second), request(Kind::Write, second)]);
+}
+
+#[test]
+fn a_request_goes_before_the_acks_of_other_minipages() {
+    let _alone = ALONE.lock().expect("the test before this one passed");
+    shuttle::check_random(fetch_in_a_row, 1);
 }

@@ -7,13 +7,14 @@ use core::sync::atomic::Ordering;
 use multigrain_memory::diff::{self, Others};
 use multigrain_protocol::release::News;
 use multigrain_protocol::{
-    Attach, HlrcMessage, Input, Message, Node, PageMessage, Violation, Words, World,
+    Attach, HlrcMessage, Input, Message, Node, PageMessage, Violation, World,
 };
 use multigrain_transport::{Header, LinkError, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::control::kind;
+use crate::headers::{header_of, words_of};
 use crate::slots::{self, Waking};
 use crate::tables::lock;
 
@@ -122,31 +123,6 @@ impl Runtime {
             Ok(()) | Err(LinkError::Gone { .. }) => {}
             Err(error) => self.fatal(&format!("cannot send to {to}: {error}")),
         }
-    }
-}
-
-/// The frame header that carries a message; the mesh adds sender and payload length.
-fn header_of(message: Message) -> Header {
-    let words = message.to_words();
-    Header {
-        kind: words.kind,
-        flags: words.flags,
-        from: 0,
-        thread: words.thread,
-        subject: words.subject,
-        value: words.value,
-        payload: 0,
-    }
-}
-
-/// What of a header is the message's.
-pub(crate) fn words_of(header: &Header) -> Words {
-    Words {
-        kind: header.kind,
-        flags: header.flags,
-        thread: header.thread,
-        subject: header.subject,
-        value: header.value,
     }
 }
 

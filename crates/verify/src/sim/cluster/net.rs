@@ -69,18 +69,16 @@ impl<T: Timing> Net<T> {
         if frame.to == from || frame.to.index() >= self.kept.len() {
             return Err(format!("{from} sends to {}", frame.to));
         }
-        let kept = &self.kept[from.index()];
+        let kept = &mut self.kept[from.index()];
         if kept.is_empty() {
             self.put(from, frame, at, bounded);
         } else {
             let stays = |kept: &Frame| kept.to == frame.to && !frame.may_pass(kept);
-            let mut before = kept.iter().rposition(stays).map_or(0, |last| last + 1);
-            self.release(from, at, |kept| {
-                let goes = before > 0;
-                before = before.saturating_sub(1);
-                goes && kept.to == frame.to
-            });
+            let place = kept.iter().rposition(stays).map_or(0, |last| last + 1);
+            let passed = kept.split_off(place);
+            self.release(from, at, |kept| kept.to == frame.to);
             self.put(from, frame, at, bounded);
+            self.kept[from.index()].extend(passed);
             self.release(from, at, |kept| kept.to == frame.to);
         }
         if self.under_way > self.bound {
@@ -121,7 +119,7 @@ impl<T: Timing> Net<T> {
         self.kept[node.index()] = Vec::new();
     }
 
-    fn release(&mut self, from: NodeId, at: u64, mut wanted: impl FnMut(&Frame) -> bool) {
+    fn release(&mut self, from: NodeId, at: u64, wanted: impl Fn(&Frame) -> bool) {
         let mut kept = core::mem::take(&mut self.kept[from.index()]);
         kept.retain(|frame| {
             let goes = wanted(frame);

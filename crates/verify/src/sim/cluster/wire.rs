@@ -55,7 +55,13 @@ impl Frame {
     /// In words: what the codec refuses.
     pub(super) fn open(&self) -> Result<Said, String> {
         let header = Header::decode(&self.header).map_err(|error| error.to_string())?;
-        let words = words_of(&header);
+        let words = Words {
+            kind: header.kind,
+            flags: header.flags,
+            thread: header.thread,
+            subject: header.subject,
+            value: header.value,
+        };
         let said = if words.kind >= FIRST_CONTROL {
             Said::Control(words)
         } else {
@@ -70,8 +76,11 @@ impl Frame {
 
     /// Whether it may go before one that is kept.
     pub(super) fn may_pass(&self, kept: &Self) -> bool {
-        let words = |frame: &Self| Header::decode(&frame.header).map(|header| words_of(&header));
-        matches!((words(self), words(kept)), (Ok(ours), Ok(theirs)) if ours.may_pass(&theirs))
+        let (Ok(Said::Message(ours)), Ok(Said::Message(theirs))) = (self.open(), kept.open())
+        else {
+            return false;
+        };
+        ours.to_words().may_pass(&theirs.to_words())
     }
 
     /// The frame as numbers, as the run's fingerprint takes it in.
@@ -96,15 +105,5 @@ impl Said {
             }
             Self::Message(_) | Self::Control(_) => None,
         }
-    }
-}
-
-fn words_of(header: &Header) -> Words {
-    Words {
-        kind: header.kind,
-        flags: header.flags,
-        thread: header.thread,
-        subject: header.subject,
-        value: header.value,
     }
 }
