@@ -207,6 +207,21 @@ fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
 }
 
 #[test]
+fn a_thread_that_begins_at_an_arrived_node_loses_no_write() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "arrived");
+    for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+        for setting in settings(&[2, 3], guards()) {
+            let setting = Setting { consistency, ..setting };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+    let options = &["--tracking", "scans"];
+    let setting = Setting { consistency: "lazy-release", options, ..Setting::nodes(3) };
+    run_well(&launcher(), &setting, &program, &[]);
+}
+
+#[test]
 fn what_homes_write_is_found_by_faults_or_without() {
     let dir = TestDir::new();
     let program = compile(&dir, "tracking");

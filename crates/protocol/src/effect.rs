@@ -49,9 +49,9 @@ pub enum Effect {
     Clean { minipage: MinipageId },
     /// Ledger: the minipage's writes go with that flush. `awaited`: the flush has not ended before
     /// an [`Effect::Acked`]; `notice`: other nodes must hear that it was written.
-    Flushed { minipage: MinipageId, flush: u32, awaited: bool, notice: bool },
+    Flushed { minipage: MinipageId, flush: u64, awaited: bool, notice: bool },
     /// Ledger: so many of the flush's messages were acknowledged.
-    Acked { flush: u32, count: u32 },
+    Acked { flush: u64, count: u32 },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },
 }

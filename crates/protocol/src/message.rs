@@ -109,7 +109,7 @@ pub enum MgsMessage {
 pub enum HlrcMessage {
     /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes. `waits`: a
     /// thread waits for it, so that the job cannot be quiet before it has come.
-    Fetch { requester: NodeId, epoch: u32, waits: bool },
+    Fetch { requester: NodeId, epoch: u64, waits: bool },
     /// The minipage, from its home.
     Data,
     /// The minipage is zero and nobody else has it: the requester becomes its home.
@@ -117,10 +117,10 @@ pub enum HlrcMessage {
     /// The minipage, and the requester is its home from now on: its writers change.
     HandOver,
     /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` moves.
-    Diff { writer: NodeId, flush: u32, epoch: u32 },
+    Diff { writer: NodeId, flush: u64, epoch: u64 },
     /// The home has merged so many diffs of that flush, of this minipage and of others. The engines
     /// acknowledge one by one; the runtime makes one of several.
-    DiffAck { flush: u32, count: u32 },
+    DiffAck { flush: u64, count: u32 },
 }
 
 /// What is said about a synchronization id.
@@ -149,12 +149,17 @@ pub enum LockMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields count threads")]
 pub enum BarrierMessage {
-    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiet`: no other
-    /// thread of that node runs.
+    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiet`: they are all
+    /// the threads of that node.
     Arrive { arrivals: u32, total: u32, quiet: bool },
     /// `arrivals` threads of this node may go on. `quiet`: no thread of the job ran when this was
     /// decided, so homes move now.
     Release { arrivals: u32, quiet: bool },
+    /// A thread begins on a node that has said it was quiet: it is not, unless the barrier has been
+    /// decided already.
+    Retract,
+    /// The manager has heard that; if it had decided, the release is here by now. The thread may run.
+    Retracted,
 }
 
 /// Messages of the semaphore engine.
@@ -257,6 +262,7 @@ impl SyncMessage {
             | Self::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. })
             | Self::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. }) => true,
             Self::Lock(LockMessage::Request | LockMessage::Recall { .. })
+            | Self::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
             | Self::Semaphore(SemaphoreMessage::Request)
             | Self::Condition(
                 ConditionMessage::Enqueue

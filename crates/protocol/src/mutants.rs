@@ -122,7 +122,6 @@ pub(crate) fn asked(mut input: SyncInput) -> SyncInput {
         (Some(Mutant::BarrierOpensEarly), SyncInput::Barrier { total, .. }) if *total > 1 => {
             *total -= 1;
         }
-        (Some(Mutant::NoisyHomeMoves), SyncInput::Barrier { quiet, .. }) => *quiet = true,
         (Some(Mutant::PostCountsTwice), SyncInput::SemaphorePost { count, .. }) => *count *= 2,
         (Some(Mutant::BroadcastWakesOne), SyncInput::ConditionSignal { all, .. }) => *all = false,
         _ => {}
@@ -173,7 +172,7 @@ pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
 }
 
 /// The moves of homes that the sender of a fetch is said to know of.
-pub(crate) fn known(epoch: u32) -> u32 {
+pub(crate) fn known(epoch: u64) -> u64 {
     if on(Mutant::EarlyFetchServed) { 0 } else { epoch }
 }
 

@@ -1,6 +1,7 @@
 //! One node of the protocol: routes inputs to the engines and applies their effects.
 
 mod dispatch;
+mod migration;
 mod owned;
 mod release;
 mod step;

@@ -1,4 +1,4 @@
-//! Messages as the five words of a frame header, and back.
+//! Messages as the six words of a frame header, and back.
 //!
 //! Role: the only place that numbers messages. It knows nothing of bytes: the transport lays the
 //! words out. Numbers are fixed; a new message takes a new number.
@@ -23,6 +23,8 @@ pub struct Words {
     pub subject: u64,
     /// A second count.
     pub value: u64,
+    /// A third one.
+    pub extra: u64,
 }
 
 /// Words that are no message.
@@ -111,6 +113,8 @@ impl Message {
             29 => ConditionMessage::Queued.about(id(words)?),
             30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id(words)?),
             31 => ConditionMessage::Wake.about(id(words)?),
+            32 => BarrierMessage::Retract.about(id(words)?),
+            33 => BarrierMessage::Retracted.about(id(words)?),
             kind => match mgs_message(kind) {
                 Some(body) => body.about(MinipageId(words.subject)),
                 None => hlrc_message(words)?.about(MinipageId(words.subject)),
@@ -166,6 +170,8 @@ fn sync_words(body: SyncMessage) -> Words {
         SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiet }) => {
             Words { flags: calm(quiet), thread: arrivals, ..plain(24) }
         }
+        SyncMessage::Barrier(BarrierMessage::Retract) => plain(32),
+        SyncMessage::Barrier(BarrierMessage::Retracted) => plain(33),
         SyncMessage::Semaphore(SemaphoreMessage::Request) => plain(25),
         SyncMessage::Semaphore(SemaphoreMessage::Grant) => plain(26),
         SyncMessage::Semaphore(SemaphoreMessage::Post { count }) => {
@@ -211,18 +217,20 @@ fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
     Ok(match words.kind {
         54 => HlrcMessage::Fetch {
             requester: node(words)?,
-            epoch: total(words)?,
+            epoch: words.value,
             waits: words.flags & WAITS != 0,
         },
         55 => HlrcMessage::Data,
         56 => HlrcMessage::Yours,
         57 => {
-            let [flush, epoch] = halves(words.value);
+            let (flush, epoch) = (words.value, words.extra);
             HlrcMessage::Diff { writer: node(words)?, flush, epoch }
         }
-        58 => match halves(words.value) {
-            [_, 0] => return Err(field(words, "count")),
-            [flush, count] => HlrcMessage::DiffAck { flush, count },
+        58 => match words.thread {
+            0 => {
+                return Err(WireError::Field { kind: words.kind, field: "count", value: 0 });
+            }
+            count => HlrcMessage::DiffAck { flush: words.value, count },
         },
         59 => HlrcMessage::HandOver,
         unknown => return Err(WireError::Kind(unknown)),
@@ -234,25 +242,16 @@ fn hlrc_words(body: HlrcMessage) -> Words {
     match body {
         HlrcMessage::Fetch { requester, epoch, waits } => {
             let flags = if waits { WAITS } else { 0 };
-            Words { flags, thread: requester.0.into(), value: epoch.into(), ..plain(54) }
+            Words { flags, thread: requester.0.into(), value: epoch, ..plain(54) }
         }
         HlrcMessage::Data => plain(55),
         HlrcMessage::Yours => plain(56),
         HlrcMessage::Diff { writer, flush, epoch } => {
-            let value = u64::from(flush) | u64::from(epoch) << 32;
-            Words { thread: writer.0.into(), value, ..plain(57) }
+            Words { thread: writer.0.into(), value: flush, extra: epoch, ..plain(57) }
         }
-        HlrcMessage::DiffAck { flush, count } => {
-            Words { value: u64::from(flush) | u64::from(count) << 32, ..plain(58) }
-        }
+        HlrcMessage::DiffAck { flush, count } => Words { thread: count, value: flush, ..plain(58) },
         HlrcMessage::HandOver => plain(59),
     }
-}
-
-/// A second count that is two: the lower half first.
-#[expect(clippy::cast_possible_truncation, reason = "halves are taken on purpose")]
-fn halves(value: u64) -> [u32; 2] {
-    [value as u32, (value >> 32) as u32]
 }
 
 fn attach(words: &Words) -> Attach {
@@ -276,12 +275,11 @@ fn node(words: &Words) -> Result<NodeId, WireError> {
 }
 
 fn total(words: &Words) -> Result<u32, WireError> {
-    u32::try_from(words.value).map_err(|_| field(words, "total"))
-}
-
-/// The value makes no such field.
-fn field(words: &Words, field: &'static str) -> WireError {
-    WireError::Field { kind: words.kind, field, value: words.value }
+    u32::try_from(words.value).map_err(|_| WireError::Field {
+        kind: words.kind,
+        field: "total",
+        value: words.value,
+    })
 }
 
 #[cfg(test)]
@@ -293,8 +291,8 @@ mod tests {
         let mut known = 0;
         for kind in 0..=u8::MAX {
             for flags in 0..8 {
-                for (thread, value) in [(0, 0), (7, 7), (0, 7 << 32)] {
-                    let words = Words { kind, flags, thread, subject: 9, value };
+                for (thread, value, extra) in [(0, 0, 0), (7, 7, 0), (0, 7 << 32, 7 << 32)] {
+                    let words = Words { kind, flags, thread, subject: 9, value, extra };
                     if let Ok(message) = Message::from_words(&words) {
                         assert_eq!(message.to_words(), words);
                         known += 1;
@@ -302,7 +300,7 @@ mod tests {
                 }
             }
         }
-        assert!(known >= 42, "only {known} spellings decode");
+        assert!(known >= 44, "only {known} spellings decode");
     }
 
     #[test]
@@ -323,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_diff_keeps_its_flush_apart_from_its_epoch() {
-        for (flush, epoch) in [(1, 0), (0, 1), (u32::MAX, 7), (7, u32::MAX)] {
+        for (flush, epoch) in [(1, 0), (0, 1), (u64::MAX, 7), (7, u64::MAX)] {
             let message =
                 HlrcMessage::Diff { writer: NodeId(3), flush, epoch }.about(MinipageId(9));
             assert_eq!(Message::from_words(&message.to_words()), Ok(message));
@@ -333,7 +331,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_counts_diffs_of_its_flush() {
         let ack = |flush, count| HlrcMessage::DiffAck { flush, count }.about(MinipageId(9));
-        for (flush, count) in [(1, 1), (0, u32::MAX), (u32::MAX, 1)] {
+        for (flush, count) in [(1, 1), (0, u32::MAX), (u64::MAX, 1)] {
             let message = ack(flush, count);
             assert_eq!(Message::from_words(&message.to_words()), Ok(message));
         }

@@ -70,8 +70,9 @@ proptest! {
         thread in prop_oneof![0..4u32, any::<u32>()],
         subject in prop_oneof![0..4u64, any::<u64>()],
         value in prop_oneof![0..4u64, any::<u64>()],
+        extra in prop_oneof![0..2u64, any::<u64>()],
     ) {
-        let words = Words { kind, flags, thread, subject, value };
+        let words = Words { kind, flags, thread, subject, value, extra };
         if let Ok(message) = Message::from_words(&words) {
             prop_assert_eq!(message.to_words(), words);
         }

@@ -66,6 +66,8 @@ pub struct Runtime {
     pub(crate) habits: Mutex<Habits>,
     /// Threads of this node that have left barriers of the whole job.
     pub(crate) left_barriers: AtomicU32,
+    /// Threads of the program that have begun and not ended.
+    pub(crate) threads_begun: AtomicU32,
     next_node: AtomicU32,
     progress: AtomicU64,
     state: AtomicU8,
@@ -166,6 +168,7 @@ impl Runtime {
             learn: config.learn && nodes > 1,
             habits: Mutex::default(),
             left_barriers: AtomicU32::new(0),
+            threads_begun: AtomicU32::new(0),
             next_node: AtomicU32::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),

@@ -58,18 +58,17 @@ impl Runtime {
         value: u64,
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
-        let Some((thread, slot)) = slots::mine() else {
+        let Some((thread, slot)) = self.own_slot() else {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
         let header = Header {
             kind,
-            flags: 0,
             from: self.me.0,
             thread: thread.0,
             subject,
             value,
-            payload: 0,
+            ..Header::default()
         };
         if to == self.me {
             self.serve_request(self.me, &header, body);
@@ -96,12 +95,11 @@ impl Runtime {
         }
         let header = Header {
             kind: kind::ANSWER,
-            flags: 0,
             from: self.me.0,
             thread: asker.thread.0,
             subject: u64::from(code.cast_unsigned()),
             value,
-            payload: 0,
+            ..Header::default()
         };
         self.tell(asker.node);
         self.send_frame(asker.node, header, Payload::None);

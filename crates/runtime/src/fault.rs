@@ -17,7 +17,7 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use crate::boot::{Runtime, started};
 use crate::error::Error;
-use crate::slots::{self, Slot};
+use crate::slots::Slot;
 use crate::tables::lock;
 
 /// What handled the signal before us: traps that are not ours go there.
@@ -90,7 +90,7 @@ impl Runtime {
             return false;
         }
         let kind = if trap.write { Kind::Write } else { Kind::Read };
-        let Some((thread, slot)) = slots::mine() else {
+        let Some((thread, slot)) = self.own_slot() else {
             self.fatal("more threads than this node has slots for");
         };
         let faults = match kind {

@@ -13,6 +13,7 @@ pub(crate) fn header_of(message: Message) -> Header {
         thread: words.thread,
         subject: words.subject,
         value: words.value,
+        extra: words.extra,
         payload: 0,
     }
 }
@@ -25,5 +26,6 @@ pub(crate) fn words_of(header: &Header) -> Words {
         thread: header.thread,
         subject: header.subject,
         value: header.value,
+        extra: header.extra,
     }
 }

@@ -13,6 +13,7 @@ use core::sync::atomic::Ordering;
 use multigrain_protocol::mutants;
 use multigrain_types::ThreadId;
 
+use crate::boot::started;
 use crate::companions::Scan;
 use crate::shim::{
     AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, futex_wait, futex_wake, thread_local,
@@ -25,6 +26,8 @@ pub(crate) const MAX_THREADS: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Slot {
     taken: AtomicBool,
+    /// Its thread has begun, as far as the protocol knows, and not ended.
+    begun: AtomicBool,
     /// [`WAITING`], [`PARKED`], [`ASLEEP`], [`WOKEN`] or [`AT_ONCE`]; a futex.
     word: AtomicU32,
     value: AtomicU64,
@@ -52,6 +55,7 @@ pub(crate) enum Waking {
 static SLOTS: [Slot; MAX_THREADS] = [const {
     Slot {
         taken: AtomicBool::new(false),
+        begun: AtomicBool::new(false),
         word: AtomicU32::new(WAITING),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
@@ -83,6 +87,9 @@ pub(crate) fn prepare() {
 unsafe extern "C" fn free_slot(value: *mut c_void) {
     let index = value.addr().wrapping_sub(1);
     if let Some(slot) = SLOTS.get(index) {
+        if let Some(runtime) = started() {
+            runtime.end(slot);
+        }
         slot.taken.store(false, Ordering::Release);
     }
     MINE.with(|mine| mine.set(0));
@@ -95,6 +102,12 @@ pub(crate) fn mine() -> Option<(ThreadId, &'static Slot)> {
         held => held - 1,
     };
     Some((ThreadId(index), slot(ThreadId(index))?))
+}
+
+/// This thread's slot, if it has one.
+pub(crate) fn known() -> Option<(ThreadId, &'static Slot)> {
+    let thread = ThreadId(MINE.with(Cell::get).checked_sub(1)?);
+    Some((thread, slot(thread)?))
 }
 
 fn take() -> Option<u32> {
@@ -120,6 +133,16 @@ pub(crate) fn slot(thread: ThreadId) -> Option<&'static Slot> {
 }
 
 impl Slot {
+    /// Its thread begins.
+    pub(crate) fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
+    }
+
+    /// Its thread ends; whether it had begun.
+    pub(crate) fn end(&self) -> bool {
+        self.begun.swap(false, Ordering::AcqRel)
+    }
+
     /// Before asking for something that ends in [`Slot::wake`].
     pub(crate) fn arm(&self) {
         self.word.store(WAITING, Ordering::Release);
@@ -207,6 +230,7 @@ impl Slot {
 pub(crate) fn forget_all() {
     for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
         slot.taken.store(false, Ordering::Relaxed);
+        slot.begun.store(false, Ordering::Relaxed);
         slot.word.store(WAITING, Ordering::Relaxed);
     }
 }

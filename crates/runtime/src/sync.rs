@@ -58,7 +58,7 @@ impl Runtime {
             total => (0, total),
         };
         tsan::give(Token::Barrier(id));
-        let quiet = local > 0 && self.is_quiet(local);
+        let quiet = self.may_be_quiet(local);
         self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
         tsan::take(Token::Barrier(id));
         slot.scan.forget();
@@ -67,19 +67,6 @@ impl Runtime {
             self.fetch_ahead();
         }
         Ok(())
-    }
-
-    /// Whether this process has no threads but so many of the program and the runtime's own: when
-    /// they are all at a barrier, nothing happens on this node. Asked for to move homes, so only
-    /// where there are any.
-    fn is_quiet(&self, local: u32) -> bool {
-        const OWN_THREADS: u64 = 2;
-        if !self.tables.is_lazy() {
-            return false;
-        }
-        // A directory has two links more than it has directories in it, here one for each thread.
-        let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
-        tasks == u64::from(local) + OWN_THREADS + 2
     }
 
     /// Takes one unit of semaphore `id`.
@@ -125,7 +112,7 @@ impl Runtime {
     }
 
     pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
-        slots::mine().ok_or_else(|| {
+        self.own_slot().ok_or_else(|| {
             Error::Limit(format!(
                 "more than {} threads of one node use shared memory",
                 slots::MAX_THREADS

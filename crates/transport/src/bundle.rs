@@ -205,14 +205,14 @@ mod tests {
     #[test]
     fn members_lie_behind_each_other_in_one_frame() {
         let mut bundle = Bundle::default();
-        bundle.follow(&[9; 32]);
+        bundle.follow(&[9; Header::BYTES]);
         bundle.add(frame(7, 1), |out| out.extend(b"body"));
         bundle.add(frame(8, 2), |_| {});
         assert_eq!(bundle.members(), 2);
         let bytes = sealed(&mut bundle);
-        let own = Header::decode(&bytes[32..]).unwrap();
-        assert_eq!((own.kind, own.from, own.payload), (BUNDLE, 3, 68));
-        let Member { header, body, rest } = first_member(&bytes[64..], 3).unwrap();
+        let own = Header::decode(&bytes[Header::BYTES..]).unwrap();
+        assert_eq!((own.kind, own.from, own.payload), (BUNDLE, 3, 84));
+        let Member { header, body, rest } = first_member(&bytes[2 * Header::BYTES..], 3).unwrap();
         assert_eq!((header.subject, header.payload, body), (1, 4, &b"body"[..]));
         let Member { header, body, rest } = first_member(rest, 3).unwrap();
         assert_eq!((header, body, rest), (frame(8, 2), &b""[..], &b""[..]));
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_full_bundle_has_64_kib() {
         let mut bundle = Bundle::default();
-        bundle.add(frame(7, 0), |out| out.resize(out.len() + FULL - 65, 0));
+        bundle.add(frame(7, 0), |out| out.resize(out.len() + FULL - 2 * Header::BYTES - 1, 0));
         assert!(!bundle.is_full());
         bundle.add(frame(7, 0), |out| out.resize(out.len() + 100, 0));
         assert!(bundle.is_full());

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum FrameError {
     /// Fewer bytes than a header has.
-    #[error("a frame header has 32 bytes, here are {got}")]
+    #[error("a frame header has 40 bytes, here are {got}")]
     Short {
         /// Bytes there were.
         got: usize,

@@ -1,4 +1,4 @@
-//! The frame header: 32 bytes, little endian, at fixed offsets.
+//! The frame header: 40 bytes, little endian, at fixed offsets.
 //!
 //! Role: the only place that knows how a header lies on the wire. Invariant: what [`Header::decode`]
 //! accepts, [`Header::encode`] gives back byte for byte; bad input is an error, never a panic.
@@ -24,7 +24,7 @@ pub(crate) const BYE: u8 = 243;
 /// Frames that travel as one message; see `bundle`.
 pub(crate) const BUNDLE: u8 = 244;
 
-/// What stands before every payload. `kind`, `flags`, `thread`, `subject` and `value` mean what
+/// What stands before every payload. `kind`, `flags`, `thread`, `subject`, `value` and `extra` mean what
 /// the two ends agree on; the transport fills in `from` and `payload`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -41,6 +41,8 @@ pub struct Header {
     pub subject: u64,
     /// Free for the user of the mesh.
     pub value: u64,
+    /// Free for the user of the mesh.
+    pub extra: u64,
     /// Bytes of payload that follow; [`crate::Mesh::send`] fills it in.
     pub payload: u64,
 }
@@ -55,12 +57,13 @@ struct Wire {
     thread: U32,
     subject: U64,
     value: U64,
+    extra: U64,
     payload: U64,
 }
 
 impl Header {
     /// Bytes of an encoded header.
-    pub const BYTES: usize = 32;
+    pub const BYTES: usize = 40;
 
     /// The header as it goes over the wire.
     #[must_use]
@@ -72,11 +75,12 @@ impl Header {
             thread: self.thread.into(),
             subject: self.subject.into(),
             value: self.value.into(),
+            extra: self.extra.into(),
             payload: self.payload.into(),
         })
     }
 
-    /// Reads a header from the first 32 of `bytes`.
+    /// Reads a header from the first 40 of `bytes`.
     ///
     /// # Errors
     /// [`FrameError`] when there are fewer bytes, the kind is 0 or an unknown one of the
@@ -99,6 +103,7 @@ impl Header {
             thread: wire.thread.get(),
             subject: wire.subject.get(),
             value: wire.value.get(),
+            extra: wire.extra.get(),
             payload,
         })
     }
@@ -127,12 +132,13 @@ mod tests {
             thread: 0x0807_0605,
             subject: 0x100f_0e0d_0c0b_0a09,
             value: 0x1817_1615_1413_1211,
+            extra: 0x201f_1e1d_1c1b_1a19,
             payload: 0x0000_00a4_a3a2_a1a0,
         };
         let golden = [
             0x21, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e,
-            0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xa0, 0xa1, 0xa2, 0xa3,
-            0xa4, 0x00, 0x00, 0x00,
+            0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c,
+            0x1d, 0x1e, 0x1f, 0x20, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0x00, 0x00, 0x00,
         ];
         assert_eq!(header.encode(), golden);
         assert_eq!(Header::decode(&golden), Ok(header));
@@ -148,7 +154,7 @@ mod tests {
             let bad = Header { kind, ..good };
             assert_eq!(Header::decode(&bad.encode()), Err(FrameError::Kind { kind }));
         }
-        assert_eq!(Header::decode(&[1; 31]), Err(FrameError::Short { got: 31 }));
+        assert_eq!(Header::decode(&[1; 39]), Err(FrameError::Short { got: 39 }));
     }
 
     proptest! {
@@ -164,9 +170,9 @@ mod tests {
         #[test]
         fn every_legal_header_survives_the_wire(
             kind in 1..=BUNDLE, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
-            payload in 0..=MAX_PAYLOAD,
+            extra: u64, payload in 0..=MAX_PAYLOAD,
         ) {
-            let header = Header { kind, flags, from, thread, subject, value, payload };
+            let header = Header { kind, flags, from, thread, subject, value, extra, payload };
             prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
         }
     }

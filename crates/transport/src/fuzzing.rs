@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "the tests of this crate use only a part")]
 
 use crate::boot::Booted;
+use crate::frame::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
 use crate::incoming::{Desk, Incoming, Socket, Staging};
 use crate::late::Refusals;
@@ -122,7 +123,7 @@ impl Shaker {
 
     /// What it makes of the answer of `peer`; `None` if it is let in.
     #[must_use]
-    pub fn answer(&self, said: &[u8; 32], peer: NodeId) -> Option<String> {
+    pub fn answer(&self, said: &[u8; Header::BYTES], peer: NodeId) -> Option<String> {
         match handshake::answer(said, &self.0, peer) {
             Answer::Welcome => None,
             Answer::Refused(why) => Some(why.to_string()),

@@ -10,7 +10,7 @@ use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the header, the handshake and whatever the users of the mesh say with them.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 
 const MAGIC: [u8; 4] = *b"MGRN";
 
@@ -282,16 +282,16 @@ mod tests {
     #[test]
     fn a_hello_has_these_golden_bytes() {
         let frame = hello(&identity(2));
-        assert_eq!(frame.len(), 98);
-        assert_eq!(frame[..32], [[240, 0, 2, 0].as_slice(), &[0; 20], &[66], &[0; 7]].concat());
+        assert_eq!(frame.len(), 106);
+        assert_eq!(frame[..40], [[240, 0, 2, 0].as_slice(), &[0; 28], &[66], &[0; 7]].concat());
         let body = [
             b"MGRN".as_slice(),
-            &[3, 0, 2, 0, 4, 0],
+            &[4, 0, 2, 0, 4, 0],
             &[5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
             &[9; 32],
             &[3, 0, 0, 0, 0, 0, 0, 0],
         ];
-        assert_eq!(frame[32..], body.concat());
+        assert_eq!(frame[40..], body.concat());
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         }
         assert_eq!(verdict(&identity(3)), Err(Refusal::Duplicate(3)));
         let mut old = hello(&identity(2));
-        old[36] = 99;
+        old[Header::BYTES + 4] = 99;
         assert_eq!(judge(&old, &identity(1), |_| false), Err(Refusal::Version(99)));
     }
 

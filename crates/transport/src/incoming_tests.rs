@@ -58,7 +58,8 @@ unsafe impl Sink for Seen {
 
 fn frame(flags: u8, subject: u64, len: usize, seed: u8) -> (Header, Vec<u8>) {
     let payload = len as u64;
-    let header = Header { kind: 7, flags, from: 3, thread: 1, subject, value: 2, payload };
+    let header =
+        Header { kind: 7, flags, from: 3, thread: 1, subject, value: 2, extra: 3, payload };
     let bytes = (0..=250).cycle().map(|step: u8| seed.wrapping_add(step)).take(len).collect();
     (header, bytes)
 }

@@ -69,7 +69,10 @@ fn what_is_kept_back_keeps_its_place(family: Family) {
         // A bundle is one message, with a header of its own.
         assert!(sent.frames_bundled > 0);
         let bundles = sent.frames_sent + sent.frames_bundled - count as u64;
-        assert_eq!(sent.bytes_sent, (payload + 32 * count) as u64 + 32 * bundles);
+        assert_eq!(
+            sent.bytes_sent,
+            (payload + Header::BYTES * count) as u64 + Header::BYTES as u64 * bundles
+        );
         let got = meshes[0].counters();
         assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
     });
@@ -104,7 +107,7 @@ fn what_is_kept_together_is_one_message(family: Family) {
         send_memory(mesh, 0, Header { flags: 1, ..header(1, 4) }, &page);
         mesh.send_bytes(NodeId(0), header(1, 5), b"").unwrap();
     });
-    assert_eq!(counts, (3, 4, 7 * 32 + 2 * 4 + 4096));
+    assert_eq!(counts, (3, 4, 7 * 40 + 2 * 4 + 4096));
     assert!(log.frames[1].2 == b"body" && log.placed[..4096] == page);
 }
 
@@ -120,7 +123,7 @@ fn what_is_long_follows_a_bundle(family: Family) {
         keep_body(mesh, 4);
         mesh.send_lazy();
     });
-    assert_eq!(counts, (4, 2, 6 * 32 + 3 * 4 + 4097 + 65_536));
+    assert_eq!(counts, (4, 2, 6 * 40 + 3 * 4 + 4097 + 65_536));
     assert!(log.placed[..4097] == long);
 }
 
@@ -152,7 +155,7 @@ fn a_frame_kept_alone_goes_as_it_is(family: Family) {
         keep_body(mesh, 2);
         mesh.send_lazy();
     });
-    assert_eq!(counts, (3, 0, 3 * 32 + 4));
+    assert_eq!(counts, (3, 0, 3 * 40 + 4));
 }
 
 fn a_frame_goes_before_what_it_may_pass(family: Family) {
@@ -166,5 +169,5 @@ fn a_frame_goes_before_what_it_may_pass(family: Family) {
         keep_body(mesh, 9);
         mesh.send_past(NodeId(0), header(1, 10), |_| true).unwrap();
     });
-    assert_eq!(counts, (10, 2, 12 * 32 + 4));
+    assert_eq!(counts, (10, 2, 12 * 40 + 4));
 }

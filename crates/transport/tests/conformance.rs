@@ -116,9 +116,9 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     for byte in hello(1, 2) {
         peer.write_all(&[byte]).unwrap();
     }
-    let mut answer = [0; 32];
+    let mut answer = [0; 40];
     peer.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4]), (241, 3), "WELCOME of version 3");
+    assert_eq!((answer[0], answer[4]), (241, 4), "WELCOME of version 4");
     let mesh = node.join().unwrap().0.unwrap();
     let sent = Header { from: 1, payload: 20, flags: 1, ..header(9, 4) };
     let bytes = [&sent.encode()[..], &[6; 20]].concat();
@@ -145,14 +145,14 @@ fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
     let mut wrong: Vec<(&str, Vec<u8>)> = vec![
         ("does not speak Multigrain", b"GET / HTTP/1.0\r\n\r\n".to_vec()),
         ("does not speak Multigrain", vec![0xff; 1000]),
-        ("does not speak Multigrain", spoilt(hello(1, 3), 32)),
-        ("speaks version", spoilt(hello(1, 3), 36)),
-        ("no node of rank", spoilt(hello(1, 3), 38)),
+        ("does not speak Multigrain", spoilt(hello(1, 3), 40)),
+        ("speaks version", spoilt(hello(1, 3), 44)),
+        ("no node of rank", spoilt(hello(1, 3), 46)),
         ("no node of rank 0", hello(0, 3)),
-        ("counts 67 nodes", spoilt(hello(1, 3), 40)),
-        ("another job", spoilt(hello(1, 3), 42)),
-        ("secret", spoilt(hello(1, 3), 58)),
-        ("another build", spoilt(hello(1, 3), 90)),
+        ("counts 67 nodes", spoilt(hello(1, 3), 48)),
+        ("another job", spoilt(hello(1, 3), 50)),
+        ("secret", spoilt(hello(1, 3), 66)),
+        ("another build", spoilt(hello(1, 3), 98)),
     ];
     let mut strangers: Vec<_> = wrong
         .iter()
@@ -185,7 +185,7 @@ fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
     assert!(lines.iter().all(|line| !line.contains('\n')));
     let mut answer = Vec::new();
     strangers[3].read_to_end(&mut answer).unwrap();
-    assert_eq!((answer.len(), answer[0], answer[16]), (32, 242, 2), "REFUSED for the version");
+    assert_eq!((answer.len(), answer[0], answer[16]), (40, 242, 2), "REFUSED for the version");
     drop(silent);
 }
 
@@ -196,7 +196,7 @@ fn strangers_after_boot_are_refused_and_the_job_goes_on(family: Family) {
     let late = [
         ("does not speak Multigrain", garbage),
         ("is connected already", hello(1, 2)),
-        ("secret", spoilt(hello(1, 2), 58)),
+        ("secret", spoilt(hello(1, 2), 66)),
         ("complete", Vec::new()),
         ("complete", hello(1, 2)[..50].to_vec()),
     ];

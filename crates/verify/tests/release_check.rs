@@ -29,7 +29,7 @@ fn check_group(group: &str) {
 fn every_configuration_is_in_a_tested_group_and_named_once() {
     let all = configurations();
     let mut names: Vec<_> = all.iter().map(|row| row.name).collect();
-    let groups = ["eager/", "lazy/", "watched/", "auto/", "mixed/"];
+    let groups = ["eager/", "lazy/", "watched/", "auto/", "mixed/", "starts/"];
     assert!(names.iter().all(|name| groups.iter().any(|group| name.starts_with(group))));
     names.sort_unstable();
     names.dedup();
@@ -59,6 +59,11 @@ fn homes_that_go_from_hand_to_hand_hold_in_every_interleaving() {
 #[test]
 fn the_consistencies_hold_beside_each_other_in_every_interleaving() {
     check_group("mixed/");
+}
+
+#[test]
+fn threads_that_begin_and_end_anywhere_hold_in_every_interleaving() {
+    check_group("starts/");
 }
 
 /// What is found in a job that must not hold, under either protocol.

@@ -114,13 +114,13 @@ pub enum CopyEvent {
     Ask,
     /// This node's writes shall be seen; part of flush number `flush`.
     Release {
-        flush: u32,
+        flush: u64,
     },
     /// The world has found that threads of this node wrote it, as it does at a watched home.
     Wrote,
     /// Acquire: another node wrote it. What was written here goes with the node's next flush.
     Notice {
-        flush: u32,
+        flush: u64,
     },
     /// All threads of the job are at a barrier: this is the home from now on.
     Move {
@@ -142,10 +142,10 @@ pub enum CopyEvent {
     /// The diff is kept already.
     Diff {
         writer: NodeId,
-        flush: u32,
+        flush: u64,
     },
     DiffAck {
-        flush: u32,
+        flush: u64,
         count: u32,
     },
 }
@@ -232,7 +232,7 @@ impl Copy {
     pub fn handle(
         &mut self,
         site: &Site,
-        epoch: u32,
+        epoch: u64,
         event: &CopyEvent,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
@@ -251,7 +251,7 @@ impl Copy {
     fn handle_away(
         &mut self,
         site: &Site,
-        epoch: u32,
+        epoch: u64,
         event: &CopyEvent,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
@@ -458,7 +458,7 @@ fn open(site: &Site, waiters: SmallVec<[ThreadId; 4]>, out: &mut Effects) {
 }
 
 /// Asks the home for the minipage, when it has the diffs that it is owed.
-fn ask(site: &Site, home: NodeId, epoch: u32, owed: u32, wait: Wait, out: &mut Effects) -> Page {
+fn ask(site: &Site, home: NodeId, epoch: u64, owed: u32, wait: Wait, out: &mut Effects) -> Page {
     if owed > 0 {
         return Page::Settling(Box::new(wait));
     }
@@ -471,8 +471,8 @@ fn ask(site: &Site, home: NodeId, epoch: u32, owed: u32, wait: Wait, out: &mut E
 fn flush_home(
     site: &Site,
     home: NodeId,
-    epoch: u32,
-    flush: u32,
+    epoch: u64,
+    flush: u64,
     owed: &mut u32,
     out: &mut Effects,
 ) {
@@ -488,7 +488,7 @@ pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects
 }
 
 /// Tells a node that its diff is here; with the others of its flush.
-pub(super) fn acknowledge(site: &Site, to: NodeId, flush: u32, out: &mut Effects) {
+pub(super) fn acknowledge(site: &Site, to: NodeId, flush: u64, out: &mut Effects) {
     let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
     out.push(Effect::SendLater { to, message });
 }

@@ -19,7 +19,7 @@ pub enum Home {
     /// As [`Home::Clean`], but it came from hand to hand and nobody here has written it since.
     Handed {
         /// Moves of homes known of then.
-        epoch: u32,
+        epoch: u64,
     },
     /// Written since the last release.
     Dirty,
@@ -49,7 +49,7 @@ impl Home {
     pub(super) fn handle(
         &mut self,
         site: &Site,
-        epoch: u32,
+        epoch: u64,
         moves: &mut Moves,
         event: &CopyEvent,
         out: &mut Effects,

@@ -16,7 +16,7 @@ use crate::mgs::marks::mark;
 pub struct Client {
     page: Page,
     /// Flushes whose REL for this minipage has no RACK yet, oldest first.
-    releasing: SmallVec<[u32; 1]>,
+    releasing: SmallVec<[u64; 1]>,
 }
 
 /// The paper's `pagestate` and TLB state in one, for all threads share a page table.
@@ -63,7 +63,7 @@ pub enum ClientEvent {
     /// A copy is wanted and nobody waits for it.
     Prefetch { kind: Kind },
     /// Release: this node's writes shall be seen; part of flush number `flush`.
-    Release { flush: u32 },
+    Release { flush: u64 },
     /// RDAT.
     ReadData,
     /// WDAT.
@@ -71,7 +71,7 @@ pub enum ClientEvent {
     /// RACK.
     ReleaseAck,
     /// INV. What was written and not released goes with flush number `flush`, the node's next.
-    Invalidate { flush: u32 },
+    Invalidate { flush: u64 },
     /// 1WINV.
     SingleWriterInvalidate,
     /// 1WGR.
@@ -311,7 +311,7 @@ impl Client {
         out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
     }
 
-    fn flush(&mut self, site: &Site, flush: u32, out: &mut Effects) {
+    fn flush(&mut self, site: &Site, flush: u64, out: &mut Effects) {
         self.releasing.push(flush);
         let minipage = site.minipage;
         out.push(Effect::Flushed { minipage, flush, awaited: true, notice: false });

@@ -77,6 +77,7 @@ pub enum Mutant {
     GrantWithoutNews,
     TwoWritersMoveHome,
     NoisyHomeMoves,
+    BeginsUnannounced,
     NoticesForgottenEarly,
     OldTurnRepeated,
     // Runtime.

@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 73] = {
+pub const MUTANTS: [Row; 74] = {
     use Mutant as M;
     [
         row(
@@ -302,6 +302,11 @@ pub const MUTANTS: [Row; 73] = {
             M::NoisyHomeMoves,
             "noisy-home-moves",
             "Lazy: homes move at a barrier while other threads run.",
+        ),
+        row(
+            M::BeginsUnannounced,
+            "begins-unannounced",
+            "Lazy: a thread begins on a node that has said nothing runs there, and the manager is not told.",
         ),
         row(
             M::NoticesForgottenEarly,

@@ -358,7 +358,7 @@ fn elsewhere(role: &'static str, site: &Site) -> Illegal {
 
 #[cold]
 #[inline(never)]
-fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Violation {
+pub(super) fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Illegal) -> Violation {
     Violation::Peer { from, role: illegal.role, state: illegal.state, event: format!("{event:?}") }
 }
 

@@ -69,6 +69,19 @@ impl OwnedTables {
         Self { watches, ..self }
     }
 
+    /// The same, on a node on which so many threads have begun.
+    #[must_use]
+    pub fn with_threads(self, threads: u32) -> Self {
+        Self { sync: SyncTables::with_threads(threads), ..self }
+    }
+
+    /// The same, in a job of `nodes` nodes whose flushes, intervals and moves of homes are counted on
+    /// from a number.
+    #[must_use]
+    pub fn counting_from(self, number: u64, nodes: u16) -> Self {
+        Self { ledger: Ledger::starting_at(self.me, nodes, number), ..self }
+    }
+
     /// Adds one minipage.
     pub fn add(
         &mut self,

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::MinipageId;
 
 use super::dispatch::{Local, Place, run};
-use super::{Cell, SyncCell, Violation};
+use super::{Cell, SyncCell, Violation, migration};
 use crate::effect::{Effect, Effects, World};
 use crate::hlrc::CopyEvent;
-use crate::message::{BarrierMessage, HlrcMessage, Message, SyncMessage};
+use crate::message::{BarrierMessage, Message, SyncMessage};
 use crate::mgs::ClientEvent;
 #[cfg(feature = "mutants")]
 use crate::mutants;
-use crate::release::{Early, Ledger, Ready};
+use crate::release::{Ledger, Ready};
 
 /// Messages of the synchronization engines to their own node.
 pub(super) type Own = VecDeque<(u32, SyncMessage)>;
@@ -27,7 +27,7 @@ pub(super) fn apply(
 ) -> Result<(), Violation> {
     let quiet = SyncMessage::is_quiet_release;
     if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if quiet(*body))) {
-        announce(place, guard);
+        migration::decide(place, guard, world)?;
     }
     for effect in effects.drain(..) {
         match effect {
@@ -85,10 +85,11 @@ fn post(
             return Ok(());
         }
         guard.ledger().hold(ready);
-    } else if to == place.me {
+    } else if to == place.me && body != SyncMessage::Barrier(BarrierMessage::Retract) {
         own.push_back((id, body));
         return Ok(());
     } else {
+        // Also to its own manager: what a thread's begin takes back may still be held.
         guard.ledger().follow(ready);
     }
     deliver(place, &mut guard.ledger(), own, world);
@@ -164,61 +165,5 @@ pub(super) fn acquire(
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
     }
     world.send_kept();
-    Ok(())
-}
-
-/// The manager of a barrier at which all is quiet decides which homes move.
-fn announce(place: Place, guard: &mut impl SyncCell) {
-    #[cfg(feature = "mutants")]
-    let some = guard.ledger().chronicle.some_writers();
-    let sole = guard.ledger().chronicle.sole_writers();
-    #[cfg(feature = "mutants")]
-    let sole = some.unwrap_or(sole);
-    let moves = sole.into_iter().filter(|&(minipage, writer)| {
-        let mut cell = guard.minipage(minipage);
-        let roams = cell.roams();
-        let copy = cell.copy();
-        copy.roams(roams) || copy.home().unwrap_or(place.me) != writer
-    });
-    let moves = moves.collect();
-    guard.ledger().chronicle.announce(place.nodes, moves);
-    #[cfg(feature = "mutants")]
-    guard.ledger().chronicle.forget_early();
-}
-
-/// Before the release of a quiet barrier wakes anybody: homes move, and fetches and diffs that knew
-/// of it already are served.
-pub(super) fn turn(
-    place: Place,
-    from: NodeId,
-    id: u32,
-    message: SyncMessage,
-    guard: &mut impl SyncCell,
-    world: &mut impl World,
-) -> Result<(), Violation> {
-    let manager = u32::from(from.0) == id % u32::from(place.nodes.max(1));
-    if !message.is_quiet_release() || !manager {
-        return Ok(());
-    }
-    let moves = guard.ledger().chronicle.turn();
-    for (minipage, home) in moves {
-        let mut cell = guard.minipage(minipage);
-        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Move { home }), world)?;
-    }
-    // News of what was written after the barrier may have come already. It is right for the new
-    // homes: the one that was forgets its copy, the one that is has the writes.
-    acquire(place, guard, world)?;
-    let epoch = guard.ledger().chronicle.epoch();
-    let deferred = guard.ledger().take_deferred();
-    for (minipage, early) in deferred {
-        let local = match early {
-            Early::Fetch { requester, waits } => {
-                let body = HlrcMessage::Fetch { requester, epoch, waits };
-                Local::Message(requester, body.about(minipage))
-            }
-            Early::Diff { writer, flush } => Local::Lazy(CopyEvent::Diff { writer, flush }),
-        };
-        run(place, minipage, &mut guard.minipage(minipage), local, world)?;
-    }
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use super::dispatch::{Local, Place, refuse, run};
+use super::dispatch::{Local, Place, refuse, refused, run};
+use super::migration;
 use super::release::{self, Own};
 use super::{Input, Node, SyncCell, Tables, Violation};
 use crate::coherence::HolderEvent;
@@ -83,8 +84,8 @@ impl<T: Tables> Node<T> {
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
             Input::News { from, news } => {
-                self.tables.ledger().chronicle.hear(from, &news);
-                Ok(())
+                let told = self.tables.ledger().chronicle.hear(from, &news);
+                told.map_err(|illegal| refused(from, &"news of writes", illegal))
             }
         }
     }
@@ -153,7 +154,7 @@ impl<T: Tables> Node<T> {
             let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
             #[cfg(feature = "mutants")]
             mutants::heard(id, message, &mut effects);
-            release::turn(place, from, id, message, &mut guard, world)?;
+            migration::turn(place, from, id, message, &mut guard, world)?;
             let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
             done.map_err(|error| refuse(from, &message, error))?;
         }

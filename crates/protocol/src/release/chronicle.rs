@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use multigrain_types::{MinipageId, NodeId};
 
 use super::news::{News, Notice, Turn};
+use crate::coherence::Illegal;
 use crate::message::{BarrierMessage, SyncMessage};
 
 /// Vector time, write notices and moves of homes.
@@ -16,23 +17,23 @@ use crate::message::{BarrierMessage, SyncMessage};
 pub struct Chronicle {
     me: NodeId,
     /// Of every node, the last of its intervals this node has heard of; empty before the first.
-    clock: Vec<u32>,
+    clock: Vec<u64>,
     /// Of every node, what it wrote.
     logs: BTreeMap<NodeId, Log>,
     /// Minipages that others wrote and this node has not forgotten yet.
     pending: BTreeSet<MinipageId>,
     /// Of other nodes, the clock they have at least: what this node has told them or heard.
-    told: BTreeMap<NodeId, Vec<u32>>,
+    told: BTreeMap<NodeId, Vec<u64>>,
     /// Of other nodes, the clock they said they have.
-    heard: BTreeMap<NodeId, Vec<u32>>,
+    heard: BTreeMap<NodeId, Vec<u64>>,
     /// What every node has said it knows.
-    common: Vec<u32>,
+    common: Vec<u64>,
     /// Something was forgotten that the next quiet barrier would have to know.
     blurred: bool,
     /// How often homes have moved: barriers that found the whole job quiet.
-    epoch: u32,
+    epoch: u64,
     /// The clock at the last of them.
-    episode: Vec<u32>,
+    episode: Vec<u64>,
     /// What the last quiet barrier's manager found; its release follows, or has.
     latest: Turn,
 }
@@ -40,15 +41,15 @@ pub struct Chronicle {
 /// What one node wrote: of every minipage the last interval.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Log {
-    last: BTreeMap<MinipageId, u32>,
+    last: BTreeMap<MinipageId, u64>,
     /// By interval, what was not written again in a later one.
-    order: BTreeMap<u32, BTreeSet<MinipageId>>,
+    order: BTreeMap<u64, BTreeSet<MinipageId>>,
 }
 
 impl Log {
     /// What was written in an interval that is later than those before. An interval that writes what
     /// one before it wrote, as loops do, takes no longer than walking over both.
-    fn add(&mut self, interval: u32, mut written: Vec<MinipageId>) {
+    fn add(&mut self, interval: u64, mut written: Vec<MinipageId>) {
         written.sort_unstable();
         written.dedup();
         let mut old = self.replace(interval, &written);
@@ -67,12 +68,12 @@ impl Log {
     }
 
     /// Makes this interval the last of minipages in ascending order; which had another one.
-    fn replace(&mut self, interval: u32, written: &[MinipageId]) -> Vec<(u32, MinipageId)> {
+    fn replace(&mut self, interval: u64, written: &[MinipageId]) -> Vec<(u64, MinipageId)> {
         let (Some(&first), Some(&last)) = (written.first(), written.last()) else {
             return Vec::new();
         };
         let mut old = Vec::new();
-        let mut swap = |before: &mut u32, minipage| {
+        let mut swap = |before: &mut u64, minipage| {
             old.push((core::mem::replace(before, interval), minipage));
         };
         let mut new = Vec::new();
@@ -103,7 +104,7 @@ impl Log {
     }
 
     /// What was written after an interval, by interval and then minipage.
-    fn after(&self, interval: u32) -> impl Iterator<Item = (u32, MinipageId)> {
+    fn after(&self, interval: u64) -> impl Iterator<Item = (u64, MinipageId)> {
         let later = self.order.range(interval.saturating_add(1)..);
         later.flat_map(|(&interval, minipages)| {
             minipages.iter().map(move |&minipage| (interval, minipage))
@@ -111,7 +112,7 @@ impl Log {
     }
 
     /// The last interval forgotten; 0 if there was none.
-    fn forget(&mut self, up_to: u32) -> u32 {
+    fn forget(&mut self, up_to: u64) -> u64 {
         let kept = self.order.split_off(&up_to.saturating_add(1));
         let forgotten = core::mem::replace(&mut self.order, kept);
         let last = forgotten.last_key_value().map_or(0, |(&interval, _)| interval);
@@ -127,12 +128,12 @@ impl Log {
 }
 
 /// An entry of a vector time; those that are missing are zero.
-fn at(clock: &[u32], node: NodeId) -> u32 {
+fn at(clock: &[u64], node: NodeId) -> u64 {
     clock.get(node.index()).copied().unwrap_or(0)
 }
 
 /// The later of two vector times.
-fn merge(clock: &mut Vec<u32>, other: &[u32]) {
+fn merge(clock: &mut Vec<u64>, other: &[u64]) {
     if clock.len() < other.len() {
         clock.resize(other.len(), 0);
     }
@@ -148,9 +149,22 @@ impl Chronicle {
         Self { me, ..Self::default() }
     }
 
+    /// The chronicle of node `me` in a job of `nodes` nodes in which every one of them has closed so
+    /// many intervals, which all know of and have forgotten, and homes have moved as often.
+    #[must_use]
+    pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
+        if number == 0 {
+            return Self::new(me);
+        }
+        let clock = vec![number; nodes.into()];
+        let latest = Turn { epoch: number, clock: clock.clone(), moves: Vec::new() };
+        let (common, episode) = (clock.clone(), clock.clone());
+        Self { clock, common, episode, epoch: number, latest, ..Self::new(me) }
+    }
+
     /// Moves of homes this node knows of.
     #[must_use]
-    pub fn epoch(&self) -> u32 {
+    pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
@@ -205,7 +219,12 @@ impl Chronicle {
     }
 
     /// What another node says it knows.
-    pub fn hear(&mut self, from: NodeId, news: &News) {
+    ///
+    /// # Errors
+    /// [`Illegal`] if it says more of this node than this node has done, that all know what not even
+    /// it knows, or tells of another epoch than the next.
+    pub fn hear(&mut self, from: NodeId, news: &News) -> Result<(), Illegal> {
+        self.check(news)?;
         let together = |one: &Notice, other: &Notice| {
             (one.writer, one.interval) == (other.writer, other.interval)
         };
@@ -229,6 +248,30 @@ impl Chronicle {
             None => {}
         }
         self.forget(&news.floor);
+        Ok(())
+    }
+
+    fn check(&self, news: &News) -> Result<(), Illegal> {
+        let own = at(&self.clock, self.me);
+        let turn = news.turn.as_ref();
+        let own_notices = news.notices.iter().filter(|notice| notice.writer == self.me);
+        let of_this = own_notices
+            .map(|notice| notice.interval)
+            .chain([at(&news.clock, self.me)])
+            .chain(turn.map(|turn| at(&turn.clock, self.me)));
+        let known = |node| at(&self.clock, node).max(at(&news.clock, node));
+        let mut floor = news.floor.iter().zip((0..).map(NodeId));
+        let (most, epoch) = (of_this.max().unwrap_or(0), self.epoch + 1);
+        let state = if most > own {
+            format!("{} has closed {own} intervals, not {most}", self.me)
+        } else if floor.any(|(&all, node)| all > known(node)) {
+            format!("all know {:?}, and it knows {:?}", news.floor, news.clock)
+        } else if turn.is_some_and(|turn| turn.epoch != epoch) {
+            format!("epoch {epoch} is the next")
+        } else {
+            return Ok(());
+        };
+        Err(Illegal { role: "interval log", state })
     }
 
     /// Whether this is one more part of what this node has heard of the last quiet barrier.
@@ -262,7 +305,7 @@ impl Chronicle {
 
     /// Manager of a quiet barrier: what its releases shall say. It forgets what all know.
     pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
-        let epoch = self.epoch.wrapping_add(1);
+        let epoch = self.epoch + 1;
         self.latest = Turn { epoch, clock: self.clock.clone(), moves };
         let floor = self.floor(nodes);
         self.forget(&floor);
@@ -270,14 +313,14 @@ impl Chronicle {
 
     /// The release of a quiet barrier: a new epoch, with these moves.
     pub fn turn(&mut self) -> Vec<(MinipageId, NodeId)> {
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch += 1;
         self.episode.clone_from(&self.latest.clock);
         self.blurred = false;
         self.latest.moves.clone()
     }
 
     /// What every other node has said it knows; nothing while one has not spoken.
-    fn floor(&self, nodes: u16) -> Vec<u32> {
+    fn floor(&self, nodes: u16) -> Vec<u64> {
         let mut floor = self.clock.clone();
         for node in (0..nodes).map(NodeId).filter(|&node| node != self.me) {
             let heard = self.heard.get(&node).map_or(&[][..], Vec::as_slice);
@@ -289,7 +332,7 @@ impl Chronicle {
     }
 
     /// Forgets what all know.
-    fn forget(&mut self, floor: &[u32]) {
+    fn forget(&mut self, floor: &[u64]) {
         merge(&mut self.common, floor);
         for (&writer, log) in &mut self.logs {
             self.blurred |= log.forget(at(floor, writer)) > at(&self.episode, writer);
@@ -318,7 +361,7 @@ mod tests {
 
     fn say(job: &mut [Chronicle], from: u16, to: u16, body: Option<SyncMessage>) -> Option<News> {
         let news = job[usize::from(from)].news_for(NodeId(to), NODES, body)?;
-        job[usize::from(to)].hear(NodeId(from), &news);
+        job[usize::from(to)].hear(NodeId(from), &news).unwrap();
         Some(news)
     }
 
@@ -347,7 +390,7 @@ mod tests {
     #[test]
     fn a_log_has_the_last_interval_of_every_minipage() {
         let (mut log, mut plain) = (Log::default(), BTreeMap::new());
-        for interval in 1..200_u32 {
+        for interval in 1..200_u64 {
             // Runs, now and then with gaps, at places that often meet what was written before.
             let (start, stride) = (u64::from(interval * interval % 13), u64::from(interval % 3));
             let count = u64::from(interval % 7 * 3 + 1);
@@ -489,11 +532,58 @@ mod tests {
             floor: Vec::new(),
             turn: Some(Turn { epoch, clock: clock.clone(), moves: vec![(minipage, NodeId(home))] }),
         };
-        chronicle.hear(NodeId(0), &part(1, M, 1));
-        chronicle.hear(NodeId(0), &part(1, N, 2));
+        chronicle.hear(NodeId(0), &part(1, M, 1)).unwrap();
+        chronicle.hear(NodeId(0), &part(1, N, 2)).unwrap();
         assert_eq!(chronicle.turn(), [(M, NodeId(1)), (N, NodeId(2))]);
         // Nobody wrote in between.
-        chronicle.hear(NodeId(0), &part(2, N, 1));
+        chronicle.hear(NodeId(0), &part(2, N, 1)).unwrap();
         assert_eq!(chronicle.turn(), [(N, NodeId(1))]);
+    }
+
+    /// A peer's word about this node, or about what all know, is no better than what they have done.
+    #[test]
+    fn news_that_say_too_much_are_refused_and_change_nothing() {
+        let mut chronicle = Chronicle::new(NodeId(1));
+        chronicle.close_interval(vec![M]);
+        let before = chronicle.clone();
+        let notice = |writer, interval| Notice { writer: NodeId(writer), interval, minipage: N };
+        let turn = |epoch, clock: &[u64]| Turn { epoch, clock: clock.to_vec(), moves: Vec::new() };
+        let plain = || News { clock: vec![3, 1], ..News::default() };
+        for wrong in [
+            News { clock: vec![3, 2], ..plain() },
+            News { clock: vec![3, u64::MAX], ..plain() },
+            News { notices: vec![notice(1, 2)], ..plain() },
+            News { floor: vec![4, 1], ..plain() },
+            News { floor: vec![0, 2], ..plain() },
+            News { turn: Some(turn(1, &[3, 2])), ..plain() },
+            News { turn: Some(turn(2, &[3, 1])), ..plain() },
+            News { turn: Some(turn(0, &[3, 1])), ..plain() },
+        ] {
+            let refused = chronicle.hear(NodeId(0), &wrong);
+            assert!(refused.is_err_and(|illegal| illegal.role == "interval log"), "{wrong:?}");
+            assert_eq!(chronicle, before);
+        }
+        let right = News { floor: vec![3, 0], turn: Some(turn(1, &[3, 1])), ..plain() };
+        assert_eq!(chronicle.hear(NodeId(0), &right), Ok(()));
+        chronicle.close_interval(vec![M]);
+        assert_eq!(at(&chronicle.clock, NodeId(1)), 2);
+    }
+
+    /// Numbers have 64 bits: nothing happens where 32 end.
+    #[test]
+    fn intervals_and_epochs_go_on_where_32_bits_end() {
+        let start = u64::from(u32::MAX) - 1;
+        let mut job = [0, 1, 2].map(|node| Chronicle::starting_at(NodeId(node), NODES, start));
+        for round in 1..=4 {
+            write(&mut job, 1, M);
+            let notice = Notice { writer: NodeId(1), interval: start + round, minipage: M };
+            assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+            assert_eq!(pending(&mut job, 2), [M], "round {round}");
+            say(&mut job, 1, 0, GRANT);
+            assert_eq!(job[0].sole_writers(), [(M, NodeId(1))]);
+            quiet_barrier(&mut job, &[(M, NodeId(1))]);
+            assert!(job.iter().all(|chronicle| chronicle.epoch() == start + round));
+            assert!(job[0].sole_writers().is_empty());
+        }
     }
 }

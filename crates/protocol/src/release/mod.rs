@@ -27,7 +27,7 @@ pub struct Ledger {
     /// The delayed update queue.
     dirty: BTreeSet<MinipageId>,
     /// Number of the last flush begun.
-    begun: u32,
+    begun: u64,
     /// Whether some of its minipages have not been flushed yet.
     sweeping: bool,
     /// Flushes not ended, oldest first; the last may be one that has not begun.
@@ -45,7 +45,7 @@ pub struct Ledger {
 /// Some minipages' writes on their way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Flush {
-    number: u32,
+    number: u64,
     awaited: u32,
     noticed: Vec<MinipageId>,
 }
@@ -61,14 +61,14 @@ pub enum Early {
     /// The diff itself is kept already.
     Diff {
         writer: NodeId,
-        flush: u32,
+        flush: u64,
     },
 }
 
 /// Something that waits until flush `after`, and all before it, has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Held {
-    after: u32,
+    after: u64,
     what: Ready,
 }
 
@@ -98,6 +98,14 @@ impl Ledger {
     #[must_use]
     pub fn new(me: NodeId) -> Self {
         Self { chronicle: Chronicle::new(me), ..Self::default() }
+    }
+
+    /// The ledger of a node whose job of `nodes` nodes has made so many flushes, intervals and moves of
+    /// homes already: to see what large numbers do.
+    #[must_use]
+    pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
+        let chronicle = Chronicle::starting_at(me, nodes, number);
+        Self { begun: number, chronicle, ..Self::default() }
     }
 
     /// Something about a minipage that came too early.
@@ -130,15 +138,15 @@ impl Ledger {
     /// The number of the flush that writes belong to which leave by themselves: the next, or the
     /// last while it sweeps the minipages it has taken from the queue, for theirs may be among them.
     #[must_use]
-    pub fn next_flush(&self) -> u32 {
-        if self.sweeping { self.begun } else { self.begun.wrapping_add(1) }
+    pub fn next_flush(&self) -> u64 {
+        if self.sweeping { self.begun } else { self.begun + 1 }
     }
 
     /// Begins a flush if there is anything to flush: its number, and the minipages of the queue.
     /// [`Ledger::swept`] has to be called when all of them have been flushed, before the next.
     #[must_use]
-    pub fn begin(&mut self) -> Option<(u32, Vec<MinipageId>)> {
-        let next = self.begun.wrapping_add(1);
+    pub fn begin(&mut self) -> Option<(u64, Vec<MinipageId>)> {
+        let next = self.begun + 1;
         let early = self.flushes.back().is_some_and(|flush| flush.number == next);
         if self.dirty.is_empty() && !early {
             return None;
@@ -156,7 +164,7 @@ impl Ledger {
     }
 
     /// A minipage's writes go with that flush; see [`crate::Effect::Flushed`].
-    pub fn flushed(&mut self, minipage: MinipageId, number: u32, awaited: bool, notice: bool) {
+    pub fn flushed(&mut self, minipage: MinipageId, number: u64, awaited: bool, notice: bool) {
         self.dirty.remove(&minipage);
         let flush = self.flush(number);
         flush.awaited += u32::from(awaited);
@@ -167,7 +175,7 @@ impl Ledger {
 
     /// So many of a flush's messages were acknowledged; false if fewer were awaited.
     #[must_use]
-    pub fn acked(&mut self, number: u32, count: u32) -> bool {
+    pub fn acked(&mut self, number: u64, count: u32) -> bool {
         let Some(flush) = self.flushes.iter_mut().find(|flush| flush.number == number) else {
             return false;
         };
@@ -179,8 +187,9 @@ impl Ledger {
         }) {
             self.chronicle.close_interval(flush.noticed);
         }
-        let open = self.flushes.front().map_or(u32::MAX, |flush| flush.number);
-        while let Some(held) = self.held.pop_front_if(|held| held.after < open) {
+        let oldest = self.flushes.front().map(|flush| flush.number);
+        let ended = |held: &mut Held| oldest.is_none_or(|oldest| held.after < oldest);
+        while let Some(held) = self.held.pop_front_if(ended) {
             self.ready.push_back(held.what);
         }
         true
@@ -216,6 +225,12 @@ impl Ledger {
         self.ready.pop_front()
     }
 
+    /// Whether writes of this node are not at their homes yet.
+    #[must_use]
+    pub fn owes(&self) -> bool {
+        !self.dirty.is_empty() || !self.flushes.is_empty()
+    }
+
     /// Whether nothing is owed and nothing waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
@@ -228,7 +243,7 @@ impl Ledger {
         &self.dirty
     }
 
-    fn flush(&mut self, number: u32) -> &mut Flush {
+    fn flush(&mut self, number: u64) -> &mut Flush {
         // One that has ended may be opened again: writes of a minipage it did not take left while
         // it swept, and were entered after it.
         let place = self.flushes.partition_point(|flush| flush.number < number);
@@ -261,7 +276,7 @@ mod tests {
     }
 
     /// Begins a flush of a minipage that one acknowledgement will end.
-    fn open(ledger: &mut Ledger, minipage: MinipageId) -> u32 {
+    fn open(ledger: &mut Ledger, minipage: MinipageId) -> u64 {
         ledger.dirty(minipage);
         let (flush, minipages) = ledger.begin().expect("there is something to flush");
         assert_eq!(minipages, [minipage]);
@@ -379,5 +394,23 @@ mod tests {
         assert!(ledger.acked(flush, 1));
         assert_eq!(ready(&mut ledger), [post(1, 1)]);
         assert!(ledger.is_settled());
+    }
+
+    /// Numbers have 64 bits, and none of them stands for "no flush".
+    #[test]
+    fn flushes_go_on_where_32_bits_end() {
+        let mut ledger = Ledger::starting_at(NodeId(0), 2, u64::from(u32::MAX) - 2);
+        for count in 1..6 {
+            let first = open(&mut ledger, M);
+            ledger.hold(post(1, count));
+            let second = open(&mut ledger, N);
+            ledger.hold(post(2, count));
+            assert!(ready(&mut ledger).is_empty(), "flush {first} is open");
+            assert!(ledger.acked(first, 1));
+            assert_eq!(ready(&mut ledger), [post(1, count)], "flush {second} is open");
+            assert!(ledger.acked(second, 1));
+            assert_eq!(ready(&mut ledger), [post(2, count)]);
+            assert!(ledger.is_settled());
+        }
     }
 }

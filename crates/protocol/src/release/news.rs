@@ -13,7 +13,7 @@ use multigrain_types::{AreaId, MinipageId, NodeId};
 #[expect(missing_docs, reason = "a sentence in three words")]
 pub struct Notice {
     pub writer: NodeId,
-    pub interval: u32,
+    pub interval: u64,
     pub minipage: MinipageId,
 }
 
@@ -21,9 +21,9 @@ pub struct Notice {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Turn {
     /// Which epoch begins.
-    pub epoch: u32,
+    pub epoch: u64,
     /// Its clock then.
-    pub clock: Vec<u32>,
+    pub clock: Vec<u64>,
     /// Minipages and their new homes.
     pub moves: Vec<(MinipageId, NodeId)>,
 }
@@ -32,11 +32,11 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct News {
     /// Of every node, the last interval the sender has heard of.
-    pub clock: Vec<u32>,
+    pub clock: Vec<u64>,
     /// What was written in the intervals the receiver may not have heard of.
     pub notices: Vec<Notice>,
     /// What every node has heard of, so that nobody needs to remember it; or nothing.
-    pub floor: Vec<u32>,
+    pub floor: Vec<u64>,
     /// With the release of a barrier that found the job quiet.
     pub turn: Option<Turn>,
 }
@@ -82,13 +82,13 @@ impl News {
         put_count(&mut out, self.notices.len());
         for notice in &self.notices {
             put(&mut out, notice.writer.0.into());
-            put(&mut out, notice.interval.into());
+            put(&mut out, notice.interval);
             put_minipage(&mut out, notice.minipage);
         }
         put_clock(&mut out, &self.floor);
         put(&mut out, self.turn.is_some().into());
         if let Some(turn) = &self.turn {
-            put(&mut out, turn.epoch.into());
+            put(&mut out, turn.epoch);
             put_clock(&mut out, &turn.clock);
             put_count(&mut out, turn.moves.len());
             for (minipage, home) in &turn.moves {
@@ -186,9 +186,9 @@ fn put_minipage(out: &mut Vec<u8>, minipage: MinipageId) {
     put(out, minipage.index().into());
 }
 
-fn put_clock(out: &mut Vec<u8>, clock: &[u32]) {
+fn put_clock(out: &mut Vec<u8>, clock: &[u64]) {
     put_count(out, clock.len());
-    clock.iter().for_each(|&entry| put(out, entry.into()));
+    clock.iter().for_each(|&entry| put(out, entry));
 }
 
 struct Reader<'a> {
@@ -230,7 +230,7 @@ impl Reader<'_> {
         Ok(count)
     }
 
-    fn clock(&mut self) -> Result<Vec<u32>, NewsError> {
+    fn clock(&mut self) -> Result<Vec<u64>, NewsError> {
         (0..self.count(1)?).map(|_| self.number()).collect()
     }
 

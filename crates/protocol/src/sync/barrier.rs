@@ -1,5 +1,11 @@
 //! Barriers: threads of a node gather, one message a node tells the manager, one message a node
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
+//!
+//! At a barrier that all threads of the job have come to, homes of lazily consistent minipages move
+//! (ParADE's migratory home). A node whose threads have all come says so (*quiet*). It stays so until
+//! its release, for nothing runs there; but a thread may begin, started by another node or unknown to
+//! this one so far. It does not run before the manager has taken the statement back (`Retract`), or
+//! has decided before: then the release, and the moves with it, come ahead of the answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,6 +14,8 @@ use multigrain_types::{NodeId, ThreadId};
 use super::{SyncError, SyncSite};
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
+#[cfg(feature = "mutants")]
+use crate::mutants::{self, Mutant};
 
 /// One barrier as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -16,6 +24,10 @@ pub struct Barrier {
     waiting: VecDeque<ThreadId>,
     /// Of them, those the manager has not been told of.
     untold: u32,
+    /// What the manager has been told of this node in the present episode.
+    told: Told,
+    /// Threads of this node that run when the manager has taken back that it is quiet.
+    beginning: VecDeque<ThreadId>,
     /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
     here: u64,
@@ -24,12 +36,24 @@ pub struct Barrier {
     loud: bool,
 }
 
+/// Whether the manager believes that all threads of this node wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+enum Told {
+    #[default]
+    Nothing,
+    Quiet,
+    /// It was told so, and asked to take it back.
+    Retracting,
+}
+
 /// Whom a thread comes with; see [`super::SyncInput::Barrier`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Party {
     pub(super) local: u32,
     pub(super) total: u32,
     pub(super) quiet: bool,
+    /// Threads of this node that have begun and not ended.
+    pub(super) threads: u32,
 }
 
 impl Barrier {
@@ -42,7 +66,7 @@ impl Barrier {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
-        Party { local, total, quiet }: Party,
+        Party { local, total, quiet, threads }: Party,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
@@ -56,10 +80,30 @@ impl Barrier {
         self.untold += 1;
         if self.untold >= local {
             let arrivals = core::mem::take(&mut self.untold);
-            let message = BarrierMessage::Arrive { arrivals, total, quiet: quiet && local > 0 };
+            let quiet = quiet && local > 0 && self.waiting.len() == threads as usize;
+            #[cfg(feature = "mutants")]
+            let quiet = quiet || (local > 0 && mutants::on(Mutant::NoisyHomeMoves));
+            if quiet {
+                self.told = Told::Quiet;
+            }
+            let message = BarrierMessage::Arrive { arrivals, total, quiet };
             site.send(site.manager, message.about(site.id), out);
         }
         Ok(())
+    }
+
+    /// Whether the manager has been told that all threads of this node wait here.
+    pub(super) fn is_told_quiet(&self) -> bool {
+        self.told != Told::Nothing
+    }
+
+    /// A thread begins on this node, which has said that all its threads wait here.
+    pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+        self.beginning.push_back(thread);
+        if self.told == Told::Quiet {
+            self.told = Told::Retracting;
+            site.send(site.manager, BarrierMessage::Retract.about(site.id), out);
+        }
     }
 
     pub(super) fn receive(
@@ -84,9 +128,26 @@ impl Barrier {
                     };
                     out.push(Effect::Wake { thread });
                 }
+                if self.told == Told::Quiet {
+                    self.told = Told::Nothing;
+                }
                 Ok(())
             }
-            BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. } => {
+            BarrierMessage::Retract if site.is_manager() => {
+                // In an episode that is over it has not come to this one yet.
+                self.loud |= self.arrived.contains_key(&from);
+                site.send(from, BarrierMessage::Retracted.about(site.id), out);
+                Ok(())
+            }
+            BarrierMessage::Retracted if from == site.manager && self.told == Told::Retracting => {
+                self.told = Told::Nothing;
+                out.extend(self.beginning.drain(..).map(|thread| Effect::Wake { thread }));
+                Ok(())
+            }
+            BarrierMessage::Arrive { .. }
+            | BarrierMessage::Release { .. }
+            | BarrierMessage::Retract
+            | BarrierMessage::Retracted => {
                 Err(SyncError::Illegal(format!("{message:?} meets {self:?}")))
             }
         }

@@ -72,12 +72,21 @@ pub struct SyncTables {
     barriers: BTreeMap<u32, Barrier>,
     semaphores: BTreeMap<u32, Semaphore>,
     conditions: BTreeMap<u32, Condition>,
+    /// Threads of this node that have begun and not ended.
+    threads: u32,
 }
 
 /// What threads ask of the synchronization engines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are ids and counts in the caller's words")]
 pub enum SyncInput {
+    /// A thread begins on this node; it runs when it is woken. `thread` waits for that, and need not be
+    /// the one that begins.
+    Begin {
+        thread: ThreadId,
+    },
+    /// A thread of this node has ended.
+    End,
     Lock {
         thread: ThreadId,
         id: u32,
@@ -87,8 +96,9 @@ pub enum SyncInput {
         id: u32,
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
-    /// each thread alone. `total` threads of the job make the episode complete. `quiet`: no
-    /// other thread of this node runs.
+    /// each thread alone. `total` threads of the job make the episode complete. `quiet`: homes may
+    /// move if all threads of the node wait; it is said only if every thread that can write has begun
+    /// ([`SyncInput::Begin`]), or its first write would trap.
     Barrier {
         thread: ThreadId,
         id: u32,
@@ -117,6 +127,12 @@ pub enum SyncInput {
 }
 
 impl SyncTables {
+    /// No id is in use, and so many threads have begun.
+    #[must_use]
+    pub fn with_threads(threads: u32) -> Self {
+        Self { threads, ..Self::default() }
+    }
+
     /// Whether every id rests in its first state.
     #[must_use]
     pub fn is_resting(&self) -> bool {
@@ -154,6 +170,15 @@ impl SyncTables {
     ) -> Result<(), SyncError> {
         let site = |id| SyncSite::new(me, nodes, id);
         match *input {
+            SyncInput::Begin { thread } => {
+                self.threads += 1;
+                self.begin(me, nodes, thread, out);
+                Ok(())
+            }
+            SyncInput::End => {
+                self.threads = self.threads.saturating_sub(1);
+                Ok(())
+            }
             SyncInput::Lock { thread, id } => {
                 with(&mut self.locks, site(id), Lock::new, |lock, site| {
                     lock.acquire(site, thread, out)
@@ -165,7 +190,7 @@ impl SyncTables {
                 })
             }
             SyncInput::Barrier { thread, id, local, total, quiet } => {
-                let party = Party { local, total, quiet };
+                let party = Party { local, total, quiet, threads: self.threads };
                 with(&mut self.barriers, site(id), Barrier::new, |barrier, site| {
                     barrier.arrive(site, thread, party, out)
                 })
@@ -193,6 +218,18 @@ impl SyncTables {
                 site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
                 Ok(())
             }
+        }
+    }
+
+    /// A thread runs at once, unless this node has said that nothing runs here.
+    fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
+        // All its threads wait in one barrier, so there is no other.
+        let quiet = self.barriers.iter_mut().find(|(_, barrier)| barrier.is_told_quiet());
+        #[cfg(feature = "mutants")]
+        let quiet = quiet.filter(|_| !mutants::on(mutants::Mutant::BeginsUnannounced));
+        match quiet {
+            Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
+            None => out.push(Effect::Wake { thread }),
         }
     }
 

@@ -66,7 +66,7 @@ impl Cluster {
         set: impl Fn(OwnedTables) -> OwnedTables,
     ) -> Self {
         let node = |rank| {
-            let mut tables = set(OwnedTables::new(NodeId(rank), []));
+            let mut tables = set(OwnedTables::new(NodeId(rank), [])).with_threads(1);
             for minipage in [M, N] {
                 tables.add(minipage, NodeId(manager), NodeId(owner), consistency);
                 tables.minipage(minipage);

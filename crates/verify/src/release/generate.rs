@@ -26,6 +26,8 @@ pub fn generate(rng: &mut Rng) -> Job {
     job.trap_gap = rng.once_in(3);
     job.roams = rng.pick(&[0, 0, 1, 2]);
     job.watches = rng.once_in(2);
+    // Where 32 bits end, a few counts on.
+    job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
     // One protocol alone, two or three times of four.
     let only = (!rng.once_in(4)).then(|| rng.pick(&Consistency::ALL[1..]));
     for _ in 0..minipages {
@@ -38,17 +40,24 @@ pub fn generate(rng: &mut Rng) -> Job {
     let most = 1 + rng.below(3);
     for rank in (0..nodes).map(NodeId).filter(|&rank| Some(rank) != idle) {
         for _ in 0..=rng.below(most) {
-            job.threads.push(Thread { node: rank, program: Vec::new() });
+            job.threads.push(Thread { node: rank, program: Vec::new(), started: false });
         }
     }
     let (busy, prefetches) = (rng.pick(&[2, 6, 6, 12]), rng.pick(&[1, 1, 3]));
-    let mut writer = Writer { value: 4, id: 100, busy, prefetches, job };
+    let (starts, threads) = (rng.pick(&[0, 1, 4]), job.threads.len());
+    let unjoined = Vec::new();
+    let mut writer = Writer { value: 4, id: 100, busy, prefetches, starts, threads, unjoined, job };
     let phases = 1 + rng.below(4);
     for _ in 0..phases {
         writer.phase(rng);
         for _ in 0..=rng.below(3) / 2 {
             writer.barrier(rng);
         }
+    }
+    if !writer.unjoined.is_empty() {
+        writer.starts = 0;
+        writer.phase(rng);
+        writer.barrier(rng);
     }
     writer.look_at_all(rng);
     writer.job
@@ -80,22 +89,38 @@ struct Writer {
     busy: u64,
     /// How many of eight are prefetches.
     prefetches: u64,
+    /// In how many of eight cases a word is handed on to a thread that is started for it.
+    starts: u64,
+    /// Threads that run from the start on; they come first.
+    threads: usize,
+    /// Threads that run on when a phase ends, each with a word of its own, and who joins it then.
+    unjoined: Vec<(Place, u8, usize)>,
     job: Job,
 }
 
+/// Most threads of a job, so that programs can name them.
+const MOST_THREADS: usize = 200;
+
 impl Writer {
     fn phase(&mut self, rng: &mut Rng) {
-        let threads = self.job.threads.len();
+        let threads = self.threads;
         let mut order: Vec<usize> = (0..threads).collect();
         (0..threads).for_each(|place| order.swap(place, index(rng, threads)));
         let locks = 1 + rng.below32(3);
         let mut words = Vec::new();
+        let unjoined = core::mem::take(&mut self.unjoined);
+        let taken = |place: &Place| unjoined.iter().any(|(other, ..)| other == place);
         for minipage in 0..u8::try_from(self.job.minipages.len()).unwrap_or(0) {
-            for word in (0u8..).take(WORDS) {
+            for word in (0u8..).take(WORDS).filter(|&word| !taken(&(minipage, word))) {
                 words.push(((minipage, word), owner(rng, locks, &order)));
             }
         }
         let mut items: Vec<Vec<Vec<Op>>> = vec![Vec::new(); threads];
+        for (place, thread, joiner) in unjoined {
+            let mut item = vec![Op::Join(thread)];
+            item.extend(self.accesses(rng, &[place], 2));
+            items[joiner].push(item);
+        }
         for (place, owner) in &words {
             if let Owner::Handed(turn) = owner {
                 self.hand_on(rng, *place, turn, &mut items);
@@ -106,6 +131,18 @@ impl Writer {
             self.some_meet(rng);
             self.fill(rng, locks, &words, vec![Vec::new(); threads]);
         }
+    }
+
+    /// A thread that is started on some node and accesses this word; `None` if there are many.
+    fn started(&mut self, rng: &mut Rng, place: Place) -> Option<u8> {
+        if rng.below(8) >= self.starts || self.job.threads.len() >= MOST_THREADS {
+            return None;
+        }
+        let number = u8::try_from(self.job.threads.len()).ok()?;
+        let program = self.accesses(rng, &[place], 3);
+        let node = node(rng, self.job.nodes);
+        self.job.threads.push(Thread { node, program, started: true });
+        Some(number)
     }
 
     /// Adds to what every thread does, and lets it do it.
@@ -139,7 +176,7 @@ impl Writer {
         let of = |wanted: &dyn Fn(&Owner) -> bool| -> Vec<Place> {
             words.iter().filter(|(_, owner)| wanted(owner)).map(|(place, _)| *place).collect()
         };
-        if rng.below(8) < self.prefetches {
+        if rng.below(8) < self.prefetches && !words.is_empty() {
             let (minipage, _) = words[index(rng, words.len())].0;
             return vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))];
         }
@@ -233,31 +270,39 @@ impl Writer {
             if let Some(&next) = turn.get(step + 1) {
                 let (id, to) = (self.id, self.job.threads[next].node);
                 self.id += 1;
-                if rng.once_in(3) && to != self.job.threads[thread].node {
+                if let Some(started) = self.started(rng, place) {
+                    item.push(Op::Start(started));
+                    heard = Some(Op::Join(started));
+                } else if rng.once_in(3) && to != self.job.threads[thread].node {
                     item.extend([Op::Release, Op::Tell(to.0, id)]);
                     heard = Some(Op::Hear(id));
                 } else {
                     item.push(Op::Up(id, 1));
                     heard = Some(Op::Down(id));
                 }
+            } else if let Some(started) = self.started(rng, place) {
+                // It may run on when all others are at the barrier.
+                item.push(Op::Start(started));
+                self.unjoined.push((place, started, index(rng, self.threads)));
             }
             let at = index(rng, items[thread].len() + 1);
             items[thread].insert(at, item);
         }
     }
 
-    /// Some threads meet. A node all of whose threads come may say that it is quiet, for it is.
+    /// Some threads meet.
     fn some_meet(&mut self, rng: &mut Rng) {
-        let comes: Vec<bool> = self.job.threads.iter().map(|_| !rng.once_in(3)).collect();
+        let threads = self.job.threads.iter();
+        let comes: Vec<bool> = threads.map(|it| !it.started && !rng.once_in(3)).collect();
         let total = comes.iter().filter(|&&comes| comes).count();
         // Not the barriers of all, to which others may come meanwhile.
         let (id, total) = (4 + rng.below32(4), u32::try_from(total).unwrap_or(0));
         for rank in (0..self.job.nodes).map(NodeId) {
             let threads = self.job.threads.iter_mut().zip(&comes);
-            let (here, others): (Vec<_>, Vec<_>) =
-                threads.filter(|(thread, _)| thread.node == rank).partition(|(_, comes)| **comes);
+            let here: Vec<_> =
+                threads.filter(|(thread, comes)| thread.node == rank && **comes).collect();
             let local = u32::try_from(here.len()).unwrap_or(0);
-            let quiet = others.is_empty() && !rng.once_in(4);
+            let quiet = !rng.once_in(4);
             for (thread, _) in here {
                 thread.program.push(Op::Barrier { id, local, total, quiet });
             }
@@ -267,12 +312,13 @@ impl Writer {
     /// All threads meet. The nodes need not agree about whether all is quiet.
     fn barrier(&mut self, rng: &mut Rng) {
         let id = rng.below32(4);
-        let total = u32::try_from(self.job.threads.len()).unwrap_or(0);
+        let total = self.job.first_threads();
         let (loud, alone) = (rng.once_in(4), rng.once_in(6));
         let minipages = self.job.minipages.len();
         let ahead = rng.once_in(3);
         for rank in (0..self.job.nodes).map(NodeId) {
-            let here = self.job.threads.iter_mut().filter(|thread| thread.node == rank);
+            let threads = self.job.threads.iter_mut();
+            let here = threads.filter(|thread| thread.node == rank && !thread.started);
             let here: Vec<_> = here.collect();
             let count = u32::try_from(here.len()).unwrap_or(0);
             let quiet = !alone && (!loud || !rng.once_in(2));
@@ -291,7 +337,7 @@ impl Writer {
 
     /// One thread reads all in the end.
     fn look_at_all(&mut self, rng: &mut Rng) {
-        let thread = index(rng, self.job.threads.len());
+        let thread = index(rng, self.threads);
         for minipage in 0..u8::try_from(self.job.minipages.len()).unwrap_or(0) {
             let words = (0u8..).take(WORDS);
             self.job.threads[thread].program.extend(words.map(|word| Op::Read(minipage, word)));

@@ -24,6 +24,7 @@ pub mod races;
 pub mod simulation;
 pub mod state;
 pub mod step;
+mod threads;
 mod trace;
 mod world;
 

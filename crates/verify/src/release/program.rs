@@ -50,6 +50,10 @@ pub enum Op {
     Tell(u16, u32),
     /// Waits until this node has been told, and acquires.
     Hear(u32),
+    /// Starts the thread of this index, which waits for that, on its node; goes on when it runs.
+    Start(u8),
+    /// Waits until the thread of this index has ended.
+    Join(u8),
 }
 
 impl Op {
@@ -70,7 +74,9 @@ impl Op {
             | Self::Up(..)
             | Self::Release
             | Self::Tell(..)
-            | Self::Hear(_) => None,
+            | Self::Hear(_)
+            | Self::Start(_)
+            | Self::Join(_) => None,
         }
     }
 }
@@ -96,6 +102,8 @@ impl fmt::Display for Op {
             Self::Release => write!(out, "release"),
             Self::Tell(node, id) => write!(out, "tell {id} to node {node}"),
             Self::Hear(id) => write!(out, "hear {id}"),
+            Self::Start(thread) => write!(out, "start thread {thread}"),
+            Self::Join(thread) => write!(out, "join thread {thread}"),
         }
     }
 }
@@ -118,6 +126,8 @@ pub struct Thread {
     pub node: NodeId,
     /// Its program.
     pub program: Vec<Op>,
+    /// Whether another thread starts it: then it ends with its program.
+    pub started: bool,
 }
 
 /// What is checked: nodes, minipages, threads.
@@ -136,6 +146,8 @@ pub struct Job {
     pub roams: u8,
     /// Whether lazily consistent homes that stay are watched instead of closed.
     pub watches: bool,
+    /// Flushes, intervals and moves of homes are counted on from here.
+    pub first_number: u64,
 }
 
 impl Job {
@@ -149,6 +161,7 @@ impl Job {
             trap_gap: false,
             roams: 0,
             watches: false,
+            first_number: 0,
         }
     }
 
@@ -193,8 +206,28 @@ impl Job {
     /// Adds a thread.
     #[must_use]
     pub fn thread(mut self, node: u16, program: &[Op]) -> Self {
-        self.threads.push(Thread { node: NodeId(node), program: program.to_vec() });
+        self.threads.push(Thread { node: NodeId(node), program: program.to_vec(), started: false });
         self
+    }
+
+    /// Adds a thread that another one starts.
+    #[must_use]
+    pub fn started_thread(mut self, node: u16, program: &[Op]) -> Self {
+        self.threads.push(Thread { node: NodeId(node), program: program.to_vec(), started: true });
+        self
+    }
+
+    /// Counts flushes, intervals and moves of homes on from a number.
+    #[must_use]
+    pub fn counting_from(self, number: u64) -> Self {
+        Self { first_number: number, ..self }
+    }
+
+    /// Threads that run from the start on.
+    #[must_use]
+    pub fn first_threads(&self) -> u32 {
+        let first = self.threads.iter().filter(|thread| !thread.started);
+        u32::try_from(first.count()).unwrap_or(u32::MAX)
     }
 
     /// Lets time pass between traps and their handling.

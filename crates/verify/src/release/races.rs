@@ -41,6 +41,8 @@ struct Run<'a> {
     done: Vec<usize>,
     /// At a barrier.
     waiting: Vec<bool>,
+    /// Started, if another thread has to.
+    runs: Vec<bool>,
     clocks: Vec<Clock>,
     words: BTreeMap<(u8, u8), Word>,
     /// Whether it is held, and what who has it next will know.
@@ -58,6 +60,7 @@ impl<'a> Run<'a> {
             job,
             done: vec![0; threads],
             waiting: vec![false; threads],
+            runs: job.threads.iter().map(|thread| !thread.started).collect(),
             clocks: (0..threads).map(clock).collect(),
             words: BTreeMap::new(),
             locks: BTreeMap::new(),
@@ -77,10 +80,15 @@ impl<'a> Run<'a> {
         };
         match self.op(thread) {
             None => false,
+            Some(_) if !self.runs[thread] => false,
             Some(Op::Lock(id)) => !self.locks.get(&id).is_some_and(|(held, _)| *held),
             Some(Op::Down(id)) => some(&self.units, id),
             Some(Op::Hear(id)) => some(&self.told, id),
             Some(Op::Barrier { .. }) => !self.waiting[thread],
+            Some(Op::Join(ended)) => {
+                let ended = usize::from(ended);
+                self.runs[ended] && self.op(ended).is_none()
+            }
             Some(
                 Op::Read(..)
                 | Op::Write(..)
@@ -90,7 +98,8 @@ impl<'a> Run<'a> {
                 | Op::Unlock(_)
                 | Op::Up(..)
                 | Op::Release
-                | Op::Tell(..),
+                | Op::Tell(..)
+                | Op::Start(_),
             ) => true,
         }
     }
@@ -124,6 +133,15 @@ impl<'a> Run<'a> {
             }
             Op::Down(id) => take(&mut self.units, id, &mut self.clocks[thread]),
             Op::Hear(id) => take(&mut self.told, id, &mut self.clocks[thread]),
+            Op::Start(started) => {
+                let (known, started) = (self.publish(thread), usize::from(started));
+                self.runs[started] = true;
+                learn(&mut self.clocks[started], &known);
+            }
+            Op::Join(ended) => {
+                let known = self.publish(usize::from(ended));
+                learn(&mut self.clocks[thread], &known);
+            }
             Op::Barrier { id, total, .. } => {
                 self.done[thread] -= 1;
                 self.arrive(thread, id, total);

@@ -45,6 +45,14 @@ pub enum Packet {
     News(News),
     /// A program's own means of telling.
     Told(u32),
+    /// Start this thread.
+    Start(u8),
+    /// It runs.
+    Started(u8),
+    /// Say when this thread has ended.
+    Join(u8),
+    /// It has.
+    Ended(u8),
 }
 
 /// What a thread is about to do, or waits for.
@@ -60,6 +68,18 @@ pub enum Phase {
     Woken,
     /// In a call.
     Blocked,
+    /// Nobody has started it.
+    Unborn,
+    /// Its node takes it up (`SyncInput::Begin`).
+    Beginning,
+    /// It runs, and its starter has not been told.
+    Begun,
+    /// About to start a thread, or to end: it releases first.
+    Releasing,
+    /// It has released, and has not told anybody.
+    Released,
+    /// At the end of its program, and joined or not.
+    Ended,
 }
 
 /// One thread of the job.
@@ -69,6 +89,8 @@ pub struct ThreadState {
     pub done: u32,
     /// What comes next.
     pub phase: Phase,
+    /// Another thread waits for its end.
+    pub joined: bool,
 }
 
 /// What went wrong in the step that led to a state; such a state has no successors.
@@ -121,8 +143,13 @@ impl State {
     #[must_use]
     pub fn first(job: &Job) -> Self {
         let nodes = (0..job.nodes).map(|rank| {
-            let mut tables =
-                OwnedTables::new(NodeId(rank), []).with_roams(job.roams).with_watches(job.watches);
+            let here = |thread: &&Thread| thread.node.0 == rank && !thread.started;
+            let threads = job.threads.iter().filter(here).count();
+            let mut tables = OwnedTables::new(NodeId(rank), [])
+                .with_roams(job.roams)
+                .with_watches(job.watches)
+                .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
+                .counting_from(job.first_number, job.nodes);
             for (index, placed) in (0u8..).zip(&job.minipages) {
                 let id = minipage_id(index);
                 tables.add(id, placed.manager, placed.owner, placed.consistency);
@@ -141,12 +168,15 @@ impl State {
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });
-        let thread = ThreadState { done: 0, phase: Phase::Running };
+        let thread = |plan: &Thread| {
+            let phase = if plan.started { Phase::Unborn } else { Phase::Running };
+            ThreadState { done: 0, phase, joined: false }
+        };
         Self {
             nodes: nodes.collect(),
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
-            threads: vec![thread; job.threads.len()],
+            threads: job.threads.iter().map(thread).collect(),
             told: vec![Vec::new(); usize::from(job.nodes)],
             latest: vec![[0; WORDS]; job.minipages.len()],
             broken: None,
@@ -162,7 +192,8 @@ impl State {
     #[must_use]
     pub fn is_finished(&self, job: &Job) -> bool {
         let finished = |(state, thread): (&ThreadState, &Thread)| {
-            state.done as usize == thread.program.len() && state.phase == Phase::Running
+            let end = if thread.started { Phase::Ended } else { Phase::Running };
+            state.done as usize == thread.program.len() && state.phase == end
         };
         self.threads.iter().zip(&job.threads).all(finished)
     }

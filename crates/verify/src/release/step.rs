@@ -7,7 +7,7 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
-use super::program::{Job, Op, WORDS, Words, minipage_id};
+use super::program::{Job, Op, Thread, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
 use super::world::Stage;
@@ -48,10 +48,15 @@ impl State {
             Phase::Running => match plan.program.get(now.done as usize) {
                 Some(Op::Hear(id)) => self.told[plan.node.index()].contains(id),
                 Some(_) => true,
-                None => false,
+                None => plan.started,
             },
-            Phase::Trapped | Phase::Woken => true,
-            Phase::Faulted | Phase::Blocked => false,
+            Phase::Trapped | Phase::Woken | Phase::Begun | Phase::Released => true,
+            Phase::Faulted
+            | Phase::Blocked
+            | Phase::Unborn
+            | Phase::Beginning
+            | Phase::Releasing
+            | Phase::Ended => false,
         }
     }
 
@@ -66,7 +71,8 @@ impl State {
     /// When all threads are done: one of every node releases, and everything arrives.
     pub(super) fn settle(&mut self, job: &Job) {
         for rank in (0..job.nodes).map(NodeId) {
-            let Some(thread) = job.threads.iter().position(|thread| thread.node == rank) else {
+            let releases = |thread: &Thread| thread.node == rank && !thread.started;
+            let Some(thread) = job.threads.iter().position(releases) else {
                 continue;
             };
             self.threads[thread].phase = Phase::Blocked;
@@ -90,13 +96,34 @@ impl State {
             }
             Packet::News(news) => self.input(job, to, Input::News { from, news }),
             Packet::Told(id) => self.told[to.index()].push(id),
+            Packet::Start(thread) => self.begin(job, thread),
+            Packet::Started(thread) => self.answer(job, Op::Start(thread)),
+            Packet::Join(thread) => self.join(job, thread),
+            Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
         }
     }
 
     fn run(&mut self, job: &Job, thread: usize) {
         let plan = &job.threads[thread];
         let now = &mut self.threads[thread];
-        let op = plan.program[now.done as usize];
+        let op = plan.program.get(now.done as usize).copied();
+        let op = match (now.phase, op) {
+            (Phase::Begun, _) => return self.begun(job, thread),
+            (Phase::Released, Some(Op::Start(started))) => return self.start(job, thread, started),
+            (Phase::Released, _) => return self.ended(job, thread),
+            (Phase::Running, Some(Op::Join(ended))) => {
+                now.phase = Phase::Blocked;
+                let to = job.threads[usize::from(ended)].node;
+                return self.tell(job, (plan.node, to), Packet::Join(ended));
+            }
+            (Phase::Running, Some(Op::Start(_)) | None) => {
+                now.phase = Phase::Releasing;
+                return self.input(job, plan.node, Input::Release { thread: id(thread) });
+            }
+            (_, None) => unreachable!("no action is offered to an ended thread"),
+            (_, Some(op)) => op,
+        };
+        let now = &mut self.threads[thread];
         match (now.phase, op.access()) {
             (Phase::Woken, Some((minipage, ..))) => {
                 now.phase = Phase::Running;
@@ -119,7 +146,18 @@ impl State {
             }
             (Phase::Trapped, Some((minipage, _, kind))) => self.fault(job, thread, minipage, kind),
             (Phase::Running, None) => self.call(job, thread, op),
-            (Phase::Faulted | Phase::Blocked, _) | (Phase::Trapped | Phase::Woken, None) => {
+            (
+                Phase::Faulted
+                | Phase::Blocked
+                | Phase::Unborn
+                | Phase::Beginning
+                | Phase::Begun
+                | Phase::Releasing
+                | Phase::Released
+                | Phase::Ended,
+                _,
+            )
+            | (Phase::Trapped | Phase::Woken, None) => {
                 unreachable!("no action is offered to a waiting thread")
             }
         }
@@ -182,7 +220,9 @@ impl State {
                 }
                 (Input::Acquire, false)
             }
-            Op::Read(..) | Op::Write(..) | Op::Add(..) => unreachable!("accesses are no calls"),
+            Op::Read(..) | Op::Write(..) | Op::Add(..) | Op::Start(_) | Op::Join(_) => {
+                unreachable!("no calls of the engines")
+            }
         };
         let now = &mut self.threads[index];
         if blocks {
@@ -196,7 +236,7 @@ impl State {
         }
     }
 
-    fn input(&mut self, job: &Job, me: NodeId, input: Input) {
+    pub(super) fn input(&mut self, job: &Job, me: NodeId, input: Input) {
         self.step(job, me, input, None, None);
     }
 
@@ -264,6 +304,6 @@ impl State {
     }
 }
 
-fn id(thread: usize) -> ThreadId {
+pub(super) fn id(thread: usize) -> ThreadId {
     ThreadId(u32::try_from(thread).unwrap_or(u32::MAX))
 }

@@ -35,6 +35,10 @@ fn packet(packet: &Packet) -> String {
         }
         Packet::News(news) => format!("{news:?}"),
         Packet::Told(id) => format!("word of {id}"),
+        Packet::Start(thread) => format!("start of thread {thread}"),
+        Packet::Started(thread) => format!("word that thread {thread} runs"),
+        Packet::Join(thread) => format!("join of thread {thread}"),
+        Packet::Ended(thread) => format!("word that thread {thread} has ended"),
     }
 }
 
@@ -47,14 +51,21 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
         },
         Action::Run(thread) => {
             let (now, plan) = (&before.threads[thread], &job.threads[thread]);
-            let op = plan.program[now.done as usize];
+            let op = plan.program.get(now.done as usize);
+            let op = op.map_or("end".to_owned(), ToString::to_string);
             let how = match (now.phase, after.threads[thread].phase) {
+                (Phase::Begun, _) => "begins, to",
+                (Phase::Released, _) => "has released to",
+                (_, Phase::Releasing | Phase::Released) => "releases to",
                 (Phase::Woken, _) => "resumes to",
                 (Phase::Trapped, _) => "has its trap handled to",
                 (_, Phase::Trapped) => "traps to",
                 (_, Phase::Faulted | Phase::Woken) => "faults to",
                 (_, Phase::Blocked) => "waits to",
-                (Phase::Running | Phase::Faulted | Phase::Blocked, Phase::Running) => "does",
+                (
+                    _,
+                    Phase::Running | Phase::Unborn | Phase::Beginning | Phase::Begun | Phase::Ended,
+                ) => "does",
             };
             format!("thread {thread} on {} {how} {op}", plan.node)
         }

@@ -239,8 +239,19 @@ impl World for Stage<'_> {
                 state.phase = Phase::Running;
                 state.done += 1;
             }
-            (_, Phase::Running | Phase::Trapped | Phase::Woken)
-            | (false, Phase::Faulted | Phase::Blocked) => {
+            (true, Phase::Beginning) => state.phase = Phase::Begun,
+            (true, Phase::Releasing) => state.phase = Phase::Released,
+            (
+                _,
+                Phase::Running
+                | Phase::Trapped
+                | Phase::Woken
+                | Phase::Unborn
+                | Phase::Begun
+                | Phase::Released
+                | Phase::Ended,
+            )
+            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
                 self.broken(format!("{thread} is woken but does not wait"));
             }
         }

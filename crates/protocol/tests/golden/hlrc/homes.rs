@@ -2,9 +2,10 @@
 
 use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_types::{Access, NodeId};
+use multigrain_protocol::sync::SyncInput;
+use multigrain_types::{Access, NodeId, ThreadId};
 
-use super::{lazy, quiet_barrier, read_by};
+use super::{come, lazy, quiet_barrier, read_by};
 use crate::cluster::M;
 
 #[test]
@@ -302,4 +303,61 @@ fn data_that_a_turn_of_homes_overtook_still_tells_who_the_home_is() {
     cluster.settle();
     assert_eq!(cluster.trace(), ["2: install ReadOnly", "2: wake 2", "1: wake 1"]);
     assert_eq!(cluster.copy(2).home(), Some(NodeId(1)));
+}
+
+/// A thread begins on a node whose only thread waits at a barrier already, and writes.
+#[test]
+fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
+    let mut cluster = read_by(2, &[1]);
+    come(&mut cluster, 1, 2);
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Barrier Arrive 1 2 quiet"]);
+    cluster.call(1, SyncInput::Begin { thread: ThreadId(7) });
+    assert_eq!(cluster.trace(), ["1 > 0: Barrier Retract"]);
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Barrier Retracted", "1: wake 7"]);
+    // Another one need not ask again.
+    cluster.call(1, SyncInput::Begin { thread: ThreadId(8) });
+    assert_eq!(cluster.trace(), ["1: wake 8"]);
+    come(&mut cluster, 0, 2);
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Barrier Release 1", "0: wake 0", "1: wake 1"]);
+}
+
+/// The release is on its way: the thread that begins finds the homes moved.
+#[test]
+fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
+    let mut cluster = read_by(2, &[1]);
+    cluster.fault(1, Write);
+    cluster.settle();
+    come(&mut cluster, 1, 2);
+    cluster.settle();
+    come(&mut cluster, 0, 2);
+    cluster.trace();
+    cluster.call(1, SyncInput::Begin { thread: ThreadId(7) });
+    cluster.settle();
+    let trace = cluster.trace();
+    let at = |wanted: &str| trace.iter().position(|line| line == wanted).unwrap_or(usize::MAX);
+    assert!(at("1: wake 1") < at("1: wake 7") && at("1: wake 7") < trace.len(), "{trace:#?}");
+    assert_eq!(cluster.copy(1).home(), None, "it is the home: it was the only writer");
+}
+
+/// The manager's own node says that it is quiet when its flush has ended; what a thread that begins
+/// meanwhile takes back must not overtake that.
+#[test]
+fn a_retraction_to_its_own_manager_follows_the_arrival() {
+    let mut cluster = lazy(2);
+    cluster.hold_zeros(true);
+    cluster.access(1, Write);
+    cluster.access(0, Write);
+    cluster.trace();
+    come(&mut cluster, 0, 2);
+    cluster.call(0, SyncInput::Begin { thread: ThreadId(7) });
+    assert!(!cluster.trace().contains(&"0: wake 7".to_owned()), "the arrival is held");
+    cluster.settle();
+    assert!(cluster.trace().contains(&"0: wake 7".to_owned()));
+    come(&mut cluster, 1, 2);
+    cluster.settle();
+    let trace = cluster.trace();
+    assert!(trace.contains(&"0 > 1: Barrier Release 1".to_owned()), "not quiet: {trace:#?}");
 }

@@ -9,6 +9,7 @@ mod eager;
 mod lazy;
 mod mixed;
 mod moves;
+mod starts;
 mod watched;
 
 use super::program::Job;
@@ -36,5 +37,6 @@ pub fn configurations() -> Vec<Configuration> {
     rows.extend(watched::rows());
     rows.extend(auto::rows());
     rows.extend(mixed::rows());
+    rows.extend(starts::rows());
     rows
 }

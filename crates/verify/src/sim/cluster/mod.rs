@@ -383,6 +383,7 @@ fn subject(input: &Input) -> Subject {
         Input::Release { .. } | Input::Tell { .. } | Input::Acquire | Input::News { .. } => {
             Subject::Job
         }
+        Input::Sync(S::Begin { .. } | S::End) => Subject::Job,
         Input::Sync(
             S::Lock { id, .. }
             | S::Unlock { id, .. }

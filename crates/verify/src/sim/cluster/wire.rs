@@ -44,6 +44,7 @@ impl Frame {
             thread: words.thread,
             subject: words.subject,
             value: words.value,
+            extra: words.extra,
             payload,
         };
         Self { from, to, payload, header: header.encode(), page }
@@ -61,6 +62,7 @@ impl Frame {
             thread: header.thread,
             subject: header.subject,
             value: header.value,
+            extra: header.extra,
         };
         let said = if words.kind >= FIRST_CONTROL {
             Said::Control(words)

@@ -1,0 +1,144 @@
+//! Threads that begin, end and are joined at any moment: at a node whose threads all wait at a barrier
+//! already, under a lock, one by the other. And numbers that pass the end of 32 bits.
+
+use multigrain_types::Consistency;
+use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential};
+
+use super::cases::meet;
+use super::{Configuration, row};
+use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, Unlock, Up, Write};
+use crate::release::program::{Job, Op};
+
+/// A barrier of two nodes that node 0 manages.
+const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiet: true };
+
+/// Where flushes, intervals and moves of homes are counted on from: 32 bits end while they run.
+const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
+
+pub(super) fn rows() -> Vec<Configuration> {
+    let mut rows = Vec::new();
+    for (consistency, states) in STATES {
+        let jobs = jobs(consistency);
+        assert_eq!(jobs.len(), states.len(), "every job has its number");
+        rows.extend(
+            jobs.into_iter().zip(states).map(|(job, (name, states))| row(name, states, job)),
+        );
+    }
+    rows
+}
+
+type Rows = [(&'static str, usize); 8];
+
+/// How many states the jobs have.
+const STATES: [(Consistency, Rows); 4] = [
+    (
+        Sequential,
+        [
+            ("starts/sequential/at-an-arrived-node", 417),
+            ("starts/sequential/at-an-arrived-manager", 393),
+            ("starts/sequential/runs-on-across-the-barrier", 492),
+            ("starts/sequential/starts-another", 3496),
+            ("starts/sequential/under-a-lock", 329),
+            ("starts/sequential/on-its-own-node", 69),
+            ("starts/sequential/numbers-near-the-end", 239),
+            ("starts/sequential/numbers-near-the-end-at-barriers", 304),
+        ],
+    ),
+    (
+        EagerRelease,
+        [
+            ("starts/eager/at-an-arrived-node", 640),
+            ("starts/eager/at-an-arrived-manager", 577),
+            ("starts/eager/runs-on-across-the-barrier", 818),
+            ("starts/eager/starts-another", 4289),
+            ("starts/eager/under-a-lock", 318),
+            ("starts/eager/on-its-own-node", 69),
+            ("starts/eager/numbers-near-the-end", 220),
+            ("starts/eager/numbers-near-the-end-at-barriers", 880),
+        ],
+    ),
+    (
+        LazyRelease,
+        [
+            ("starts/lazy/at-an-arrived-node", 3222),
+            ("starts/lazy/at-an-arrived-manager", 5622),
+            ("starts/lazy/runs-on-across-the-barrier", 2507),
+            ("starts/lazy/starts-another", 13_367),
+            ("starts/lazy/under-a-lock", 385),
+            ("starts/lazy/on-its-own-node", 69),
+            ("starts/lazy/numbers-near-the-end", 213),
+            ("starts/lazy/numbers-near-the-end-at-barriers", 450),
+        ],
+    ),
+    (
+        Auto,
+        [
+            ("starts/auto/at-an-arrived-node", 2270),
+            ("starts/auto/at-an-arrived-manager", 2985),
+            ("starts/auto/runs-on-across-the-barrier", 2088),
+            ("starts/auto/starts-another", 11_509),
+            ("starts/auto/under-a-lock", 364),
+            ("starts/auto/on-its-own-node", 69),
+            ("starts/auto/numbers-near-the-end", 213),
+            ("starts/auto/numbers-near-the-end-at-barriers", 445),
+        ],
+    ),
+];
+
+fn jobs(c: Consistency) -> Vec<Job> {
+    let count = [Lock(0), Add(0, 0), Unlock(0)];
+    let at_barriers = [
+        &[Write(0, 0, 1), MEET_AT_0, Read(0, 1), MEET_AT_0, Write(0, 0, 3), MEET_AT_0, Read(0, 1)]
+            [..],
+        &[Write(0, 1, 2), MEET_AT_0, Read(0, 0), MEET_AT_0, Write(0, 1, 4), MEET_AT_0, Read(0, 0)],
+    ];
+    vec![
+        // Node 1 writes, has a thread write on node 0, whose only thread waits already, and comes.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 3, 7), meet(1, 2), Read(0, 0)])
+            .thread(1, &[Write(0, 0, 1), Start(2), Down(9), meet(1, 2), Join(2), Read(0, 1)])
+            .started_thread(0, &[Write(0, 1, 2), Up(9, 1)]),
+        // The same, and the barrier's manager is where the thread begins.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 3, 7), MEET_AT_0, Read(0, 0)])
+            .thread(1, &[Write(0, 0, 1), Start(2), Down(9), MEET_AT_0, Join(2), Read(0, 1)])
+            .started_thread(0, &[Write(0, 1, 2), Up(9, 1), Write(0, 2, 4)]),
+        // It goes on writing while all others are at the barrier.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[Write(0, 3, 7), meet(1, 2), Read(0, 0)])
+            .thread(1, &[Write(0, 0, 1), Start(2), meet(1, 2), Join(2), Read(0, 1)])
+            .started_thread(0, &[Write(0, 1, 2), Add(0, 1)]),
+        // It starts one on the third node, which is there already as well.
+        Job::new(3)
+            .minipage(c, 1, 1)
+            .thread(0, &[meet(1, 3)])
+            .thread(1, &[Write(0, 0, 1), Start(3), meet(1, 3), Join(3), Read(0, 2)])
+            .thread(2, &[meet(1, 3)])
+            .started_thread(0, &[Start(4), Join(4), Add(0, 2)])
+            .started_thread(2, &[Write(0, 2, 5)]),
+        // Who starts it has the lock that it wants.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &count)
+            .thread(1, &[Lock(0), Add(0, 0), Start(2), Unlock(0), Join(2), Read(0, 1)])
+            .started_thread(0, &[Lock(0), Add(0, 0), Unlock(0), Write(0, 1, 1)]),
+        Job::new(2)
+            .minipage(c, 1, 0)
+            .thread(0, &[Write(0, 0, 1), Start(2), Write(0, 1, 1), Join(2), Read(0, 2), MEET_AT_0])
+            .thread(1, &[MEET_AT_0, Read(0, 2)])
+            .started_thread(0, &[Read(0, 0), Write(0, 2, 1)]),
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(0, &[&count[..], &count].concat())
+            .thread(1, &[&count[..], &count].concat())
+            .counting_from(NEAR_THE_END),
+        Job::new(2)
+            .minipage(c, 1, 0)
+            .thread(0, at_barriers[0])
+            .thread(1, at_barriers[1])
+            .counting_from(NEAR_THE_END),
+    ]
+}

@@ -1,0 +1,106 @@
+//! Threads that start, end and join anywhere and at any moment, as the runtime does it
+//! (`runtime/threads.rs`): a release, then the request; the node takes the thread up before it runs and
+//! before its starter hears of it; at its end a release, then the answer to who joins.
+
+use multigrain_protocol::Input;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_types::NodeId;
+
+use super::program::{Job, Op};
+use super::state::{Packet, Phase, State};
+use super::step::id;
+
+impl State {
+    /// A thread has released: it asks for the start of another one.
+    pub(super) fn start(&mut self, job: &Job, thread: usize, started: u8) {
+        self.threads[thread].phase = Phase::Blocked;
+        let to = job.threads[usize::from(started)].node;
+        self.tell(job, (job.threads[thread].node, to), Packet::Start(started));
+    }
+
+    /// The node of a thread is asked to start it.
+    pub(super) fn begin(&mut self, job: &Job, started: u8) {
+        let index = usize::from(started);
+        self.threads[index].phase = Phase::Beginning;
+        let begin = SyncInput::Begin { thread: id(index) };
+        self.input(job, job.threads[index].node, Input::Sync(begin));
+    }
+
+    /// It runs: its starter hears of that, and it acquires what its starter has released.
+    pub(super) fn begun(&mut self, job: &Job, thread: usize) {
+        self.threads[thread].phase = Phase::Running;
+        let started = number(thread);
+        let node = job.threads[thread].node;
+        if let Some(to) = self.waiting_for(job, Op::Start(started)) {
+            self.tell(job, (node, job.threads[to].node), Packet::Started(started));
+        }
+        self.input(job, node, Input::Acquire);
+    }
+
+    /// A thread has come to its end and released.
+    pub(super) fn ended(&mut self, job: &Job, thread: usize) {
+        self.threads[thread].phase = Phase::Ended;
+        self.input(job, job.threads[thread].node, Input::Sync(SyncInput::End));
+        if self.threads[thread].joined {
+            self.tell_end(job, thread);
+        }
+    }
+
+    /// The node of a thread is asked to say when it has ended.
+    pub(super) fn join(&mut self, job: &Job, ended: u8) {
+        let index = usize::from(ended);
+        self.threads[index].joined = true;
+        if self.threads[index].phase == Phase::Ended {
+            self.tell_end(job, index);
+        }
+    }
+
+    fn tell_end(&mut self, job: &Job, thread: usize) {
+        let ended = number(thread);
+        if let Some(to) = self.waiting_for(job, Op::Join(ended)) {
+            let link = (job.threads[thread].node, job.threads[to].node);
+            self.tell(job, link, Packet::Ended(ended));
+        }
+    }
+
+    /// What a thread has asked for is so: it acquires and goes on.
+    pub(super) fn answer(&mut self, job: &Job, asked: Op) {
+        let Some(thread) = self.waiting_for(job, asked) else { return };
+        let now = &mut self.threads[thread];
+        now.phase = Phase::Running;
+        now.done += 1;
+        self.input(job, job.threads[thread].node, Input::Acquire);
+    }
+
+    /// Tells a node by other means than synchronization: it gets the notices first. A node tells itself
+    /// at once.
+    pub(super) fn tell(&mut self, job: &Job, (from, to): (NodeId, NodeId), packet: Packet) {
+        if from != to {
+            self.input(job, from, Input::Tell { node: to });
+            self.links[job.link(from, to)].push_back(packet);
+            return;
+        }
+        match packet {
+            Packet::Start(thread) => self.begin(job, thread),
+            Packet::Started(thread) => self.answer(job, Op::Start(thread)),
+            Packet::Join(thread) => self.join(job, thread),
+            Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
+            Packet::Message { .. } | Packet::News(_) | Packet::Told(_) => {
+                unreachable!("what threads ask of each other's nodes")
+            }
+        }
+    }
+
+    /// The thread that waits in this operation.
+    fn waiting_for(&self, job: &Job, op: Op) -> Option<usize> {
+        let waits = |index: &usize| {
+            let (now, plan) = (&self.threads[*index], &job.threads[*index]);
+            now.phase == Phase::Blocked && plan.program.get(now.done as usize) == Some(&op)
+        };
+        (0..self.threads.len()).find(waits)
+    }
+}
+
+fn number(thread: usize) -> u8 {
+    u8::try_from(thread).expect("a job that starts threads has few of them")
+}
