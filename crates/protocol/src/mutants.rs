@@ -166,6 +166,11 @@ pub(crate) fn tells(message: SyncMessage) -> bool {
     !(on(Mutant::GrantWithoutNews) && message == SyncMessage::Lock(LockMessage::Grant))
 }
 
+/// The number after another, in 32 bits if this process is that mutant.
+pub(crate) fn next_number(mutant: Mutant, number: u64) -> u64 {
+    if on(mutant) { u64::from(u32::try_from(number + 1).unwrap_or(0)) } else { number + 1 }
+}
+
 /// Edits what was found written at homes.
 pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
     if on(Mutant::FoundNotAsked) { Vec::new() } else { written }

@@ -62,14 +62,8 @@ impl Runtime {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
-        let header = Header {
-            kind,
-            from: self.me.0,
-            thread: thread.0,
-            subject,
-            value,
-            ..Header::default()
-        };
+        let header =
+            Header { kind, from: self.me.0, thread: thread.0, subject, value, ..Header::default() };
         if to == self.me {
             self.serve_request(self.me, &header, body);
         } else {

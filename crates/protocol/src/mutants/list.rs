@@ -78,6 +78,8 @@ pub enum Mutant {
     TwoWritersMoveHome,
     NoisyHomeMoves,
     BeginsUnannounced,
+    FlushesWrap,
+    IntervalsWrap,
     NoticesForgottenEarly,
     OldTurnRepeated,
     // Runtime.

@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 74] = {
+pub const MUTANTS: [Row; 76] = {
     use Mutant as M;
     [
         row(
@@ -308,6 +308,8 @@ pub const MUTANTS: [Row; 74] = {
             "begins-unannounced",
             "Lazy: a thread begins on a node that has said nothing runs there, and the manager is not told.",
         ),
+        row(M::FlushesWrap, "flushes-wrap", "The numbers of flushes have 32 bits."),
+        row(M::IntervalsWrap, "intervals-wrap", "Lazy: the numbers of intervals have 32 bits."),
         row(
             M::NoticesForgottenEarly,
             "notices-forgotten-early",

@@ -180,6 +180,9 @@ impl Chronicle {
             return;
         }
         let (me, interval) = (self.me, at(&self.clock, self.me) + 1);
+        #[cfg(feature = "mutants")]
+        let interval =
+            crate::mutants::next_number(crate::mutants::Mutant::IntervalsWrap, interval - 1);
         if self.clock.len() <= me.index() {
             self.clock.resize(me.index() + 1, 0);
         }

@@ -20,6 +20,8 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 pub use news::{News, NewsError, Notice, Turn};
 
 use crate::message::{Message, SyncMessage};
+#[cfg(feature = "mutants")]
+use crate::mutants;
 
 /// What a node owes the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -139,14 +141,14 @@ impl Ledger {
     /// last while it sweeps the minipages it has taken from the queue, for theirs may be among them.
     #[must_use]
     pub fn next_flush(&self) -> u64 {
-        if self.sweeping { self.begun } else { self.begun + 1 }
+        if self.sweeping { self.begun } else { after(self.begun) }
     }
 
     /// Begins a flush if there is anything to flush: its number, and the minipages of the queue.
     /// [`Ledger::swept`] has to be called when all of them have been flushed, before the next.
     #[must_use]
     pub fn begin(&mut self) -> Option<(u64, Vec<MinipageId>)> {
-        let next = self.begun + 1;
+        let next = after(self.begun);
         let early = self.flushes.back().is_some_and(|flush| flush.number == next);
         if self.dirty.is_empty() && !early {
             return None;
@@ -252,6 +254,14 @@ impl Ledger {
         }
         &mut self.flushes[place]
     }
+}
+
+/// The number of the next flush.
+fn after(flush: u64) -> u64 {
+    #[cfg(feature = "mutants")]
+    return mutants::next_number(mutants::Mutant::FlushesWrap, flush);
+    #[cfg(not(feature = "mutants"))]
+    return flush + 1;
 }
 
 #[cfg(test)]

@@ -45,8 +45,9 @@ pub fn generate(rng: &mut Rng) -> Job {
     }
     let (busy, prefetches) = (rng.pick(&[2, 6, 6, 12]), rng.pick(&[1, 1, 3]));
     let (starts, threads) = (rng.pick(&[0, 1, 4]), job.threads.len());
-    let unjoined = Vec::new();
-    let mut writer = Writer { value: 4, id: 100, busy, prefetches, starts, threads, unjoined, job };
+    let (unjoined, flags) = (Vec::new(), Vec::new());
+    let mut writer =
+        Writer { value: 4, id: 100, busy, prefetches, starts, threads, unjoined, flags, job };
     let phases = 1 + rng.below(4);
     for _ in 0..phases {
         writer.phase(rng);
@@ -76,6 +77,8 @@ enum Owner {
     Lock(u32),
     Thread(usize),
     Nobody,
+    /// It tells of one thing that was handed on; who looks at it has its lock.
+    Flag,
     /// In turn.
     Handed(Vec<usize>),
 }
@@ -91,6 +94,8 @@ struct Writer {
     prefetches: u64,
     /// In how many of eight cases a word is handed on to a thread that is started for it.
     starts: u64,
+    /// Words of this phase that tell of what was handed on, not used yet.
+    flags: Vec<Place>,
     /// Threads that run from the start on; they come first.
     threads: usize,
     /// Threads that run on when a phase ends, each with a word of its own, and who joins it then.
@@ -115,7 +120,15 @@ impl Writer {
                 words.push(((minipage, word), owner(rng, locks, &order)));
             }
         }
+        let freed = self.minipage_to_free(rng, &mut words);
+        let flag = |(place, owner): &(Place, Owner)| matches!(owner, Owner::Flag).then_some(*place);
+        self.flags = words.iter().filter_map(flag).collect();
         let mut items: Vec<Vec<Vec<Op>>> = vec![Vec::new(); threads];
+        if let Some((minipage, thread)) = freed {
+            let mut item = vec![Op::Reclaim(minipage)];
+            item.extend((0u8..).take(WORDS).map(|word| Op::Write(minipage, word, self.value)));
+            items[thread].push(item);
+        }
         for (place, thread, joiner) in unjoined {
             let mut item = vec![Op::Join(thread)];
             item.extend(self.accesses(rng, &[place], 2));
@@ -131,6 +144,25 @@ impl Writer {
             self.some_meet(rng);
             self.fill(rng, locks, &words, vec![Vec::new(); threads]);
         }
+    }
+
+    /// A minipage that a thread of its owner frees and uses again in this phase, and has for itself.
+    fn minipage_to_free(&self, rng: &mut Rng, words: &mut [(Place, Owner)]) -> Option<(u8, usize)> {
+        if !rng.once_in(4) {
+            return None;
+        }
+        let minipage = u8::try_from(index(rng, self.job.minipages.len())).ok()?;
+        let owner = self.job.minipages[usize::from(minipage)].owner;
+        let here = |thread: &usize| self.job.threads[*thread].node == owner;
+        let here: Vec<usize> = (0..self.threads).filter(here).collect();
+        let of_it = |(place, _): &&mut (Place, Owner)| place.0 == minipage;
+        let whole = words.iter().filter(|(place, _)| place.0 == minipage).count() == WORDS;
+        if here.is_empty() || !whole {
+            return None;
+        }
+        let thread = rng.pick(&here);
+        words.iter_mut().filter(of_it).for_each(|(_, owner)| *owner = Owner::Thread(thread));
+        Some((minipage, thread))
     }
 
     /// A thread that is started on some node and accesses this word; `None` if there are many.
@@ -178,6 +210,9 @@ impl Writer {
         };
         if rng.below(8) < self.prefetches && !words.is_empty() {
             let (minipage, _) = words[index(rng, words.len())].0;
+            if rng.once_in(4) {
+                return vec![Op::Push(minipage)];
+            }
             return vec![Op::Prefetch(minipage, rng.pick(&[Kind::Read, Kind::Write]))];
         }
         match rng.below(8) {
@@ -211,7 +246,7 @@ impl Writer {
                 let near = of(&|owner| match owner {
                     Owner::Thread(other) => *other == thread,
                     Owner::Nobody => true,
-                    Owner::Lock(_) | Owner::Handed(_) => false,
+                    Owner::Lock(_) | Owner::Handed(_) | Owner::Flag => false,
                 });
                 let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
                 let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
@@ -263,22 +298,30 @@ impl Writer {
     }
 
     fn hand_on(&mut self, rng: &mut Rng, place: Place, turn: &[usize], items: &mut [Vec<Vec<Op>>]) {
-        let mut heard: Option<Op> = None;
+        let mut heard: Vec<Op> = Vec::new();
         for (step, &thread) in turn.iter().enumerate() {
-            let mut item: Vec<Op> = heard.take().into_iter().collect();
+            let mut item = core::mem::take(&mut heard);
             item.extend(self.accesses(rng, &[place], 2));
             if let Some(&next) = turn.get(step + 1) {
                 let (id, to) = (self.id, self.job.threads[next].node);
                 self.id += 1;
                 if let Some(started) = self.started(rng, place) {
                     item.push(Op::Start(started));
-                    heard = Some(Op::Join(started));
+                    heard = vec![Op::Join(started)];
                 } else if rng.once_in(3) && to != self.job.threads[thread].node {
                     item.extend([Op::Release, Op::Tell(to.0, id)]);
-                    heard = Some(Op::Hear(id));
+                    heard = vec![Op::Hear(id)];
+                } else if let Some(flag) = self.flags.pop() {
+                    self.value += 1000;
+                    let (condition, lock, value) = (id, id, self.value);
+                    let (lock_it, unlock) = (Op::Lock(lock), Op::Unlock(lock));
+                    let signal = Op::Signal(condition, rng.once_in(2));
+                    item.extend([lock_it, Op::Write(flag.0, flag.1, value), signal, unlock]);
+                    let wait = Op::Await { place: flag, value, condition, lock };
+                    heard = vec![lock_it, wait, unlock];
                 } else {
                     item.push(Op::Up(id, 1));
-                    heard = Some(Op::Down(id));
+                    heard = vec![Op::Down(id)];
                 }
             } else if let Some(started) = self.started(rng, place) {
                 // It may run on when all others are at the barrier.
@@ -346,8 +389,9 @@ impl Writer {
 }
 
 fn owner(rng: &mut Rng, locks: u32, order: &[usize]) -> Owner {
-    match rng.below(6) {
+    match rng.below(7) {
         0 => Owner::Nobody,
+        6 => Owner::Flag,
         1 => {
             let first = index(rng, order.len());
             let turn: Vec<_> =
@@ -356,5 +400,27 @@ fn owner(rng: &mut Rng, locks: u32, order: &[usize]) -> Owner {
         }
         2 | 3 => Owner::Thread(rng.pick(order)),
         _ => Owner::Lock(rng.below32(locks)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Random programs use all there is.
+    #[test]
+    fn every_operation_occurs() {
+        let kinds = |job: Job| job.threads.into_iter().flat_map(|thread| thread.program);
+        let name = |op: Op| {
+            let words = format!("{op:?}");
+            words.split(['(', ' ']).next().unwrap_or_default().to_owned()
+        };
+        let jobs = (0..300).map(|seed| generate(&mut Rng::of(seed, 1)));
+        let used: std::collections::BTreeSet<String> = jobs.flat_map(kinds).map(name).collect();
+        let all = [
+            "Read", "Write", "Add", "Prefetch", "Ask", "Lock", "Unlock", "Barrier", "Await",
+            "Signal", "Push", "Reclaim", "Down", "Up", "Release", "Tell", "Hear", "Start", "Join",
+        ];
+        assert_eq!(used, all.into_iter().map(str::to_owned).collect());
     }
 }

@@ -40,6 +40,23 @@ pub enum Op {
         /// Whether no other thread of this node runs.
         quiet: bool,
     },
+    /// Under `lock`: while the word does not hold `value`, waits on `condition`.
+    Await {
+        /// The word: minipage, and its place there.
+        place: (u8, u8),
+        /// What it shall hold.
+        value: Value,
+        /// Synchronization id of the condition variable.
+        condition: u32,
+        /// The lock held.
+        lock: u32,
+    },
+    /// Wakes one waiter of a condition, or all.
+    Signal(u32, bool),
+    /// Hands read copies to every node, where the consistency knows that.
+    Push(u8),
+    /// Frees the minipage and waits until it may be used again; for its owner alone.
+    Reclaim(u8),
     /// Takes one unit of a semaphore.
     Down(u32),
     /// Adds units to a semaphore.
@@ -61,7 +78,9 @@ impl Op {
     #[must_use]
     pub fn access(self) -> Option<(u8, u8, Kind)> {
         match self {
-            Self::Read(minipage, word) => Some((minipage, word, Kind::Read)),
+            Self::Read(minipage, word) | Self::Await { place: (minipage, word), .. } => {
+                Some((minipage, word, Kind::Read))
+            }
             Self::Write(minipage, word, _) | Self::Add(minipage, word) => {
                 Some((minipage, word, Kind::Write))
             }
@@ -70,6 +89,9 @@ impl Op {
             | Self::Lock(_)
             | Self::Unlock(_)
             | Self::Barrier { .. }
+            | Self::Signal(..)
+            | Self::Push(_)
+            | Self::Reclaim(_)
             | Self::Down(_)
             | Self::Up(..)
             | Self::Release
@@ -97,6 +119,13 @@ impl fmt::Display for Op {
                 let quiet = if *quiet { ", quiet" } else { "" };
                 write!(out, "barrier {id} ({local} here, {total} in all{quiet})")
             }
+            Self::Await { place: (minipage, word), value, condition, .. } => {
+                write!(out, "await m{minipage}[{word}] = {value} on condition {condition}")
+            }
+            Self::Signal(id, false) => write!(out, "signal condition {id}"),
+            Self::Signal(id, true) => write!(out, "broadcast condition {id}"),
+            Self::Push(minipage) => write!(out, "push m{minipage}"),
+            Self::Reclaim(minipage) => write!(out, "free m{minipage}"),
             Self::Down(id) => write!(out, "wait for semaphore {id}"),
             Self::Up(id, count) => write!(out, "post {count} to semaphore {id}"),
             Self::Release => write!(out, "release"),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::program::{Job, Op};
+use super::program::{Job, Op, Value, WORDS};
 use crate::sim::rng::Rng;
 
 /// Of every thread, how far somebody knows it has come.
@@ -50,6 +50,10 @@ struct Run<'a> {
     units: BTreeMap<u32, VecDeque<Clock>>,
     told: BTreeMap<u32, VecDeque<Clock>>,
     arrived: BTreeMap<u32, Vec<usize>>,
+    /// What was last stored, as far as somebody awaits it.
+    stored: BTreeMap<(u8, u8), Value>,
+    /// Has given up its lock and waits for a condition.
+    awaiting: Vec<bool>,
 }
 
 impl<'a> Run<'a> {
@@ -67,6 +71,8 @@ impl<'a> Run<'a> {
             units: BTreeMap::new(),
             told: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            awaiting: vec![false; threads],
         }
     }
 
@@ -81,6 +87,10 @@ impl<'a> Run<'a> {
         match self.op(thread) {
             None => false,
             Some(_) if !self.runs[thread] => false,
+            Some(Op::Await { place, value, lock, .. }) if self.awaiting[thread] => {
+                let free = !self.locks.get(&lock).is_some_and(|(held, _)| *held);
+                free && self.stored.get(&place) == Some(&value)
+            }
             Some(Op::Lock(id)) => !self.locks.get(&id).is_some_and(|(held, _)| *held),
             Some(Op::Down(id)) => some(&self.units, id),
             Some(Op::Hear(id)) => some(&self.told, id),
@@ -99,6 +109,10 @@ impl<'a> Run<'a> {
                 | Op::Up(..)
                 | Op::Release
                 | Op::Tell(..)
+                | Op::Await { .. }
+                | Op::Signal(..)
+                | Op::Push(_)
+                | Op::Reclaim(_)
                 | Op::Start(_),
             ) => true,
         }
@@ -109,10 +123,21 @@ impl<'a> Run<'a> {
         self.done[thread] += 1;
         match op {
             Op::Read(minipage, word) => self.access(thread, (minipage, word), false)?,
-            Op::Write(minipage, word, _) | Op::Add(minipage, word) => {
+            Op::Await { place, value, lock, .. } => self.wait(thread, place, value, lock)?,
+            Op::Reclaim(minipage) => {
+                // Whoever touched it has to be known to who frees it.
+                for word in (0u8..).take(WORDS) {
+                    self.access(thread, (minipage, word), true)?;
+                }
+            }
+            Op::Write(minipage, word, value) => {
+                self.stored.insert((minipage, word), value);
                 self.access(thread, (minipage, word), true)?;
             }
-            Op::Prefetch(..) | Op::Ask(_) | Op::Release => {}
+            Op::Add(minipage, word) => {
+                self.access(thread, (minipage, word), true)?;
+            }
+            Op::Prefetch(..) | Op::Ask(_) | Op::Release | Op::Signal(..) | Op::Push(_) => {}
             Op::Lock(id) => {
                 let (held, known) = self.locks.entry(id).or_default();
                 *held = true;
@@ -146,6 +171,29 @@ impl<'a> Run<'a> {
                 self.done[thread] -= 1;
                 self.arrive(thread, id, total);
             }
+        }
+        Ok(())
+    }
+
+    /// Under its lock: a look at the word, and if it is not there yet the lock is given up.
+    fn wait(
+        &mut self,
+        thread: usize,
+        place: (u8, u8),
+        value: Value,
+        lock: u32,
+    ) -> Result<(), String> {
+        if core::mem::take(&mut self.awaiting[thread]) {
+            let (held, known) = self.locks.entry(lock).or_default();
+            *held = true;
+            learn(&mut self.clocks[thread], known);
+        }
+        self.access(thread, place, false)?;
+        if self.stored.get(&place) != Some(&value) {
+            self.done[thread] -= 1;
+            self.awaiting[thread] = true;
+            let known = self.publish(thread);
+            self.locks.insert(lock, (false, known));
         }
         Ok(())
     }

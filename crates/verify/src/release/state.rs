@@ -11,6 +11,8 @@ use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
 
 /// Mark: this node has no copy, and what its memory holds is of no meaning.
 pub const NO_COPY: Value = Value::MAX;
+/// Mark: the minipage was freed and this word not written since.
+pub const FREED: Value = Value::MAX - 1;
 /// What was written to a minipage, word by word.
 pub type Diff = [Option<Value>; WORDS];
 

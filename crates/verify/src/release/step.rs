@@ -176,7 +176,8 @@ impl State {
         let node = job.threads[thread].node;
         let latest = &mut self.latest[index][word];
         let page = &mut self.memory[node.index()][index];
-        if let (Some(written), false) = (&mut page.watched, matches!(op, Op::Read(..))) {
+        let reads = matches!(op, Op::Read(..) | Op::Await { .. });
+        if let (Some(written), false) = (&mut page.watched, reads) {
             *written = true;
         }
         let seen = &mut page.words[word];
@@ -187,7 +188,15 @@ impl State {
             *seen = seen.wrapping_add(1);
             *latest = *seen;
         }
-        self.threads[thread].done += 1;
+        let awaited = matches!(op, Op::Await { value, .. } if value != *seen);
+        if !awaited {
+            self.threads[thread].done += 1;
+        }
+        if let (Op::Await { condition, lock, .. }, true) = (op, awaited) {
+            self.threads[thread].phase = Phase::Blocked;
+            let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
+            self.input(job, node, Input::Sync(asked));
+        }
         if let Some((seen, latest)) = stale {
             let text = format!(
                 "thread {thread} on {node} reads {seen} in m{index}[{word}]; latest is {latest}"
@@ -204,6 +213,9 @@ impl State {
                 (Input::Prefetch { minipage: minipage_id(page), kind }, false)
             }
             Op::Ask(page) => (Input::Ask { minipage: minipage_id(page) }, false),
+            Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
+            Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
+            Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
             Op::Barrier { id, local, total, quiet } => {
@@ -220,7 +232,12 @@ impl State {
                 }
                 (Input::Acquire, false)
             }
-            Op::Read(..) | Op::Write(..) | Op::Add(..) | Op::Start(_) | Op::Join(_) => {
+            Op::Read(..)
+            | Op::Write(..)
+            | Op::Add(..)
+            | Op::Await { .. }
+            | Op::Start(_)
+            | Op::Join(_) => {
                 unreachable!("no calls of the engines")
             }
         };

@@ -4,8 +4,8 @@ use multigrain_protocol::release::News;
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
-use super::program::{Job, WORDS, Words, minipage_index};
-use super::state::{Broken, Diff, NO_COPY, Packet, Page, Phase, State};
+use super::program::{Job, Op, WORDS, Words, minipage_index};
+use super::state::{Broken, Diff, FREED, NO_COPY, Packet, Page, Phase, State};
 
 /// What one step of one node may touch of a state.
 pub(super) struct Stage<'a> {
@@ -237,7 +237,9 @@ impl World for Stage<'_> {
             (true, Phase::Faulted) => state.phase = Phase::Woken,
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
-                state.done += 1;
+                // A wait on a condition ends with a new look at what was awaited.
+                let op = self.job.threads[index].program.get(state.done as usize);
+                state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
             }
             (true, Phase::Beginning) => state.phase = Phase::Begun,
             (true, Phase::Releasing) => state.phase = Phase::Released,
@@ -258,7 +260,26 @@ impl World for Stage<'_> {
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
-        self.broken(format!("{minipage} came back but nobody freed it"));
+        let index = minipage_index(minipage);
+        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
+        let (job, me) = (self.job, self.me);
+        let waits = |number: &usize| {
+            let (now, plan) = (&self.state.threads[*number], &job.threads[*number]);
+            now.phase == Phase::Blocked
+                && plan.node == me
+                && plan.program.get(now.done as usize).is_some_and(freeing)
+        };
+        let Some(waiting) = (0..job.threads.len()).find(waits) else {
+            self.broken(format!("{minipage} came back but nobody freed it"));
+            return;
+        };
+        if self.consistency(minipage) == Consistency::Sequential {
+            // Its contents are nobody's: it is written before it is read.
+            self.at(minipage).words = [FREED; WORDS];
+            self.state.latest[index] = [FREED; WORDS];
+        }
+        self.state.threads[waiting].phase = Phase::Running;
+        self.state.threads[waiting].done += 1;
     }
 
     fn competing(&mut self, _: MinipageId) {}
