@@ -171,6 +171,11 @@ pub(crate) fn next_number(mutant: Mutant, number: u64) -> u64 {
     if on(mutant) { u64::from(u32::try_from(number + 1).unwrap_or(0)) } else { number + 1 }
 }
 
+/// The oldest open flush; the largest number of 32 bits for none, if they have so many.
+pub(crate) fn oldest_flush(oldest: Option<u64>) -> Option<u64> {
+    if on(Mutant::FlushesWrap) { oldest.or(Some(u32::MAX.into())) } else { oldest }
+}
+
 /// Edits what was found written at homes.
 pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
     if on(Mutant::FoundNotAsked) { Vec::new() } else { written }

@@ -190,6 +190,8 @@ impl Ledger {
             self.chronicle.close_interval(flush.noticed);
         }
         let oldest = self.flushes.front().map(|flush| flush.number);
+        #[cfg(feature = "mutants")]
+        let oldest = mutants::oldest_flush(oldest);
         let ended = |held: &mut Held| oldest.is_none_or(|oldest| held.after < oldest);
         while let Some(held) = self.held.pop_front_if(ended) {
             self.ready.push_back(held.what);

@@ -40,7 +40,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/sequential/starts-another", 3496),
             ("starts/sequential/under-a-lock", 329),
             ("starts/sequential/on-its-own-node", 69),
-            ("starts/sequential/numbers-near-the-end", 239),
+            ("starts/sequential/numbers-near-the-end", 3346),
             ("starts/sequential/numbers-near-the-end-at-barriers", 304),
         ],
     ),
@@ -53,7 +53,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/eager/starts-another", 4289),
             ("starts/eager/under-a-lock", 318),
             ("starts/eager/on-its-own-node", 69),
-            ("starts/eager/numbers-near-the-end", 220),
+            ("starts/eager/numbers-near-the-end", 3160),
             ("starts/eager/numbers-near-the-end-at-barriers", 880),
         ],
     ),
@@ -66,7 +66,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/lazy/starts-another", 13_367),
             ("starts/lazy/under-a-lock", 385),
             ("starts/lazy/on-its-own-node", 69),
-            ("starts/lazy/numbers-near-the-end", 213),
+            ("starts/lazy/numbers-near-the-end", 2965),
             ("starts/lazy/numbers-near-the-end-at-barriers", 450),
         ],
     ),
@@ -79,14 +79,14 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/auto/starts-another", 11_509),
             ("starts/auto/under-a-lock", 364),
             ("starts/auto/on-its-own-node", 69),
-            ("starts/auto/numbers-near-the-end", 213),
+            ("starts/auto/numbers-near-the-end", 2890),
             ("starts/auto/numbers-near-the-end-at-barriers", 445),
         ],
     ),
 ];
 
 fn jobs(c: Consistency) -> Vec<Job> {
-    let count = [Lock(0), Add(0, 0), Unlock(0)];
+    let (count, other) = ([Lock(0), Add(0, 0), Unlock(0)], [Lock(1), Add(1, 0), Unlock(1)]);
     let at_barriers = [
         &[Write(0, 0, 1), MEET_AT_0, Read(0, 1), MEET_AT_0, Write(0, 0, 3), MEET_AT_0, Read(0, 1)]
             [..],
@@ -130,10 +130,13 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[Write(0, 0, 1), Start(2), Write(0, 1, 1), Join(2), Read(0, 2), MEET_AT_0])
             .thread(1, &[MEET_AT_0, Read(0, 2)])
             .started_thread(0, &[Read(0, 0), Write(0, 2, 1)]),
+        // Flushes of two threads of a node overlap.
         Job::new(2)
             .minipage(c, 0, 0)
-            .thread(0, &[&count[..], &count].concat())
+            .minipage(c, 0, 0)
+            .thread(0, &[&count[..], &other].concat())
             .thread(1, &[&count[..], &count].concat())
+            .thread(1, &other)
             .counting_from(NEAR_THE_END),
         Job::new(2)
             .minipage(c, 1, 0)
