@@ -395,8 +395,8 @@ mod tests {
         let (mut log, mut plain) = (Log::default(), BTreeMap::new());
         for interval in 1..200_u64 {
             // Runs, now and then with gaps, at places that often meet what was written before.
-            let (start, stride) = (u64::from(interval * interval % 13), u64::from(interval % 3));
-            let count = u64::from(interval % 7 * 3 + 1);
+            let (start, stride) = (interval * interval % 13, interval % 3);
+            let count = interval % 7 * 3 + 1;
             let far = if interval % 5 == 0 { 1 << 40 } else { 0 };
             let index = |number| MinipageId(start + number * (1 + stride) + number % 2 * far);
             let written: Vec<_> = (0..count).rev().map(index).collect();
