@@ -19,6 +19,7 @@ use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::program::{self, Program};
 use crate::races::Races;
 use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
@@ -27,7 +28,7 @@ use crate::stats::Counters;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
 use crate::wait::Role;
-use crate::{fault, report, slots};
+use crate::{fault, report, secret, slots};
 
 /// How long a node waits for its peers at start.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
@@ -61,12 +62,14 @@ pub struct Runtime {
     /// That of allocations which ask for none.
     pub(crate) consistency: Consistency,
     pub(crate) thread_books: Mutex<Threads>,
+    /// Where functions of the program lie, the only ones that threads may start with.
+    pub(crate) program: Program,
     pub(crate) control: Option<BorrowedFd<'static>>,
     pub(crate) learn: bool,
     pub(crate) habits: Mutex<Habits>,
     /// Threads of this node that have left barriers of the whole job.
-    pub(crate) left_barriers: AtomicU32,
-    next_node: AtomicU32,
+    pub(crate) left_barriers: AtomicU64,
+    next_node: AtomicU64,
     progress: AtomicU64,
     state: AtomicU8,
     leaving: AtomicBool,
@@ -103,12 +106,16 @@ impl Runtime {
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
         }
-        let config = Config::from_environment()?;
-        let runtime = Self::new(config)?;
+        let config = Config::from_environment();
+        secret::leave_environment();
+        let runtime = Self::new(config?)?;
         let signal = runtime.memory.signal();
         RUNTIME.set(runtime).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-        slots::prepare();
+        slots::prepare().map_err(|errno| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            Error::System(format!("no pthread key is left for the ends of threads: {error}"))
+        })?;
         fault::install(signal)?;
         runtime.start_helpers()?;
         runtime.tell_launcher(format_args!("ready"));
@@ -162,11 +169,12 @@ impl Runtime {
             chunking: Chunking(AtomicU32::new(config.chunk)),
             consistency: config.consistency,
             thread_books: Mutex::default(),
+            program: Program::of_this_process(),
             control,
             learn: config.learn && nodes > 1,
             habits: Mutex::default(),
-            left_barriers: AtomicU32::new(0),
-            next_node: AtomicU32::new(0),
+            left_barriers: AtomicU64::new(0),
+            next_node: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),
             leaving: AtomicBool::new(false),
@@ -230,7 +238,8 @@ impl Runtime {
 
     /// The next node in turn, for threads that may run anywhere.
     pub fn any_node(&self) -> i64 {
-        i64::from(self.next_node.fetch_add(1, Ordering::Relaxed) % u32::from(self.nodes))
+        let turn = self.next_node.fetch_add(1, Ordering::Relaxed) % u64::from(self.nodes);
+        turn.cast_signed()
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -321,7 +330,7 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
         listener,
         job: config.job,
         secret: config.secret,
-        build: build_id(),
+        build: program::build_number()?,
         deadline: BOOT_DEADLINE,
     };
     let mut refused = |line: String| {
@@ -341,24 +350,13 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
     Ok(mesh)
 }
 
-/// A number that differs between programs whose function addresses do not agree.
-fn build_id() -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    if let Ok(meta) = std::fs::metadata("/proc/self/exe") {
-        meta.len().hash(&mut hasher);
-    }
-    env!("CARGO_PKG_VERSION").hash(&mut hasher);
-    hasher.finish()
-}
-
 /// Runs start requests; each new thread gets an empty signal mask back.
 fn masked_thread_of_program(
     starts: &mpsc::Receiver<crate::threads::Start>,
     runtime: &'static Runtime,
 ) {
     for start in starts {
-        runtime.start_thread(&start);
+        runtime.start_thread(start);
     }
 }
 

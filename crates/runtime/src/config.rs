@@ -63,6 +63,10 @@ pub struct Config {
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
 
+/// A process that has a node's environment but for what the node took out of it.
+const NO_SECRET: &str = "MULTIGRAIN_RANK is set but the job's secret is not: a node started this \
+    program, and only `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of its own";
+
 impl Config {
     /// A job of one node.
     #[must_use]
@@ -177,7 +181,7 @@ impl Config {
         let nodes: usize = number("NODES", &required("NODES")?)?;
         let job = required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
-        let secret = required("SECRET")?;
+        let secret = variable("SECRET")?.ok_or_else(|| Error::Invalid(NO_SECRET.into()))?;
         self.secret = hex_secret(&secret).ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?;
         let peers = required("PEERS")?;
         self.peers = peers

@@ -63,7 +63,8 @@ impl Runtime {
         tsan::take(Token::Barrier(id));
         slot.scan.forget();
         // Of the threads that left together, one looks ahead for the node.
-        if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
+        let left = || self.left_barriers.fetch_add(1, Ordering::Relaxed);
+        if local > 0 && left().is_multiple_of(local.into()) {
             self.fetch_ahead();
         }
         Ok(())

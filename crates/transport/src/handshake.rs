@@ -10,7 +10,7 @@ use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the header, the handshake and whatever the users of the mesh say with them.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 
 const MAGIC: [u8; 4] = *b"MGRN";
 
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(frame[..32], [[240, 0, 2, 0].as_slice(), &[0; 20], &[66], &[0; 7]].concat());
         let body = [
             b"MGRN".as_slice(),
-            &[3, 0, 2, 0, 4, 0],
+            &[4, 0, 2, 0, 4, 0],
             &[5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
             &[9; 32],
             &[3, 0, 0, 0, 0, 0, 0, 0],
