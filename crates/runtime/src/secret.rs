@@ -39,8 +39,8 @@ pub(crate) fn leave_environment() {
 }
 
 fn overwrite(value: *mut c_char, length: usize) {
-    for index in 0..length {
+    for place in (0..length).map(|index| value.wrapping_add(index)) {
         // SAFETY: within the value's string, which is writable and is read through its array only.
-        unsafe { value.add(index).write_volatile(0) };
+        unsafe { place.write_volatile(0) };
     }
 }

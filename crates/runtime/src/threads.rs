@@ -90,7 +90,9 @@ impl Runtime {
         self.release()?;
         self.ask(to, kind::THREAD_START, address as u64, argument, &[]).map(ThreadHandle).map_err(
             |(code, why)| match Refusal::from_wire(why) {
-                Some(refusal) => Error::Limit(refusal.text(to)),
+                Some(refusal) => {
+                    Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
+                }
                 None => Error::from_code(code, &format!("{to} cannot start a thread")),
             },
         )
@@ -163,7 +165,8 @@ impl Runtime {
     /// stderr says the reason, once.
     fn refuse_thread(&self, asker: Asker, refusal: Refusal) {
         if lock(&self.thread_books).books.is_news(refusal) {
-            crate::report::last_words(self.me, &refusal.text(self.me));
+            let line = format!("cannot start a thread: {}", refusal.reason());
+            crate::report::last_words(self.me, &line);
         }
         self.answer(asker, Error::Limit(String::new()).code(), refusal.to_wire());
     }
@@ -217,5 +220,56 @@ impl Runtime {
         drop(threads);
         let code = if known { 0 } else { Error::Invalid(String::new()).code() };
         self.answer(asker, code, 0);
+    }
+}
+
+#[cfg(all(test, not(miri), not(feature = "shuttle")))]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::receive::NodeSink;
+    use multigrain_transport::{Header, Sink};
+
+    /// A job of one node, joined once for all tests.
+    fn joined() -> &'static Runtime {
+        static JOINED: OnceLock<&Runtime> = OnceLock::new();
+        JOINED.get_or_init(|| Runtime::join().expect("a job of one node"))
+    }
+
+    extern "C" fn double(number: u64) -> u64 {
+        number * 2
+    }
+
+    #[test]
+    fn threads_with_numbers_beyond_32_bits_are_started_joined_and_detached() {
+        let runtime = joined();
+        lock(&runtime.thread_books).books.last = (1 << 32) - 2;
+        let create = |argument| runtime.thread_create(0, double, argument).unwrap();
+        let handles = [21, 22, 23, 24].map(create);
+        assert_eq!(handles.map(|handle| handle.0), [1, 2, 3, 4].map(|n| (1 << 32) - 2 + n));
+        runtime.thread_detach(handles[3]).unwrap();
+        for (handle, result) in handles.into_iter().zip([42, 44, 46]) {
+            assert_eq!(runtime.thread_join(handle).unwrap(), result);
+        }
+        for handle in handles {
+            assert!(matches!(runtime.thread_join(handle), Err(Error::Invalid(_))));
+            assert!(matches!(runtime.thread_detach(handle), Err(Error::Invalid(_))));
+        }
+        let elsewhere = ThreadHandle::new(NodeId(1), handles[0].number());
+        assert!(matches!(runtime.thread_join(elsewhere), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn a_peer_that_asks_for_anything_but_a_function_of_the_program_violates_the_protocol() {
+        let runtime = joined();
+        let in_libc = (libc::getpid as *const ()).addr() as u64;
+        for subject in [in_libc, 0, 1, (&raw const runtime).addr() as u64] {
+            let header = Header { kind: kind::THREAD_START, subject, ..Header::default() };
+            let why = NodeSink::new(runtime).frame(NodeId(3), &header, None).unwrap_err();
+            let text =
+                format!("start a thread at {subject:#x}, which is no function of the program");
+            assert!(why.contains(&text), "{why}");
+        }
     }
 }

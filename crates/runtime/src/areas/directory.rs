@@ -99,6 +99,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million areas")]
     fn the_directory_places_as_many_areas_as_nodes_can_map_and_names_that_limit() {
         let mut directory = Directory::default();
         for index in 0..1_u32 << 20 {
