@@ -123,6 +123,7 @@ impl Runtime {
     }
 
     fn new(config: Config) -> Result<Self, Error> {
+        let secret = config.secret_to_join()?;
         let memory_config =
             multigrain_memory::Config { shared_bytes: config.shared_bytes, guard: config.guard };
         let memory = Memory::new(&memory_config)?;
@@ -137,7 +138,7 @@ impl Runtime {
         }
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
-        let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, control)? };
+        let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, secret, control)? };
         Ok(Self::assemble(&config, nodes, memory, mesh, control))
     }
 
@@ -318,7 +319,11 @@ impl Runtime {
     }
 }
 
-fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Mesh, Error> {
+fn boot_mesh(
+    config: &Config,
+    secret: [u8; 32],
+    control: Option<BorrowedFd<'static>>,
+) -> Result<Mesh, Error> {
     // SAFETY: the launcher gave this descriptor to this process and to nobody else.
     let listener = config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     if let Some(listener) = &listener {
@@ -329,7 +334,7 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
         peers: config.peers.clone(),
         listener,
         job: config.job,
-        secret: config.secret,
+        secret,
         build: program::build_number()?,
         deadline: BOOT_DEADLINE,
     };
