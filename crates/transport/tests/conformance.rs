@@ -118,7 +118,7 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     }
     let mut answer = [0; 32];
     peer.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4]), (241, 3), "WELCOME of version 3");
+    assert_eq!((answer[0], answer[4]), (241, 3), "WELCOME of version 4");
     let mesh = node.join().unwrap().0.unwrap();
     let sent = Header { from: 1, payload: 20, flags: 1, ..header(9, 4) };
     let bytes = [&sent.encode()[..], &[6; 20]].concat();
