@@ -272,6 +272,17 @@ fn a_node_has_4096_threads_and_the_next_one_is_refused_before_it_runs() {
 }
 
 #[test]
+#[ignore = "takes half a minute; the books' own test counts as far"]
+fn a_node_keeps_65536_results_and_starts_again_when_they_are_asked_for() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "limits");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &["unjoined"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let line = "65,536 threads that ended and were never joined; join or detach them";
+    assert_eq!(ended.err.matches(line).count(), 1, "said once: {ended:?}");
+}
+
+#[test]
 fn the_secret_leaves_the_environment_and_nothing_else_does() {
     let dir = TestDir::new();
     let program = compile(&dir, "environment");

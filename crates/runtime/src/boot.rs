@@ -25,6 +25,7 @@ use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
 use crate::signals::SignalMask;
 use crate::stats::Counters;
+use crate::sync::Leavers;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
 use crate::wait::Role;
@@ -67,8 +68,7 @@ pub struct Runtime {
     pub(crate) control: Option<BorrowedFd<'static>>,
     pub(crate) learn: bool,
     pub(crate) habits: Mutex<Habits>,
-    /// Threads of this node that have left barriers of the whole job.
-    pub(crate) left_barriers: AtomicU64,
+    pub(crate) left_barriers: Leavers,
     next_node: AtomicU64,
     progress: AtomicU64,
     state: AtomicU8,
@@ -174,7 +174,7 @@ impl Runtime {
             control,
             learn: config.learn && nodes > 1,
             habits: Mutex::default(),
-            left_barriers: AtomicU64::new(0),
+            left_barriers: Leavers::default(),
             next_node: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),

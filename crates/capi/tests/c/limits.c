@@ -1,6 +1,7 @@
 /*
  * How many threads there can be, and what may start. With "slots": threads of node 0 up to the limit.
- * Otherwise: detached threads, and functions that are none of the program.
+ * With "unjoined": threads of node 1 that nobody joins, up to the limit. Otherwise: detached threads,
+ * and functions that are none of the program.
  */
 #include "check.h"
 
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 
 #define SLOTS 4096
+#define KEPT 65536
 #define LOCK 7
 
 static sem_t gate;
@@ -75,6 +77,27 @@ static void slots(void)
     OK(mg_unlock(LOCK));
 }
 
+static void unjoined(void)
+{
+    mg_thread *kept = malloc((KEPT + SLOTS) * sizeof *kept);
+    int count = 0, code;
+    void *result;
+
+    CHECK(kept != NULL);
+    while ((code = mg_thread_create(&kept[count], 1, end_at_once, (void *)(intptr_t)count)) == 0)
+        CHECK(++count < KEPT + SLOTS);
+    CODE(code, MG_ELIMIT);
+    CHECK(count >= KEPT);
+    OK(mg_thread_join(kept[0], &result));
+    CHECK(result == NULL);
+    for (int i = 1; i < count; i++)
+        OK(mg_thread_detach(kept[i]));
+    OK(mg_thread_create(&kept[0], 1, end_at_once, (void *)7));
+    OK(mg_thread_join(kept[0], &result));
+    CHECK((intptr_t)result == 7);
+    free(kept);
+}
+
 static void detached(int node)
 {
     mg_thread thread, other;
@@ -120,6 +143,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "slots") == 0) {
         if (mg_node() == 0)
             slots();
+    } else if (argc > 1 && strcmp(argv[1], "unjoined") == 0) {
+        if (mg_node() == 0)
+            unjoined();
     } else {
         for (int node = 0; node < mg_nodes(); node++) {
             detached(node);
