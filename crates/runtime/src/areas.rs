@@ -202,6 +202,9 @@ impl Runtime {
                 Ok(place) => place,
                 Err(why) => {
                     drop(directory);
+                    if let Some(line) = why.line() {
+                        crate::report::last_words(self.me, line);
+                    }
                     self.answer(asker, why.code(), 0);
                     return true;
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use multigrain_memory::{MAX_AREAS, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
 use multigrain_protocol::NodeSet;
-use multigrain_types::{AreaId, NodeId};
+use multigrain_types::AreaId;
 
 use crate::control::Asker;
 use crate::error::Error;
@@ -36,19 +36,23 @@ pub(super) enum NoPlace {
 }
 
 impl NoPlace {
+    /// The code the asker gets.
     pub(super) fn code(self) -> i32 {
         match self {
             Self::Bytes => Error::NoMemory(String::new()).code(),
+            Self::Areas => Error::Limit(String::new()).code(),
+        }
+    }
+
+    /// What node 0's stderr says; of bytes the asker itself knows how many there can be.
+    pub(super) const fn line(self) -> Option<&'static str> {
+        match self {
+            Self::Bytes => None,
             Self::Areas => {
-                crate::report::last_words(NodeId(0), too_many_areas());
-                Error::Limit(String::new()).code()
+                Some("the job has 1,048,576 areas, the limit: make fewer and larger allocations")
             }
         }
     }
-}
-
-const fn too_many_areas() -> &'static str {
-    "the job has 1,048,576 areas, the limit: make fewer and larger allocations"
 }
 
 impl Default for Directory {
@@ -108,6 +112,7 @@ mod tests {
         }
         assert_eq!(directory.place(4096, 1, 1 << 40), Err(NoPlace::Areas));
         assert_eq!(NoPlace::Areas.code(), -7);
-        assert!(too_many_areas().contains("1,048,576 areas") && MAX_AREAS == 1_048_576);
+        let line = NoPlace::Areas.line().unwrap();
+        assert!(line.contains("1,048,576 areas") && MAX_AREAS == 1_048_576, "{line}");
     }
 }
