@@ -32,7 +32,7 @@ pub(crate) mod kind {
     /// Wait for the end of thread `subject`.
     pub(crate) const THREAD_JOIN: u8 = 71;
     /// Nobody will wait for the end of thread `subject`.
-    pub(crate) const THREAD_DETACH: u8 = 76;
+    pub(crate) const THREAD_DETACH: u8 = 77;
     /// What the sender knows of lazily consistent writes; no answer.
     pub(crate) const NEWS: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
