@@ -31,7 +31,7 @@ enum mg_error {
     MG_EAGAIN = -4,    /* mg_init was called already */
     MG_ENODE = -5,     /* no such node */
     MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
-    MG_ELIMIT = -7,    /* too many minipages, views or threads for this guard or system */
+    MG_ELIMIT = -7,    /* too many minipages, views, areas or threads; a line on stderr names the limit */
     MG_EPEER = -8,     /* a peer is gone; the job is ending */
     MG_ESYS = -9,      /* a system call failed; the line on stderr names it */
     MG_EPERM = -10     /* not the owner: unlock without lock, free of freed memory */
@@ -48,7 +48,10 @@ const char *mg_version(void);
 
 /*
  * Joins the job that `multigrain run` started; without the launcher, a job of one node.
- * Both arguments may be NULL. Call once, before any other call, from the main thread.
+ * Both arguments may be NULL. Call once, before any other call, from the main thread, while no other
+ * thread uses the environment: the job's secret is taken out of it. So a program that a node starts
+ * cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is
+ * a job of one node.
  */
 int mg_init(int *argc, char ***argv);
 /*
@@ -184,16 +187,27 @@ int mg_cond_broadcast(uint32_t id);
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
+/* The node in the top 16 bits, a number on that node in the others; never 0. */
 typedef uint64_t mg_thread;
 #define MG_ANY_NODE (-1)
 
 /*
  * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn).
- * `arg` should be shared memory or a number; `start` must be a function of the program itself.
+ * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
+ * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
+ * (MG_EINVAL if not; a node that is asked to start anything else ends the job).
+ * MG_ELIMIT: the node has 4,096 threads that use shared memory, or keeps the results of 65,536 that
+ * ended and were never joined, or the system starts no more. Nothing is started then; the first
+ * time, a line on that node's stderr says which limit it is.
  */
 int mg_thread_create(mg_thread *thread, int node, void *(*start)(void *), void *arg);
-/* Waits for a thread started by any node; *result may be NULL. Join each thread once. */
+/*
+ * Waits for a thread started by any node; *result may be NULL. Join each thread once: what was
+ * joined, is being joined or was detached gives MG_EINVAL.
+ */
 int mg_thread_join(mg_thread thread, void **result);
+/* Nobody will join this thread: its node forgets its result. Once, by any node, in place of joining. */
+int mg_thread_detach(mg_thread thread);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 

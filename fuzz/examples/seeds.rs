@@ -130,7 +130,8 @@ fn controls() -> Vec<Vec<u8>> {
         [vec![1], area(65, 2, base, 16384, 0), request(67, base, &[])].concat(),
         [vec![0], request(68, 9, b"sum"), request(69, 0, b"sum"), request(69, 0, b"x")].concat(),
         [vec![4], request(67, VIEWS + 1024, &[]), request(67, VIEWS, &[])].concat(),
-        [vec![1], request(70, 1 << 20, &[]), request(71, 1, &[]), request(72, 0, &[])].concat(),
+        [vec![1], request(71, 1, &[]), request(77, 1, &[]), request(72, 0, &[])].concat(),
+        [vec![1], request(70, 1 << 20, &[])].concat(),
     ]
 }
 

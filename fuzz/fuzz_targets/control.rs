@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let (rank, mut victim) = victim(input.byte());
     while !input.is_empty() {
         let from = peer(rank, input.byte());
-        let kind = 64 + input.byte() % 12;
+        let kind = 64 + input.byte() % 14;
         let thread = input.byte();
         let (subject, value) = (input.number(), input.number());
         let body = if thread & 128 == 0 { input.counted().to_vec() } else { area(&mut input) };

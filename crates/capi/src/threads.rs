@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use multigrain_runtime::{Error, ThreadHandle};
+use multigrain_runtime::{Error, ThreadFunction, ThreadHandle};
 
 use crate::status::with_runtime;
 
@@ -25,11 +25,12 @@ pub unsafe extern "C" fn mg_thread_create(
             return Err(Error::Invalid("NULL for a thread or its function".into()));
         };
         let node = if node == MG_ANY_NODE { runtime.any_node() } else { node.into() };
-        let ThreadHandle(handle) = runtime.thread_create(
-            node,
-            (start as *const ()).expose_provenance(),
-            argument.expose_provenance(),
-        )?;
+        // SAFETY: pointers go by value in the same register as 64-bit numbers.
+        let start = unsafe {
+            core::mem::transmute::<extern "C" fn(*mut c_void) -> *mut c_void, ThreadFunction>(start)
+        };
+        let argument = argument.expose_provenance() as u64;
+        let ThreadHandle(handle) = runtime.thread_create(node, start, argument)?;
         // SAFETY: not NULL, and the caller gives a place for the handle.
         unsafe { thread.write(handle) };
         Ok(())
@@ -51,4 +52,10 @@ pub unsafe extern "C" fn mg_thread_join(thread: u64, result: *mut *mut c_void) -
         }
         Ok(())
     })
+}
+
+/// Nobody will wait for the end of a thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_thread_detach(thread: u64) -> c_int {
+    with_runtime(|runtime| runtime.thread_detach(ThreadHandle(thread)))
 }

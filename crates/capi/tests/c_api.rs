@@ -7,11 +7,12 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use support::{Setting, TestDir, run, run_well, settings, workspace};
+use support::{Ended, Setting, TestDir, run, run_well, settings, workspace};
 
 /// A directory with the library, under its SONAME too, and the command.
 fn built() -> PathBuf {
@@ -156,6 +157,30 @@ fn the_static_library_makes_programs_that_need_no_other() {
 }
 
 #[test]
+fn threads_start_in_programs_without_any_shared_object() {
+    let dir = TestDir::new();
+    let program = dir.path().join("threads");
+    let mut command = compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
+    command.arg(source("threads.c")).arg(built().join("libmultigrain.a"));
+    command.args(["-lgcc_eh", "-lpthread", "-lm", "-ldl", "-lc"]);
+    must_succeed(command.arg("-o").arg(&program));
+    let dynamic = must_succeed(Command::new("readelf").arg("-d").arg(&program));
+    assert!(dynamic.contains("no dynamic section"), "{dynamic}");
+    run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
+}
+
+#[test]
+fn threads_start_in_libraries_of_the_program() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "plugin");
+    let library = dir.path().join("libplugin.so");
+    let mut command = compiler("cc", &["-shared", "-fPIC", "-DPLUGIN"]);
+    command.arg(source("plugin.c")).arg("-L").arg(built()).arg("-lmultigrain");
+    must_succeed(command.arg("-o").arg(&library));
+    run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
+}
+
+#[test]
 fn calls_outside_of_a_job_are_refused() {
     let dir = TestDir::new();
     let program = compile(&dir, "outside");
@@ -244,6 +269,87 @@ fn synchronization_is_exact() {
 #[test]
 fn threads_run_where_they_are_told_and_bring_results() {
     run_in_every_way("threads", &[1, 2, 4], 3);
+}
+
+#[test]
+fn only_functions_of_the_program_start_and_detached_threads_are_forgotten() {
+    run_in_every_way("limits", &[1, 2], 1);
+}
+
+#[test]
+fn a_node_has_4096_threads_and_the_next_one_is_refused_before_it_runs() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "limits");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &["slots"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let line = "cannot start a thread: the limit is 4,096 threads of a node";
+    assert_eq!(ended.err.matches(line).count(), 1, "said once: {ended:?}");
+}
+
+#[test]
+#[ignore = "takes half a minute; the books' own test counts as far"]
+fn a_node_keeps_65536_results_and_starts_again_when_they_are_asked_for() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "limits");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &["unjoined"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let line = "65,536 threads that ended and were never joined; join or detach them";
+    assert_eq!(ended.err.matches(line).count(), 1, "said once: {ended:?}");
+}
+
+#[test]
+fn the_secret_leaves_the_environment_and_nothing_else_does() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "environment");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let line = "a node started this program, and only `multigrain run` makes nodes";
+    assert_eq!(ended.err.matches(line).count(), 2, "one line a child: {ended:?}");
+}
+
+/// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.
+fn two_builds(flags: &[&str], second: u32) -> Ended {
+    let dir = TestDir::new();
+    let library = built();
+    let link = dir.path().join("libmultigrain.so.0");
+    std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
+    let programs = [1, second].map(|number| {
+        let program = dir.path().join(format!("build{number}"));
+        let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+        command.arg(format!("-DNUMBER={number}")).arg(source("build.c")).arg("-o").arg(&program);
+        command.arg("-L").arg(&library).arg("-lmultigrain").args(flags);
+        must_succeed(command.arg(format!("-Wl,-rpath,{}", dir.path().display())));
+        program
+    });
+    let lengths = programs.each_ref().map(|program| fs::metadata(program).unwrap().len());
+    assert_eq!(lengths[0], lengths[1], "a length tells nothing");
+    let pick = dir.path().join("pick");
+    let [first, second] = programs.each_ref().map(|program| program.display());
+    let script = format!("#!/bin/sh\n[ $MULTIGRAIN_RANK = 0 ] && exec {first}\nexec {second}\n");
+    fs::write(&pick, script).unwrap();
+    fs::set_permissions(&pick, PermissionsExt::from_mode(0o755)).unwrap();
+    run(&launcher(), &Setting::nodes(2), &pick, &[])
+}
+
+#[test]
+fn programs_of_one_length_that_differ_in_a_byte_do_not_join() {
+    for flags in [["-Wl,--build-id"], ["-Wl,--build-id=none"]] {
+        let same = two_builds(&flags, 1);
+        assert_eq!(same.code, Some(0), "{flags:?}: {same:?}");
+        let ended = two_builds(&flags, 2);
+        assert_ne!(ended.code, Some(0), "{flags:?}: {ended:?}");
+        let line = "node 0 refused this node: it runs another build of the program";
+        assert!(ended.err.contains(line), "{flags:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_system_that_maps_no_more_areas_is_named_and_the_job_goes_on() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "areas");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("raise vm.max_map_count"), "{ended:?}");
 }
 
 #[test]

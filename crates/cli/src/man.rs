@@ -27,7 +27,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_NODES", "N."),
     ("MULTIGRAIN_THREADS", "Threads each node is meant to run (--threads)."),
     ("MULTIGRAIN_JOB", "The job's id: 32 hexadecimal digits."),
-    ("MULTIGRAIN_SECRET", "64 hexadecimal digits that only nodes of the job know."),
+    (
+        "MULTIGRAIN_SECRET",
+        "64 hexadecimal digits that only nodes of the job know; mg_init takes them out of the environment.",
+    ),
     (
         "MULTIGRAIN_PEERS",
         "Addresses of all nodes by rank, separated by commas: unix:@NAME or tcp:HOST:PORT.",

@@ -56,7 +56,8 @@ pub fn run<E: fmt::Display + From<Error>>(
 
 impl Job {
     /// Joins the job that `multigrain run` started; without the launcher, a job of one node. Once
-    /// in a process.
+    /// in a process, while no other thread uses the environment: the job's secret leaves it, so a
+    /// program that a node starts cannot join in its turn.
     ///
     /// # Errors
     /// Joined before; a system that lacks what is needed; peers that do not come.

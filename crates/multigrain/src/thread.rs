@@ -4,7 +4,7 @@
 
 use core::ptr::NonNull;
 
-use multigrain_runtime::{Error, ThreadHandle, runtime};
+use multigrain_runtime::{ThreadHandle, runtime};
 
 use crate::Result;
 use crate::job::Job;
@@ -37,7 +37,8 @@ impl Job {
     /// ```
     ///
     /// # Errors
-    /// No such node, or one that can start no more threads.
+    /// No such node, or one that can start no more threads: 4,096 run there, or 65,536 have ended
+    /// that nobody has joined or detached.
     pub fn spawn<F>(&self, on: On, function: F, argument: u64) -> Result<Thread>
     where
         F: Fn(&Job, u64) -> u64 + Copy + Send + Sync + 'static,
@@ -48,10 +49,7 @@ impl Job {
             On::Node(rank) => i64::try_from(rank).unwrap_or(i64::MAX),
             On::AnyNode => self.runtime().any_node(),
         };
-        let argument = usize::try_from(argument)
-            .map_err(|_| Error::Invalid(format!("argument {argument} of a thread")))?;
-        let start = (enter::<F> as extern "C" fn(u64) -> u64 as *const ()).expose_provenance();
-        self.runtime().thread_create(node, start, argument).map(|handle| Thread { handle })
+        self.runtime().thread_create(node, enter::<F>, argument).map(|handle| Thread { handle })
     }
 }
 
@@ -65,7 +63,7 @@ extern "C" fn enter<F: Fn(&Job, u64) -> u64>(argument: u64) -> u64 {
 
 /// A thread somewhere in the job.
 #[derive(Debug)]
-#[must_use = "a thread's end is noticed by joining it"]
+#[must_use = "a thread's end is noticed by joining it; one that is not joined is detached"]
 pub struct Thread {
     handle: ThreadHandle,
 }
@@ -77,5 +75,14 @@ impl Thread {
     /// After the job was left.
     pub fn join(self) -> Result<u64> {
         runtime()?.thread_join(self.handle)
+    }
+
+    /// Lets the thread go: its node forgets its result when it ends. A result that is neither
+    /// joined nor let go is kept for the job's life.
+    ///
+    /// # Errors
+    /// After the job was left.
+    pub fn detach(self) -> Result<()> {
+        runtime()?.thread_detach(self.handle)
     }
 }

@@ -129,10 +129,18 @@ fn threads(job: &Job) -> Result<()> {
     for thread in threads {
         thread.join()?;
     }
+    job.spawn(On::AnyNode, hit_and_say, 0)?.detach()?;
+    job.semaphore(3).wait()?;
     assert!(matches!(job.spawn(On::Node(99), hit, 0), Err(Error::NoNode(99, _))));
     job.barrier(0)?;
-    assert_eq!(hits.load(Ordering::SeqCst), 10 * job.nodes() as u64);
+    assert_eq!(hits.load(Ordering::SeqCst), 11 * job.nodes() as u64);
     Ok(())
+}
+
+fn hit_and_say(job: &Job, number: u64) -> u64 {
+    hit(job, number);
+    job.semaphore(3).post(1).unwrap();
+    number
 }
 
 fn hit(job: &Job, _: u64) -> u64 {

@@ -4,9 +4,9 @@
 //! pointer into it can reach a node that does not know it. Areas are made rarely (their sizes grow
 //! geometrically), so the round of messages does not matter.
 
-use std::collections::BTreeMap;
+mod directory;
 
-use multigrain_memory::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+use multigrain_memory::{Area, Shape, VIEWS_BASE};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
@@ -16,6 +16,8 @@ use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
 use crate::tables::lock;
+use directory::Announced;
+pub(crate) use directory::Directory;
 
 /// What an area consists of, from the allocator's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,28 +57,6 @@ struct AreaBody {
     items: Items,
     /// See [`number_of`].
     consistency: u8,
-}
-
-/// Node 0's books.
-#[derive(Debug)]
-pub(crate) struct Directory {
-    next_id: u32,
-    next_base: usize,
-    next_offset: u64,
-    announced: BTreeMap<u32, Announced>,
-}
-
-#[derive(Debug)]
-struct Announced {
-    asker: Asker,
-    missing: NodeSet,
-    code: i32,
-}
-
-impl Default for Directory {
-    fn default() -> Self {
-        Self { next_id: 0, next_base: VIEWS_BASE, next_offset: 0, announced: BTreeMap::new() }
-    }
 }
 
 impl Items {
@@ -169,22 +149,6 @@ const fn number_of(consistency: Consistency) -> u8 {
     }
 }
 
-impl Directory {
-    /// Places an area of `bytes` and `views`; the shared size and the address space are limits.
-    fn place(&mut self, bytes: u64, views: u64, shared_bytes: u64) -> Option<(AreaId, usize, u64)> {
-        let (base, file_offset) = (self.next_base, self.next_offset);
-        let end = file_offset.checked_add(bytes).filter(|&end| end <= shared_bytes)?;
-        let span = usize::try_from(bytes.checked_mul(views)?).ok()?;
-        let next = base.checked_add(span)?.checked_next_multiple_of(VIEW_ALIGN)?;
-        if next > VIEWS_END || self.next_id == u32::MAX {
-            return None;
-        }
-        let id = AreaId(self.next_id);
-        (self.next_id, self.next_base, self.next_offset) = (self.next_id + 1, next, end);
-        Some((id, base, file_offset))
-    }
-}
-
 impl Runtime {
     /// Makes a new area owned by this node; every node has mapped it when this returns.
     pub(crate) fn new_area(
@@ -202,12 +166,16 @@ impl Runtime {
         let body = postcard::to_allocvec(&AreaBody::from_record(&wish))
             .map_err(|error| Error::System(error.to_string()))?;
         let id = self.ask(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
+            let views = shape.views();
             let shared = self.memory.shared_bytes();
-            let text = format!(
-                "an area of {bytes} bytes in {} views cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)",
-                shape.views()
-            );
-            Error::from_code(code, &text)
+            Error::from_code(code, &match code {
+                -7 => format!(
+                    "an area in {views} views cannot be made: one of the job's nodes has reached a limit, which its stderr names (areas of a job, vm.max_map_count)"
+                ),
+                _ => format!(
+                    "an area of {bytes} bytes in {views} views cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)"
+                ),
+            })
         })?;
         let id = AreaId(u32::try_from(id).unwrap_or(u32::MAX));
         self.tables
@@ -227,12 +195,20 @@ impl Runtime {
         let sound = AreaRecord { area: somewhere, owner: asker.node, ..wish }.is_sound(self.nodes);
         let views = u64::from(wish.area.shape.views());
         let mut directory = lock(&self.directory);
-        let place = || directory.place(wish.area.bytes, views, self.memory.shared_bytes());
-        let Some((id, base, file_offset)) = sound.then(place).flatten() else {
-            drop(directory);
-            self.answer(asker, Error::NoMemory(String::new()).code(), 0);
-            return true;
-        };
+        // What makes no sense has no place anywhere.
+        let bytes = if sound { wish.area.bytes } else { u64::MAX };
+        let (id, base, file_offset) =
+            match directory.place(bytes, views, self.memory.shared_bytes()) {
+                Ok(place) => place,
+                Err(why) => {
+                    drop(directory);
+                    if let Some(line) = why.line() {
+                        crate::report::last_words(self.me, line);
+                    }
+                    self.answer(asker, why.code(), 0);
+                    return true;
+                }
+            };
         let missing = NodeSet::all(self.nodes);
         directory.announced.insert(id.0, Announced { asker, missing, code: 0 });
         drop(directory);
@@ -274,7 +250,9 @@ impl Runtime {
     #[cfg(any(feature = "fuzzing", all(test, feature = "shuttle")))]
     pub(crate) fn adopt(&self, record: AreaRecord) -> i32 {
         let Area { bytes, shape, .. } = record.area;
-        lock(&self.directory).place(bytes, shape.views().into(), self.memory.shared_bytes());
+        let placed =
+            lock(&self.directory).place(bytes, shape.views().into(), self.memory.shared_bytes());
+        assert!(placed.is_ok(), "{record:?} has no place");
         self.map_record(record)
     }
 
@@ -322,15 +300,6 @@ impl Runtime {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_directory_refuses_what_exceeds_the_shared_size_and_goes_on() {
-        let mut directory = Directory::default();
-        let (first, base, offset) = directory.place(4096, 64, 1 << 20).unwrap();
-        assert_eq!((first, base, offset), (AreaId(0), VIEWS_BASE, 0));
-        assert_eq!(directory.place(1 << 20, 1, 1 << 20), None);
-        let (second, base, offset) = directory.place(8192, 1, 1 << 20).unwrap();
-        assert_eq!((second, base, offset), (AreaId(1), VIEWS_BASE + VIEW_ALIGN, 4096));
-    }
     #[test]
     fn an_area_whose_items_or_owner_or_place_make_no_sense_is_not_sound() {
         let shape = Shape::Sub { slot: 1024, per_page: 4 };

@@ -19,15 +19,17 @@ use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::program::{self, Program};
 use crate::races::Races;
 use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
 use crate::signals::SignalMask;
 use crate::stats::Counters;
+use crate::sync::Leavers;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
 use crate::wait::Role;
-use crate::{fault, report, slots};
+use crate::{fault, report, secret, slots};
 
 /// How long a node waits for its peers at start.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
@@ -61,14 +63,15 @@ pub struct Runtime {
     /// That of allocations which ask for none.
     pub(crate) consistency: Consistency,
     pub(crate) thread_books: Mutex<Threads>,
+    /// Where functions of the program lie, the only ones that threads may start with.
+    pub(crate) program: Program,
     pub(crate) control: Option<BorrowedFd<'static>>,
     pub(crate) learn: bool,
     pub(crate) habits: Mutex<Habits>,
-    /// Threads of this node that have left barriers of the whole job.
-    pub(crate) left_barriers: AtomicU32,
+    pub(crate) left_barriers: Leavers,
     /// Threads of the program that have begun and not ended.
     pub(crate) threads_begun: AtomicU32,
-    next_node: AtomicU32,
+    next_node: AtomicU64,
     progress: AtomicU64,
     state: AtomicU8,
     leaving: AtomicBool,
@@ -105,12 +108,16 @@ impl Runtime {
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
         }
-        let config = Config::from_environment()?;
-        let runtime = Self::new(config)?;
+        let config = Config::from_environment();
+        secret::leave_environment();
+        let runtime = Self::new(config?)?;
         let signal = runtime.memory.signal();
         RUNTIME.set(runtime).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-        slots::prepare();
+        slots::prepare().map_err(|errno| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            Error::System(format!("no pthread key is left for the ends of threads: {error}"))
+        })?;
         fault::install(signal)?;
         runtime.start_helpers()?;
         runtime.tell_launcher(format_args!("ready"));
@@ -118,6 +125,7 @@ impl Runtime {
     }
 
     fn new(config: Config) -> Result<Self, Error> {
+        let secret = config.secret_to_join()?;
         let memory_config =
             multigrain_memory::Config { shared_bytes: config.shared_bytes, guard: config.guard };
         let memory = Memory::new(&memory_config)?;
@@ -132,7 +140,7 @@ impl Runtime {
         }
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
-        let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, control)? };
+        let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, secret, control)? };
         Ok(Self::assemble(&config, nodes, memory, mesh, control))
     }
 
@@ -164,12 +172,13 @@ impl Runtime {
             chunking: Chunking(AtomicU32::new(config.chunk)),
             consistency: config.consistency,
             thread_books: Mutex::default(),
+            program: Program::of_this_process(),
             control,
             learn: config.learn && nodes > 1,
             habits: Mutex::default(),
-            left_barriers: AtomicU32::new(0),
+            left_barriers: Leavers::default(),
             threads_begun: AtomicU32::new(0),
-            next_node: AtomicU32::new(0),
+            next_node: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),
             leaving: AtomicBool::new(false),
@@ -233,7 +242,8 @@ impl Runtime {
 
     /// The next node in turn, for threads that may run anywhere.
     pub fn any_node(&self) -> i64 {
-        i64::from(self.next_node.fetch_add(1, Ordering::Relaxed) % u32::from(self.nodes))
+        let turn = self.next_node.fetch_add(1, Ordering::Relaxed) % u64::from(self.nodes);
+        turn.cast_signed()
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -312,7 +322,11 @@ impl Runtime {
     }
 }
 
-fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Mesh, Error> {
+fn boot_mesh(
+    config: &Config,
+    secret: [u8; 32],
+    control: Option<BorrowedFd<'static>>,
+) -> Result<Mesh, Error> {
     // SAFETY: the launcher gave this descriptor to this process and to nobody else.
     let listener = config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     if let Some(listener) = &listener {
@@ -323,8 +337,8 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
         peers: config.peers.clone(),
         listener,
         job: config.job,
-        secret: config.secret,
-        build: build_id(),
+        secret,
+        build: program::build_number()?,
         deadline: BOOT_DEADLINE,
     };
     let mut refused = |line: String| {
@@ -344,24 +358,13 @@ fn boot_mesh(config: &Config, control: Option<BorrowedFd<'static>>) -> Result<Me
     Ok(mesh)
 }
 
-/// A number that differs between programs whose function addresses do not agree.
-fn build_id() -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    if let Ok(meta) = std::fs::metadata("/proc/self/exe") {
-        meta.len().hash(&mut hasher);
-    }
-    env!("CARGO_PKG_VERSION").hash(&mut hasher);
-    hasher.finish()
-}
-
 /// Runs start requests; each new thread gets an empty signal mask back.
 fn masked_thread_of_program(
     starts: &mpsc::Receiver<crate::threads::Start>,
     runtime: &'static Runtime,
 ) {
     for start in starts {
-        runtime.start_thread(&start);
+        runtime.start_thread(start);
     }
 }
 

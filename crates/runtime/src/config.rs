@@ -32,8 +32,8 @@ pub struct Config {
     pub threads: u32,
     /// Job id, shared by all nodes.
     pub job: u128,
-    /// Secret of the job.
-    pub secret: [u8; 32],
+    /// Secret of the job: a node of one has it, until it joins.
+    pub secret: Option<[u8; 32]>,
     /// Every node's address by rank; one entry for a job of one node.
     pub peers: Vec<Address>,
     /// This node's listening socket.
@@ -71,7 +71,7 @@ impl Config {
             rank: NodeId(0),
             threads: 1,
             job: 0,
-            secret: [0; 32],
+            secret: None,
             peers: Vec::new(),
             listen_fd: None,
             control_fd: None,
@@ -84,6 +84,23 @@ impl Config {
             learn: true,
             consistency: Consistency::default(),
             check_races: false,
+        }
+    }
+
+    /// The secret to join with: none of use in a job without peers.
+    ///
+    /// # Errors
+    /// A process that has a node's environment but for the secret, which that node took out.
+    pub(crate) fn secret_to_join(&self) -> Result<[u8; 32], Error> {
+        match self.secret {
+            Some(secret) => Ok(secret),
+            None if self.peers.is_empty() => Ok([0; 32]),
+            None => Err(Error::Invalid(
+                "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, \
+                 and only `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of \
+                 its own"
+                    .into(),
+            )),
         }
     }
 
@@ -177,8 +194,10 @@ impl Config {
         let nodes: usize = number("NODES", &required("NODES")?)?;
         let job = required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
-        let secret = required("SECRET")?;
-        self.secret = hex_secret(&secret).ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?;
+        if let Some(secret) = variable("SECRET")? {
+            let secret = hex_secret(&secret);
+            self.secret = Some(secret.ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?);
+        }
         let peers = required("PEERS")?;
         self.peers = peers
             .split(',')
@@ -255,6 +274,18 @@ mod tests {
         assert_eq!(hex_secret(&"0f".repeat(32)), Some([15; 32]));
         assert_eq!(hex_secret(&"0f".repeat(31)), None);
         assert_eq!(hex_secret(&"0g".repeat(32)), None);
+    }
+
+    #[test]
+    fn a_node_without_its_secret_is_told_why_and_a_job_of_one_needs_none() {
+        let alone = Config::single();
+        assert_eq!(alone.secret_to_join().unwrap(), [0; 32]);
+        let peers = vec!["tcp:127.0.0.1:9".parse().unwrap()];
+        let child = Config { peers: peers.clone(), ..Config::single() };
+        let why = child.secret_to_join().unwrap_err().to_string();
+        assert!(why.contains("a node started this program"), "{why}");
+        let node = Config { peers, secret: Some([7; 32]), ..Config::single() };
+        assert_eq!(node.secret_to_join().unwrap(), [7; 32]);
     }
 
     #[test]

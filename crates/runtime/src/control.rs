@@ -10,7 +10,8 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::error::Error;
-use crate::slots;
+use crate::slots::{self, Slot};
+use crate::threads::ThreadHandle;
 
 /// Numbers of the runtime's own frames, above those of the protocol.
 pub(crate) mod kind {
@@ -30,6 +31,8 @@ pub(crate) mod kind {
     pub(crate) const THREAD_START: u8 = 70;
     /// Wait for the end of thread `subject`.
     pub(crate) const THREAD_JOIN: u8 = 71;
+    /// Nobody will wait for the end of thread `subject`.
+    pub(crate) const THREAD_DETACH: u8 = 77;
     /// What the sender knows of lazily consistent writes; no answer.
     pub(crate) const NEWS: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
@@ -65,7 +68,8 @@ impl Runtime {
         let header =
             Header { kind, from: self.me.0, thread: thread.0, subject, value, ..Header::default() };
         if to == self.me {
-            self.serve_request(self.me, &header, body);
+            // What this node asks of itself was checked by who asks.
+            self.serve_request(self.me, &header, body).map_err(|_| (-1, 0))?;
         } else {
             self.tell(to);
             self.send_frame(to, header, Payload::Bytes(body));
@@ -108,11 +112,17 @@ impl Runtime {
         if !self.tables.is_relaxed() {
             return Ok(());
         }
-        let (thread, slot) = self.my_slot()?;
-        slot.arm();
-        self.step_sure(Input::Release { thread });
-        self.wait_for(slot);
+        self.release_as(self.my_slot()?);
         Ok(())
+    }
+
+    /// The same for a thread that has a slot.
+    pub(crate) fn release_as(&self, (thread, slot): (ThreadId, &Slot)) {
+        if self.tables.is_relaxed() {
+            slot.arm();
+            self.step_sure(Input::Release { thread });
+            self.wait_for(slot);
+        }
     }
 
     /// Before a node is told by other means: what it has to forget then.
@@ -144,13 +154,31 @@ impl Runtime {
         true
     }
 
-    /// Serves one request; false for a kind that does not exist or is not for this node, or a body
-    /// that makes no sense.
-    pub(crate) fn serve_request(&self, from: NodeId, header: &Header, body: &[u8]) -> bool {
-        if !self.may_ask(from, header.kind) {
-            return false;
-        }
+    /// Serves one request.
+    ///
+    /// # Errors
+    /// What is wrong with it: a kind that does not exist or is not for this node, a body that makes
+    /// no sense, a function that is none of the program.
+    pub(crate) fn serve_request(
+        &self,
+        from: NodeId,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<(), String> {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
+        if header.kind == kind::THREAD_START {
+            return self.serve_thread_start(asker, header.subject, header.value);
+        }
+        if self.may_ask(from, header.kind) && self.serve_other(asker, header, body) {
+            Ok(())
+        } else {
+            Err(format!("frame kind {} makes no sense", header.kind))
+        }
+    }
+
+    /// Serves any request but a thread's start; false if it makes no sense.
+    fn serve_other(&self, asker: Asker, header: &Header, body: &[u8]) -> bool {
+        let from = asker.node;
         match header.kind {
             kind::AREA_REQUEST => self.serve_area_request(asker, body),
             kind::AREA_ANNOUNCE => self.serve_area_announce(from, body),
@@ -162,12 +190,12 @@ impl Runtime {
             }
             kind::PUBLISH => self.serve_publish(asker, body, header.subject),
             kind::LOOKUP => self.serve_lookup(asker, body),
-            kind::THREAD_START => {
-                self.serve_thread_start(asker, header.subject, header.value);
+            kind::THREAD_JOIN => {
+                self.serve_thread_join(asker, ThreadHandle(header.subject));
                 true
             }
-            kind::THREAD_JOIN => {
-                self.serve_thread_join(asker, header.subject);
+            kind::THREAD_DETACH => {
+                self.serve_thread_detach(asker, ThreadHandle(header.subject));
                 true
             }
             kind::NEWS => self.serve_news(from, body),

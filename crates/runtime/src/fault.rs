@@ -91,7 +91,7 @@ impl Runtime {
         }
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = self.own_slot() else {
-            self.fatal("more threads than this node has slots for");
+            self.fatal("more than 4,096 threads of this node use shared memory");
         };
         let faults = match kind {
             Kind::Read => &self.counters.read_faults,

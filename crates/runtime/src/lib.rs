@@ -27,12 +27,14 @@ mod hints;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod names;
+mod program;
 mod races;
 mod receive;
 mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
+mod secret;
 mod shim;
 mod signals;
 mod slots;
@@ -48,5 +50,6 @@ pub use alloc::{LARGEST_SINGLE_BYTES, Policy};
 pub use boot::{Runtime, runtime};
 pub use config::{Config, WaitMode};
 pub use error::Error;
+pub use program::ThreadFunction;
 pub use stats::Stats;
 pub use threads::ThreadHandle;

@@ -130,14 +130,7 @@ unsafe impl Sink for NodeSink<'_> {
                 self.runtime.step_received(from, message, diff);
                 Ok(())
             }
-            None => {
-                let served = self.runtime.serve_request(from, header, body.unwrap_or_default());
-                if served {
-                    Ok(())
-                } else {
-                    Err(format!("frame kind {} makes no sense", header.kind))
-                }
-            }
+            None => self.runtime.serve_request(from, header, body.unwrap_or_default()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Thread slots: where a thread of this node waits and where its answer lands.
 //!
-//! A slot is a number the protocol knows as `ThreadId`. A thread takes one at its first call or
-//! trap and gives it back when it ends. Nothing here allocates: a trap may come first.
+//! A slot is a number the protocol knows as `ThreadId`. A thread that Multigrain starts has one
+//! before it runs ([`reserve`]); any other takes one at its first call or trap. It gives the slot
+//! back when it ends. Nothing here allocates: a trap may come first.
 
 #![expect(unsafe_code, reason = "a thread-exit hook needs pthread keys, which work inside a trap")]
 
@@ -75,56 +76,124 @@ thread_local! {
 }
 
 /// Makes the thread-exit hook; call once at start.
-pub(crate) fn prepare() {
+///
+/// # Errors
+/// The system's error number if the process has no pthread key left.
+pub(crate) fn prepare() -> Result<(), i32> {
     let mut key = 0;
-    // SAFETY: `free_slot` has the signature of a key destructor and `key` is a valid place.
-    let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(free_slot)) };
-    if failed == 0 {
-        EXIT_KEY.store(key + 1, Ordering::Release);
+    // SAFETY: `at_thread_end` has the signature of a key destructor and `key` is a valid place.
+    let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(at_thread_end)) };
+    if failed != 0 {
+        return Err(failed);
+    }
+    EXIT_KEY.store(key + 1, Ordering::Release);
+    Ok(())
+}
+
+unsafe extern "C" fn at_thread_end(value: *mut c_void) {
+    MINE.with(|mine| mine.set(0));
+    if let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) {
+        free(index);
     }
 }
 
-unsafe extern "C" fn free_slot(value: *mut c_void) {
-    let index = value.addr().wrapping_sub(1);
-    if let Some(slot) = SLOTS.get(index) {
-        if let Some(runtime) = started() {
-            runtime.end(slot);
-        }
-        slot.taken.store(false, Ordering::Release);
+/// A slot for a thread that is about to start; free again when dropped, unless the thread has
+/// adopted it.
+#[derive(Debug)]
+pub(crate) struct Reserved(u32);
+
+/// Takes a slot for a thread to come; `None` when [`MAX_THREADS`] are taken.
+pub(crate) fn reserve() -> Option<Reserved> {
+    take().map(Reserved)
+}
+
+impl Reserved {
+    /// The slot, in the name of the thread to come.
+    pub(crate) fn place(&self) -> (ThreadId, &'static Slot) {
+        (ThreadId(self.0), &SLOTS[self.0 as usize])
     }
-    MINE.with(|mine| mine.set(0));
+
+    /// The slot is this thread's from now on, until the thread ends or [`leave`]s it.
+    pub(crate) fn adopt(self) -> (ThreadId, &'static Slot) {
+        let place = self.place();
+        hold(self.0);
+        core::mem::forget(self);
+        place
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        free(self.0);
+    }
 }
 
 /// This thread's slot, taken at the first call; `None` when [`MAX_THREADS`] are taken.
 pub(crate) fn mine() -> Option<(ThreadId, &'static Slot)> {
-    let index = match MINE.with(Cell::get) {
-        0 => take()?,
-        held => held - 1,
+    let thread = match held() {
+        Some(thread) => thread,
+        None => {
+            let index = take()?;
+            hold(index);
+            ThreadId(index)
+        }
     };
-    Some((ThreadId(index), slot(ThreadId(index))?))
+    Some((thread, slot(thread)?))
 }
 
 /// This thread's slot, if it has one.
 pub(crate) fn known() -> Option<(ThreadId, &'static Slot)> {
-    let thread = ThreadId(MINE.with(Cell::get).checked_sub(1)?);
+    let thread = held()?;
     Some((thread, slot(thread)?))
 }
 
+/// The slot this thread has already, if any.
+pub(crate) fn held() -> Option<ThreadId> {
+    MINE.with(Cell::get).checked_sub(1).map(ThreadId)
+}
+
+/// Gives this thread's slot back before the thread ends.
+pub(crate) fn leave() {
+    if let Some(ThreadId(index)) = held() {
+        MINE.with(|mine| mine.set(0));
+        at_exit_free(core::ptr::null());
+        free(index);
+    }
+}
+
+/// The one place where slots are taken.
 fn take() -> Option<u32> {
     let found = SLOTS.iter().position(|slot| {
         slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
     SLOTS[found].scan.forget();
-    let index = u32::try_from(found).ok()?;
+    u32::try_from(found).ok()
+}
+
+/// The one place where slots become free.
+fn free(index: u32) {
+    if let Some(slot) = slot(ThreadId(index)) {
+        if let Some(runtime) = started() {
+            runtime.end(slot);
+        }
+        slot.taken.store(false, Ordering::Release);
+    }
+}
+
+/// Makes a taken slot this thread's.
+fn hold(index: u32) {
     MINE.with(|mine| mine.set(index + 1));
+    at_exit_free(core::ptr::without_provenance(index as usize + 1));
+}
+
+/// What [`at_thread_end`] gets; nothing for NULL.
+fn at_exit_free(value: *const c_void) {
     let key = EXIT_KEY.load(Ordering::Acquire);
     if key != 0 {
-        let value = core::ptr::without_provenance::<c_void>(found + 1);
         // SAFETY: the key was created by `prepare` and is never deleted.
         unsafe { libc::pthread_setspecific(key - 1, value) };
     }
-    Some(index)
 }
 
 /// The slot of a thread by its number.
@@ -262,5 +331,24 @@ mod tests {
         assert!(slot.announce_sleep());
         assert_eq!(slot.wake(false), Waking::KickMesh);
         slot.end_sleep();
+    }
+    #[test]
+    fn a_reserved_slot_is_adopted_or_free_again() {
+        let taken = |index: u32| SLOTS[index as usize].taken.load(Ordering::Acquire);
+        let reserved = reserve().unwrap();
+        let index = reserved.0;
+        assert!(taken(index));
+        drop(reserved);
+        assert!(!taken(index), "nobody adopted it");
+        std::thread::spawn(move || {
+            assert_eq!(held(), None);
+            let (thread, _) = reserve().unwrap().adopt();
+            assert_eq!((held(), mine().unwrap().0), (Some(thread), thread));
+            leave();
+            assert_eq!(held(), None);
+            assert!(!taken(thread.0), "left");
+        })
+        .join()
+        .unwrap();
     }
 }

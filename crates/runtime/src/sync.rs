@@ -1,6 +1,6 @@
 //! Locks, barriers, semaphores and condition variables as calls that wait.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
@@ -10,6 +10,17 @@ use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
 use crate::slots::{self, Slot};
 use crate::tsan::{self, Token};
+
+/// Threads of this node that have left barriers of the whole job.
+#[derive(Debug, Default)]
+pub(crate) struct Leavers(AtomicU64);
+
+impl Leavers {
+    /// One more leaves: whether it is the first of the `local` ones that leave together.
+    fn is_first_of(&self, local: u32) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(local.into())
+    }
+}
 
 impl Runtime {
     /// Waits until this thread holds lock `id`.
@@ -63,7 +74,7 @@ impl Runtime {
         tsan::take(Token::Barrier(id));
         slot.scan.forget();
         // Of the threads that left together, one looks ahead for the node.
-        if local > 0 && self.left_barriers.fetch_add(1, Ordering::Relaxed).is_multiple_of(local) {
+        if local > 0 && self.left_barriers.is_first_of(local) {
             self.fetch_ahead();
         }
         Ok(())
@@ -131,5 +142,20 @@ impl Runtime {
         }
         self.wait_for(slot);
         Ok(at_once)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_three_threads_one_looks_ahead_also_beyond_32_bits() {
+        // A multiple of three just below 2^32.
+        let leavers = Leavers(AtomicU64::new((1 << 32) - 4));
+        for _ in 0..4 {
+            let first = [(); 3].map(|()| leavers.is_first_of(3));
+            assert_eq!(first, [true, false, false]);
+        }
     }
 }

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, PoisonError};
 
 pub(crate) use lent::Lent;
+use multigrain_memory::MAX_AREAS;
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
@@ -31,8 +32,9 @@ use crate::shim::{Mutex, MutexGuard};
 const SHARDS: usize = 256;
 /// Minipages per block of states.
 const BLOCK: usize = 256;
-/// Areas per page of the registry, and pages.
+/// Areas per page of the registry; pages come into being at first use.
 const AREAS: usize = 256;
+const PAGES: usize = MAX_AREAS / AREAS;
 
 type Row<T> = Box<[UnsafeCell<T>]>;
 
@@ -118,7 +120,7 @@ impl SharedTables {
             nodes,
             placement,
             shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
-            areas: (0..AREAS).map(|_| OnceLock::new()).collect(),
+            areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
             ledger: Mutex::new(Ledger::new(me)),
             relaxed: AtomicBool::new(false),
@@ -247,6 +249,32 @@ mod tests {
         });
         assert_eq!(*tables.lend(minipage).holder(), Holder::owner());
         assert!(!tables.knows(MinipageId::new(id, 1)));
+    }
+
+    #[test]
+    fn every_id_the_memory_takes_has_a_place_in_the_registry() {
+        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        let shape = Shape::Pages { pages: 1 };
+        let consistency = Consistency::Sequential;
+        let record = |id: u32| {
+            let area =
+                Area { id: AreaId(id), base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+            AreaRecord { area, owner: NodeId(0), items, consistency }
+        };
+        let last = u32::try_from(MAX_AREAS).unwrap() - 1;
+        assert_eq!(last, (1 << 20) - 1);
+        // All below 70,000, and far apart up to the last one.
+        let many = if cfg!(miri) { 0..300 } else { 0..70_000 };
+        for id in many.clone().chain([100_000, 1 << 19, last]) {
+            assert!(tables.add(record(id), 1), "area {id}");
+            assert!(!tables.add(record(id), 1), "area {id} is there already");
+        }
+        for id in many.chain([100_000, 1 << 19, last]) {
+            assert!(tables.knows(MinipageId::new(AreaId(id), 0)), "area {id}");
+        }
+        assert!(!tables.add(record(last + 1), 1));
+        assert!(!tables.knows(MinipageId::new(AreaId(last + 1), 0)));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Runtime {
     pub(crate) fn wake_thread(&self, thread: ThreadId) {
         let Some(slot) = slots::slot(thread) else { return };
         // A thread that wakes itself is not asleep.
-        let own = slots::known().is_some_and(|(me, _)| me == thread);
+        let own = slots::held() == Some(thread);
         if slot.wake(own) == Waking::KickMesh && !own {
             self.mesh.wake();
         }

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, TransportError,
-    bind,
+    Address, BootConfig, Header, LostReason, Mesh, PROTOCOL_VERSION, Payload, Place, Sink, Timeout,
+    TransportError, bind,
 };
 use multigrain_types::NodeId;
 use std::io::{Read, Write};
@@ -196,7 +196,7 @@ pub(crate) fn hello(rank: u16, nodes: u16) -> Vec<u8> {
     let start = Header { kind: 240, from: rank, payload: 66, ..Header::default() };
     let mut bytes = start.encode().to_vec();
     bytes.extend(b"MGRN");
-    for word in [3, rank, nodes] {
+    for word in [PROTOCOL_VERSION, rank, nodes] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend(JOB.to_le_bytes());

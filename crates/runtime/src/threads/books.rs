@@ -1,0 +1,237 @@
+//! What a node knows of the threads started on it: who runs, who waits for whose end, and which
+//! results nobody has asked for yet. Pure: numbers in, verdicts out.
+
+use std::collections::BTreeMap;
+
+use super::NUMBER_BITS;
+use crate::control::Asker;
+
+/// Most results of ended threads that a node keeps for who may yet join them.
+const MAX_KEPT: usize = 65_536;
+
+/// Why a node starts no thread. The numbers go over the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// All slots are taken.
+    Slots = 1,
+    /// Too many threads ended and were never joined.
+    Unjoined = 2,
+    /// All numbers were given out.
+    Numbers = 3,
+    /// The system starts no more threads.
+    System = 4,
+}
+
+impl Refusal {
+    const ALL: [Self; 4] = [Self::Slots, Self::Unjoined, Self::Numbers, Self::System];
+
+    pub(super) const fn to_wire(self) -> u64 {
+        self as u64
+    }
+
+    pub(super) fn from_wire(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|refusal| refusal.to_wire() == number)
+    }
+
+    /// The limit, and what to do.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::Slots => {
+                "the limit is 4,096 threads of a node that use shared memory; let some end first"
+            }
+            Self::Unjoined => {
+                "65,536 threads that ended and were never joined; join or detach them"
+            }
+            Self::Numbers => "2^48 of them have been started, the limit",
+            Self::System => "the system refuses one more (ulimit -u, pids.max)",
+        }
+    }
+}
+
+/// No thread of that number can be joined or detached: it never was, or was already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// Running, and this thread waits for its end.
+    Awaited(Asker),
+    /// Running, and nobody will ask for its result.
+    Detached,
+    Ended(u64),
+}
+
+/// A node's books on its threads.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    /// The last number given out.
+    pub(super) last: u64,
+    threads: BTreeMap<u64, State>,
+    /// How many of `threads` have ended.
+    kept: usize,
+    /// What stderr has been told.
+    told: Vec<Refusal>,
+}
+
+impl Books {
+    /// A number for a thread that starts now.
+    pub(super) fn admit(&mut self) -> Result<u64, Refusal> {
+        if self.kept >= MAX_KEPT {
+            return Err(Refusal::Unjoined);
+        }
+        if self.last >= (1 << NUMBER_BITS) - 1 {
+            return Err(Refusal::Numbers);
+        }
+        self.last += 1;
+        self.threads.insert(self.last, State::Running);
+        Ok(self.last)
+    }
+
+    /// The thread could not be started after all.
+    pub(super) fn strike(&mut self, number: u64) {
+        self.threads.remove(&number);
+    }
+
+    /// A thread ends with this result; who waits for it.
+    pub(super) fn end(&mut self, number: u64, result: u64) -> Option<Asker> {
+        match self.threads.remove(&number) {
+            Some(State::Awaited(asker)) => Some(asker),
+            Some(State::Running) => {
+                self.threads.insert(number, State::Ended(result));
+                self.kept += 1;
+                None
+            }
+            Some(State::Detached) | None => None,
+            Some(State::Ended(_)) => unreachable!("thread {number} ends twice"),
+        }
+    }
+
+    /// The result of a thread that has ended; `None` if the asker has to wait for it.
+    pub(super) fn join(&mut self, number: u64, asker: Asker) -> Result<Option<u64>, Unknown> {
+        match self.threads.get_mut(&number) {
+            Some(state @ State::Running) => {
+                *state = State::Awaited(asker);
+                Ok(None)
+            }
+            Some(&mut State::Ended(result)) => {
+                self.forget(number);
+                Ok(Some(result))
+            }
+            Some(State::Awaited(_) | State::Detached) | None => Err(Unknown),
+        }
+    }
+
+    /// Nobody will join this thread.
+    pub(super) fn detach(&mut self, number: u64) -> Result<(), Unknown> {
+        match self.threads.get_mut(&number) {
+            Some(state @ State::Running) => {
+                *state = State::Detached;
+                Ok(())
+            }
+            Some(State::Ended(_)) => {
+                self.forget(number);
+                Ok(())
+            }
+            Some(State::Awaited(_) | State::Detached) | None => Err(Unknown),
+        }
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.threads.remove(&number);
+        self.kept -= 1;
+    }
+
+    /// Whether this is the first refusal of its kind.
+    pub(super) fn is_news(&mut self, refusal: Refusal) -> bool {
+        let news = !self.told.contains(&refusal);
+        if news {
+            self.told.push(refusal);
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use multigrain_types::{NodeId, ThreadId};
+
+    use super::super::ThreadHandle;
+    use super::*;
+
+    const ASKER: Asker = Asker { node: NodeId(1), thread: ThreadId(5) };
+
+    #[test]
+    fn a_thread_is_joined_or_detached_once_before_or_after_its_end() {
+        let mut books = Books::default();
+        let [early, late, loose, dropped] = [(); 4].map(|()| books.admit().unwrap());
+        assert_eq!(books.join(early, ASKER), Ok(None));
+        assert_eq!(books.join(early, ASKER), Err(Unknown), "somebody waits already");
+        assert_eq!(books.detach(early), Err(Unknown));
+        assert_eq!(books.end(early, 7), Some(ASKER));
+        assert_eq!(books.end(late, 8), None);
+        assert_eq!(books.join(late, ASKER), Ok(Some(8)));
+        assert_eq!(books.detach(loose), Ok(()));
+        assert_eq!(books.detach(loose), Err(Unknown));
+        assert_eq!(books.join(loose, ASKER), Err(Unknown));
+        assert_eq!(books.end(loose, 9), None);
+        assert_eq!(books.end(dropped, 10), None);
+        assert_eq!(books.detach(dropped), Ok(()));
+        for number in [early, late, loose, dropped, 99] {
+            assert_eq!(books.join(number, ASKER), Err(Unknown));
+            assert_eq!(books.detach(number), Err(Unknown));
+        }
+        assert!(books.threads.is_empty() && books.kept == 0, "nothing is kept: {books:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "65,536 threads")]
+    fn results_nobody_asks_for_are_kept_up_to_the_limit_and_then_refused_by_its_name() {
+        let mut books = Books::default();
+        let numbers: Vec<u64> = (0..MAX_KEPT).map(|_| books.admit().unwrap()).collect();
+        for &number in &numbers {
+            assert_eq!(books.end(number, number), None);
+        }
+        assert_eq!(books.admit(), Err(Refusal::Unjoined));
+        let reason = Refusal::Unjoined.reason();
+        assert!(reason.contains("65,536") && MAX_KEPT == 65_536, "{reason}");
+        assert!(reason.contains("join or detach them"), "{reason}");
+        assert_eq!(books.detach(numbers[0]), Ok(()));
+        assert!(books.admit().is_ok());
+        assert_eq!(books.join(numbers[1], ASKER), Ok(Some(numbers[1])));
+        assert_eq!(books.threads.len(), MAX_KEPT - 1);
+    }
+
+    #[test]
+    fn numbers_pass_32_bits_and_end_at_48() {
+        let mut books = Books { last: (1 << 32) - 2, ..Books::default() };
+        let handles: Vec<u64> = (0..3)
+            .map(|_| ThreadHandle::new(NodeId(65_535), books.admit().unwrap()))
+            .map(|handle| {
+                assert_eq!(handle.node(), NodeId(65_535));
+                handle.number()
+            })
+            .collect();
+        assert_eq!(handles, [(1 << 32) - 1, 1 << 32, (1 << 32) + 1]);
+        books.last = (1 << 48) - 2;
+        assert_eq!(books.admit(), Ok((1 << 48) - 1));
+        assert_eq!(books.admit(), Err(Refusal::Numbers));
+        assert!(Refusal::Numbers.reason().contains("2^48"));
+    }
+
+    #[test]
+    fn a_refusal_crosses_the_wire_and_is_said_once() {
+        let mut books = Books::default();
+        for refusal in Refusal::ALL {
+            assert_eq!(Refusal::from_wire(refusal.to_wire()), Some(refusal));
+            assert!(books.is_news(refusal) && !books.is_news(refusal));
+        }
+        assert_eq!((Refusal::from_wire(0), Refusal::from_wire(5)), (None, None));
+    }
+
+    #[test]
+    fn the_limit_of_slots_is_the_one_that_is_named() {
+        assert_eq!(crate::slots::MAX_THREADS, 4096);
+        assert!(Refusal::Slots.reason().contains("4,096"));
+    }
+}
