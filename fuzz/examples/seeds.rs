@@ -65,6 +65,7 @@ fn frame(message: Message, from: u16, bytes: usize) -> Vec<u8> {
         thread: words.thread,
         subject: words.subject,
         value: words.value,
+        extra: words.extra,
         payload: payload as u64,
     };
     [header.encode().to_vec(), vec![7; payload]].concat()

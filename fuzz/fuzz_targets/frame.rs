@@ -17,7 +17,7 @@ const BUNDLE: u8 = 244;
 /// The flag of a bundle that more follows.
 const MORE: u8 = 1;
 /// The longest payload of a bundle: 64 KiB, and a last member.
-const MAX_BUNDLE: u64 = (64 << 10) + 32 + MAX_BUFFER;
+const MAX_BUNDLE: u64 = (64 << 10) + Header::BYTES as u64 + MAX_BUFFER;
 /// The longest payload that has a place by address.
 const ROOM: usize = 1 << 16;
 

@@ -28,7 +28,7 @@ fn accepts(said: &[u8]) {
         let right = shaker(peer).hello();
         assert!(peer.0 > OWN.0 && peer.0 < NODES);
         // The free fields of the header are the sender's affair.
-        assert_eq!((said[0], &said[24..right.len()]), (right[0], &right[24..]));
+        assert_eq!((said[0], &said[32..right.len()]), (right[0], &right[32..]));
     }
 }
 

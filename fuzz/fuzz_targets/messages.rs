@@ -135,7 +135,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
     let kind = if op & 16 == 0 { Kind::Read } else { Kind::Write };
     let (id, all) = (u32::from(low >> 2) % 5, op & 16 != 0);
     let (lock, small) = (u32::from(op >> 5), u32::from(op >> 4));
-    match op % 12 {
+    match op % 14 {
         0 | 1 => Input::Fault { thread, minipage, kind },
         2 => Input::Prefetch { minipage, kind },
         3 => Input::Push { minipage },
@@ -152,6 +152,8 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         }),
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
+        11 => Input::Sync(SyncInput::Begin { thread }),
+        12 => Input::Sync(SyncInput::End),
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
 }
@@ -159,19 +161,22 @@ fn deed(input: &mut Bytes<'_>) -> Input {
 /// News of a peer, of nodes and minipages that exist.
 fn news(input: &mut Bytes<'_>) -> News {
     let node = |byte: u8| NodeId(u16::from(byte) % NODES);
-    let clock = |input: &mut Bytes<'_>| -> Vec<u32> {
-        (0..NODES).map(|_| u32::from(input.byte() & 3)).collect()
+    let clock = |input: &mut Bytes<'_>| -> Vec<u64> {
+        (0..NODES).map(|_| u64::from(input.byte() & 3)).collect()
     };
     let told = clock(input);
     let lazy = MinipageId(2);
     let count = input.byte() % 4;
     let notice =
-        |byte: u8| Notice { writer: node(byte), interval: u32::from(byte >> 6), minipage: lazy };
+        |byte: u8| Notice { writer: node(byte), interval: u64::from(byte >> 6), minipage: lazy };
     let notices = (0..count).map(|_| notice(input.byte())).collect();
     let floor = clock(input);
     let last = input.byte();
-    let turn =
-        (last & 1 == 1).then(|| Turn { epoch: 1, clock: told.clone(), moves: vec![(lazy, node(last >> 1))] });
+    let turn = (last & 1 == 1).then(|| Turn {
+        epoch: 1,
+        clock: told.clone(),
+        moves: vec![(lazy, node(last >> 1))],
+    });
     News { clock: told, notices, floor, turn }
 }
 
@@ -185,11 +190,12 @@ fn words(input: &mut Bytes<'_>, wild: bool) -> Words {
             thread: input.word(),
             subject: input.long(),
             value: input.long(),
+            extra: input.long(),
         };
     }
     let (thread, subject) = (input.byte(), input.byte());
     let value = if kind == 23 { input.byte().into() } else { 0 };
-    Words { kind, flags, thread: thread.into(), subject: subject.into(), value }
+    Words { kind, flags, thread: thread.into(), subject: subject.into(), value, extra: 0 }
 }
 
 /// The message of some words, which must spell it alone.

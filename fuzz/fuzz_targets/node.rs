@@ -27,7 +27,15 @@ fn frame(input: &mut Input<'_>, from: NodeId) -> Vec<u8> {
     let right = BYTES[about.area().0 as usize];
     let bytes = [0, right, right + 1, usize::from(choice)][usize::from(choice % 4)];
     let payload = bytes as u64;
-    let header = Header { kind, flags, from: from.0, thread, subject: about.0, value: 0, payload };
+    let header = Header {
+        kind,
+        flags,
+        from: from.0,
+        thread,
+        subject: about.0,
+        payload,
+        ..Header::default()
+    };
     let mut frame = header.encode().to_vec();
     frame.resize(frame.len() + bytes, choice);
     frame

@@ -103,10 +103,10 @@ const MANNERS: [Manner; 7] = [
 /// A HELLO of rank 3 of 4, put together from the documented layout; the job is unknown to us.
 fn hello() -> Vec<u8> {
     let mut bytes = vec![240, 0, 3, 0];
-    bytes.resize(24, 0);
+    bytes.resize(32, 0);
     bytes.extend(66u64.to_le_bytes());
-    bytes.extend(b"MGRN\x01\x00\x03\x00\x04\x00");
-    bytes.resize(98, 0x5a);
+    bytes.extend(b"MGRN\x04\x00\x03\x00\x04\x00");
+    bytes.resize(106, 0x5a);
     bytes
 }
 
@@ -118,10 +118,10 @@ impl Manner {
             Self::Garbage => hello = b"GET / HTTP/1.1\r\nHost: example\r\n\r\n".repeat(9),
             Self::Cut => hello.truncate(50),
             Self::Oversized => {
-                hello[24..32].fill(0xff);
+                hello[32..40].fill(0xff);
                 hello.resize(60_000, 1);
             }
-            Self::WrongVersion => hello[36] = 99,
+            Self::WrongVersion => hello[44] = 99,
             Self::WrongJob => {}
             Self::WrongSecret => hello.fill(0),
         }

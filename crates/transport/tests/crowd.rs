@@ -18,7 +18,7 @@ fn a_peer_that_a_crowd_pushed_out_knocks_again() {
     let refused = Header { kind: 242, value: CROWD, ..Header::default() };
     let welcome = Header {
         kind: 241,
-        thread: 3,
+        thread: multigrain_transport::PROTOCOL_VERSION.into(),
         subject: JOB as u64,
         value: (JOB >> 64) as u64,
         ..Header::default()

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) const JOB: u128 = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321;
 pub(crate) const SECRET: [u8; 32] = [0x5a; 32];
 pub(crate) const BUILD: u64 = 77;
-pub(crate) const HELLO_BYTES: usize = 98;
+pub(crate) const HELLO_BYTES: usize = 106;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
