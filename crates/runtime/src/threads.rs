@@ -12,6 +12,7 @@ use multigrain_types::NodeId;
 use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
+use crate::races::Object;
 use crate::signals::SignalMask;
 use crate::tables::lock;
 use crate::tsan::{self, Token};
@@ -107,15 +108,18 @@ impl Runtime {
         };
         let (function, argument) = (start.function, start.argument);
         let handle = u64::from(self.me.0) << 32 | u64::from(number);
+        self.order_keep(Object::Start(number), start.asker, kind::THREAD_START);
         let run = move || {
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
             tsan::take(Token::ThreadStart);
+            self.order_follow(&Object::Start(number));
             self.acquire();
             let result = call(function, argument);
             tsan::give(Token::ThreadEnd(handle));
             // Without a slot nothing can wait; the joiner is told all the same.
             let _ = self.release();
+            self.order_keep_own(Object::End(number));
             self.thread_ended(number, result);
         };
         match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
@@ -137,6 +141,7 @@ impl Runtime {
             Some(asker) => {
                 books.known.remove(&number);
                 drop(books);
+                self.order_answer(asker, &Object::End(number));
                 self.answer(asker, 0, result);
             }
             None => {
@@ -161,7 +166,10 @@ impl Runtime {
         }
         drop(books);
         match ended {
-            Some(result) => self.answer(asker, 0, result),
+            Some(result) => {
+                self.order_answer(asker, &Object::End(number));
+                self.answer(asker, 0, result);
+            }
             None => self.answer(asker, Error::Invalid(String::new()).code(), 0),
         }
     }

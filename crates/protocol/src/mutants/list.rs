@@ -81,6 +81,7 @@ pub enum Mutant {
     OldTurnRepeated,
     // Runtime.
     TwinAfterOpening,
+    ClockMergedAtArrival,
     GrantedBeforeBytes,
     ProtectedLate,
     KeptAckLost,
@@ -99,7 +100,7 @@ impl Mutant {
     #[must_use]
     pub const fn is_of_release(self) -> bool {
         let place = self as usize;
-        Self::DiffForgotten as usize <= place && place <= Self::TwinAfterOpening as usize
+        Self::DiffForgotten as usize <= place && place <= Self::ClockMergedAtArrival as usize
     }
 }
 

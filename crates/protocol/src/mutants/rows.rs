@@ -319,6 +319,11 @@ pub const MUTANTS: [Row; 73] = {
             "Runtime: a twin is made after threads have written the page.",
         ),
         row(
+            M::ClockMergedAtArrival,
+            "clock-merged-at-arrival",
+            "Runtime, --check-races: a node that serves a message knows what its sender knew.",
+        ),
+        row(
             M::GrantedBeforeBytes,
             "granted-before-bytes",
             "Runtime: threads get access to a page before its bytes are there.",
