@@ -178,6 +178,11 @@ pub(crate) fn merges_at_arrival() -> bool {
     on(Mutant::ClockMergedAtArrival)
 }
 
+/// Whether a message brings the clock of the moment at which it leaves.
+pub(crate) fn tells_the_moment() -> bool {
+    on(Mutant::ClockOfTheMoment)
+}
+
 /// [`Mutant::GrantedBeforeBytes`]: page bytes wait here until the next frame comes.
 static ON_THEIR_WAY: Mutex<Option<(MinipageId, Vec<u8>)>> = Mutex::new(None);
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Most nodes of a job.
-const NODES: usize = 8;
+const NODES: usize = 3;
 
 /// A file that is gone when the job has ended.
 #[derive(Debug)]

@@ -82,6 +82,7 @@ pub enum Mutant {
     // Runtime.
     TwinAfterOpening,
     ClockMergedAtArrival,
+    ClockOfTheMoment,
     GrantedBeforeBytes,
     ProtectedLate,
     KeptAckLost,
@@ -100,7 +101,7 @@ impl Mutant {
     #[must_use]
     pub const fn is_of_release(self) -> bool {
         let place = self as usize;
-        Self::DiffForgotten as usize <= place && place <= Self::ClockMergedAtArrival as usize
+        Self::DiffForgotten as usize <= place && place <= Self::ClockOfTheMoment as usize
     }
 }
 

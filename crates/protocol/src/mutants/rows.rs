@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 73] = {
+pub const MUTANTS: [Row; 75] = {
     use Mutant as M;
     [
         row(
@@ -322,6 +322,11 @@ pub const MUTANTS: [Row; 73] = {
             M::ClockMergedAtArrival,
             "clock-merged-at-arrival",
             "Runtime, --check-races: a node that serves a message knows what its sender knew.",
+        ),
+        row(
+            M::ClockOfTheMoment,
+            "clock-of-the-moment",
+            "Runtime, --check-races: a message brings what its sender knows when it leaves.",
         ),
         row(
             M::GrantedBeforeBytes,
