@@ -35,6 +35,8 @@
 mod clock;
 mod judge;
 mod orders;
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;
 mod site;
 mod tell;
 mod written;
