@@ -30,8 +30,8 @@ use std::time::Instant;
 /// Plants races on real nodes, which --check-races must report, and twins without a fault, which it
 /// must not accuse.
 ///
-/// Runs jobs of 2 and of 3 nodes on memory of each release consistency, over both transports, unless
-/// options leave fewer. The exit code is 1 if a race is missed or a twin accused.
+/// Runs jobs of 2 and of 3 nodes on memory of each release consistency, over both transports and with
+/// both guards, unless options leave fewer. The exit code is 1 if a race is missed or a twin accused.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: multigrain races --nodes 2 --consistency lazy-release")]
 pub(crate) struct RacesArgs {
@@ -96,7 +96,9 @@ fn prove(args: &RacesArgs) -> Result<()> {
         for (index, &consistency) in consistencies.iter().enumerate() {
             let transport =
                 if (index + usize::from(nodes)).is_multiple_of(2) { "unix" } else { "tcp" };
-            planted += job(nodes, consistency, transport)?;
+            let guard = if nodes == 2 { "auto" } else { "mprotect" };
+            let options = format!("--transport {transport} --guard {guard}");
+            planted += job(nodes, consistency, &options)?;
         }
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -105,11 +107,11 @@ fn prove(args: &RacesArgs) -> Result<()> {
 }
 
 /// One job; how many races were planted in it.
-fn job(nodes: u16, consistency: Consistency, transport: &str) -> Result<usize> {
+fn job(nodes: u16, consistency: Consistency, options: &str) -> Result<usize> {
     let consistency = consistency.to_possible_value().context("a consistency without a name")?;
     let consistency = consistency.get_name();
     let board = BoardFile::new()?;
-    let job = format!("-n {nodes} --consistency {consistency} --transport {transport}");
+    let job = format!("-n {nodes} --consistency {consistency} {options}");
     let ended = launch(&job, board.path())?;
     let text = String::from_utf8_lossy(&ended.stderr);
     let of_job = |error: &dyn Display| format!("{job}: {error}\n{text}");
