@@ -54,7 +54,7 @@ pub(super) const TOOLS: [Tool; 8] = [
     tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
-    tool("races", &["races", "--nodes", "2", "--consistency", "lazy-release"], Game::Release),
+    Tool { may_hang: true, ..tool("races", &RACES, Game::Release) },
 ];
 
 const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game) -> Tool {
@@ -105,6 +105,9 @@ const fn litmus_on(consistency: &'static str) -> [&'static str; 15] {
     arguments[14] = consistency;
     arguments
 }
+
+/// One job of 2 nodes.
+const RACES: [&str; 5] = ["races", "--nodes", "2", "--consistency", "lazy-release"];
 
 /// What a tool said about a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]

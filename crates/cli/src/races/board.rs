@@ -1,42 +1,32 @@
-//! Order that synchronization knows nothing of: memory of a file that all nodes of a job map.
+//! Order that synchronization knows nothing of: memory beside Multigrain that all nodes of a job map.
 #![expect(unsafe_code, reason = "maps memory that other processes write")]
 
 use anyhow::{Context, Result, ensure};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use rustix::fs::{Mode, OFlags, ftruncate, open};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::thread::sched_yield;
 use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Most nodes of a job.
 const NODES: usize = 3;
 
-/// A file that is gone when the job has ended.
+/// The memory behind it, for as long as this process lives at most.
 #[derive(Debug)]
-pub(super) struct BoardFile(PathBuf);
+pub(super) struct BoardFile(OwnedFd);
 
 impl BoardFile {
     pub(super) fn new() -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(format!("multigrain-races-{process}-{number}"));
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = open(&path, flags, Mode::RUSR | Mode::WUSR);
-        let file = file.with_context(|| format!("cannot make {}", path.display()))?;
-        let board = Self(path);
+        let file = memfd_create("multigrain-races", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, size_of::<Board>() as u64)?;
-        Ok(board)
+        Ok(Self(file))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for BoardFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+    /// Where other processes find it.
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
 }
 

@@ -112,7 +112,7 @@ fn job(nodes: u16, consistency: Consistency, options: &str) -> Result<usize> {
     let consistency = consistency.get_name();
     let board = BoardFile::new()?;
     let job = format!("-n {nodes} --consistency {consistency} {options}");
-    let ended = launch(&job, board.path())?;
+    let ended = launch(&job, &board.path())?;
     let text = String::from_utf8_lossy(&ended.stderr);
     let of_job = |error: &dyn Display| format!("{job}: {error}\n{text}");
     let code = ended.status.code();

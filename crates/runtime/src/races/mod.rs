@@ -35,7 +35,8 @@
 mod clock;
 mod judge;
 mod orders;
-#[cfg(all(test, feature = "shuttle"))]
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
 mod schedules;
 mod site;
 mod tell;
