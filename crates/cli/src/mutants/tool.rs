@@ -106,8 +106,8 @@ const fn litmus_on(consistency: &'static str) -> [&'static str; 15] {
     arguments
 }
 
-/// One job of 2 nodes.
-const RACES: [&str; 5] = ["races", "--nodes", "2", "--consistency", "lazy-release"];
+/// One job of three nodes.
+const RACES: [&str; 5] = ["races", "--nodes", "3", "--consistency", "lazy-release"];
 
 /// What a tool said about a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]
