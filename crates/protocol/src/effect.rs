@@ -3,8 +3,9 @@
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
 
-use crate::message::Message;
+use crate::message::{Message, SyncMessage};
 use crate::release::News;
+use crate::sync::SyncInput;
 
 /// One thing an engine wants done. Engines name page data and never hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,6 +88,19 @@ pub trait World {
     /// See [`Effect::Competing`].
     fn competing(&mut self, minipage: MinipageId);
 
+    /// The synchronization engines have granted what a thread asks of them; before its effects.
+    fn asks(&mut self, asked: &SyncInput) {
+        let _ = asked;
+    }
+    /// The synchronization engines want this message sent, perhaps to this node itself. It may have to
+    /// wait for a flush: [`World::send`] comes later, or [`World::takes`] if it is for this node.
+    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+        let _ = (to, id, message);
+    }
+    /// The synchronization engines are about to take this message, perhaps of this node itself.
+    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+        let _ = (from, id, message);
+    }
     /// Sends what this node knows of writes, before the message that makes the receiver act on it.
     fn send_news(&mut self, to: NodeId, news: News) {
         let _ = (to, news);

@@ -37,6 +37,7 @@ use crate::areas::{AreaRecord, Items};
 use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
+use crate::races::Object;
 use crate::tables::lock;
 use crate::tsan::{self, Token};
 
@@ -66,7 +67,7 @@ impl Runtime {
     /// Zero bytes or grain, or no room.
     pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
         let (address, _) = self.allocate(bytes, policy)?;
-        self.note_site(address, bytes);
+        self.note_allocation(address, bytes);
         Ok(address)
     }
 
@@ -76,7 +77,7 @@ impl Runtime {
     /// Zero bytes, or no room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
         let (address, used) = self.allocate(bytes, Policy::new())?;
-        self.note_site(address, bytes);
+        self.note_allocation(address, bytes);
         if used {
             self.zero(address, bytes);
         }
@@ -144,7 +145,7 @@ impl Runtime {
             return Err(Error::Invalid("an allocation or a grain of 0 bytes".into()));
         }
         let (address, _) = self.block(bytes, grain, self.consistency)?;
-        self.note_site(address, bytes);
+        self.note_allocation(address, bytes);
         Ok(address)
     }
 
@@ -190,7 +191,7 @@ impl Runtime {
             ArrayCut::new((count, bytes), policy.grain, consistency, level)
                 .ok_or_else(|| Error::NoMemory(format!("{count} elements of {bytes} bytes")))?;
         let (address, _) = self.own_area(shape, area_bytes, items, consistency)?;
-        self.note_site(address, count * bytes);
+        self.note_allocation(address, count * bytes);
         Ok(address)
     }
 
@@ -290,6 +291,8 @@ impl Runtime {
             });
         let code = match freed {
             Ok(minipages) => {
+                let object = usize::try_from(address).map(Object::Freed);
+                object.into_iter().for_each(|freed| self.order_keep(freed, asker, kind::FREE));
                 for minipage in minipages {
                     self.step_sure(Input::Reclaim { minipage });
                 }

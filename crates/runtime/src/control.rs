@@ -37,11 +37,14 @@ pub(crate) mod kind {
     pub(crate) const NEWS: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
-    /// With `--check-races`: how far the sender knows of releases; no answer.
+    /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes
+    /// next; no answer.
     pub(crate) const RACE_CLOCK: u8 = 74;
     /// With `--check-races`, to who allocated minipage `subject`: what was written there in the
     /// sender's epoch `value`; no answer.
     pub(crate) const RACE_WRITES: u8 = 75;
+    /// With `--check-races`: whether all that the sender has told of its writes was judged.
+    pub(crate) const RACE_JUDGED: u8 = 76;
 }
 
 /// Who asked, so that the answer finds it.
@@ -61,21 +64,37 @@ impl Runtime {
         value: u64,
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
+        let answer = self.question(to, kind, (subject, value), body);
+        self.acquire();
+        answer
+    }
+
+    /// The same, after which this node may still look at what it has.
+    pub(crate) fn question(
+        &self,
+        to: NodeId,
+        kind: u8,
+        (subject, value): (u64, u64),
+        body: &[u8],
+    ) -> Result<u64, (i32, u64)> {
         let Some((thread, slot)) = self.own_slot() else {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
         let header =
             Header { kind, from: self.me.0, thread: thread.0, subject, value, ..Header::default() };
+        if to != self.me && kind != kind::RACE_JUDGED {
+            self.tell(to);
+        }
+        self.order_request(to, &header);
         if to == self.me {
             // What this node asks of itself was checked by who asks.
             self.serve_request(self.me, &header, body).map_err(|_| (-1, 0))?;
         } else {
-            self.tell(to);
             self.send_frame(to, header, Payload::Bytes(body));
         }
         self.wait_for(slot);
-        self.acquire();
+        self.order_answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),
             (code, value) => Err((code, value)),
@@ -91,6 +110,12 @@ impl Runtime {
             }
             return;
         }
+        self.tell(asker.node);
+        self.send_answer(asker, code, value);
+    }
+
+    /// Answers another node, and tells it nothing else.
+    pub(crate) fn send_answer(&self, asker: Asker, code: i32, value: u64) {
         let header = Header {
             kind: kind::ANSWER,
             from: self.me.0,
@@ -99,7 +124,6 @@ impl Runtime {
             value,
             ..Header::default()
         };
-        self.tell(asker.node);
         self.send_frame(asker.node, header, Payload::None);
     }
 
@@ -119,6 +143,7 @@ impl Runtime {
     /// The same for a thread that has a slot.
     pub(crate) fn release_as(&self, (thread, slot): (ThreadId, &Slot)) {
         if self.tables.is_relaxed() {
+            self.end_epoch();
             slot.arm();
             self.step_sure(Input::Release { thread });
             self.wait_for(slot);
@@ -127,7 +152,6 @@ impl Runtime {
 
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn tell(&self, node: NodeId) {
-        self.tell_clock(node);
         if self.tables.is_lazy() && node != self.me {
             self.step_sure(Input::Tell { node });
         }
@@ -199,7 +223,8 @@ impl Runtime {
                 true
             }
             kind::NEWS => self.serve_news(from, body),
-            kind::RACE_CLOCK => self.serve_race_clock(body),
+            kind::RACE_CLOCK => self.serve_race_clock(from, header, body),
+            kind::RACE_JUDGED => self.serve_race_judged(asker),
             kind::RACE_WRITES => self.serve_race_writes(from, header.subject, header.value, body),
             kind::ANSWER => {
                 let code = u32::try_from(header.subject).unwrap_or(u32::MAX).cast_signed();

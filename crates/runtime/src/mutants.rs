@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use multigrain_protocol::mutants::{Mutant, on};
 use multigrain_protocol::release::News;
-use multigrain_protocol::{Attach, Message, PageMessage, World};
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Attach, Message, PageMessage, SyncMessage, World};
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -65,6 +66,18 @@ impl World for Bent<'_> {
         }
         self.real.send(to, message);
         self.protect_now();
+    }
+
+    fn asks(&mut self, asked: &SyncInput) {
+        self.real.asks(asked);
+    }
+
+    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+        self.real.posts(to, id, message);
+    }
+
+    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+        self.real.takes(from, id, message);
     }
 
     fn send_later(&mut self, to: NodeId, message: Message) {
@@ -158,6 +171,16 @@ impl World for Bent<'_> {
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
         self.real.close_if_zero(minipage)
     }
+}
+
+/// Whether a race clock is merged when it arrives, whatever it belongs to.
+pub(crate) fn merges_at_arrival() -> bool {
+    on(Mutant::ClockMergedAtArrival)
+}
+
+/// Whether a message brings the clock of the moment at which it leaves.
+pub(crate) fn tells_the_moment() -> bool {
+    on(Mutant::ClockOfTheMoment)
 }
 
 /// [`Mutant::GrantedBeforeBytes`]: page bytes wait here until the next frame comes.

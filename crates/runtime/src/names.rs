@@ -7,6 +7,7 @@ use multigrain_types::NodeId;
 use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
+use crate::races::Object;
 use crate::tables::lock;
 use crate::tsan::{self, Token};
 
@@ -51,9 +52,14 @@ impl Runtime {
         if check(name).is_err() {
             return false;
         }
+        let object = Object::Name(name.to_vec());
         let mut names = lock(&self.names);
+        self.order_keep(object.clone(), asker, kind::PUBLISH);
         names.known.insert(name.to_vec(), address);
         let waiting = names.waiting.remove(name).unwrap_or_default();
+        for waiter in &waiting {
+            self.order_answer(*waiter, &object);
+        }
         drop(names);
         for waiter in waiting {
             self.answer(waiter, 0, address);
@@ -68,7 +74,9 @@ impl Runtime {
         }
         let mut names = lock(&self.names);
         let known = names.known.get(name).copied();
-        if known.is_none() {
+        if known.is_some() {
+            self.order_answer(asker, &Object::Name(name.to_vec()));
+        } else {
             names.waiting.entry(name.to_vec()).or_default().push(asker);
         }
         drop(names);

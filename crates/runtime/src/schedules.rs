@@ -35,7 +35,7 @@ const SCHEDULES: usize = 150;
 const PCT_DEPTH: usize = 3;
 
 /// Memory lies at fixed addresses: one node at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// What the threads of a node do.
 #[derive(Clone, Copy, Debug)]

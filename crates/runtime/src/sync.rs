@@ -44,6 +44,7 @@ impl Runtime {
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
         let (thread, _) = self.my_slot()?;
         tsan::give(Token::Lock(id));
+        self.end_epoch();
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
         self.mesh.send_lazy();
         done.map_err(Error::NotPermitted)
@@ -69,6 +70,7 @@ impl Runtime {
             total => (0, total),
         };
         tsan::give(Token::Barrier(id));
+        self.end_epoch();
         let quiet = self.may_be_quiet(local);
         self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
         tsan::take(Token::Barrier(id));
@@ -97,6 +99,7 @@ impl Runtime {
     /// None at present.
     pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
         tsan::give(Token::Semaphore(id));
+        self.end_epoch();
         self.step(Input::Sync(SyncInput::SemaphorePost { id, count })).map_err(Error::NotPermitted)
     }
 
@@ -107,6 +110,7 @@ impl Runtime {
     pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
         let (thread, slot) = self.my_slot()?;
         tsan::give(Token::Lock(lock));
+        self.end_epoch();
         self.synchronize(slot, SyncInput::ConditionWait { thread, id, lock })?;
         tsan::take(Token::Condition(id));
         tsan::take(Token::Lock(lock));

@@ -16,6 +16,7 @@ use crate::boot::Runtime;
 use crate::control::{Asker, kind};
 use crate::error::Error;
 use crate::program::ThreadFunction;
+use crate::races::Object;
 use crate::signals::SignalMask;
 use crate::slots::{self, Reserved};
 use crate::tables::lock;
@@ -175,6 +176,7 @@ impl Runtime {
     pub(crate) fn start_thread(&'static self, start: Start) {
         let Start { asker, number, slot, function, argument } = start;
         let handle = ThreadHandle::new(self.me, number);
+        self.order_keep(Object::Start(number), asker, kind::THREAD_START);
         // Before it runs, and before anybody hears that it does.
         let (thread, place) = slot.place();
         self.begin(thread, place);
@@ -183,14 +185,17 @@ impl Runtime {
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
             tsan::take(Token::ThreadStart);
+            self.order_follow(&Object::Start(number));
             self.acquire();
             let result = function(argument);
             tsan::give(Token::ThreadEnd(handle.0));
             self.release_as(held);
+            self.order_keep_own(Object::End(number));
             // Before the end is told: who joins may count on the slot.
             slots::leave();
             let joiner = lock(&self.thread_books).books.end(number, result);
             if let Some(asker) = joiner {
+                self.order_answer(asker, &Object::End(number));
                 self.answer(asker, 0, result);
             }
         };
@@ -212,7 +217,10 @@ impl Runtime {
         drop(threads);
         match joined {
             Ok(None) => {}
-            Ok(Some(result)) => self.answer(asker, 0, result),
+            Ok(Some(result)) => {
+                self.order_answer(asker, &Object::End(handle.number()));
+                self.answer(asker, 0, result);
+            }
             Err(books::Unknown) => self.answer(asker, Error::Invalid(String::new()).code(), 0),
         }
     }

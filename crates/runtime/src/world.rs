@@ -6,8 +6,9 @@ use core::sync::atomic::Ordering;
 
 use multigrain_memory::diff::{self, Others};
 use multigrain_protocol::release::News;
+use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    Attach, HlrcMessage, Input, Message, Node, PageMessage, Violation, World,
+    Attach, HlrcMessage, Input, Message, Node, PageMessage, SyncMessage, Violation, World,
 };
 use multigrain_transport::{Header, LinkError, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
@@ -70,7 +71,6 @@ impl Runtime {
     }
 
     fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), String> {
-        self.watch_step(&input);
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
         let mut world =
             RealWorld { runtime: self, diff, held: None, news: None, gather, closed: None };
@@ -250,6 +250,18 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 }
 
 impl World for RealWorld<'_> {
+    fn asks(&mut self, asked: &SyncInput) {
+        self.runtime.order_asks(asked);
+    }
+
+    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+        self.runtime.order_posts(to, id, message);
+    }
+
+    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+        self.runtime.order_takes(from, id, message);
+    }
+
     fn send_later(&mut self, to: NodeId, message: Message) {
         let header = header_of(message);
         let kept = if let Message::Hlrc { .. } = message {
@@ -263,7 +275,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
-        self.runtime.tell_clock_with(to, message);
+        self.runtime.order_leaves(to, message);
         let header = header_of(message);
         let payload = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
@@ -433,7 +445,7 @@ impl World for RealWorld<'_> {
         let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
         let mut diffs: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
-        self.runtime.watch_merge(minipage, &diffs);
+        self.runtime.close_watched(minipage);
         let others = if open { Others::Write } else { Others::Read };
         for diff in diffs {
             self.merge(minipage, diff, others);

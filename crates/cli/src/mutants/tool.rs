@@ -42,7 +42,7 @@ pub(super) struct Tool {
 }
 
 /// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 7] = [
+pub(super) const TOOLS: [Tool; 8] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
@@ -54,6 +54,7 @@ pub(super) const TOOLS: [Tool; 7] = [
     tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
+    Tool { may_hang: true, ..tool("races", &RACES, Game::Release) },
 ];
 
 const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game) -> Tool {
@@ -104,6 +105,9 @@ const fn litmus_on(consistency: &'static str) -> [&'static str; 15] {
     arguments[14] = consistency;
     arguments
 }
+
+/// One job of three nodes.
+const RACES: [&str; 5] = ["races", "--nodes", "3", "--consistency", "lazy-release"];
 
 /// What a tool said about a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -84,6 +84,8 @@ pub enum Mutant {
     OldTurnRepeated,
     // Runtime.
     TwinAfterOpening,
+    ClockMergedAtArrival,
+    ClockOfTheMoment,
     GrantedBeforeBytes,
     ProtectedLate,
     KeptAckLost,
@@ -102,7 +104,7 @@ impl Mutant {
     #[must_use]
     pub const fn is_of_release(self) -> bool {
         let place = self as usize;
-        Self::DiffForgotten as usize <= place && place <= Self::TwinAfterOpening as usize
+        Self::DiffForgotten as usize <= place && place <= Self::ClockOfTheMoment as usize
     }
 }
 

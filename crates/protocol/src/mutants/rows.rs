@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 76] = {
+pub const MUTANTS: [Row; 78] = {
     use Mutant as M;
     [
         row(
@@ -324,6 +324,16 @@ pub const MUTANTS: [Row; 76] = {
             M::TwinAfterOpening,
             "twin-after-opening",
             "Runtime: a twin is made after threads have written the page.",
+        ),
+        row(
+            M::ClockMergedAtArrival,
+            "clock-merged-at-arrival",
+            "Runtime, --check-races: a node that serves a message knows what its sender knew.",
+        ),
+        row(
+            M::ClockOfTheMoment,
+            "clock-of-the-moment",
+            "Runtime, --check-races: a message brings what its sender knows when it leaves.",
         ),
         row(
             M::GrantedBeforeBytes,

@@ -144,6 +144,7 @@ impl<T: Tables> Node<T> {
                     .map_err(|error| refuse(me, &asked, error))?;
                 #[cfg(feature = "mutants")]
                 mutants::answered(&asked, &mut effects);
+                world.asks(&asked);
             }
             Ok(message) => own.push_back(message),
         }
@@ -154,6 +155,7 @@ impl<T: Tables> Node<T> {
             let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
             #[cfg(feature = "mutants")]
             mutants::heard(id, message, &mut effects);
+            world.takes(from, id, message);
             migration::turn(place, from, id, message, &mut guard, world)?;
             let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
             done.map_err(|error| refuse(from, &message, error))?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
+use super::clock::Clock;
 use super::written::Written;
 
 /// Lines of one judge; a racy loop would fill the terminal.
@@ -15,9 +16,9 @@ const MOST_RACES: usize = 50;
 pub(super) struct Writes {
     pub(super) writer: NodeId,
     /// The writer's epoch when it ended.
-    pub(super) epoch: u32,
+    pub(super) epoch: u64,
     /// The writer's clock when it began.
-    pub(super) since: Vec<u32>,
+    pub(super) since: Clock,
     pub(super) bytes: Written,
 }
 
@@ -45,8 +46,7 @@ pub(super) struct Judge {
 impl Writes {
     /// Whether all of these were made after the others, and in knowledge of them.
     fn follow(&self, others: &Self) -> bool {
-        let known = self.since.get(others.writer.index()).copied().unwrap_or(0);
-        self.writer == others.writer || known >= others.epoch
+        self.writer == others.writer || self.since.of(others.writer) >= others.epoch
     }
 }
 
@@ -61,7 +61,7 @@ impl Judge {
                 continue;
             }
             if !writes.follow(old) && old.follow(&writes) {
-                // They came late.
+                // They came late: of a node of several threads, one of which has released meanwhile.
                 writes.bytes.remove(&both);
                 continue;
             }
@@ -106,9 +106,14 @@ mod tests {
 
     const PAGE: MinipageId = MinipageId(7);
 
-    fn writes(writer: u16, epoch: u32, since: &[u32], bytes: Range<usize>) -> Writes {
+    fn writes<const N: usize>(
+        writer: u16,
+        epoch: u64,
+        since: [u64; N],
+        bytes: Range<usize>,
+    ) -> Writes {
         let bytes = [bytes].into_iter().collect();
-        Writes { writer: NodeId(writer), epoch, since: since.to_vec(), bytes }
+        Writes { writer: NodeId(writer), epoch, since: since.into(), bytes }
     }
 
     fn race(bytes: Range<usize>, one: u16, other: u16) -> Race {
@@ -118,33 +123,46 @@ mod tests {
     #[test]
     fn two_nodes_that_know_nothing_of_each_other_race_on_the_bytes_both_wrote() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(2, 1, &[], 0..20)), []);
-        assert_eq!(judge.hear(PAGE, writes(1, 1, &[], 16..32)), [race(16..20, 1, 2)]);
+        assert_eq!(judge.hear(PAGE, writes(2, 1, [], 0..20)), []);
+        assert_eq!(judge.hear(PAGE, writes(1, 1, [], 16..32)), [race(16..20, 1, 2)]);
     }
 
     #[test]
     fn who_knows_of_a_release_may_write_the_same_bytes() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(1, 4, &[], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(2, 1, &[0, 4], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(3, 1, &[0, 4], 0..8)), [race(0..8, 2, 3)]);
+        assert_eq!(judge.hear(PAGE, writes(1, 4, [], 0..8)), []);
+        assert_eq!(judge.hear(PAGE, writes(2, 1, [0, 4], 0..8)), []);
+        assert_eq!(judge.hear(PAGE, writes(3, 1, [0, 4], 0..8)), [race(0..8, 2, 3)]);
+    }
+
+    #[test]
+    fn epochs_past_32_bits_are_in_order() {
+        const LAST: u64 = u32::MAX as u64;
+        let mut judge = Judge::default();
+        for epoch in LAST - 2..LAST + 3 {
+            assert_eq!(judge.hear(PAGE, writes(1, epoch, [0, 0, epoch - 1], 0..8)), []);
+            assert_eq!(judge.hear(PAGE, writes(2, epoch, [0, epoch], 0..8)), []);
+        }
+        // Whoever knows of the last epoch but one only, however large its number.
+        let late = writes(3, 1, [0, LAST + 2, LAST + 1], 0..8);
+        assert_eq!(judge.hear(PAGE, late), [race(0..8, 2, 3)]);
     }
 
     #[test]
     fn writes_that_come_late_are_judged_by_when_they_were_made() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(2, 1, &[0, 4], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(1, 4, &[], 0..8)), []);
+        assert_eq!(judge.hear(PAGE, writes(2, 1, [0, 4], 0..8)), []);
+        assert_eq!(judge.hear(PAGE, writes(1, 4, [], 0..8)), []);
         // The later ones are the last still.
-        assert_eq!(judge.hear(PAGE, writes(3, 1, &[0, 4], 0..4)), [race(0..4, 2, 3)]);
+        assert_eq!(judge.hear(PAGE, writes(3, 1, [0, 4], 0..4)), [race(0..4, 2, 3)]);
     }
 
     #[test]
     fn a_node_does_not_race_with_itself_nor_with_its_neighbours_bytes() {
         let mut judge = Judge::default();
         for epoch in 1..4 {
-            assert_eq!(judge.hear(PAGE, writes(1, epoch, &[], 0..4)), []);
-            assert_eq!(judge.hear(PAGE, writes(2, epoch, &[], 4..8)), []);
+            assert_eq!(judge.hear(PAGE, writes(1, epoch, [], 0..4)), []);
+            assert_eq!(judge.hear(PAGE, writes(2, epoch, [], 4..8)), []);
         }
         assert_eq!(judge.histories[&PAGE].len(), 2, "the last writes are kept, no others");
     }
@@ -154,9 +172,9 @@ mod tests {
         let mut judge = Judge::default();
         let mut told = 0;
         for epoch in 1..200 {
-            let at = epoch as usize % 100 * 16;
-            told += judge.hear(PAGE, writes(1, epoch, &[], at..at + 4)).len();
-            let second = judge.hear(PAGE, writes(2, epoch, &[], at..at + 4));
+            let at = usize::try_from(epoch).expect("it is small") % 100 * 16;
+            told += judge.hear(PAGE, writes(1, epoch, [], at..at + 4)).len();
+            let second = judge.hear(PAGE, writes(2, epoch, [], at..at + 4));
             told += second.len();
             assert_eq!(
                 second.iter().any(|race| race.last),

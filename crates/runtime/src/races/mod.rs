@@ -3,48 +3,60 @@
 //! Role: the mode of `multigrain run --check-races`. The engines know nothing of it, and without it
 //! nothing of it runs and no byte on the wire differs. It keeps books of its own:
 //!
-//! - A *clock*, a vector time over nodes. An entry counts how often a node has released. It goes
-//!   ahead of every message that carries a release, in a frame of its own, and ahead of the
-//!   runtime's own requests and answers (thread starts and ends, names, frees).
+//! - A *clock*, a vector time over nodes ([`clock::Clock`]). An entry counts how often a node has
+//!   released. Whatever orders threads has a clock as well ([`orders`]); this node's own learns from
+//!   it when a thread of this node follows it, never because the node serves as its manager.
 //! - *Watched* minipages: those that this node's threads may write, each with what it held when it
 //!   was opened, and the clock then. When writing ends, the bytes that differ are the node's writes.
-//!   Writing ends where an engine takes the access away; at each release of this node; and when a
-//!   clock brings news, for what is written then is written later. The last two are unknown to the
-//!   engines: the minipage is closed for writes behind their back, and the next write is a spurious
-//!   fault to them. For the same reason an area's owner starts without access, so that no page is
-//!   open unwatched.
+//!   Writing ends where an engine takes the access away; at each release of this node; when a clock
+//!   brings news, for what is written then is written later; and when others' writes are merged. The
+//!   last three are unknown to the engines: the minipage is closed for writes behind their back, and
+//!   the next write is a spurious fault to them. For the same reason an area's owner starts without
+//!   access, so that no page is open unwatched.
 //! - The [`Judge`] of a minipage, at the node that allocated it, is sent all writes and compares.
 //!
-//! Invariants: writes are dated and leave the watch in one critical section, and a release dates
-//! what is open under the minipages' locks before its epoch ends, so nothing is dated later than
-//! the release that carries it. A clock is merged before the watch is renewed, so nothing that
-//! follows an acquire is dated before it. So what the judge calls a race was not ordered by
-//! anything this runtime knows of. Order of locks: minipage, then `open`; nothing is taken under
-//! `open`, `judge` or `sites`.
+//! Invariants, for jobs of one thread a node:
 //!
-//! What it cannot see is in docs/TOOLS.md: writes that left a byte as it was, reads, threads of one
-//! node, and races that another thread's synchronization on the same node hides.
+//! - Writes are dated and leave the watch in one critical section, and a release dates what is open
+//!   under the minipages' locks before its epoch ends: nothing is dated later than the release that
+//!   carries it.
+//! - A clock is merged before the watch is renewed: nothing that follows an acquire is dated before.
+//!   So what the judge calls a race was not ordered by anything this runtime knows of.
+//! - A release leaves when all judges have what was written before it ([`Runtime::end_epoch`]). So a
+//!   judge hears of writes in an order that agrees with synchronization, and the last writes of each
+//!   byte are all it needs to find that a byte was raced for.
+//!
+//! Order of locks: minipage, then `open`, then the others, of which none is taken under another.
+//!
+//! What silence means, and what it does not, is in docs/TOOLS.md.
 
 #![expect(unsafe_code, reason = "copies pages, by pointer")]
 
+mod clock;
 mod judge;
+mod orders;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod schedules;
 mod site;
+mod tell;
 mod written;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use clock::Clock;
 use multigrain_memory::diff::{self, Diff};
-use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Input, Message, SyncMessage};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use crate::boot::Runtime;
-use crate::control::kind;
+use crate::control::{Asker, kind};
 use crate::report::last_words;
 use crate::shim::Mutex;
 use crate::tables::lock;
 use judge::{Judge, Writes};
+pub(crate) use orders::Object;
+use orders::Orders;
 use site::Sites;
 use written::Written;
 
@@ -52,6 +64,7 @@ use written::Written;
 #[derive(Debug, Default)]
 pub(crate) struct Races {
     open: Mutex<Open>,
+    orders: Mutex<Orders>,
     judge: Mutex<Judge>,
     sites: Mutex<Sites>,
 }
@@ -60,43 +73,37 @@ pub(crate) struct Races {
 #[derive(Debug, Default)]
 struct Open {
     /// Of every node, how many of its releases come before what is written here now.
-    clock: Vec<u32>,
+    clock: Clock,
     watched: BTreeMap<MinipageId, Watched>,
+    /// Judges that were sent writes since the last release.
+    told: BTreeSet<NodeId>,
 }
 
 /// A minipage that this node's threads may write.
 #[derive(Debug)]
 struct Watched {
     bytes: Vec<u8>,
-    since: Vec<u32>,
+    since: Clock,
 }
 
 impl Open {
-    /// Takes what another node knows; whether it was news.
-    fn hear(&mut self, me: NodeId, clock: &[u32]) -> bool {
-        if self.clock.len() < clock.len() {
-            self.clock.resize(clock.len(), 0);
-        }
-        let mut news = false;
-        let others = self.clock.iter_mut().zip(clock).enumerate();
-        for (_, (own, other)) in others.filter(|(node, _)| *node != me.index()) {
-            news |= *own < *other;
-            *own = (*own).max(*other);
-        }
+    /// Takes what another node knows; whether it was news. Nobody knows better than a node itself.
+    fn hear(&mut self, me: NodeId, clock: &Clock) -> bool {
+        let mut joined = self.clock.clone();
+        joined.join(clock);
+        joined.set(me, self.clock.of(me));
+        let news = joined != self.clock && !clock.is_empty();
+        self.clock = joined;
         news
     }
 
     /// The epoch of what is written here now, which the next release ends.
-    fn epoch(&self, me: NodeId) -> u32 {
-        self.clock.get(me.index()).map_or(1, |ended| ended.wrapping_add(1))
+    fn epoch(&self, me: NodeId) -> u64 {
+        self.clock.of(me) + 1
     }
 
     fn end_epoch(&mut self, me: NodeId) {
-        let epoch = self.epoch(me);
-        if self.clock.len() <= me.index() {
-            self.clock.resize(me.index() + 1, 0);
-        }
-        self.clock[me.index()] = epoch;
+        self.clock.set(me, self.epoch(me));
     }
 }
 
@@ -124,86 +131,56 @@ impl Runtime {
         let Some(races) = self.races_of(minipage) else { return };
         let mut open = lock(&races.open);
         let Some(watched) = open.watched.remove(&minipage) else { return };
-        let now = self.snapshot(minipage);
-        let writes = self.writes(&open, watched.since, &watched.bytes, &now);
-        drop(open);
-        self.hand_in(minipage, writes);
-    }
-
-    /// The caller holds the minipage's lock and is about to write what other nodes wrote to a copy
-    /// that this node's threads may write too.
-    pub(crate) fn watch_merge(&self, minipage: MinipageId, diffs: &[&[u8]]) {
-        let Some(races) = self.races_of(minipage) else { return };
-        let mut open = lock(&races.open);
-        let Some(mut watched) = open.watched.remove(&minipage) else { return };
-        let mut now = self.snapshot(minipage);
-        let writes = self.writes(&open, watched.since.clone(), &watched.bytes, &now);
-        for diff in diffs {
-            // A diff that is wrong is found so when it is merged.
-            let _ = diff::apply_to(diff, &mut now);
-        }
-        watched.bytes = now;
-        open.watched.insert(minipage, watched);
-        drop(open);
-        self.hand_in(minipage, writes);
-    }
-
-    /// Before a step: a release ends the epoch of what was written here.
-    pub(crate) fn watch_step(&self, input: &Input) {
-        let Some(races) = &self.races else { return };
-        let releases = match input {
-            Input::Release { .. } => true,
-            Input::Sync(asked) => matches!(
-                asked,
-                SyncInput::Unlock { .. }
-                    | SyncInput::Barrier { .. }
-                    | SyncInput::SemaphorePost { .. }
-                    | SyncInput::ConditionWait { .. }
-            ),
-            Input::Fault { .. }
-            | Input::Prefetch { .. }
-            | Input::Ask { .. }
-            | Input::Push { .. }
-            | Input::Resumed { .. }
-            | Input::Reclaim { .. }
-            | Input::Tell { .. }
-            | Input::Acquire
-            | Input::Message { .. }
-            | Input::News { .. } => false,
-        };
-        if releases && self.tables.is_relaxed() {
-            self.renew_watch(races);
-            lock(&races.open).end_epoch(self.me);
-        }
-    }
-
-    /// Before a message that may carry a release.
-    pub(crate) fn tell_clock_with(&self, to: NodeId, message: Message) {
-        if let Message::Sync { body, .. } = message
-            && SyncMessage::is_release(body)
-        {
-            self.tell_clock(to);
-        }
-    }
-
-    /// Before a node is told of anything that orders what its threads do after it.
-    pub(crate) fn tell_clock(&self, to: NodeId) {
-        let Some(races) = &self.races else { return };
-        let clock = lock(&races.open).clock.clone();
-        if to == self.me || clock.is_empty() {
+        let bytes = written(&watched.bytes, &self.snapshot(minipage));
+        if bytes.is_empty() {
             return;
         }
-        let header = Header { kind: kind::RACE_CLOCK, from: self.me.0, ..Header::default() };
-        self.send_frame(to, header, Payload::Owned(clock_bytes(&clock)));
+        let epoch = open.epoch(self.me);
+        let writes = Writes { writer: self.me, epoch, since: watched.since, bytes };
+        // Under `open`: once it is free, a release finds that the judge has been sent these.
+        self.hand_in(races, &mut open, minipage, writes);
     }
 
-    /// A peer's clock; false for what none sends.
-    pub(crate) fn serve_race_clock(&self, body: &[u8]) -> bool {
-        let Some(races) = &self.races else { return false };
-        let Some((clock, [])) = read_clock(body, self.nodes) else { return false };
-        if lock(&races.open).hear(self.me, &clock) {
-            self.renew_watch(races);
+    /// The caller holds the minipage's lock. Whatever was written is dated now, and whoever writes
+    /// next traps: its engine goes on believing that it is open, and sees a spurious fault.
+    pub(crate) fn close_watched(&self, minipage: MinipageId) {
+        let Some(races) = self.races_of(minipage) else { return };
+        if !lock(&races.open).watched.contains_key(&minipage) {
+            return;
         }
+        let closed = self.memory.protect(minipage, Access::ReadWrite, Access::ReadOnly);
+        if let Err(error) = closed {
+            self.fatal(&error.to_string());
+        }
+        self.unwatch(minipage);
+    }
+
+    /// Before a thread of this node releases: what was written here so far comes before. Returns when
+    /// all judges have it.
+    pub(crate) fn end_epoch(&self) {
+        let Some(races) = &self.races else { return };
+        if !self.tables.is_relaxed() {
+            return;
+        }
+        self.renew_watch(races);
+        let told = {
+            let mut open = lock(&races.open);
+            open.end_epoch(self.me);
+            core::mem::take(&mut open.told)
+        };
+        for judge in told {
+            // Links keep their order: who answers this has all that was sent before. A node without
+            // a slot for this thread has told its caller, or will.
+            let _ = self.question(judge, kind::RACE_JUDGED, (0, 0), &[]);
+        }
+    }
+
+    /// A peer asks whether its writes have been judged, as they have.
+    pub(crate) fn serve_race_judged(&self, asker: Asker) -> bool {
+        if self.races.is_none() || asker.node == self.me {
+            return false;
+        }
+        self.send_answer(asker, 0, 0);
         true
     }
 
@@ -221,10 +198,7 @@ impl Runtime {
         }
         let Some(races) = self.races_of(minipage) else { return false };
         let (_, len) = self.memory.privileged(minipage);
-        let (Ok(epoch), Some((since, rest))) = (u32::try_from(epoch), read_clock(body, self.nodes))
-        else {
-            return false;
-        };
+        let Some((since, rest)) = Clock::from_bytes(body, self.nodes) else { return false };
         let Some(bytes) = Written::from_bytes(rest, len) else { return false };
         self.judge(races, minipage, Writes { writer, epoch, since, bytes });
         true
@@ -245,44 +219,28 @@ impl Runtime {
         let open: Vec<MinipageId> = lock(&races.open).watched.keys().copied().collect();
         for minipage in open {
             let lent = self.tables.lend(minipage);
-            if lock(&races.open).watched.contains_key(&minipage) {
-                // Its engine goes on believing that it is open: the next write is a spurious fault.
-                let closed = self.memory.protect(minipage, Access::ReadWrite, Access::ReadOnly);
-                if let Err(error) = closed {
-                    self.fatal(&error.to_string());
-                }
-                self.unwatch(minipage);
-            }
+            self.close_watched(minipage);
             drop(lent);
         }
     }
 
-    fn writes(&self, open: &Open, since: Vec<u32>, before: &[u8], now: &[u8]) -> Writes {
-        let bytes = written(before, now);
-        Writes { writer: self.me, epoch: open.epoch(self.me), since, bytes }
-    }
-
-    fn hand_in(&self, minipage: MinipageId, writes: Writes) {
-        if writes.bytes.is_empty() {
-            return;
-        }
+    fn hand_in(&self, races: &Races, open: &mut Open, minipage: MinipageId, writes: Writes) {
         let judge = self.judge_of(minipage);
         if judge == self.me {
-            if let Some(races) = &self.races {
-                self.judge(races, minipage, writes);
-            }
+            self.judge(races, minipage, writes);
             return;
         }
         let header = Header {
             kind: kind::RACE_WRITES,
             from: self.me.0,
             subject: minipage.0,
-            value: writes.epoch.into(),
+            value: writes.epoch,
             ..Header::default()
         };
-        let mut body = clock_bytes(&writes.since);
+        let mut body = writes.since.to_bytes();
         writes.bytes.append_to(&mut body);
         self.send_frame(judge, header, Payload::Owned(body));
+        open.told.insert(judge);
     }
 
     fn judge(&self, races: &Races, minipage: MinipageId, writes: Writes) {
@@ -319,48 +277,35 @@ fn written(before: &[u8], now: &[u8]) -> Written {
     diff.runs().map(|(offset, run)| offset..offset + run.len()).collect()
 }
 
-/// A count, then the entries, 4 bytes each, little-endian.
-fn clock_bytes(clock: &[u32]) -> Vec<u8> {
-    let count = u32::try_from(clock.len()).unwrap_or(u32::MAX);
-    core::iter::once(&count).chain(clock).flat_map(|entry| entry.to_le_bytes()).collect()
-}
-
-/// The clock at the start of a body, and the rest of it.
-fn read_clock(body: &[u8], nodes: u16) -> Option<(Vec<u32>, &[u8])> {
-    let (count, body) = body.split_first_chunk()?;
-    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
-    if count > usize::from(nodes) {
-        return None;
-    }
-    let (clock, rest) = body.split_at_checked(count * size_of::<u32>())?;
-    let (entries, _) = clock.as_chunks();
-    Some((entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect(), rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_clock_survives_its_bytes_and_a_wrong_one_is_refused() {
-        let bytes = clock_bytes(&[3, 0, 7]);
-        assert_eq!(read_clock(&bytes, 3), Some((vec![3, 0, 7], &[][..])));
-        assert_eq!(read_clock(&bytes, 2), None);
-        for end in 0..bytes.len() {
-            assert_eq!(read_clock(&bytes[..end], 3), None, "cut to {end}");
-        }
-    }
 
     #[test]
     fn an_epoch_ends_with_a_release_and_is_known_to_who_hears_of_it() {
         let (mut one, mut two) = (Open::default(), Open::default());
         assert_eq!(one.epoch(NodeId(1)), 1);
         one.end_epoch(NodeId(1));
-        assert_eq!((one.epoch(NodeId(1)), &one.clock), (2, &vec![0, 1]));
+        assert_eq!((one.epoch(NodeId(1)), &one.clock), (2, &Clock::from([0, 1])));
         assert!(two.hear(NodeId(0), &one.clock));
         assert!(!two.hear(NodeId(0), &one.clock), "no news twice");
-        assert_eq!(two.clock, [0, 1]);
-        assert!(!one.hear(NodeId(1), &[0, 9]), "nobody knows better than a node itself");
+        assert!(!two.hear(NodeId(0), &Clock::default()), "nothing is no news");
+        assert_eq!(two.clock, Clock::from([0, 1]));
+        assert!(!one.hear(NodeId(1), &[0, 9].into()), "nobody knows better than a node itself");
+    }
+
+    #[test]
+    fn epochs_go_on_past_32_bits() {
+        const LAST: u64 = u32::MAX as u64;
+        let mut open = Open { clock: Clock::from([LAST - 1]), ..Open::default() };
+        for epoch in [LAST, LAST + 1, LAST + 2] {
+            assert_eq!(open.epoch(NodeId(0)), epoch);
+            open.end_epoch(NodeId(0));
+            assert_eq!(open.clock.of(NodeId(0)), epoch);
+        }
+        let mut other = Open { clock: Clock::from([LAST, 7]), ..Open::default() };
+        assert!(other.hear(NodeId(1), &open.clock), "an epoch past them is news");
+        assert_eq!(other.clock, Clock::from([LAST + 2, 7]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Races;
 use super::judge::Race;
+use super::orders::Object;
 use crate::alloc::element_address;
 use crate::areas::AreaRecord;
 use crate::boot::Runtime;
@@ -46,9 +47,10 @@ struct Item {
 }
 
 impl Runtime {
-    /// Remembers an allocation.
-    pub(crate) fn note_site(&self, address: usize, bytes: usize) {
+    /// Remembers an allocation, before it is used; it follows the free of what was there before.
+    pub(crate) fn note_allocation(&self, address: usize, bytes: usize) {
         let Some(races) = &self.races else { return };
+        self.order_follow(&Object::Freed(address));
         let trace = Backtrace::force_capture();
         let mut sites = lock(&races.sites);
         if sites.0.len() < MOST_SITES || sites.0.contains_key(&address) {

@@ -1,0 +1,124 @@
+//! Of each kind of object: who knows what, and from when on.
+
+use multigrain_protocol::ConditionMessage;
+
+use super::*;
+
+const LOCK: u32 = 4;
+const GRANT: SyncMessage = SyncMessage::Lock(LockMessage::Grant);
+const WAIT: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Grant);
+const POST: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 });
+const ARRIVE: SyncMessage =
+    SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: false });
+const RELEASE: SyncMessage =
+    SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiet: false });
+const UNLOCK: SyncInput = SyncInput::Unlock { thread: ThreadId(0), id: LOCK };
+const NODE: NodeId = NodeId(1);
+
+/// The clock that goes with a message.
+fn sent(orders: &mut Orders, id: u32, body: SyncMessage, now: &Clock) -> Clock {
+    orders.posts(NODE, id, body, now);
+    orders.leaves(NODE, id, body)
+}
+
+#[test]
+fn a_lock_brings_the_clock_of_its_last_unlock_and_none_of_what_the_node_did_since() {
+    let mut orders = Orders::default();
+    let later = Clock::from([9, 9]);
+    assert!(sent(&mut orders, LOCK, GRANT, &later).is_empty(), "nobody has held it");
+    assert_eq!(orders.takes(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
+    orders.asks(&UNLOCK, &[3, 5].into());
+    assert_eq!(sent(&mut orders, LOCK, GRANT, &later), [3, 5].into());
+}
+
+#[test]
+fn a_lock_that_came_and_goes_unused_brings_what_it_came_with() {
+    let mut orders = Orders::default();
+    assert_eq!(orders.takes(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
+    assert_eq!(sent(&mut orders, LOCK, GRANT, &[9].into()), [1, 5].into());
+}
+
+#[test]
+fn a_lock_given_up_for_a_condition_is_unlocked_and_the_condition_orders_nothing() {
+    let mut orders = Orders::default();
+    orders.asks(&SyncInput::ConditionWait { thread: ThreadId(0), id: 5, lock: LOCK }, &[2].into());
+    for message in [
+        ConditionMessage::Enqueue,
+        ConditionMessage::Queued,
+        ConditionMessage::Signal { all: true },
+        ConditionMessage::Wake,
+    ] {
+        let message = SyncMessage::Condition(message);
+        assert!(sent(&mut orders, 5, message, &[9].into()).is_empty());
+        assert_eq!(orders.takes(5, message, Clock::default()), None);
+    }
+    assert_eq!(sent(&mut orders, LOCK, GRANT, &[9].into()), [2].into());
+}
+
+#[test]
+fn a_barrier_is_left_with_what_all_brought_and_nobody_learns_by_an_arrival() {
+    let mut orders = Orders::default();
+    assert_eq!(orders.takes(3, ARRIVE, [0, 4].into()), None, "its manager has not come yet");
+    assert_eq!(orders.takes(3, ARRIVE, [2].into()), None);
+    orders.posts(NODE, 3, RELEASE, &[9, 9].into());
+    orders.posts(NodeId(0), 3, RELEASE, &[9, 9].into());
+    // The release may have to wait for a flush: the next episode is none of it.
+    assert_eq!(orders.takes(3, ARRIVE, [7, 7, 7].into()), None);
+    assert_eq!(orders.leaves(NODE, 3, RELEASE), [2, 4].into());
+    assert_eq!(orders.leaves(NodeId(0), 3, RELEASE), [2, 4].into());
+    assert_eq!(sent(&mut orders, 3, RELEASE, &[9].into()), [7, 7, 7].into());
+    let left = orders.takes(3, RELEASE, [2, 4].into());
+    assert_eq!(left, Some([2, 4].into()));
+}
+
+#[test]
+fn an_arrival_brings_what_its_node_knew_when_it_came() {
+    let mut orders = Orders::default();
+    orders.posts(NODE, 3, ARRIVE, &[5].into());
+    orders.posts(NODE, 6, ARRIVE, &[6].into());
+    assert_eq!(orders.leaves(NODE, 6, ARRIVE), [6].into());
+    assert_eq!(orders.leaves(NODE, 3, ARRIVE), [5].into());
+}
+
+#[test]
+fn a_semaphore_brings_all_posts_so_far_and_its_manager_learns_none_by_them() {
+    let mut orders = Orders::default();
+    assert_eq!(sent(&mut orders, 8, POST, &[1, 1].into()), [1, 1].into());
+    assert_eq!(orders.takes(8, POST, [0, 1].into()), None);
+    assert_eq!(orders.takes(8, POST, [0, 0, 2].into()), None);
+    assert_eq!(sent(&mut orders, 8, WAIT, &[9].into()), [0, 1, 2].into());
+    assert_eq!(sent(&mut orders, 8, WAIT, &[9].into()), [0, 1, 2].into(), "for every unit");
+    assert_eq!(orders.takes(8, WAIT, [0, 1].into()), Some([0, 1].into()));
+}
+
+#[test]
+fn a_name_is_followed_by_many_and_a_thread_or_freed_memory_by_one() {
+    let mut orders = Orders::default();
+    let name = Object::Name(b"one".to_vec());
+    orders.keep(name.clone(), [1].into());
+    orders.keep(name.clone(), [0, 2].into());
+    for _ in 0..2 {
+        assert_eq!(orders.give(&name), [0, 2].into(), "of the last publication");
+    }
+    for object in [Object::Start(1), Object::End(1), Object::Freed(1)] {
+        orders.keep(object.clone(), [3].into());
+        assert_eq!(orders.give(&object), [3].into());
+        assert!(orders.give(&object).is_empty());
+    }
+}
+
+#[test]
+fn a_clock_waits_for_its_own_message_and_clocks_without_messages_are_not_taken_for_ever() {
+    let mut orders = Orders::default();
+    assert!(orders.arrives((NODE, 22, ThreadId(0)), [1].into()));
+    assert!(orders.arrives((NODE, 72, ThreadId(3)), [2].into()));
+    assert!(orders.came_with((NodeId(2), 22, ThreadId(0))).is_empty());
+    assert!(orders.came_with((NODE, 72, ThreadId(0))).is_empty());
+    assert_eq!(orders.came_with((NODE, 72, ThreadId(3))), [2].into());
+    assert_eq!(orders.came_with((NODE, 22, ThreadId(0))), [1].into());
+    let mut thread = (0..).map(ThreadId);
+    let taken = core::iter::from_fn(|| {
+        orders.arrives((NODE, 72, thread.next()?), Clock::default()).then_some(())
+    });
+    assert_eq!(taken.count(), MOST_ARRIVED);
+}

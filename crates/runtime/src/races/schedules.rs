@@ -1,0 +1,134 @@
+//! A release and its judges, under schedules of shuttle; see [`crate::schedules`].
+
+#![expect(unsafe_code, reason = "the other node's sink, and a write that traps nowhere")]
+
+use std::sync::Arc;
+
+use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE, diff};
+use multigrain_protocol::{HlrcMessage, Input, Kind, SemaphoreMessage};
+use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
+use shuttle::thread;
+
+use crate::areas::{AreaRecord, Items};
+use crate::boot::Runtime;
+use crate::config::Config;
+use crate::control::kind;
+use crate::headers::header_of;
+use crate::schedules::ALONE;
+use crate::slots;
+use crate::tables::lock;
+
+/// Headers that came at the other node, in order.
+#[derive(Default)]
+struct Heard(Vec<Header>);
+
+// SAFETY: it names no place.
+unsafe impl Sink for Heard {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
+        Ok(Place::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
+        self.0.push(*header);
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        panic!("{reason}");
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+/// A lazily consistent page of that node.
+fn adopt(runtime: &Runtime, owner: NodeId) -> MinipageId {
+    let (id, shape) = (AreaId(0), Shape::Pages { pages: 1 });
+    let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+    let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+    let consistency = Consistency::LazyRelease;
+    assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency }), 0);
+    MinipageId::new(id, 0)
+}
+
+/// Node 0 writes what node 1 judges, and posts to a semaphore of node 1.
+fn write_and_post() {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let config = Config { check_races: true, ..Config::single() };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None));
+    let minipage = adopt(&runtime, NodeId(1));
+    let lent = runtime.tables.lend(minipage);
+    runtime.watch(minipage);
+    // SAFETY: the privileged view is writable for the length of the minipage.
+    unsafe { runtime.memory.privileged(minipage).0.write(7) };
+    drop(lent);
+
+    let poster = {
+        let runtime = Arc::clone(&runtime);
+        thread::spawn(move || runtime.semaphore_post(1, 1).unwrap())
+    };
+    let mut heard = Heard::default();
+    while heard.0.last().is_none_or(|header| header.kind != kind::RACE_JUDGED) {
+        theirs.receive(&mut heard, Timeout::Forever);
+    }
+    thread::yield_now();
+    theirs.receive(&mut heard, Timeout::Now);
+    let kinds = |heard: &Heard| heard.0.iter().map(|header| header.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&heard), [kind::RACE_WRITES, kind::RACE_JUDGED], "the post waits");
+    let answer = Header { kind: kind::ANSWER, thread: heard.0[1].thread, ..Header::default() };
+    theirs.send_bytes(NodeId(0), answer, &[]).unwrap();
+    poster.join().unwrap();
+    heard.0.clear();
+    theirs.receive(&mut heard, Timeout::Now);
+    let post = header_of(SemaphoreMessage::Post { count: 1 }.about(1));
+    assert_eq!(kinds(&heard), [kind::RACE_CLOCK, post.kind]);
+    assert_eq!(heard.0[0].value, u64::from(post.kind), "the clock says what it belongs to");
+}
+
+#[test]
+fn a_release_leaves_when_the_judges_have_what_was_written_before_it() {
+    let _alone = ALONE.lock().expect("the test before this one passed");
+    shuttle::check_random(write_and_post, 20);
+}
+
+/// Node 0 writes a page whose home it is, and then merges what node 1 wrote to it.
+fn write_and_merge() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let config = Config { check_races: true, ..Config::single() };
+    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None);
+    let minipage = adopt(&runtime, NodeId(0));
+    let fault = Input::Fault { thread: ThreadId(0), minipage, kind: Kind::Write };
+    runtime.step_sure(fault.clone());
+    // SAFETY: the privileged view is writable for the length of the minipage.
+    unsafe { runtime.memory.privileged(minipage).0.write(7) };
+    let fetch = HlrcMessage::Fetch { requester: NodeId(1), epoch: 0, waits: true };
+    runtime.step_received(NodeId(1), fetch.about(minipage), None);
+    runtime.step_sure(fault);
+    let watched = || {
+        let open = lock(&runtime.races.as_ref().unwrap().open);
+        open.watched.contains_key(&minipage)
+    };
+    assert!(watched(), "a node that writes is watched");
+    let (before, mut after, mut bytes) = ([0; 4096], [0; 4096], Vec::new());
+    after[8] = 1;
+    // SAFETY: both have the length of the minipage.
+    unsafe { diff::encode(&before, after.as_ptr(), &mut bytes) };
+    let message = HlrcMessage::Diff { writer: NodeId(1), flush: 1, epoch: 0 }.about(minipage);
+    runtime.step_received(NodeId(1), message, Some(&bytes));
+    assert!(!watched(), "what is written from now on traps, and finds the page as merged");
+    // SAFETY: the privileged view is readable for the length of the minipage.
+    assert_eq!(unsafe { runtime.memory.privileged(minipage).0.wrapping_add(8).read() }, 1);
+}
+
+#[test]
+fn a_merge_into_a_page_that_is_written_here_closes_it_first() {
+    let _alone = ALONE.lock().expect("the test before this one passed");
+    shuttle::check_random(write_and_merge, 1);
+}

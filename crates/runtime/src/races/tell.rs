@@ -1,0 +1,163 @@
+//! Clocks between nodes, and from what orders threads to the threads that follow it.
+//!
+//! A clock that goes to another node is a frame of its own, ahead of the message it belongs to on the
+//! same link, and waits there until that message is taken. What a node sends to itself is treated
+//! alike, but for the frame.
+
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Message, SyncMessage};
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{NodeId, ThreadId};
+
+use super::Races;
+use super::clock::Clock;
+use super::orders::Object;
+use crate::boot::Runtime;
+use crate::control::{Asker, kind};
+use crate::headers::header_of;
+use crate::tables::lock;
+
+/// The header by which a synchronization message is known.
+fn header_of_sync(id: u32, body: SyncMessage) -> Header {
+    header_of(Message::Sync { id, body })
+}
+
+impl Runtime {
+    /// A thread's request to the synchronization engines was granted.
+    pub(crate) fn order_asks(&self, asked: &SyncInput) {
+        let Some(races) = &self.races else { return };
+        let now = lock(&races.open).clock.clone();
+        lock(&races.orders).asks(asked, &now);
+    }
+
+    /// The synchronization engines want this message sent, when what it releases is seen.
+    pub(crate) fn order_posts(&self, to: NodeId, id: u32, body: SyncMessage) {
+        let Some(races) = &self.races else { return };
+        let now = lock(&races.open).clock.clone();
+        lock(&races.orders).posts(to, id, body, &now);
+    }
+
+    /// This message leaves for another node now.
+    pub(crate) fn order_leaves(&self, to: NodeId, message: Message) {
+        let Some(races) = &self.races else { return };
+        if let Message::Sync { id, body } = message
+            && body.is_release()
+        {
+            let clock = lock(&races.orders).leaves(to, id, body);
+            self.send_clock(races, to, &header_of(message), clock);
+        }
+    }
+
+    /// The synchronization engines are about to take this message, perhaps from their own node.
+    pub(crate) fn order_takes(&self, from: NodeId, id: u32, body: SyncMessage) {
+        let Some(races) = &self.races else { return };
+        if !body.is_release() {
+            return;
+        }
+        let followed = {
+            let mut orders = lock(&races.orders);
+            let clock = if from == self.me {
+                orders.leaves(from, id, body)
+            } else {
+                let header = header_of_sync(id, body);
+                orders.came_with((from, header.kind, ThreadId(header.thread)))
+            };
+            orders.takes(id, body, clock)
+        };
+        if let Some(clock) = followed {
+            self.follow(races, &clock);
+        }
+    }
+
+    /// Before a request of the runtime's own that orders what is done because of it.
+    pub(crate) fn order_request(&self, to: NodeId, header: &Header) {
+        let Some(races) = &self.races else { return };
+        if matches!(header.kind, kind::FREE | kind::PUBLISH | kind::THREAD_START) {
+            let now = lock(&races.open).clock.clone();
+            self.send_clock(races, to, header, now);
+        }
+    }
+
+    /// The clock of a request becomes that of an object here.
+    pub(crate) fn order_keep(&self, object: Object, asker: Asker, kind: u8) {
+        let Some(races) = &self.races else { return };
+        let mut orders = lock(&races.orders);
+        let clock = orders.came_with((asker.node, kind, asker.thread));
+        orders.keep(object, clock);
+    }
+
+    /// What this node's threads have done becomes the clock of an object here.
+    pub(crate) fn order_keep_own(&self, object: Object) {
+        let Some(races) = &self.races else { return };
+        let now = lock(&races.open).clock.clone();
+        lock(&races.orders).keep(object, now);
+    }
+
+    /// Before an answer: who gets it follows this object.
+    pub(crate) fn order_answer(&self, asker: Asker, object: &Object) {
+        let Some(races) = &self.races else { return };
+        let clock = lock(&races.orders).give(object);
+        let header = Header { kind: kind::ANSWER, thread: asker.thread.0, ..Header::default() };
+        self.send_clock(races, asker.node, &header, clock);
+    }
+
+    /// A thread has its answer from that node.
+    pub(crate) fn order_answered(&self, from: NodeId, thread: ThreadId) {
+        let Some(races) = &self.races else { return };
+        let clock = lock(&races.orders).came_with((from, kind::ANSWER, thread));
+        self.follow(races, &clock);
+    }
+
+    /// The calling thread follows an object of this node.
+    pub(crate) fn order_follow(&self, object: &Object) {
+        let Some(races) = &self.races else { return };
+        let clock = lock(&races.orders).give(object);
+        self.follow(races, &clock);
+    }
+
+    /// What is written here from now on comes after all that the clock knows of.
+    fn follow(&self, races: &Races, clock: &Clock) {
+        if lock(&races.open).hear(self.me, clock) {
+            self.renew_watch(races);
+        }
+    }
+
+    fn send_clock(&self, races: &Races, to: NodeId, about: &Header, clock: Clock) {
+        #[cfg(feature = "mutants")]
+        let clock = if crate::mutants::tells_the_moment() {
+            lock(&races.open).clock.clone()
+        } else {
+            clock
+        };
+        if clock.is_empty() {
+            return;
+        }
+        if to == self.me {
+            let tag = (to, about.kind, ThreadId(about.thread));
+            let room = lock(&races.orders).arrives(tag, clock);
+            assert!(room, "a node has no more threads");
+            return;
+        }
+        let header = Header {
+            kind: kind::RACE_CLOCK,
+            from: self.me.0,
+            thread: about.thread,
+            value: about.kind.into(),
+            ..Header::default()
+        };
+        self.send_frame(to, header, Payload::Owned(clock.to_bytes()));
+    }
+
+    /// A peer's clock, of the frame that comes next of that kind and thread; false for what none
+    /// sends.
+    pub(crate) fn serve_race_clock(&self, from: NodeId, header: &Header, body: &[u8]) -> bool {
+        let Some(races) = &self.races else { return false };
+        let Some((clock, [])) = Clock::from_bytes(body, self.nodes) else { return false };
+        let Ok(kind) = u8::try_from(header.value) else { return false };
+        #[cfg(feature = "mutants")]
+        if crate::mutants::merges_at_arrival() {
+            self.follow(races, &clock);
+        }
+        lock(&races.orders).arrives((from, kind, ThreadId(header.thread)), clock)
+    }
+}
