@@ -19,6 +19,7 @@ use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::parking::Role;
 use crate::races::Races;
 use crate::receive::NodeSink;
 use crate::shim::{AtomicBool, AtomicU8, Mutex, yield_now};
@@ -26,7 +27,6 @@ use crate::signals::SignalMask;
 use crate::stats::Counters;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
-use crate::wait::Role;
 use crate::{fault, report, slots};
 
 /// How long a node waits for its peers at start.

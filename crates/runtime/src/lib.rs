@@ -23,9 +23,12 @@ pub mod fuzzing;
 mod habits;
 mod headers;
 mod hints;
+#[cfg(all(test, feature = "loom"))]
+mod loomed;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod names;
+mod parking;
 mod races;
 mod receive;
 mod report;

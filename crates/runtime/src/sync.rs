@@ -137,7 +137,7 @@ impl Runtime {
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
-        let at_once = slot.is_woken_at_once();
+        let at_once = slot.word.is_woken_at_once();
         if at_once {
             // No message took the last acks along, and the program may now compute for long.
             self.mesh.send_lazy();

@@ -15,7 +15,8 @@ use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::control::kind;
 use crate::headers::{header_of, words_of};
-use crate::slots::{self, Waking};
+use crate::parking::Waking;
+use crate::slots;
 use crate::tables::lock;
 
 /// The runtime as the protocol sees it, for the length of one step.
@@ -107,7 +108,7 @@ impl Runtime {
         let Some(slot) = slots::slot(thread) else { return };
         // A thread that wakes itself is not asleep.
         let own = slots::mine().is_some_and(|(me, _)| me == thread);
-        if slot.wake(own) == Waking::KickMesh && !own {
+        if slot.word.wake(own) == Waking::KickMesh && !own {
             self.mesh.wake();
         }
     }
@@ -130,7 +131,7 @@ impl<'a> RealWorld<'a> {
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
         if access == Access::ReadWrite {
-            self.runtime.opened.fetch_add(1, Ordering::Relaxed);
+            self.runtime.opened.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -389,7 +390,8 @@ impl World for RealWorld<'_> {
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {
-        let opened = self.runtime.opened.load(Ordering::Relaxed);
+        // Before they are closed, on every processor: what is opened after it counts as opened since.
+        let opened = self.runtime.opened.load(Ordering::Acquire);
         let mut runs: Vec<(MinipageId, u32)> = Vec::new();
         for &minipage in minipages {
             match runs.last_mut() {

@@ -11,6 +11,7 @@ use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
 use crate::handshake::Identity;
 use crate::incoming::{Desk, Incoming, Socket, Staging};
+use crate::kept::Kept;
 use crate::late::{self, Refusals};
 use crate::outgoing::Link;
 use crate::piece::Payload;
@@ -51,8 +52,8 @@ pub struct Mesh {
     receiving: Mutex<Receiving>,
     /// What was received; the links count what is sent.
     tally: Tally,
-    /// Some link may have lazy frames, or a bundle.
-    lazy: AtomicBool,
+    /// Which links may have frames that wait for company.
+    kept: Kept,
     closed: AtomicBool,
 }
 
@@ -123,6 +124,7 @@ impl Mesh {
             followed: false,
         };
         Ok(Mesh {
+            kept: Kept::new(links.len()),
             identity,
             links,
             listener,
@@ -131,7 +133,6 @@ impl Mesh {
             hushes,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
-            lazy: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         })
     }
@@ -236,7 +237,7 @@ impl Mesh {
     pub fn keep(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
         let (link, header) = self.addressed(to, header)?;
         link.keep(&header, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(())
     }
 
@@ -254,7 +255,7 @@ impl Mesh {
     ) -> Result<u64, LinkError> {
         let (link, header) = self.addressed(to, header)?;
         let bytes = link.keep_with(header, fill, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(bytes)
     }
 
@@ -271,7 +272,7 @@ impl Mesh {
     ) -> Result<(), LinkError> {
         let (link, header) = self.addressed(to, header)?;
         link.keep_or_join(header, join, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(())
     }
 
@@ -288,10 +289,11 @@ impl Mesh {
 
     /// Sends what [`Mesh::keep`] kept.
     pub fn send_lazy(&self) {
-        if self.lazy.load(Ordering::Relaxed) {
-            self.lazy.store(false, Ordering::Relaxed);
-            self.links().for_each(|link| link.send_lazy(&self.waiting));
-        }
+        self.kept.take(|place| {
+            if let Some(Some(link)) = self.links.get(place) {
+                link.send_lazy(&self.waiting);
+            }
+        });
     }
 
     /// Delivers everything that is readable now to `sink`, after waiting for something if there

@@ -68,8 +68,6 @@ pub(crate) struct Link {
     tally: Tally,
     /// There is a queue; a glance that spares the lock.
     backlog: AtomicBool,
-    /// There are lazy frames, or a bundle; as above.
-    lazy: AtomicBool,
     /// The incoming half has ended.
     lost: AtomicBool,
 }
@@ -92,7 +90,6 @@ impl Link {
             outgoing: Mutex::new(outgoing),
             tally: Tally::default(),
             backlog: AtomicBool::new(false),
-            lazy: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         }
     }
@@ -209,7 +206,6 @@ impl Link {
             return self.push(&mut outgoing, &header.encode(), Payload::None, waiting);
         }
         outgoing.lazy.push(&header.encode());
-        self.lazy.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -253,7 +249,6 @@ impl Link {
             // The promise is kept by this member, which whoever kept it sends.
             self.push_bundle(outgoing, MORE, waiting)?;
         }
-        self.lazy.store(true, Ordering::Relaxed);
         let Outgoing { lazy, bundle, .. } = outgoing;
         if bundle.is_empty() {
             bundle.follow(lazy.as_slice());
@@ -277,7 +272,6 @@ impl Link {
         flags: u8,
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
-        self.lazy.store(false, Ordering::Relaxed);
         let (bytes, start) = outgoing.bundle.seal(flags);
         let waits = !outgoing.queue.is_empty();
         let mut sent = start;
@@ -306,11 +300,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what [`Link::keep`] kept.
+    /// Sends what [`Link::keep`] kept, if it has not gone with something else.
     pub(crate) fn send_lazy(&self, waiting: &Waiting) {
-        if !self.lazy.load(Ordering::Relaxed) {
-            return;
-        }
         let mut outgoing = lock(&self.outgoing);
         // A link that is gone is noticed by the receiver.
         if !outgoing.bundle.is_empty() {
@@ -364,7 +355,6 @@ impl Link {
         let head = outgoing.lazy.len;
         // SAFETY: the payload is vouched for by the caller of send.
         let taken = unsafe { self.send_now(&outgoing.lazy, payload.span()) };
-        self.lazy.store(false, Ordering::Relaxed);
         outgoing.lazy.len = 0;
         let sent = taken.or_else(not_yet).map_err(|_| self.shut(outgoing, waiting))?;
         if sent == head + payload.span().len() {
