@@ -29,6 +29,7 @@ mod loomed;
 mod mutants;
 mod names;
 mod parking;
+mod pressure;
 mod races;
 mod receive;
 mod report;

@@ -54,6 +54,9 @@ impl Closed {
 /// one message.
 const SMALL: usize = 2048;
 
+/// While more bytes wait for a peer, answers to it are not copied.
+const COPIED: usize = 1 << 20;
+
 /// Notices, or moves, in one frame.
 const NEWS_PART: usize = 50_000;
 
@@ -272,7 +275,10 @@ impl World for RealWorld<'_> {
                 self.runtime.counters.page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
                 // An answer: it goes with others to who asked for several, when all that has come
                 // is answered.
-                if matches!(message, Message::Hlrc { .. }) && len <= SMALL {
+                if matches!(message, Message::Hlrc { .. })
+                    && len <= SMALL
+                    && self.runtime.mesh.waiting_bytes(to) <= COPIED
+                {
                     self.keep_with(to, header, |out| {
                         // SAFETY: the privileged view is readable for the length of the minipage.
                         unsafe { append(ptr, len, out) };

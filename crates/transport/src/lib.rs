@@ -11,7 +11,8 @@
 //! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, who
 //! has kept frames in `kept`, one link's outgoing half in `outgoing` and its
 //! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
-//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, raw system calls in `sys`.
+//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, how much may wait for a peer
+//! in `room`, raw system calls in `sys`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
 //! allocate nothing while a link has a short backlog and place no thread-local; they do write
@@ -39,6 +40,7 @@ mod outgoing;
 mod pair;
 mod piece;
 mod queue;
+mod room;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;

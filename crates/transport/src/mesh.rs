@@ -15,6 +15,7 @@ use crate::kept::Kept;
 use crate::late::{self, Refusals};
 use crate::outgoing::Link;
 use crate::piece::Payload;
+use crate::room::ANSWERS;
 use crate::shim::{AtomicBool, Mutex, MutexGuard};
 use crate::sink::{LostReason, Sink};
 use crate::sys;
@@ -27,7 +28,7 @@ use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -54,6 +55,8 @@ pub struct Mesh {
     tally: Tally,
     /// Which links may have frames that wait for company.
     kept: Kept,
+    /// Bytes of answers that may wait for a peer.
+    pub(crate) allowed: AtomicUsize,
     closed: AtomicBool,
 }
 
@@ -133,6 +136,7 @@ impl Mesh {
             hushes,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
+            allowed: AtomicUsize::new(ANSWERS),
             closed: AtomicBool::new(false),
         })
     }
@@ -165,6 +169,14 @@ impl Mesh {
     /// What went over the links so far.
     pub fn counters(&self) -> Counters {
         self.links().fold(self.tally.read(), |all, link| all.plus(&link.tally().read()))
+    }
+
+    pub(crate) fn link(&self, to: NodeId) -> Option<&Link> {
+        self.links.get(to.index())?.as_ref()
+    }
+
+    pub(crate) fn flush(&self, link: &Link) {
+        link.flush(&self.waiting);
     }
 
     fn links(&self) -> impl Iterator<Item = &Link> {
@@ -382,7 +394,10 @@ impl Mesh {
             return;
         }
         let Some(parser) = incoming else { return };
-        if let Err(reason) = read(link, parser, desk) {
+        link.load().serve(true);
+        let done = read(link, parser, desk, self.allowed.load(Ordering::Relaxed));
+        link.load().serve(false);
+        if let Err(reason) = done {
             *incoming = None;
             link.end(&reason, &self.waiting);
             desk.sink.lost(link.peer(), reason);
@@ -471,12 +486,19 @@ impl Hushable for Few<'_> {
 }
 
 /// Reads a link until its socket is empty or its turn is over.
-fn read(link: &Link, parser: &mut Incoming, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+fn read(
+    link: &Link,
+    parser: &mut Incoming,
+    desk: &mut Desk<'_>,
+    allowed: usize,
+) -> Result<(), LostReason> {
     for _ in 0..TURN {
         // SAFETY: the parser names its own header, the staging buffer, and places that the sink
         // vouches for.
         let receive = |spans: &mut [_]| unsafe { sys::receive(link.socket(), spans) };
-        if parser.pump(receive, desk)? == Socket::Drained {
+        let socket = parser.pump(receive, desk)?;
+        link.load().check(allowed)?;
+        if socket == Socket::Drained {
             return Ok(());
         }
     }

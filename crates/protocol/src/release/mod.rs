@@ -211,6 +211,12 @@ impl Ledger {
         }
     }
 
+    /// Messages that wait for flushes to end.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// The next thing that may go.
     pub fn pop_ready(&mut self) -> Option<Ready> {
         self.ready.pop_front()
