@@ -15,6 +15,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
+use crate::asked::Asked;
 use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
@@ -56,6 +57,7 @@ pub struct Runtime {
     pub(crate) counters: Counters,
     pub(crate) directory: Mutex<Directory>,
     pub(crate) names: Mutex<Names>,
+    pub(crate) asked: Mutex<Asked>,
     pub(crate) heap: Mutex<Heap>,
     pub(crate) chunking: Chunking,
     /// That of allocations which ask for none.
@@ -158,6 +160,7 @@ impl Runtime {
             counters: Counters::default(),
             directory: Mutex::default(),
             names: Mutex::default(),
+            asked: Mutex::default(),
             heap: Mutex::default(),
             chunking: Chunking(AtomicU32::new(config.chunk)),
             consistency: config.consistency,

@@ -11,6 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::error::Error;
 use crate::slots;
+use crate::tables::lock;
 
 /// Numbers of the runtime's own frames, above those of the protocol.
 pub(crate) mod kind {
@@ -39,6 +40,19 @@ pub(crate) mod kind {
     /// With `--check-races`, to who allocated minipage `subject`: what was written there in the
     /// sender's epoch `value`; no answer.
     pub(crate) const RACE_WRITES: u8 = 75;
+}
+
+/// Whether who sends such a frame waits for its answer.
+fn is_answered(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::AREA_REQUEST
+            | kind::FREE
+            | kind::PUBLISH
+            | kind::LOOKUP
+            | kind::THREAD_START
+            | kind::THREAD_JOIN
+    )
 }
 
 /// Who asked, so that the answer finds it.
@@ -87,6 +101,7 @@ impl Runtime {
 
     /// Answers a request.
     pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
+        lock(&self.asked).close(asker);
         if asker.node == self.me {
             if let Some(slot) = slots::slot(asker.thread) {
                 slot.set_answer(code, value);
@@ -159,6 +174,9 @@ impl Runtime {
             return false;
         }
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
+        if is_answered(header.kind) && !lock(&self.asked).open(asker) {
+            return false;
+        }
         match header.kind {
             kind::AREA_REQUEST => self.serve_area_request(asker, body),
             kind::AREA_ANNOUNCE => self.serve_area_announce(from, body),

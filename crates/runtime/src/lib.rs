@@ -11,6 +11,7 @@
 
 mod alloc;
 mod areas;
+mod asked;
 mod boot;
 mod companions;
 mod config;

@@ -13,6 +13,9 @@ use crate::tsan::{self, Token};
 /// Longest name, bytes.
 const MAX_NAME: usize = 63;
 
+/// Most names of a job, so that a program that makes up a new one each time is told.
+pub(crate) const MOST: usize = 1 << 16;
+
 /// Node 0's books.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -24,14 +27,14 @@ impl Runtime {
     /// Makes an address known to the job. A name can be given again: later look-ups see the last.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty or overlong name.
+    /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
         check(name)?;
         tsan::give(Token::Names);
         self.release()?;
         self.ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
             .map(drop)
-            .map_err(|(code, _)| Error::from_code(code, "publish"))
+            .map_err(|(code, _)| Error::from_code(code, &format!("a job has at most {MOST} names")))
     }
 
     /// The address published under a name; waits for it.
@@ -52,6 +55,11 @@ impl Runtime {
             return false;
         }
         let mut names = lock(&self.names);
+        if names.known.len() == MOST && !names.known.contains_key(name) {
+            drop(names);
+            self.answer(asker, Error::Limit(String::new()).code(), 0);
+            return true;
+        }
         names.known.insert(name.to_vec(), address);
         let waiting = names.waiting.remove(name).unwrap_or_default();
         drop(names);
