@@ -31,6 +31,7 @@ mod shim {
 }
 #[path = "parking.rs"]
 #[expect(dead_code, reason = "what is particular to sleeping in the mesh")]
+#[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
 mod protocol;
 
 use loom::sync::Arc;

@@ -5,6 +5,7 @@ mod shim {
     pub(super) use loom::sync::atomic::AtomicU64;
 }
 #[path = "kept.rs"]
+#[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
 mod marks;
 
 use loom::sync::{Arc, Mutex, MutexGuard};
