@@ -86,7 +86,7 @@ miri:
 # MULTIGRAIN_SCHEDULES=10000 for the long form.
 shuttle:
 	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/shuttle schedules
+		--features multigrain-runtime/shuttle -- schedules bounds
 
 # What shuttle cannot see: the orders that weak memory allows. Seconds.
 loom:

@@ -13,6 +13,9 @@ mod alloc;
 mod areas;
 mod asked;
 mod boot;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod bounds;
 mod companions;
 mod config;
 mod control;

@@ -26,7 +26,6 @@ use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::config::{Config, WaitMode};
 use crate::control::kind;
 use crate::headers::{header_of, words_of};
-use crate::names;
 use crate::receive::NodeSink;
 use crate::slots;
 
@@ -36,7 +35,7 @@ const SCHEDULES: usize = 150;
 const PCT_DEPTH: usize = 3;
 
 /// Memory lies at fixed addresses: one node at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// What the threads of a node do.
 #[derive(Clone, Copy, Debug)]
@@ -325,71 +324,4 @@ fn fetch_in_a_row() {
 fn a_request_goes_before_the_acks_of_other_minipages() {
     let _alone = ALONE.lock().expect("the test before this one passed");
     shuttle::check_random(fetch_in_a_row, 1);
-}
-
-/// Node 1 asks what node 0 keeps: a thread of it one thing at a time, and not too many names.
-fn ask_too_much() {
-    slots::forget_all();
-    let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
-    let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
-    let asks = |kind, thread, body: &[u8]| {
-        runtime.serve_request(NodeId(1), &Header { kind, thread, ..Header::default() }, body)
-    };
-    assert!(asks(kind::LOOKUP, 3, b"late") && asks(kind::LOOKUP, 4, b"late"));
-    assert!(!asks(kind::LOOKUP, 3, b"other"), "it waits for its answer");
-    assert!(!asks(kind::THREAD_JOIN, 4, b""), "so does this one");
-    assert!(!asks(kind::LOOKUP, 4096, b"late"), "no node has such a thread");
-    assert!(asks(kind::PUBLISH, 5, b"late"));
-    assert!(asks(kind::LOOKUP, 3, b"late"), "it has its answer");
-    let mut codes = Codes::default();
-    while codes.0.len() < 4 {
-        theirs.receive(&mut codes, Timeout::Now);
-    }
-    for number in 1..names::MOST + 1 {
-        assert!(asks(kind::PUBLISH, 5, &number.to_le_bytes()));
-        theirs.receive(&mut codes, Timeout::Now);
-    }
-    assert!(asks(kind::PUBLISH, 5, b"late"), "a name that there is");
-    while codes.0.len() < 4 + names::MOST + 1 {
-        theirs.receive(&mut codes, Timeout::Now);
-    }
-    let refused: Vec<usize> = (0..codes.0.len()).filter(|&answer| codes.0[answer] != 0).collect();
-    assert_eq!(refused, [4 + names::MOST - 1], "one name too many");
-    assert_eq!(codes.0[refused[0]], u64::from((-7i32).cast_unsigned()));
-}
-
-/// The codes of all answers.
-#[derive(Default)]
-struct Codes(Vec<u64>);
-
-// SAFETY: it names no place.
-unsafe impl Sink for Codes {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
-    }
-
-    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
-        assert_eq!(header.kind, kind::ANSWER);
-        self.0.push(header.subject);
-        Ok(())
-    }
-
-    fn lost(&mut self, _: NodeId, reason: LostReason) {
-        panic!("{reason}");
-    }
-
-    fn refused(&mut self, line: String) {
-        panic!("{line}");
-    }
-}
-
-#[test]
-fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
-    let _alone = ALONE.lock().expect("the test before this one passed");
-    let mut config = shuttle::Config::new();
-    config.max_steps = shuttle::MaxSteps::None;
-    config.silence_warnings = true;
-    Runner::new(RandomScheduler::new(1), config).run(ask_too_much);
 }
