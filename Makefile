@@ -7,7 +7,7 @@
 #   make soak                     the applications on all kinds of jobs, 20 times each
 #   make mutants                  seeded faults: every tool against each, and the table of them
 #   make fuzz                     hostile input for an hour; `make fuzz-short`: a minute
-#   make miri shuttle asan tsan   memory and data-race tools, one each; see docs/TOOLS.md
+#   make miri shuttle loom asan tsan  memory and data-race tools, one each; see docs/TOOLS.md
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #   make uninstall                the same paths again
 PREFIX ?= /usr/local
@@ -30,7 +30,7 @@ TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
 
-.PHONY: all apps demo test soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle asan tsan check-install install uninstall clean
+.PHONY: all apps demo test soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -44,7 +44,7 @@ demo: apps
 
 test: check-install apps
 	$(CARGO) test --workspace
-	$(MAKE) test-mutants shuttle fuzz-short asan
+	$(MAKE) test-mutants shuttle loom fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
 
@@ -86,7 +86,12 @@ miri:
 # MULTIGRAIN_SCHEDULES=10000 for the long form.
 shuttle:
 	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/shuttle schedules
+		--features multigrain-runtime/shuttle -- schedules bounds
+
+# What shuttle cannot see: the orders that weak memory allows. Seconds.
+loom:
+	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
+		--features multigrain-runtime/loom loomed
 
 asan: all
 	$(MAKE) -C apps mg-asan MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)

@@ -149,7 +149,10 @@ int mg_free(void *p);
  */
 int mg_set_chunking(unsigned level);
 
-/* Makes an address known to the job under a name (up to 63 bytes). */
+/*
+ * Makes an address known to the job under a name (up to 63 bytes), or known anew under an old one.
+ * MG_ELIMIT: the job has 65536 names already.
+ */
 int mg_publish(const char *name, const void *p);
 /* The address published under a name; waits until some node has published it. */
 void *mg_lookup(const char *name);

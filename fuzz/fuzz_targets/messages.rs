@@ -2,7 +2,8 @@
 //! violation, never a panic, nothing sent beyond the job, and no queue without bound.
 //!
 //! Input: the node, then steps: what its own threads do, and messages and news of its peers. Of the
-//! minipages all are sequentially consistent, or one is eagerly and one lazily release consistent.
+//! minipages all are sequentially consistent, or one is so, one eagerly and one lazily release consistent,
+//! and one auto.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +15,7 @@ use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
 const NODES: u16 = 4;
-const MINIPAGES: u64 = 3;
+const MINIPAGES: u64 = 4;
 
 /// Knows which access each minipage has, and what has been done in this step.
 struct Watched {
@@ -165,17 +166,20 @@ fn news(input: &mut Bytes<'_>) -> News {
         (0..NODES).map(|_| u64::from(input.byte() & 3)).collect()
     };
     let told = clock(input);
-    let lazy = MinipageId(2);
+    let lazy = |byte: u8| MinipageId(2 + u64::from(byte >> 5 & 1));
     let count = input.byte() % 4;
-    let notice =
-        |byte: u8| Notice { writer: node(byte), interval: u64::from(byte >> 6), minipage: lazy };
+    let notice = |byte: u8| Notice {
+        writer: node(byte),
+        interval: (byte >> 6).into(),
+        minipage: lazy(byte),
+    };
     let notices = (0..count).map(|_| notice(input.byte())).collect();
     let floor = clock(input);
     let last = input.byte();
     let turn = (last & 1 == 1).then(|| Turn {
         epoch: 1,
         clock: told.clone(),
-        moves: vec![(lazy, node(last >> 1))],
+        moves: vec![(lazy(last), node(last >> 1))],
     });
     News { clock: told, notices, floor, turn }
 }
@@ -194,8 +198,14 @@ fn words(input: &mut Bytes<'_>, wild: bool) -> Words {
         };
     }
     let (thread, subject) = (input.byte(), input.byte());
-    let value = if kind == 23 { input.byte().into() } else { 0 };
-    Words { kind, flags, thread: thread.into(), subject: subject.into(), value, extra: 0 }
+    let value = match kind {
+        23 => input.byte().into(),
+        // A flush, or an epoch.
+        50.. => (input.byte() & 15).into(),
+        _ => 0,
+    };
+    let extra = if kind == 57 { (input.byte() & 15).into() } else { 0 };
+    Words { kind, flags, thread: thread.into(), subject: subject.into(), value, extra }
 }
 
 /// The message of some words, which must spell it alone.

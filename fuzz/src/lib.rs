@@ -1,5 +1,7 @@
 //! What the targets share: taking an input apart, and the node that is attacked.
 
+pub mod relaxed;
+
 use multigrain_memory::{VIEW_ALIGN, VIEWS_BASE};
 use multigrain_runtime::fuzzing::{NODES, Outcome, Victim};
 use multigrain_types::{NodeId, Placement};

@@ -56,6 +56,13 @@ pub const LINE_BYTES: usize = 64;
 /// The longest page that line numbers can count, in bytes.
 pub const MAX_PAGE_BYTES: usize = (LINE_BYTES << 32) - 1;
 
+/// No diff of a page of so many bytes is longer: a line that changed wholly costs 16 bytes more than
+/// itself, any other less.
+#[must_use]
+pub const fn most_bytes(page: usize) -> usize {
+    (LINE_BYTES + 16) * page.div_ceil(LINE_BYTES)
+}
+
 /// Bytes of a word.
 const WORD_BYTES: usize = 8;
 /// The mask of a line that changed wholly.

@@ -19,6 +19,10 @@ use crate::tables::lock;
 use directory::Announced;
 pub(crate) use directory::Directory;
 
+/// What an answer about a minipage takes while it waits, in bytes: a header and where its contents
+/// are.
+const ANSWER_BYTES: usize = 160;
+
 /// What an area consists of, from the allocator's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Items {
@@ -269,6 +273,8 @@ impl Runtime {
             return Error::Limit(String::new()).code();
         }
         if self.tables.add(record, record.area.minipages()) {
+            // A node may ask for all of them at once, and then be slow to read.
+            self.mesh.allow_answers(ANSWER_BYTES * record.area.minipages() as usize);
             0
         } else {
             Error::Limit(String::new()).code()

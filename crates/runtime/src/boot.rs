@@ -15,10 +15,12 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
+use crate::asked::Asked;
 use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
 use crate::names::Names;
+use crate::parking::Role;
 use crate::program::{self, Program};
 use crate::races::Races;
 use crate::receive::NodeSink;
@@ -28,7 +30,6 @@ use crate::stats::Counters;
 use crate::sync::Leavers;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
-use crate::wait::Role;
 use crate::{fault, report, secret, slots};
 
 /// How long a node waits for its peers at start.
@@ -58,6 +59,7 @@ pub struct Runtime {
     pub(crate) counters: Counters,
     pub(crate) directory: Mutex<Directory>,
     pub(crate) names: Mutex<Names>,
+    pub(crate) asked: Mutex<Asked>,
     pub(crate) heap: Mutex<Heap>,
     pub(crate) chunking: Chunking,
     /// That of allocations which ask for none.
@@ -168,6 +170,7 @@ impl Runtime {
             counters: Counters::default(),
             directory: Mutex::default(),
             names: Mutex::default(),
+            asked: Mutex::default(),
             heap: Mutex::default(),
             chunking: Chunking(AtomicU32::new(config.chunk)),
             consistency: config.consistency,

@@ -92,7 +92,7 @@ impl Runtime {
     ) -> bool {
         slot.arm();
         self.step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
-        let at_once = slot.is_woken_at_once();
+        let at_once = slot.word.is_woken_at_once();
         let mut asked = Vec::new();
         if !at_once && slot.scan.reads(page.number) {
             let others = page.others(minipage.index());

@@ -11,6 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::tables::lock;
 use crate::threads::ThreadHandle;
 
 /// Numbers of the runtime's own frames, above those of the protocol.
@@ -45,6 +46,20 @@ pub(crate) mod kind {
     pub(crate) const RACE_WRITES: u8 = 75;
     /// With `--check-races`: whether all that the sender has told of its writes was judged.
     pub(crate) const RACE_JUDGED: u8 = 76;
+}
+
+/// Whether who sends such a frame waits for its answer.
+fn is_answered(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::AREA_REQUEST
+            | kind::FREE
+            | kind::PUBLISH
+            | kind::LOOKUP
+            | kind::THREAD_START
+            | kind::THREAD_JOIN
+            | kind::THREAD_DETACH
+    )
 }
 
 /// Who asked, so that the answer finds it.
@@ -103,6 +118,7 @@ impl Runtime {
 
     /// Answers a request.
     pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
+        lock(&self.asked).close(asker);
         if asker.node == self.me {
             if let Some(slot) = slots::slot(asker.thread) {
                 slot.set_answer(code, value);
@@ -190,6 +206,9 @@ impl Runtime {
         body: &[u8],
     ) -> Result<(), String> {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
+        if is_answered(header.kind) && !lock(&self.asked).open(asker) {
+            return Err(format!("{} asks before it has its answer", asker.thread));
+        }
         if header.kind == kind::THREAD_START {
             return self.serve_thread_start(asker, header.subject, header.value);
         }

@@ -131,7 +131,7 @@ impl Runtime {
     ) -> bool {
         slot.arm();
         self.step_sure(Input::Fault { thread, minipage, kind });
-        let at_once = slot.is_woken_at_once();
+        let at_once = slot.word.is_woken_at_once();
         self.wait_for(slot);
         self.step_sure(Input::Resumed { minipage });
         at_once

@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEW_ALIGN, VIEWS_BASE};
+use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_transport::fuzzing::{Stream, mesh_without_peers};
 use multigrain_transport::{Header, LostReason, Sink};
@@ -19,8 +20,10 @@ use crate::receive::NodeSink;
 
 /// Nodes of the victim's job.
 pub const NODES: u16 = 3;
-/// Areas the victim knows, the first its own, the second of another node.
+/// Sequential areas the victim knows, the first its own, the second of another node.
 pub const AREAS: u32 = 2;
+/// Release consistent areas behind them: eager, lazy and auto, one of each its own and one not.
+pub const RELAXED: u32 = 6;
 /// Minipages of each of them, at least.
 pub const MINIPAGES: u32 = 2;
 
@@ -77,18 +80,24 @@ impl Victim {
         let victim =
             Self { runtime: Runtime::assemble(&config, NODES, memory, mesh, control), ear };
         let own = Shape::Sub { slot: 1024, per_page: 4 };
-        victim.map(0, rank, own);
-        victim.map(1, NodeId((rank.0 + 1) % NODES), Shape::Pages { pages: 1 });
+        let other = NodeId((rank.0 + 1) % NODES);
+        let pages = Shape::Pages { pages: 1 };
+        victim.map(0, rank, own, Consistency::Sequential);
+        victim.map(1, other, pages, Consistency::Sequential);
+        let relaxed = Consistency::ALL.into_iter().filter(|&each| each != Consistency::Sequential);
+        for (id, consistency) in (AREAS..).step_by(2).zip(relaxed) {
+            victim.map(id, rank, own, consistency);
+            victim.map(id + 1, other, pages, consistency);
+        }
         victim
     }
 
-    fn map(&self, id: u32, owner: NodeId, shape: Shape) {
+    fn map(&self, id: u32, owner: NodeId, shape: Shape, consistency: Consistency) {
         let bytes = 2 * PAGE_BYTES as u64;
         let place = usize::try_from(id).unwrap_or(0);
         let base = VIEWS_BASE + place * VIEW_ALIGN;
         let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
         let items = Items { bytes: 8, count: u64::from(MINIPAGES), chunk: 1, array: false };
-        let consistency = Consistency::Sequential;
         let record = AreaRecord { area, owner, items, consistency };
         assert_eq!(self.runtime.adopt(record), 0, "{record:?}");
     }
@@ -105,6 +114,28 @@ impl Victim {
             _ => Input::Reclaim { minipage },
         };
         self.live(|runtime| runtime.step_sure(input))
+    }
+
+    /// A thread of the victim synchronizes, or this node tells or is told by other means. What a
+    /// program must not do is refused, and changes nothing.
+    pub fn synchronize(&mut self, deed: u8, id: u8) -> Outcome {
+        let (thread, small) = (ThreadId(u32::from(deed >> 4)), u32::from(id & 3));
+        let input = match deed % 8 {
+            0 => Input::Release { thread },
+            1 => Input::Acquire,
+            2 => Input::Tell { node: NodeId(u16::from(id) % NODES) },
+            3 => Input::Sync(SyncInput::Lock { thread, id: small }),
+            4 => Input::Sync(SyncInput::Unlock { thread, id: small }),
+            5 => Input::Sync(SyncInput::SemaphorePost { id: small, count: 1 }),
+            6 => Input::Sync(SyncInput::SemaphoreWait { thread, id: small }),
+            _ => {
+                let (total, quiet) = (u32::from(id >> 4), id & 4 != 0);
+                Input::Sync(SyncInput::Barrier { thread, id: small, local: 1, total, quiet })
+            }
+        };
+        self.live(|runtime| {
+            let _ = runtime.step(input);
+        })
     }
 
     /// A frame of the runtime's own from a peer, its body complete.

@@ -8,23 +8,28 @@ use crate::error::Error;
 use crate::slots::Slot;
 
 impl Runtime {
-    /// Asks for copies of the minipages in `bytes` from `address`, without waiting (Millipage
+    /// Asks for copies of the minipages in `bytes` from `address`, without waiting for them (Millipage
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
     /// [`Error::NotShared`].
     pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
         self.each_minipage(address, bytes, |minipage| {
-            self.step_sure(Input::Prefetch { minipage, kind })
+            self.step_sure(Input::Prefetch { minipage, kind });
+            self.relieve_all();
         })
     }
 
-    /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting.
+    /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting
+    /// for them.
     ///
     /// # Errors
     /// [`Error::NotShared`].
     pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
-        self.each_minipage(address, bytes, |minipage| self.step_sure(Input::Push { minipage }))
+        self.each_minipage(address, bytes, |minipage| {
+            self.step_sure(Input::Push { minipage });
+            self.relieve_all();
+        })
     }
 
     /// Returns once this node has held every minipage for `kind` of access: what a system call

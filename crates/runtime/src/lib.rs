@@ -11,8 +11,12 @@
 
 mod alloc;
 mod areas;
+mod asked;
 mod begin;
 mod boot;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod bounds;
 mod companions;
 mod config;
 mod control;
@@ -24,9 +28,13 @@ pub mod fuzzing;
 mod habits;
 mod headers;
 mod hints;
+#[cfg(all(test, feature = "loom"))]
+mod loomed;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod names;
+mod parking;
+mod pressure;
 mod program;
 mod races;
 mod receive;

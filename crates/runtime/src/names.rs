@@ -14,6 +14,9 @@ use crate::tsan::{self, Token};
 /// Longest name, bytes.
 const MAX_NAME: usize = 63;
 
+/// Most names of a job, so that a program that makes up a new one each time is told.
+pub(crate) const MOST: usize = 1 << 16;
+
 /// Node 0's books.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -25,14 +28,14 @@ impl Runtime {
     /// Makes an address known to the job. A name can be given again: later look-ups see the last.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty or overlong name.
+    /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
         check(name)?;
         tsan::give(Token::Names);
         self.release()?;
         self.ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
             .map(drop)
-            .map_err(|(code, _)| Error::from_code(code, "publish"))
+            .map_err(|(code, _)| Error::from_code(code, &format!("a job has at most {MOST} names")))
     }
 
     /// The address published under a name; waits for it.
@@ -54,6 +57,11 @@ impl Runtime {
         }
         let object = Object::Name(name.to_vec());
         let mut names = lock(&self.names);
+        if names.known.len() == MOST && !names.known.contains_key(name) {
+            drop(names);
+            self.answer(asker, Error::Limit(String::new()).code(), 0);
+            return true;
+        }
         self.order_keep(object.clone(), asker, kind::PUBLISH);
         names.known.insert(name.to_vec(), address);
         let waiting = names.waiting.remove(name).unwrap_or_default();

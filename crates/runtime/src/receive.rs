@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
+use multigrain_memory::diff;
 use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
@@ -99,7 +100,14 @@ unsafe impl Sink for NodeSink<'_> {
                 let place = place.map(crate::mutants::detour);
                 place
             }
-            (Attach::Diff, Some(_)) => Ok(Place::Buffer),
+            (Attach::Diff, Some(minipage)) => {
+                let (_, len) = self.runtime.memory.privileged(minipage);
+                if header.payload > diff::most_bytes(len) as u64 {
+                    let bytes = header.payload;
+                    return Err(format!("a diff of {bytes} bytes for {minipage} of {len}"));
+                }
+                Ok(Place::Buffer)
+            }
             // News come with it.
             (Attach::Nothing, None) => Ok(Place::Buffer),
             (Attach::Nothing, Some(_)) | (Attach::Page | Attach::Diff, None) => {

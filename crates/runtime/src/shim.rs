@@ -4,7 +4,7 @@
 //! threads, and a sleep that nobody ends is found as a deadlock; see `schedules.rs`.
 
 #[cfg(feature = "shuttle")]
-pub(crate) use model::{Instant, futex_wait, futex_wake};
+pub(crate) use model::{Instant, fence, futex_wait, futex_wake};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
     hint::spin_loop,
@@ -18,7 +18,9 @@ pub(crate) use system::{futex_wait, futex_wake};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use {
     core::hint::spin_loop,
-    core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
+    core::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
+    },
     std::sync::{Mutex, MutexGuard},
     std::thread::yield_now,
     std::thread_local,
@@ -56,6 +58,9 @@ mod model {
         static ref WAKES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
         static ref CHANGE: Condvar = Condvar::new();
     }
+
+    /// Every atomic is as if `SeqCst`.
+    pub(crate) fn fence(_: Ordering) {}
 
     fn wakes() -> MutexGuard<'static, BTreeMap<usize, u64>> {
         WAKES.lock().unwrap_or_else(PoisonError::into_inner)

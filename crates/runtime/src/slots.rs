@@ -10,15 +10,12 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
-#[cfg(feature = "mutants")]
-use multigrain_protocol::mutants;
 use multigrain_types::ThreadId;
 
 use crate::boot::started;
 use crate::companions::Scan;
-use crate::shim::{
-    AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, futex_wait, futex_wake, thread_local,
-};
+use crate::parking::{WAITING, Word};
+use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -29,35 +26,18 @@ pub(crate) struct Slot {
     taken: AtomicBool,
     /// Its thread has begun, as far as the protocol knows, and not ended.
     begun: AtomicBool,
-    /// [`WAITING`], [`PARKED`], [`ASLEEP`], [`WOKEN`] or [`AT_ONCE`]; a futex.
-    word: AtomicU32,
+    pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
     /// What its thread fetches.
     pub(crate) scan: Scan,
 }
 
-const WAITING: u32 = 0;
-const PARKED: u32 = 1;
-const WOKEN: u32 = 2;
-/// As receiver, asleep in the mesh: a local wake-up has to kick the mesh.
-const ASLEEP: u32 = 3;
-/// Woken by itself.
-const AT_ONCE: u32 = 4;
-
-/// What a waker still has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Waking {
-    Done,
-    KickMesh,
-}
-
 static SLOTS: [Slot; MAX_THREADS] = [const {
     Slot {
         taken: AtomicBool::new(false),
         begun: AtomicBool::new(false),
-        word: AtomicU32::new(WAITING),
+        word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
         scan: Scan::new(),
@@ -212,19 +192,14 @@ impl Slot {
         self.begun.swap(false, Ordering::AcqRel)
     }
 
-    /// Before asking for something that ends in [`Slot::wake`].
+    /// Before asking for something that ends in a wake-up.
     pub(crate) fn arm(&self) {
-        self.word.store(WAITING, Ordering::Release);
+        self.word.arm();
     }
 
     /// Whether the wake-up has come.
     pub(crate) fn is_woken(&self) -> bool {
-        matches!(self.word.load(Ordering::Acquire), WOKEN | AT_ONCE)
-    }
-
-    /// Whether the thread has woken itself: what it asked for was here. Before it waits.
-    pub(crate) fn is_woken_at_once(&self) -> bool {
-        self.word.load(Ordering::Acquire) == AT_ONCE
+        self.word.is_woken()
     }
 
     /// The answer that came with the wake-up: an error code or 0, and a value.
@@ -232,64 +207,10 @@ impl Slot {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
     }
 
-    /// Wakes the thread, which may be the caller.
-    pub(crate) fn wake(&self, by_itself: bool) -> Waking {
-        let word = if by_itself { AT_ONCE } else { WOKEN };
-        match self.word.swap(word, Ordering::AcqRel) {
-            #[cfg(feature = "mutants")]
-            PARKED if mutants::on(mutants::Mutant::ParkedThreadForgotten) => Waking::Done,
-            PARKED => {
-                futex_wake(&self.word);
-                Waking::Done
-            }
-            ASLEEP => Waking::KickMesh,
-            _ => Waking::Done,
-        }
-    }
-
     /// Lays down the answer that the next wake-up brings.
     pub(crate) fn set_answer(&self, code: i32, value: u64) {
         self.code.store(code, Ordering::Release);
         self.value.store(value, Ordering::Release);
-    }
-
-    /// Says that the thread is about to sleep in the mesh; false if the wake-up has come already.
-    pub(crate) fn announce_sleep(&self) -> bool {
-        self.word.compare_exchange(WAITING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Awake again, for whatever reason.
-    pub(crate) fn end_sleep(&self) {
-        let _ = self.word.compare_exchange(ASLEEP, WAITING, Ordering::AcqRel, Ordering::Relaxed);
-    }
-
-    /// Makes a parked thread look around, for the receiver's role is free.
-    pub(crate) fn nudge(&self) -> bool {
-        let parked = self
-            .word
-            .compare_exchange(PARKED, WAITING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok();
-        if parked {
-            futex_wake(&self.word);
-        }
-        parked
-    }
-
-    /// Says that the thread is about to park; false if the wake-up has come already.
-    pub(crate) fn announce_park(&self) -> bool {
-        self.word.compare_exchange(WAITING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Sleeps until woken or nudged.
-    pub(crate) fn park(&self) {
-        while self.word.load(Ordering::Acquire) == PARKED {
-            futex_wait(&self.word, PARKED);
-        }
-    }
-
-    /// Takes the announcement back.
-    pub(crate) fn unpark(&self) {
-        let _ = self.word.compare_exchange(PARKED, WAITING, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 
@@ -300,38 +221,20 @@ pub(crate) fn forget_all() {
     for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
         slot.taken.store(false, Ordering::Relaxed);
         slot.begun.store(false, Ordering::Relaxed);
-        slot.word.store(WAITING, Ordering::Relaxed);
+        slot.word.arm();
     }
 }
 
 /// Nudges one parked thread of this node, if there is one.
 pub(crate) fn nudge_one() {
     let used = HIGHEST.load(Ordering::Acquire);
-    let _ = SLOTS.iter().take(used).any(Slot::nudge);
+    let _ = SLOTS.iter().take(used).any(|slot| slot.word.nudge());
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_thread_knows_whether_it_has_woken_itself() {
-        let slot = &SLOTS[MAX_THREADS - 1];
-        slot.arm();
-        assert!(!slot.is_woken() && !slot.is_woken_at_once());
-        assert_eq!(slot.wake(false), Waking::Done);
-        assert!(
-            slot.is_woken() && !slot.is_woken_at_once(),
-            "another thread's answer took a message"
-        );
-        slot.arm();
-        assert_eq!(slot.wake(true), Waking::Done);
-        assert!(slot.is_woken() && slot.is_woken_at_once(), "what it asked for was here");
-        slot.arm();
-        assert!(slot.announce_sleep());
-        assert_eq!(slot.wake(false), Waking::KickMesh);
-        slot.end_sleep();
-    }
     #[test]
     fn a_reserved_slot_is_adopted_or_free_again() {
         let taken = |index: u32| SLOTS[index as usize].taken.load(Ordering::Acquire);

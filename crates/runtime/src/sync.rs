@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_protocol::Input;
-use multigrain_protocol::sync::SyncInput;
-use multigrain_types::ThreadId;
+use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_types::{NodeId, ThreadId};
 
 use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
@@ -93,14 +93,16 @@ impl Runtime {
         Ok(())
     }
 
-    /// Adds units to semaphore `id`.
+    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
     ///
     /// # Errors
-    /// None at present.
+    /// [`Error::Limit`] when the node has too many threads.
     pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
         tsan::give(Token::Semaphore(id));
         self.end_epoch();
-        self.step(Input::Sync(SyncInput::SemaphorePost { id, count })).map_err(Error::NotPermitted)
+        let post = SyncInput::SemaphorePost { id, count };
+        self.step(Input::Sync(post)).map_err(Error::NotPermitted)?;
+        self.relieve(self.manager_of(id))
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
@@ -117,13 +119,19 @@ impl Runtime {
         Ok(())
     }
 
-    /// Wakes one waiting thread of condition `id`, or all.
+    /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
     ///
     /// # Errors
-    /// None at present.
+    /// [`Error::Limit`] when the node has too many threads.
     pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
         tsan::give(Token::Condition(id));
-        self.step(Input::Sync(SyncInput::ConditionSignal { id, all })).map_err(Error::NotPermitted)
+        let signal = SyncInput::ConditionSignal { id, all };
+        self.step(Input::Sync(signal)).map_err(Error::NotPermitted)?;
+        self.relieve(self.manager_of(id))
+    }
+
+    fn manager_of(&self, id: u32) -> NodeId {
+        SyncSite::new(self.me, self.nodes, id).manager
     }
 
     pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
@@ -139,7 +147,7 @@ impl Runtime {
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
         self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
-        let at_once = slot.is_woken_at_once();
+        let at_once = slot.word.is_woken_at_once();
         if at_once {
             // No message took the last acks along, and the program may now compute for long.
             self.mesh.send_lazy();

@@ -164,6 +164,11 @@ impl SharedTables {
         if self.is_lazy() { lock(&self.ledger).chronicle.notices() } else { 0 }
     }
 
+    /// Messages that wait for flushes to end; none without release consistent areas.
+    pub(crate) fn held(&self) -> usize {
+        if self.is_relaxed() { lock(&self.ledger).held() } else { 0 }
+    }
+
     /// An area by its id.
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);

@@ -4,7 +4,6 @@
 //! it claims the mesh, so that arrivals do not wake the service thread; others park on their slot.
 //! Whoever gives the role back hands it to a parked thread, or re-arms the service thread.
 
-use core::sync::atomic::Ordering;
 #[cfg(feature = "mutants")]
 use std::thread;
 use std::time::Duration;
@@ -15,39 +14,14 @@ use multigrain_transport::{Mesh, Receiver, Timeout};
 
 use crate::boot::Runtime;
 use crate::config::WaitMode;
+use crate::parking::StoodBy;
 use crate::receive::NodeSink;
-use crate::shim::{AtomicBool, AtomicUsize, Instant, spin_loop, yield_now};
+use crate::shim::{Instant, spin_loop, yield_now};
 use crate::slots::{self, Slot};
 
 /// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
 /// keeping a core from somebody else.
 const POLL_FOR: Duration = Duration::from_micros(60);
-
-/// The receiver's role of a node.
-#[derive(Debug, Default)]
-pub(crate) struct Role {
-    receiving: AtomicBool,
-    /// Application threads inside [`Runtime::wait_for`].
-    waiting: AtomicUsize,
-}
-
-impl Role {
-    pub(crate) fn try_take(&self) -> bool {
-        !self.receiving.load(Ordering::Relaxed) && !self.receiving.swap(true, Ordering::SeqCst)
-    }
-
-    pub(crate) fn give_back(&self) {
-        self.receiving.store(false, Ordering::SeqCst);
-    }
-
-    pub(crate) fn is_free(&self) -> bool {
-        !self.receiving.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn somebody_waits(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
-    }
-}
 
 /// A claim of the mesh by a thread that is about to wait; given back when dropped.
 #[derive(Debug)]
@@ -73,15 +47,12 @@ impl Runtime {
         if slot.is_woken() {
             return;
         }
-        self.role.waiting.fetch_add(1, Ordering::SeqCst);
-        while !slot.is_woken() {
-            if self.role.try_take() {
-                self.receive_until(slot);
-            } else {
-                self.stand_by(slot);
-            }
-        }
-        self.role.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.role.wait(
+            &slot.word,
+            || self.receive_until(slot),
+            || self.stand_by(slot),
+            slots::nudge_one,
+        );
     }
 
     /// Has the role; gives it back when the wake-up is there.
@@ -120,34 +91,27 @@ impl Runtime {
         drop(claim);
         // A thread that parked while the role was taken takes over; one that is about to park
         // looks at the role once more after announcing it.
-        if self.role.waiting.load(Ordering::SeqCst) > 1 {
+        if self.role.waits_for_more_than(1) {
             slots::nudge_one();
         }
     }
 
     /// Sleeps in the mesh until something arrives or this thread is woken by another.
     fn sleep(&self, slot: &Slot, sink: &mut NodeSink<'_>) {
-        if slot.announce_sleep() {
+        if slot.word.announce_sleep() {
             self.mesh.receive(sink, Timeout::Forever);
-            slot.end_sleep();
+            slot.word.end_sleep();
         }
     }
 
     /// Another thread receives: wait for the wake-up, or for the role.
-    fn stand_by(&self, slot: &Slot) {
+    fn stand_by(&self, slot: &Slot) -> StoodBy {
         match self.wait_mode {
             WaitMode::Spin => spin_loop(),
             WaitMode::Yield => yield_now(),
-            WaitMode::Block | WaitMode::Adaptive => {
-                if slot.announce_park() {
-                    if self.role.is_free() {
-                        slot.unpark();
-                    } else {
-                        slot.park();
-                    }
-                }
-            }
+            WaitMode::Block | WaitMode::Adaptive => return self.role.park(&slot.word),
         }
+        StoodBy::Awake
     }
 
     /// The service thread: serves while no application thread waits.
@@ -165,7 +129,7 @@ impl Runtime {
             if self.role.try_take() {
                 self.mesh.receive(&mut sink, Timeout::Now);
                 self.role.give_back();
-                if self.role.somebody_waits() {
+                if self.role.waits_for_more_than(0) {
                     slots::nudge_one();
                 }
             } else {

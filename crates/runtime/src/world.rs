@@ -16,7 +16,8 @@ use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::control::kind;
 use crate::headers::{header_of, words_of};
-use crate::slots::{self, Waking};
+use crate::parking::Waking;
+use crate::slots;
 use crate::tables::lock;
 
 /// The runtime as the protocol sees it, for the length of one step.
@@ -53,6 +54,9 @@ impl Closed {
 /// Answers of at most so many bytes are copied to go together: a page's worth of small minipages is
 /// one message.
 const SMALL: usize = 2048;
+
+/// While more bytes wait for a peer, answers to it are not copied.
+const COPIED: usize = 1 << 20;
 
 /// Notices, or moves, in one frame.
 const NEWS_PART: usize = 50_000;
@@ -107,7 +111,7 @@ impl Runtime {
         let Some(slot) = slots::slot(thread) else { return };
         // A thread that wakes itself is not asleep.
         let own = slots::held() == Some(thread);
-        if slot.wake(own) == Waking::KickMesh && !own {
+        if slot.word.wake(own) == Waking::KickMesh && !own {
             self.mesh.wake();
         }
     }
@@ -130,7 +134,7 @@ impl<'a> RealWorld<'a> {
     /// A minipage has been opened; its lock is held.
     fn count_opened(&self, access: Access) {
         if access == Access::ReadWrite {
-            self.runtime.opened.fetch_add(1, Ordering::Relaxed);
+            self.runtime.opened.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -283,7 +287,10 @@ impl World for RealWorld<'_> {
                 self.runtime.counters.page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
                 // An answer: it goes with others to who asked for several, when all that has come
                 // is answered.
-                if matches!(message, Message::Hlrc { .. }) && len <= SMALL {
+                if matches!(message, Message::Hlrc { .. })
+                    && len <= SMALL
+                    && self.runtime.mesh.waiting_bytes(to) <= COPIED
+                {
                     self.keep_with(to, header, |out| {
                         // SAFETY: the privileged view is readable for the length of the minipage.
                         unsafe { append(ptr, len, out) };
@@ -401,7 +408,8 @@ impl World for RealWorld<'_> {
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {
-        let opened = self.runtime.opened.load(Ordering::Relaxed);
+        // Before they are closed, on every processor: what is opened after it counts as opened since.
+        let opened = self.runtime.opened.load(Ordering::Acquire);
         let mut runs: Vec<(MinipageId, u32)> = Vec::new();
         for &minipage in minipages {
             match runs.last_mut() {

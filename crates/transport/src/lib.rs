@@ -8,9 +8,11 @@
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!
 //! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
-//! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, one link's outgoing half in `outgoing` and its
+//! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, who
+//! has kept frames in `kept`, one link's outgoing half in `outgoing` and its
 //! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
-//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, raw system calls in `sys`.
+//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, how much may wait for a peer
+//! in `room`, raw system calls in `sys`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
 //! allocate nothing while a link has a short backlog and place no thread-local; they do write
@@ -28,13 +30,17 @@ mod frame;
 pub mod fuzzing;
 mod handshake;
 mod incoming;
+mod kept;
 mod late;
+#[cfg(all(test, feature = "loom"))]
+mod loomed;
 mod mesh;
 mod outgoing;
 #[cfg(feature = "shuttle")]
 mod pair;
 mod piece;
 mod queue;
+mod room;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;

@@ -11,9 +11,11 @@ use crate::error::{FrameError, LinkError, TransportError};
 use crate::frame::{Header, LAST_KIND, MAX_PAYLOAD};
 use crate::handshake::Identity;
 use crate::incoming::{Desk, Incoming, Socket, Staging};
+use crate::kept::Kept;
 use crate::late::{self, Refusals};
 use crate::outgoing::Link;
 use crate::piece::Payload;
+use crate::room::ANSWERS;
 use crate::shim::{AtomicBool, Mutex, MutexGuard};
 use crate::sink::{LostReason, Sink};
 use crate::sys;
@@ -26,7 +28,7 @@ use rustix::event::epoll::{Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -51,8 +53,10 @@ pub struct Mesh {
     receiving: Mutex<Receiving>,
     /// What was received; the links count what is sent.
     tally: Tally,
-    /// Some link may have lazy frames, or a bundle.
-    lazy: AtomicBool,
+    /// Which links may have frames that wait for company.
+    kept: Kept,
+    /// Bytes of answers that may wait for a peer.
+    pub(crate) allowed: AtomicUsize,
     closed: AtomicBool,
 }
 
@@ -123,6 +127,7 @@ impl Mesh {
             followed: false,
         };
         Ok(Mesh {
+            kept: Kept::new(links.len()),
             identity,
             links,
             listener,
@@ -131,7 +136,7 @@ impl Mesh {
             hushes,
             receiving: Mutex::new(receiving),
             tally: Tally::default(),
-            lazy: AtomicBool::new(false),
+            allowed: AtomicUsize::new(ANSWERS),
             closed: AtomicBool::new(false),
         })
     }
@@ -164,6 +169,14 @@ impl Mesh {
     /// What went over the links so far.
     pub fn counters(&self) -> Counters {
         self.links().fold(self.tally.read(), |all, link| all.plus(&link.tally().read()))
+    }
+
+    pub(crate) fn link(&self, to: NodeId) -> Option<&Link> {
+        self.links.get(to.index())?.as_ref()
+    }
+
+    pub(crate) fn flush(&self, link: &Link) {
+        link.flush(&self.waiting);
     }
 
     fn links(&self) -> impl Iterator<Item = &Link> {
@@ -236,7 +249,7 @@ impl Mesh {
     pub fn keep(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
         let (link, header) = self.addressed(to, header)?;
         link.keep(&header, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(())
     }
 
@@ -254,7 +267,7 @@ impl Mesh {
     ) -> Result<u64, LinkError> {
         let (link, header) = self.addressed(to, header)?;
         let bytes = link.keep_with(header, fill, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(bytes)
     }
 
@@ -271,7 +284,7 @@ impl Mesh {
     ) -> Result<(), LinkError> {
         let (link, header) = self.addressed(to, header)?;
         link.keep_or_join(header, join, &self.waiting)?;
-        self.lazy.store(true, Ordering::Relaxed);
+        self.kept.mark(to.index());
         Ok(())
     }
 
@@ -288,10 +301,11 @@ impl Mesh {
 
     /// Sends what [`Mesh::keep`] kept.
     pub fn send_lazy(&self) {
-        if self.lazy.load(Ordering::Relaxed) {
-            self.lazy.store(false, Ordering::Relaxed);
-            self.links().for_each(|link| link.send_lazy(&self.waiting));
-        }
+        self.kept.take(|place| {
+            if let Some(Some(link)) = self.links.get(place) {
+                link.send_lazy(&self.waiting);
+            }
+        });
     }
 
     /// Delivers everything that is readable now to `sink`, after waiting for something if there
@@ -380,7 +394,10 @@ impl Mesh {
             return;
         }
         let Some(parser) = incoming else { return };
-        if let Err(reason) = read(link, parser, desk) {
+        link.load().serve(true);
+        let done = read(link, parser, desk, self.allowed.load(Ordering::Relaxed));
+        link.load().serve(false);
+        if let Err(reason) = done {
             *incoming = None;
             link.end(&reason, &self.waiting);
             desk.sink.lost(link.peer(), reason);
@@ -469,12 +486,19 @@ impl Hushable for Few<'_> {
 }
 
 /// Reads a link until its socket is empty or its turn is over.
-fn read(link: &Link, parser: &mut Incoming, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+fn read(
+    link: &Link,
+    parser: &mut Incoming,
+    desk: &mut Desk<'_>,
+    allowed: usize,
+) -> Result<(), LostReason> {
     for _ in 0..TURN {
         // SAFETY: the parser names its own header, the staging buffer, and places that the sink
         // vouches for.
         let receive = |spans: &mut [_]| unsafe { sys::receive(link.socket(), spans) };
-        if parser.pump(receive, desk)? == Socket::Drained {
+        let socket = parser.pump(receive, desk)?;
+        link.load().check(allowed)?;
+        if socket == Socket::Drained {
             return Ok(());
         }
     }

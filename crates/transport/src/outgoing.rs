@@ -14,7 +14,8 @@ use crate::counters::Tally;
 use crate::error::LinkError;
 use crate::frame::{BYE, Header};
 use crate::piece::{Head, LAZY, Payload};
-use crate::queue::{AT_ONCE, Queue};
+use crate::queue::{AT_ONCE, Queue, Sent};
+use crate::room::Load;
 use crate::shim::{self, AtomicBool, Mutex, MutexGuard};
 use crate::sink::LostReason;
 use crate::sys::{self, Span, lock};
@@ -50,6 +51,8 @@ struct Outgoing {
     lazy: Head,
     /// Frames that wait for company, and travel as one message; behind all else.
     bundle: Bundle,
+    /// Bytes of its members that are answers.
+    bundled_answers: usize,
     /// What the inner epoll watches this socket for.
     watched: EventFlags,
     /// It does not watch for input, but for the end alone.
@@ -66,10 +69,10 @@ pub(crate) struct Link {
     outgoing: Mutex<Outgoing>,
     /// What was sent.
     tally: Tally,
+    /// What is in the queue.
+    load: Load,
     /// There is a queue; a glance that spares the lock.
     backlog: AtomicBool,
-    /// There are lazy frames, or a bundle; as above.
-    lazy: AtomicBool,
     /// The incoming half has ended.
     lost: AtomicBool,
 }
@@ -82,6 +85,7 @@ impl Link {
             phase: Phase::Open,
             lazy: Head::EMPTY,
             bundle: Bundle::default(),
+            bundled_answers: 0,
             watched: EventFlags::IN,
             hushed: false,
         };
@@ -91,8 +95,8 @@ impl Link {
             socket,
             outgoing: Mutex::new(outgoing),
             tally: Tally::default(),
+            load: Load::default(),
             backlog: AtomicBool::new(false),
-            lazy: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         }
     }
@@ -136,6 +140,15 @@ impl Link {
 
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    pub(crate) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// What this thread sends now is to the peer.
+    fn sent(&self) -> Sent {
+        if self.load.answers_now() { Sent::Answer } else { Sent::Unasked }
     }
 
     pub(crate) fn has_backlog(&self) -> bool {
@@ -209,7 +222,6 @@ impl Link {
             return self.push(&mut outgoing, &header.encode(), Payload::None, waiting);
         }
         outgoing.lazy.push(&header.encode());
-        self.lazy.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -253,7 +265,6 @@ impl Link {
             // The promise is kept by this member, which whoever kept it sends.
             self.push_bundle(outgoing, MORE, waiting)?;
         }
-        self.lazy.store(true, Ordering::Relaxed);
         let Outgoing { lazy, bundle, .. } = outgoing;
         if bundle.is_empty() {
             bundle.follow(lazy.as_slice());
@@ -261,7 +272,10 @@ impl Link {
         }
         let payload = bundle.add(header, fill);
         let bytes = Header::BYTES + payload;
-        match bundle.members() {
+        if self.load.answers_now() {
+            outgoing.bundled_answers += bytes;
+        }
+        match outgoing.bundle.members() {
             1 => self.tally.sent(bytes),
             // Only now it has a header of its own.
             2 => self.tally.bundled(2, Header::BYTES + bytes),
@@ -277,7 +291,7 @@ impl Link {
         flags: u8,
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
-        self.lazy.store(false, Ordering::Relaxed);
+        let answers = core::mem::take(&mut outgoing.bundled_answers);
         let (bytes, start) = outgoing.bundle.seal(flags);
         let waits = !outgoing.queue.is_empty();
         let mut sent = start;
@@ -294,7 +308,7 @@ impl Link {
         if waits {
             bytes.drain(..start);
         }
-        outgoing.queue.push_bytes(bytes);
+        outgoing.queue.push_bytes(bytes, answers);
         if !waits {
             outgoing.queue.advance(sent);
         }
@@ -306,11 +320,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what [`Link::keep`] kept.
+    /// Sends what [`Link::keep`] kept, if it has not gone with something else.
     pub(crate) fn send_lazy(&self, waiting: &Waiting) {
-        if !self.lazy.load(Ordering::Relaxed) {
-            return;
-        }
         let mut outgoing = lock(&self.outgoing);
         // A link that is gone is noticed by the receiver.
         if !outgoing.bundle.is_empty() {
@@ -346,7 +357,8 @@ impl Link {
             self.push_bundle(outgoing, 0, waiting)?;
         }
         if !outgoing.queue.is_empty() {
-            outgoing.queue.push(*header, payload);
+            outgoing.queue.push(header, payload, self.sent());
+            self.load.weigh(&outgoing.queue);
             self.tally.queued();
             return Ok(());
         }
@@ -364,14 +376,13 @@ impl Link {
         let head = outgoing.lazy.len;
         // SAFETY: the payload is vouched for by the caller of send.
         let taken = unsafe { self.send_now(&outgoing.lazy, payload.span()) };
-        self.lazy.store(false, Ordering::Relaxed);
         outgoing.lazy.len = 0;
         let sent = taken.or_else(not_yet).map_err(|_| self.shut(outgoing, waiting))?;
         if sent == head + payload.span().len() {
             return Ok(());
         }
         let Outgoing { queue, lazy, .. } = outgoing;
-        queue.push_head(&lazy.bytes[..head], payload);
+        queue.push(&lazy.bytes[..head], payload, self.sent());
         queue.advance(sent);
         self.queued(outgoing, waiting);
         Ok(())
@@ -380,6 +391,7 @@ impl Link {
     /// The socket did not take all of a message.
     fn queued(&self, outgoing: &mut Outgoing, waiting: &Waiting) {
         self.tally.queued();
+        self.load.weigh(&outgoing.queue);
         self.backlog.store(true, Ordering::Relaxed);
         self.rewatch(outgoing, waiting);
     }
@@ -419,6 +431,7 @@ impl Link {
             match taken.or_else(not_yet) {
                 Ok(taken) => {
                     outgoing.queue.advance(taken);
+                    self.load.weigh(&outgoing.queue);
                     if taken < asked {
                         return;
                     }
@@ -450,6 +463,8 @@ impl Link {
         outgoing.phase = Phase::Shut;
         outgoing.queue.clear();
         outgoing.bundle.clear();
+        outgoing.bundled_answers = 0;
+        self.load.weigh(&outgoing.queue);
         outgoing.lazy.len = 0;
         self.backlog.store(false, Ordering::Relaxed);
         let _ = shutdown(&self.socket, Shutdown::Both);

@@ -54,6 +54,14 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
+    /// Bytes it keeps elsewhere.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        match self {
+            Self::Header(_) | Self::Memory { .. } => 0,
+            Self::Owned(bytes) => bytes.capacity(),
+        }
+    }
+
     pub(crate) fn span(&self) -> Span {
         match self {
             Self::Header(bytes) => Span::of(bytes),

@@ -7,11 +7,11 @@
 #[cfg(feature = "shuttle")]
 pub(crate) use model::{changed, sleep};
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::AtomicBool;
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::sync::atomic::AtomicBool;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 

@@ -149,6 +149,13 @@ pub(crate) unsafe fn append(span: Span, out: &mut Vec<u8>) {
     }
 }
 
+/// A number no other thread of this process has now; never 0.
+pub(crate) fn this_thread() -> usize {
+    // SAFETY: it has no conditions, and fails never.
+    let thread = unsafe { libc::pthread_self() };
+    usize::try_from(thread).unwrap_or(usize::MAX)
+}
+
 /// Locks; a panic of another holder is no reason to panic again, the states here are never left
 /// half changed by one.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -154,7 +154,7 @@ impl Waiting {
         }
         if news {
             // The service thread cannot know what is ready; it may be more than the links.
-            self.look_around.store(true, Ordering::SeqCst);
+            self.look_around.store(true, Ordering::Release);
             lock(&self.claims).woken(links, || self.set_inner(Inner::Mute));
         }
         news
@@ -165,8 +165,8 @@ impl Waiting {
         if !self.look_around.load(Ordering::Relaxed) {
             return false;
         }
-        self.look_around.store(false, Ordering::SeqCst);
-        true
+        // Reads what it overwrites: what the last who set it has done before is seen then.
+        self.look_around.swap(false, Ordering::AcqRel)
     }
 
     /// An application thread begins to receive. `links` are those that may be hushed; so below.
@@ -215,7 +215,7 @@ impl Waiting {
             let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
             shim::changed();
         }
-        self.look_around.store(true, Ordering::SeqCst);
+        self.look_around.store(true, Ordering::Release);
     }
 
     /// The inner bell was heard.

@@ -125,6 +125,18 @@ fn a_whole_line_between_others_is_a_run_of_one() {
 }
 
 /// A record with as many words as its mask wants.
+#[test]
+fn the_longest_diffs_keep_within_their_bound() {
+    for lines in 1..8usize {
+        // Every second line changed wholly, the others but for one byte.
+        let page: Vec<u8> =
+            (0..lines * LINE_BYTES).map(|at| u8::from(at % (2 * LINE_BYTES) != 70)).collect();
+        let bytes = diff(&vec![0; page.len()], &page).len();
+        assert!(bytes <= most_bytes(page.len()), "{bytes} bytes for {lines} lines");
+        assert!(lines > 1 || bytes == most_bytes(page.len()), "a shorter bound would do");
+    }
+}
+
 fn record(line: u32, mask: u64) -> Vec<u8> {
     let words = mask.to_le_bytes().into_iter().filter(|byte| *byte != 0).count();
     [&line.to_le_bytes()[..], &mask.to_le_bytes(), &vec![7; 8 * words]].concat()

@@ -300,8 +300,8 @@ fn lazy(
             let mut ledger = cell.ledger();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
             if epoch > ledger.chronicle.epoch() {
-                ledger.defer(site.minipage, Early::Fetch { requester, waits });
-                return Ok(());
+                let room = ledger.defer(site.minipage, Early::Fetch { requester, waits });
+                return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
             }
             drop(ledger);
             let zero = cell.copy().is_fresh() && world.close_if_zero(site.minipage);
@@ -325,8 +325,8 @@ fn lazy(
                     out.push(Effect::SendLater { to: writer, message });
                     return Ok(());
                 }
-                ledger.defer(site.minipage, Early::Diff { writer, flush });
-                return Ok(());
+                let room = ledger.defer(site.minipage, Early::Diff { writer, flush });
+                return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
             }
             CopyEvent::Diff { writer, flush }
         }
@@ -350,6 +350,11 @@ fn copy(
     #[cfg(feature = "mutants")]
     cell.copy().bend_after(site, before, event, out);
     result.map_err(|illegal| refused(from, event, illegal))
+}
+
+/// More came too early than a correct node has to ask for.
+fn crowded() -> Illegal {
+    Illegal { role: "home", state: "with too much that waits for the next turn".to_owned() }
 }
 
 fn elsewhere(role: &'static str, site: &Site) -> Illegal {

@@ -13,7 +13,7 @@
 mod chronicle;
 mod news;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use chronicle::Chronicle;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
@@ -22,6 +22,10 @@ pub use news::{News, NewsError, Notice, Turn};
 use crate::message::{Message, SyncMessage};
 #[cfg(feature = "mutants")]
 use crate::mutants;
+
+/// What may come too early from one node about one minipage: every thread of it waits for one copy, or
+/// for the end of one release, at most, and a node has no more threads than this.
+pub const EARLY: u32 = 4096;
 
 /// What a node owes the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -40,6 +44,8 @@ pub struct Ledger {
     ready: VecDeque<Ready>,
     /// What came from nodes that know of more moves of homes than this one; it waits for its turn.
     early: Vec<(MinipageId, Early)>,
+    /// How much of that is whose; see [`EARLY`].
+    early_of: BTreeMap<(MinipageId, NodeId), u32>,
     /// What this node knows of lazily consistent writes.
     pub chronicle: Chronicle,
 }
@@ -110,9 +116,17 @@ impl Ledger {
         Self { begun: number, chronicle, ..Self::default() }
     }
 
-    /// Something about a minipage that came too early.
-    pub fn defer(&mut self, minipage: MinipageId, early: Early) {
+    /// Something about a minipage that came too early; false if no correct node asks for so much.
+    #[must_use]
+    pub fn defer(&mut self, minipage: MinipageId, early: Early) -> bool {
+        let (Early::Fetch { requester: node, .. } | Early::Diff { writer: node, .. }) = early;
+        let count = self.early_of.entry((minipage, node)).or_default();
+        if *count == EARLY {
+            return false;
+        }
+        *count += 1;
         self.early.push((minipage, early));
+        true
     }
 
     /// Diffs of a minipage that came too early.
@@ -124,6 +138,7 @@ impl Ledger {
 
     /// What came too early, in the order it came.
     pub fn take_deferred(&mut self) -> Vec<(MinipageId, Early)> {
+        self.early_of.clear();
         core::mem::take(&mut self.early)
     }
 
@@ -222,6 +237,12 @@ impl Ledger {
             }
             None => self.ready.push_back(what),
         }
+    }
+
+    /// Messages that wait for flushes to end.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// The next thing that may go.
@@ -354,6 +375,20 @@ mod tests {
         assert_eq!(ready(&mut ledger), [post(1, 1), ask(1)]);
         assert!(ledger.acked(second, 1));
         assert_eq!(ready(&mut ledger), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
+    }
+
+    #[test]
+    fn what_comes_too_early_has_a_bound_for_each_node_and_minipage() {
+        let mut ledger = Ledger::new(NodeId(0));
+        let fetch = |node| Early::Fetch { requester: NodeId(node), waits: true };
+        for flush in 0..EARLY {
+            let diff = Early::Diff { writer: NodeId(1), flush: flush.into() };
+            assert!(ledger.defer(M, if flush % 2 == 0 { diff } else { fetch(1) }));
+        }
+        assert!(!ledger.defer(M, fetch(1)), "no node has so many threads");
+        assert!(ledger.defer(N, fetch(1)) && ledger.defer(M, fetch(2)));
+        assert_eq!(ledger.take_deferred().len(), EARLY as usize + 2);
+        assert!(ledger.defer(M, fetch(1)), "what was early has had its turn");
     }
 
     #[test]

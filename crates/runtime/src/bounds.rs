@@ -1,0 +1,127 @@
+//! What a hostile node may make another one keep. Under shuttle, for a runtime over a pair of sockets
+//! is there; one schedule will do.
+
+#![expect(unsafe_code, reason = "the other node's sink")]
+
+use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
+use multigrain_protocol::{HlrcMessage, MgsMessage};
+use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
+use shuttle::Runner;
+use shuttle::scheduler::RandomScheduler;
+
+use crate::areas::{AreaRecord, Items};
+use crate::boot::Runtime;
+use crate::config::Config;
+use crate::control::kind;
+use crate::headers::header_of;
+use crate::names;
+use crate::receive::NodeSink;
+use crate::schedules::ALONE;
+use crate::slots;
+
+fn once(play: fn()) {
+    let _alone = ALONE.lock().expect("the test before this one passed");
+    let mut config = shuttle::Config::new();
+    config.max_steps = shuttle::MaxSteps::None;
+    config.silence_warnings = true;
+    Runner::new(RandomScheduler::new(1), config).run(play);
+}
+
+/// Node 1 asks what node 0 keeps: a thread of it one thing at a time, and not too many names.
+fn ask_too_much() {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let asks = |kind, thread, body: &[u8]| {
+        runtime.serve_request(NodeId(1), &Header { kind, thread, ..Header::default() }, body)
+    };
+    assert!(asks(kind::LOOKUP, 3, b"late") && asks(kind::LOOKUP, 4, b"late"));
+    assert!(!asks(kind::LOOKUP, 3, b"other"), "it waits for its answer");
+    assert!(!asks(kind::THREAD_JOIN, 4, b""), "so does this one");
+    assert!(!asks(kind::LOOKUP, 4096, b"late"), "no node has such a thread");
+    assert!(asks(kind::PUBLISH, 5, b"late"));
+    assert!(asks(kind::LOOKUP, 3, b"late"), "it has its answer");
+    let mut codes = Codes::default();
+    while codes.0.len() < 4 {
+        theirs.receive(&mut codes, Timeout::Now);
+    }
+    for number in 1..names::MOST + 1 {
+        assert!(asks(kind::PUBLISH, 5, &number.to_le_bytes()));
+        theirs.receive(&mut codes, Timeout::Now);
+    }
+    assert!(asks(kind::PUBLISH, 5, b"late"), "a name that there is");
+    while codes.0.len() < 4 + names::MOST + 1 {
+        theirs.receive(&mut codes, Timeout::Now);
+    }
+    let refused: Vec<usize> = (0..codes.0.len()).filter(|&answer| codes.0[answer] != 0).collect();
+    assert_eq!(refused, [4 + names::MOST - 1], "one name too many");
+    assert_eq!(codes.0[refused[0]], u64::from((-7i32).cast_unsigned()));
+}
+
+/// The codes of all answers.
+#[derive(Default)]
+struct Codes(Vec<u64>);
+
+// SAFETY: it names no place.
+unsafe impl Sink for Codes {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
+        Ok(Place::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
+        assert_eq!(header.kind, kind::ANSWER);
+        self.0.push(header.subject);
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        panic!("{reason}");
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+#[test]
+fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
+    once(ask_too_much);
+}
+
+/// A page of each release consistent kind, whose diffs may be so long and no longer.
+fn send_long_diffs() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4 * 4096, guard: GuardChoice::Mprotect };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
+    let items = Items { bytes, count: 1, chunk: 1, array: false };
+    let place = |id: u32, payload| {
+        let minipage = MinipageId::new(AreaId(id), 0);
+        let message = if id == 0 {
+            MgsMessage::Diff.about(minipage)
+        } else {
+            HlrcMessage::Diff { writer: NodeId(1), flush: 1, epoch: 0 }.about(minipage)
+        };
+        NodeSink::new(&runtime).place(NodeId(1), &Header { payload, ..header_of(message) })
+    };
+    let relaxed = [Consistency::EagerRelease, Consistency::LazyRelease, Consistency::Auto];
+    for (id, consistency) in (0..).zip(relaxed) {
+        let number = usize::try_from(id).unwrap();
+        let base = VIEWS_BASE + number * multigrain_memory::VIEW_ALIGN;
+        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
+        assert_eq!(runtime.adopt(AreaRecord { area, owner: NodeId(0), items, consistency }), 0);
+        assert_eq!(place(id, 64 * 80), Ok(Place::Buffer));
+        let refused = place(id, 64 * 80 + 1).unwrap_err();
+        assert!(refused.starts_with("a diff of 5121 bytes"), "{refused}");
+    }
+}
+
+#[test]
+fn a_diff_is_no_longer_than_its_minipage_allows() {
+    once(send_long_diffs);
+}

@@ -1,0 +1,66 @@
+//! Which links have kept frames: one bit a link.
+//!
+//! Who keeps a frame puts it down under its link's lock and then marks the link; who sends kept frames
+//! takes all marks at once, and then the lock of each link that was marked.
+//!
+//! Why no frame is forgotten, under any order the memory model allows. Marking and taking are
+//! read-modify-writes of one word, so they have one order, and a mark is read by the first taking after
+//! it: no taking overwrites a mark that it has not read, as a load and a store of zero would. Release
+//! and acquire put the frame before that taking, and so before the taker's turn at the link's lock. The
+//! glance of [`Kept::take`] may be old, but not older than what happened before it: a thread sees at
+//! least its own marks, and those of whoever it heard of them from, or that somebody has taken them
+//! since, who sends them next.
+//!
+//! `loomed.rs` checks this file with loom's atomics in the place of `shim`'s.
+
+use super::shim::AtomicU64;
+use std::sync::atomic::Ordering;
+
+const BITS: usize = u64::BITS as usize;
+
+/// Marks of links by their place in the mesh.
+#[derive(Debug)]
+pub(crate) struct Kept(Box<[AtomicU64]>);
+
+impl Kept {
+    pub(crate) fn new(links: usize) -> Self {
+        Self((0..links.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// There is a frame in the link at this place, since before the call.
+    pub(crate) fn mark(&self, place: usize) {
+        self.0[place / BITS].fetch_or(1 << (place % BITS), Ordering::AcqRel);
+    }
+
+    /// Calls `send` with the place of every link that was marked, which it is no more.
+    pub(crate) fn take(&self, mut send: impl FnMut(usize)) {
+        for (index, word) in self.0.iter().enumerate() {
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut marked = word.swap(0, Ordering::AcqRel);
+            while marked != 0 {
+                send(index * BITS + marked.trailing_zeros() as usize);
+                marked &= marked - 1;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_marked_is_taken_once() {
+        let kept = Kept::new(130);
+        let marks = [0, 63, 64, 129];
+        for place in [129, 63, 0, 64, 63] {
+            kept.mark(place);
+        }
+        let mut taken = Vec::new();
+        kept.take(|place| taken.push(place));
+        assert_eq!(taken, marks);
+        kept.take(|place| panic!("{place} was taken"));
+    }
+}
