@@ -10,6 +10,7 @@ mod man;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod proof;
+mod random;
 mod run;
 mod scale;
 mod sim;
@@ -35,6 +36,7 @@ enum Command {
     Scale(scale::ScaleArgs),
     Litmus(litmus::LitmusArgs),
     Inject(inject::InjectArgs),
+    Random(random::RandomArgs),
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
     /// Writes the manual pages into a directory.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Scale(args) => scale::run(&args),
         Command::Litmus(args) => litmus::run(&args),
         Command::Inject(args) => inject::run(&args),
+        Command::Random(args) => random::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
