@@ -375,9 +375,9 @@ mod tests {
 
     #[test]
     fn generated_programs_have_neither_races_nor_deadlocks_in_any_order() {
-        for seed in 1..=60 {
+        for seed in 1..=40 {
             let setting = Setting::of_seed(seed);
-            let program = generate(&setting, Some(60));
+            let program = generate(&setting, None);
             let residents = usize::from(setting.nodes * setting.threads);
             for order in 0..3 {
                 let done = execute(&program, residents, order);
@@ -434,7 +434,7 @@ mod tests {
         let object = ObjectId(0);
         let read = Op::Read(Span { object, from: 3, bytes: 4 });
         let write = Op::Write(Span { object, from: 0, bytes: 4 }, Pattern::Fill(7));
-        let races = outcomes(&[write], &[read]);
+        let races = outcomes(&[read], &[write]);
         assert!(races.iter().any(|why| why.contains("race with a write")), "{races:?}");
         assert!(races.iter().any(|why| why.contains("race with reads")), "{races:?}");
         let post = Op::Post { id: 5, units: 1 };

@@ -147,7 +147,8 @@ impl Draft {
         }
     }
 
-    /// A thread waits under a lock until another has added to the group.
+    /// A thread waits under a lock until the group has grown as much as it ever will, and so until
+    /// another has added to it; others may wait for the same.
     pub(super) fn hand_by_group(&mut self, thread: ThreadId) {
         let Some(to) = self.other_than(thread) else { return };
         let mut groups = self.groups_of(thread);
@@ -161,7 +162,14 @@ impl Draft {
         self.enter(thread, group);
         self.bump(thread, group);
         self.leave(thread, group);
+        for other in self.alive() {
+            let may = other != to && self.groups_of(other).contains(&group);
+            if may && self.rng.once_in(3) {
+                self.await_all(other, group);
+            }
+        }
         self.await_all(to, group);
+        self.uses[group.0].state = Access::Closed;
         self.receive(thread, to, &cells);
     }
 
