@@ -1,5 +1,6 @@
 //! One job: started through `multigrain run`, ended by it when its time is over.
 
+use super::RandomArgs;
 use super::setting::Setting;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,15 +27,17 @@ pub(super) enum End {
     Hang(String),
 }
 
-/// Runs the program of a setting, of so many phrases at most, as a job.
-pub(super) fn run(setting: &Setting, length: Option<u32>, limit: Duration) -> Result<End> {
+/// Runs the program of a setting as a job.
+pub(super) fn run(args: &RandomArgs, setting: &Setting) -> Result<End> {
+    let limit = Duration::from_secs(args.limit);
     let this = std::env::current_exe().context("the path of this program")?;
     let mut command = Command::new(&this);
     command.arg("run").args(setting.of_launcher());
     command.arg(format!("--timeout={}", limit.as_secs_f64()));
     command.args(["--no-summary", "--"]).arg(&this).args(["random", "--node"]);
     command.args(setting.of_node());
-    command.args(length.map(|phrases| format!("--length={phrases}")));
+    command.args(args.length.map(|phrases| format!("--length={phrases}")));
+    command.args(args.spoil.then_some("--spoil")).args(args.stall.then_some("--stall"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().context("starting the job")?;
     wait(child, limit + GRACE)

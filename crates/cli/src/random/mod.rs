@@ -30,7 +30,7 @@ use job::End;
 use serde::Serialize;
 use setting::{Mode, Setting};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs random programs without data races as real jobs and compares every read with a sequential
 /// execution.
@@ -91,6 +91,12 @@ pub(crate) struct RandomArgs {
     /// Prints the summary as one line of JSON.
     #[arg(long)]
     json: bool,
+    /// A fault, to see that it is found: the last contents that nodes expect are others.
+    #[arg(long, hide = true)]
+    spoil: bool,
+    /// A fault, to see that it is found: node 0 never comes to the end.
+    #[arg(long, hide = true)]
+    stall: bool,
     /// Runs as a node of such a job.
     #[arg(long, hide = true)]
     node: bool,
@@ -111,7 +117,7 @@ struct Tally {
 /// Runs the programs; the exit code says whether all reads were right.
 pub(crate) fn run(args: &RandomArgs) -> ExitCode {
     let done = if args.node {
-        node::run(&Setting::drawn(args, args.seed), args.length).map(|()| true)
+        node::run(args).map(|()| true)
     } else if args.show {
         show(args);
         Ok(true)
@@ -145,7 +151,7 @@ fn run_all(args: &RandomArgs) -> Result<bool> {
         eprintln!("{} of {}: {setting}", number + 1, args.runs);
         let operations = generate::generate(&setting, args.length).order.len() as u64;
         for _ in 0..args.times {
-            let end = job::run(&setting, args.length, Duration::from_secs(args.limit))?;
+            let end = job::run(args, &setting)?;
             tally.jobs += 1;
             tally.operations += operations;
             let (what, said) = match end {

@@ -6,6 +6,7 @@
 mod memory;
 mod play;
 
+use super::RandomArgs;
 use super::generate::generate;
 use super::program::{ObjectId, Program, Span, ThreadId};
 use super::reference::{self, Expected};
@@ -35,11 +36,15 @@ struct Node {
 static NODE: OnceLock<Node> = OnceLock::new();
 
 /// Joins the job and executes this node's part of the program.
-pub(super) fn run(setting: &Setting, length: Option<u32>) -> Result<()> {
+pub(super) fn run(args: &RandomArgs) -> Result<()> {
+    let setting = &Setting::drawn(args, args.seed);
     let runtime = Runtime::join()?;
     ensure!(runtime.node_count() == setting.nodes, "--node is for the command's own jobs");
-    let program = generate(setting, length);
-    let expected = reference::execute(&program);
+    let program = generate(setting, args.length);
+    let mut expected = reference::execute(&program);
+    if args.spoil {
+        expected.last.iter_mut().flatten().flatten().for_each(|byte| *byte ^= 1);
+    }
     let bases = program.objects.iter().map(|_| OnceLock::new()).collect();
     let handles = program.threads.iter().map(|_| OnceLock::new()).collect();
     let node = NODE.get_or_init(|| Node { runtime, program, expected, bases, handles });
@@ -49,6 +54,10 @@ pub(super) fn run(setting: &Setting, length: Option<u32>) -> Result<()> {
         .map(|thread| thread::spawn(move || node.play(ThreadId(thread))))
         .collect();
     node.play(ThreadId(first));
+    if args.stall && first == 0 {
+        // A unit that nobody posts.
+        runtime.semaphore_wait(0)?;
+    }
     for other in others {
         ensure!(other.join().is_ok(), "a thread has panicked");
     }
