@@ -21,6 +21,8 @@ mod program;
 mod reference;
 #[cfg(test)]
 mod schedule;
+#[cfg(test)]
+mod schedule_tests;
 mod setting;
 
 use anyhow::Result;

@@ -30,11 +30,10 @@ pub(super) fn execute(program: &Program) -> Expected {
         if let Op::Bump(GroupId(group), _)
         | Op::Inspect(GroupId(group))
         | Op::Await(GroupId(group), _) = op
+            && starts[group].is_empty()
         {
-            if starts[group].is_empty() {
-                let places = program.groups[group].places.iter();
-                starts[group] = places.map(|&place| number(memory.bytes(place))).collect();
-            }
+            let places = program.groups[group].places.iter();
+            starts[group] = places.map(|&place| number(memory.bytes(place))).collect();
         }
         found[thread.0].push(memory.step(program, op));
     }

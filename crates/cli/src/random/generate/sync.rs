@@ -87,7 +87,7 @@ impl Draft {
     }
 
     /// Some of the cells a thread alone has, by number; it touches one of them first.
-    pub(super) fn to_hand_on(&mut self, thread: ThreadId) -> Vec<usize> {
+    pub(super) fn choose_to_hand_on(&mut self, thread: ThreadId) -> Vec<usize> {
         let mut cells = self.cells_of(thread, Kind::Write);
         let keep = self.rng.below(4);
         cells.retain(|_| self.rng.below(4) >= keep);
@@ -111,7 +111,7 @@ impl Draft {
 
     pub(super) fn hand_by_semaphore(&mut self, thread: ThreadId) {
         let Some(to) = self.other_than(thread) else { return };
-        let cells = self.to_hand_on(thread);
+        let cells = self.choose_to_hand_on(thread);
         let id = self.fresh_id();
         self.emit(thread, Op::Post { id, units: 1 });
         self.emit(to, Op::Down(id));
@@ -134,7 +134,7 @@ impl Draft {
         if units == 0 {
             return;
         }
-        let cells = self.to_hand_on(thread);
+        let cells = self.choose_to_hand_on(thread);
         let id = self.fresh_id();
         self.emit(thread, Op::Post { id, units });
         readers.push(thread);
@@ -158,7 +158,7 @@ impl Draft {
             return;
         }
         let group = self.rng.pick(&groups);
-        let cells = self.to_hand_on(thread);
+        let cells = self.choose_to_hand_on(thread);
         self.enter(thread, group);
         self.bump(thread, group);
         self.leave(thread, group);
@@ -197,7 +197,7 @@ impl Draft {
         if self.states[to.0].phase < opened {
             return;
         }
-        let cells = self.to_hand_on(teller);
+        let cells = self.choose_to_hand_on(teller);
         self.enter(teller, group);
         self.bump(teller, group);
         let condition = self.program.groups[group.0].condition;

@@ -14,7 +14,7 @@ impl Draft {
         if self.alive().len() >= self.residents + STARTED {
             return;
         }
-        let cells = self.to_hand_on(thread);
+        let cells = self.choose_to_hand_on(thread);
         let nodes = self.nodes;
         let node = self.below(nodes);
         let started = self.begin(thread, node, &cells);
@@ -31,10 +31,11 @@ impl Draft {
         self.give(cells, &[started]);
         if self.rng.once_in(2) {
             for cell in &mut self.cells {
-                if let Owner::Threads(threads) = &mut cell.owner {
-                    if threads.len() > 1 && threads.contains(&by) {
-                        threads.push(started);
-                    }
+                if let Owner::Threads(threads) = &mut cell.owner
+                    && threads.len() > 1
+                    && threads.contains(&by)
+                {
+                    threads.push(started);
                 }
             }
         }
