@@ -63,6 +63,13 @@ fn a_job_that_does_not_end_is_ended_and_called_a_hang() {
     assert!(ended.err.contains("seed 4 hangs: 2 s were not enough"), "{}", ended.err);
     assert!(ended.err.contains("--seed 4 --nodes 2 "), "{}", ended.err);
     assert!(ended.out.contains("0 wrong, 1 hung"), "{}", ended.out);
+    let left: Vec<_> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read(entry.unwrap().path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains("random --node") && line.contains("--stall"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
