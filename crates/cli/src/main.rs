@@ -11,6 +11,7 @@ mod man;
 mod mutants;
 mod proof;
 mod races;
+mod random;
 mod run;
 mod scale;
 mod sim;
@@ -37,6 +38,7 @@ enum Command {
     Litmus(litmus::LitmusArgs),
     Inject(inject::InjectArgs),
     Races(races::RacesArgs),
+    Random(random::RandomArgs),
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
     /// Writes the manual pages into a directory.
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Litmus(args) => litmus::run(&args),
         Command::Inject(args) => inject::run(&args),
         Command::Races(args) => races::run(&args),
+        Command::Random(args) => random::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
