@@ -110,6 +110,7 @@ impl Runtime {
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
         slots::prepare();
         fault::install(signal)?;
+        fault::install(libc::SIGTRAP)?;
         runtime.start_helpers()?;
         runtime.tell_launcher(format_args!("ready"));
         Ok(runtime)

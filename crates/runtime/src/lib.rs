@@ -36,6 +36,7 @@ mod shim;
 mod signals;
 mod slots;
 mod stats;
+mod stepping;
 mod sync;
 mod tables;
 mod threads;

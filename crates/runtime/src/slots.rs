@@ -29,6 +29,8 @@ pub(crate) struct Slot {
     word: AtomicU32,
     value: AtomicU64,
     code: AtomicI32,
+    /// The protocol has told its thread to hold what it resumes for.
+    told_to_hold: AtomicBool,
     /// What its thread fetches.
     pub(crate) scan: Scan,
 }
@@ -55,6 +57,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: AtomicU32::new(WAITING),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
+        told_to_hold: AtomicBool::new(false),
         scan: Scan::new(),
     }
 }; MAX_THREADS];
@@ -153,6 +156,18 @@ impl Slot {
             ASLEEP => Waking::KickMesh,
             _ => Waking::Done,
         }
+    }
+
+    /// The thread shall hold the minipage it resumes for. In its own step.
+    pub(crate) fn tell_to_hold(&self) {
+        self.told_to_hold.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the step just done told the thread to hold.
+    pub(crate) fn take_told_to_hold(&self) -> bool {
+        let told = self.told_to_hold.load(Ordering::Relaxed);
+        self.told_to_hold.store(false, Ordering::Relaxed);
+        told
     }
 
     /// Lays down the answer that the next wake-up brings.

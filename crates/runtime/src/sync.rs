@@ -9,6 +9,7 @@ use multigrain_types::ThreadId;
 use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::stepping;
 use crate::tsan::{self, Token};
 
 impl Runtime {
@@ -125,6 +126,7 @@ impl Runtime {
     }
 
     pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
+        stepping::forget();
         slots::mine().ok_or_else(|| {
             Error::Limit(format!(
                 "more than {} threads of one node use shared memory",

@@ -161,10 +161,12 @@ impl Runtime {
                     | SyncInput::ConditionWait { .. }
             ),
             Input::Fault { .. }
+            | Input::Insist { .. }
             | Input::Prefetch { .. }
             | Input::Ask { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
+            | Input::Retired { .. }
             | Input::Reclaim { .. }
             | Input::Tell { .. }
             | Input::Acquire

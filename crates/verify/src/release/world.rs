@@ -246,6 +246,10 @@ impl World for Stage<'_> {
         }
     }
 
+    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+        self.state.told_to_hold = true;
+    }
+
     fn reclaimed(&mut self, minipage: MinipageId) {
         self.broken(format!("{minipage} came back but nobody freed it"));
     }
