@@ -42,9 +42,10 @@ pub(super) struct Tool {
 }
 
 /// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 7] = [
+pub(super) const TOOLS: [Tool; 8] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
+    tool("sim-shares", &["sim", "--shares"], Game::Sequential),
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
     tool(
         "check-release",
@@ -61,7 +62,7 @@ const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game
 }
 
 /// The groups of configurations without release consistency.
-const CHECK: [&str; 11] = [
+const CHECK: [&str; 12] = [
     "check",
     "--first",
     "barrier",
@@ -70,6 +71,7 @@ const CHECK: [&str; 11] = [
     "litmus",
     "lock",
     "prefetch",
+    "progress",
     "push",
     "reclaim",
     "semaphore",
