@@ -171,7 +171,7 @@ mod frame {
         let mut mixed: u64 = 0xcbf2_9ce4_8422_2325;
         for index in 0..REGISTERS {
             // SAFETY: as the caller says; the array has 23 registers.
-            let mut value = unsafe { (&raw const (*context).uc_mcontext.gregs[index]).read() };
+            let mut value = unsafe { (*context).uc_mcontext.gregs[index] };
             if index == usize::try_from(libc::REG_EFL).unwrap_or_default() {
                 value &= !(TRAP | RESUME);
             }
@@ -186,25 +186,6 @@ mod frame {
         fault::handles(libc::SIGTRAP)
     }
 
-    /// The kernel's signal set in a frame: 64 signals, whatever the C library's type has room for.
-    ///
-    /// # Safety
-    /// As for [`instruction`].
-    unsafe fn blocked(context: *mut c_void) -> *mut u64 {
-        let context = context.cast::<libc::ucontext_t>();
-        // SAFETY: as the caller says.
-        unsafe { (&raw mut (*context).uc_sigmask).cast::<u64>() }
-    }
-
-    /// # Safety
-    /// As for [`instruction`].
-    unsafe fn flags(context: *mut c_void) -> *mut i64 {
-        let place = usize::try_from(libc::REG_EFL).unwrap_or_default();
-        let context = context.cast::<libc::ucontext_t>();
-        // SAFETY: as the caller says.
-        unsafe { &raw mut (*context).uc_mcontext.gregs[place] }
-    }
-
     /// One instruction, and no signal before it but its own; returns what the thread has blocked.
     ///
     /// # Safety
@@ -212,25 +193,34 @@ mod frame {
     pub(super) unsafe fn step(context: *mut c_void) -> u64 {
         let own = SYNCHRONOUS.iter().fold(0u64, |set, signal| set | 1 << (signal - 1));
         // SAFETY: as the caller says.
-        let (flags, blocked) = unsafe { (flags(context), blocked(context)) };
-        // SAFETY: both lie in the frame.
-        unsafe { flags.write(flags.read() | TRAP) };
-        // SAFETY: as above.
-        let before = unsafe { blocked.read() };
-        // SAFETY: as above.
-        unsafe { blocked.write(!own) };
-        before
+        unsafe { change(context, |flags| flags | TRAP, !own) }
     }
 
     /// # Safety
     /// As for [`step`].
     pub(super) unsafe fn end_step(context: *mut c_void, before: u64) {
         // SAFETY: as the caller says.
-        let (flags, blocked) = unsafe { (flags(context), blocked(context)) };
-        // SAFETY: both lie in the frame.
-        unsafe { flags.write(flags.read() & !TRAP) };
+        unsafe { change(context, |flags| flags & !TRAP, before) };
+    }
+
+    /// Changes the flags, and the blocked signals, which it returns as they were. The kernel's set
+    /// has 64 signals, whatever the C library's type has room for: the rest is not in the frame.
+    ///
+    /// # Safety
+    /// As for [`step`].
+    unsafe fn change(context: *mut c_void, new: impl FnOnce(i64) -> i64, blocked: u64) -> u64 {
+        let context = context.cast::<libc::ucontext_t>();
+        let place = usize::try_from(libc::REG_EFL).unwrap_or_default();
+        // SAFETY: as the caller says.
+        let flags = unsafe { &raw mut (*context).uc_mcontext.gregs[place] };
+        // SAFETY: as the caller says.
+        let set = unsafe { (&raw mut (*context).uc_sigmask).cast::<u64>() };
+        // SAFETY: it lies in the frame.
+        let old = unsafe { flags.read() };
         // SAFETY: as above.
-        unsafe { blocked.write(before) };
+        unsafe { flags.write(new(old)) };
+        // SAFETY: as above.
+        unsafe { set.replace(blocked) }
     }
 }
 

@@ -6,6 +6,12 @@ use crate::check::program::Job;
 use crate::check::program::Op::{Add, AddBoth, Read, Write};
 
 pub(super) fn short() -> Vec<Configuration> {
+    let mut rows = one_minipage();
+    rows.extend(two_minipages());
+    rows
+}
+
+fn one_minipage() -> Vec<Configuration> {
     vec![
         row(
             "progress/the-manager-against-one",
@@ -76,6 +82,11 @@ pub(super) fn short() -> Vec<Configuration> {
                 .thread(1, &[Read(0)])
                 .with_progress(),
         ),
+    ]
+}
+
+fn two_minipages() -> Vec<Configuration> {
+    vec![
         row(
             "progress/both-against-each",
             4967,
