@@ -125,7 +125,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "progress/four-nodes",
-            0,
+            171_603,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -135,19 +135,8 @@ pub(super) fn long() -> Vec<Configuration> {
                 .with_progress(),
         ),
         row(
-            "progress/both-on-three-nodes",
-            0,
-            Job::new(3)
-                .minipage(0, 0)
-                .minipage(1, 1)
-                .thread(0, &[AddBoth(0, 1)])
-                .thread(1, &[AddBoth(1, 0)])
-                .thread(2, &[AddBoth(0, 1)])
-                .with_progress(),
-        ),
-        row(
             "progress/both-against-writers",
-            0,
+            170_702,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(0, 1)
@@ -158,7 +147,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "progress/both-in-a-ring",
-            0,
+            547_653,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)
