@@ -33,6 +33,8 @@ fn messages() -> Vec<Message> {
         PageMessage::InvalidateReply,
         PageMessage::Ack,
         PageMessage::Hurry,
+        PageMessage::Echo,
+        PageMessage::EchoReply,
     ]
     .into_iter()
     .map(|body| body.about(minipage))

@@ -63,6 +63,10 @@ impl World for Watched {
         self.effects += 1;
     }
 
+    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+        self.effects += 1;
+    }
+
     fn make_twin(&mut self, minipage: MinipageId) {
         assert!(self.twins.insert(minipage), "{minipage} has a twin");
     }

@@ -24,6 +24,9 @@ pub enum Effect {
     Reprotect { minipage: MinipageId, access: Access },
     /// A waiting thread may go on.
     Wake { thread: ThreadId },
+    /// A woken thread holds the minipage until its instruction is through: the world then steps
+    /// [`crate::Input::Retired`], as soon as it can.
+    Hold { thread: ThreadId, minipage: MinipageId },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
     /// The access becomes `ReadWrite`, and what is written from now on is found by [`World::written`].
@@ -83,6 +86,8 @@ pub trait World {
     fn reprotect(&mut self, minipage: MinipageId, access: Access);
     /// See [`Effect::Wake`].
     fn wake(&mut self, thread: ThreadId);
+    /// See [`Effect::Hold`].
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId);
     /// See [`Effect::Reclaimed`].
     fn reclaimed(&mut self, minipage: MinipageId);
     /// See [`Effect::Competing`].

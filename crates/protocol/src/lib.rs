@@ -5,6 +5,7 @@
 //! through a [`World`]. The same code runs in the runtime (real memory and sockets), in the
 //! simulator and in the model checker.
 //!
+//! - [`access`]: what a thread's instruction holds while it is retried.
 //! - [`coherence`]: sequential consistency by single writer / multiple readers (Millipage 3.3,
 //!   Figure 3).
 //! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
@@ -15,6 +16,7 @@
 //! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
+pub mod access;
 pub mod coherence;
 mod effect;
 pub mod hlrc;

@@ -67,6 +67,11 @@ pub enum PageMessage {
     Ack,
     /// Somebody waits now for the transaction to close: manager to requester.
     Hurry,
+    /// To be answered at once: manager to a node that competes with it. The manager's own grant
+    /// stays as long as that takes, for a grant elsewhere stays as long.
+    Echo,
+    /// The answer to that.
+    EchoReply,
 }
 
 /// MGS Table 5: what client and server say to each other. What the local client and the remote

@@ -62,6 +62,12 @@ pub(crate) fn told(holder: &Holder, event: HolderEvent) -> Option<HolderEvent> {
         {
             None
         }
+        (Some(Mutant::AckBeforeInstruction), &HolderEvent::Resumed { thread }) => {
+            Some(HolderEvent::Retired { thread })
+        }
+        (Some(Mutant::InsistenceForgotten), &HolderEvent::Insist { thread, kind }) => {
+            Some(HolderEvent::Fault { thread, kind })
+        }
         _ => Some(event),
     }
 }
@@ -93,7 +99,8 @@ pub(crate) fn held(event: &HolderEvent, out: &mut Effects) {
         (Mutant::SpuriousFaultSleeps, E::Fault { .. }) => {
             out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
         }
-        (Mutant::AckDropped, E::Resumed) | (Mutant::FreeForgetsAck, E::Reclaim) => {
+        (Mutant::AckDropped, E::Resumed { .. } | E::Retired { .. })
+        | (Mutant::FreeForgetsAck, E::Reclaim) => {
             out.retain(|effect| !is_ack(effect));
         }
         (Mutant::FreedReusedEarly, E::Reclaim) => early_reuse(out),

@@ -21,6 +21,8 @@ use crate::{hlrc, mgs};
 pub enum Input {
     /// A thread trapped on a minipage.
     Fault { thread: ThreadId, minipage: MinipageId, kind: Kind },
+    /// The same, by an instruction that was granted the minipage before and has lost it.
+    Insist { thread: ThreadId, minipage: MinipageId, kind: Kind },
     /// A copy is wanted, nobody waits.
     Prefetch { minipage: MinipageId, kind: Kind },
     /// A copy is wanted to read, and a thread of this node goes on when it is here: it faults for it
@@ -29,7 +31,9 @@ pub enum Input {
     /// Hand read copies to every node.
     Push { minipage: MinipageId },
     /// A woken thread is about to retry its access.
-    Resumed { minipage: MinipageId },
+    Resumed { thread: ThreadId, minipage: MinipageId },
+    /// A thread that was told to hold the minipage has done its access, or gives it up.
+    Retired { thread: ThreadId, minipage: MinipageId },
     /// This node allocated the minipage and it was freed.
     Reclaim { minipage: MinipageId },
     /// A thread synchronizes.

@@ -100,6 +100,8 @@ impl Message {
             9 => page(PageMessage::InvalidateReply),
             ACK => page(PageMessage::Ack),
             11 => page(PageMessage::Hurry),
+            12 => page(PageMessage::Echo),
+            13 => page(PageMessage::EchoReply),
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
             22 => LockMessage::Grant.about(id(words)?),
@@ -154,6 +156,8 @@ fn page_words(body: PageMessage) -> Words {
         PageMessage::InvalidateReply => plain(9),
         PageMessage::Ack => plain(ACK),
         PageMessage::Hurry => plain(11),
+        PageMessage::Echo => plain(12),
+        PageMessage::EchoReply => plain(13),
     }
 }
 

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 fn page_message() -> impl Strategy<Value = PageMessage> {
     let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
     let attach = prop_oneof![Just(Attach::Nothing), Just(Attach::Page)];
-    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), 0..11u8).prop_map(
+    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), 0..13u8).prop_map(
         |(kind, attach, node, hurry, which)| match which {
             0 => PageMessage::Request { kind },
             1 => PageMessage::ReclaimRequest,
@@ -24,6 +24,8 @@ fn page_message() -> impl Strategy<Value = PageMessage> {
             7 => PageMessage::InvalidateRequest,
             8 => PageMessage::InvalidateReply,
             9 => PageMessage::Hurry,
+            10 => PageMessage::Echo,
+            11 => PageMessage::EchoReply,
             _ => PageMessage::Ack,
         },
     )

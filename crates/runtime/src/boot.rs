@@ -121,6 +121,7 @@ impl Runtime {
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
         })?;
         fault::install(signal)?;
+        fault::install(libc::SIGTRAP)?;
         runtime.start_helpers()?;
         runtime.tell_launcher(format_args!("ready"));
         Ok(runtime)

@@ -20,6 +20,7 @@ use multigrain_types::{Access, Consistency, MinipageId, ThreadId};
 use crate::boot::Runtime;
 use crate::shim::AtomicU64;
 use crate::slots::Slot;
+use crate::stepping::For;
 
 /// Asked for at once, at most: a request and an answer each cost more than the smallest minipages hold.
 const MOST: usize = 64;
@@ -109,11 +110,11 @@ impl Runtime {
             // It was zero: nobody's data, and no reason to ask for more of it.
             slot.scan.forget();
         }
-        self.step_sure(Input::Resumed { minipage });
+        self.step_sure(Input::Resumed { thread, minipage });
         // Who asks waits: a home may be on its way here.
         for minipage in asked {
             if !self.tables.lend(minipage).copy().is_idle() {
-                self.fetch_alone((thread, slot), minipage, Kind::Read);
+                self.fetch_alone((thread, slot), minipage, Kind::Read, For::Call);
             }
         }
         at_once

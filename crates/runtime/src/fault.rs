@@ -18,14 +18,20 @@ use multigrain_types::{MinipageId, ThreadId};
 use crate::boot::{Runtime, started};
 use crate::error::Error;
 use crate::slots::Slot;
+use crate::stepping::{self, For};
 use crate::tables::lock;
 
-/// What handled the signal before us: traps that are not ours go there.
-static PREVIOUS: OnceLock<Previous> = OnceLock::new();
+/// What handled a signal before us: traps that are not ours go there.
+static PREVIOUS: [OnceLock<Previous>; 2] = [const { OnceLock::new() }; 2];
+
+/// The place of a signal's previous handler: the guard's signal, and SIGTRAP.
+fn previous(signal: c_int) -> &'static OnceLock<Previous> {
+    &PREVIOUS[usize::from(signal == libc::SIGTRAP)]
+}
 
 struct Previous(libc::sigaction);
 
-/// Installs the handler of the guard's signal.
+/// Installs the handler of the guard's signal, or of SIGTRAP.
 pub(crate) fn install(signal: c_int) -> Result<(), Error> {
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
@@ -41,8 +47,17 @@ pub(crate) fn install(signal: c_int) -> Result<(), Error> {
     if unsafe { libc::sigaction(signal, &raw const action, &raw mut previous) } != 0 {
         return Err(Error::System(format!("sigaction: {}", std::io::Error::last_os_error())));
     }
-    let _ = PREVIOUS.set(Previous(previous));
+    let _ = self::previous(signal).set(Previous(previous));
     Ok(())
+}
+
+/// Whether a signal is still handled here: a program may install a handler of its own.
+pub(crate) fn handles(signal: c_int) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: the structure lives through the call, which changes nothing.
+    let failed = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut action) };
+    failed == 0 && action.sa_sigaction == on_trap as *const () as usize
 }
 
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -50,10 +65,16 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let errno_place = unsafe { libc::__errno_location() };
     // SAFETY: errno's place is valid for this thread.
     let errno = unsafe { errno_place.read() };
-    let handled = started().is_some_and(|runtime| {
-        runtime.memory.decode(signal, info, context).is_some_and(|trap| runtime.on_fault(trap))
-    });
+    let handled = if signal == libc::SIGTRAP {
+        stepping::on_step(info, context)
+    } else {
+        started().is_some_and(|runtime| {
+            let trap = runtime.memory.decode(signal, info, context);
+            trap.is_some_and(|trap| runtime.on_fault(trap, context))
+        })
+    };
     if !handled {
+        stepping::abandon(context);
         chain(signal, info, context);
     }
     // SAFETY: as above.
@@ -62,14 +83,14 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 
 /// Not our trap: the previous handler's, or the default, which ends the program as it should.
 fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let previous = PREVIOUS.get().map_or(libc::SIG_DFL, |previous| previous.0.sa_sigaction);
+    let found = previous(signal).get();
+    let previous = found.map_or(libc::SIG_DFL, |previous| previous.0.sa_sigaction);
     if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
         // SAFETY: restoring the default action is always allowed; the access then traps again.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         return;
     }
-    let takes_info =
-        PREVIOUS.get().is_some_and(|previous| previous.0.sa_flags & libc::SA_SIGINFO != 0);
+    let takes_info = found.is_some_and(|previous| previous.0.sa_flags & libc::SA_SIGINFO != 0);
     if takes_info {
         // SAFETY: the program installed it with SA_SIGINFO, so it has this signature.
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
@@ -84,7 +105,7 @@ fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
 
 impl Runtime {
     /// A thread of the program trapped; false if the address is not shared memory.
-    fn on_fault(&self, trap: Trap) -> bool {
+    fn on_fault(&self, trap: Trap, context: *mut c_void) -> bool {
         let Some(minipage) = self.memory.translate(trap.address) else { return false };
         if !self.tables.knows(minipage) {
             return false;
@@ -98,7 +119,10 @@ impl Runtime {
             Kind::Write => &self.counters.write_faults,
         };
         faults.fetch_add(1, Ordering::Relaxed);
-        if self.fetch(thread, slot, minipage, kind) {
+        let insists = self.begin_access(thread, minipage, context);
+        let at_once = self.fetch((thread, slot), minipage, kind, For::Instruction { insists });
+        stepping::leave(context);
+        if at_once {
             self.counters.local_faults.fetch_add(1, Ordering::Relaxed);
         } else if self.learn {
             lock(&self.habits).note(minipage, kind);
@@ -110,15 +134,15 @@ impl Runtime {
     /// needed.
     pub(crate) fn fetch(
         &self,
-        thread: ThreadId,
-        slot: &Slot,
+        (thread, slot): (ThreadId, &Slot),
         minipage: MinipageId,
         kind: Kind,
+        for_: For,
     ) -> bool {
         let page = if kind == Kind::Read { self.page_of(minipage) } else { None };
         match page {
             Some(page) => self.fetch_with_companions((thread, slot), minipage, &page),
-            None => self.fetch_alone((thread, slot), minipage, kind),
+            None => self.fetch_alone((thread, slot), minipage, kind, for_),
         }
     }
 
@@ -128,12 +152,18 @@ impl Runtime {
         (thread, slot): (ThreadId, &Slot),
         minipage: MinipageId,
         kind: Kind,
+        for_: For,
     ) -> bool {
         slot.arm();
-        self.step_sure(Input::Fault { thread, minipage, kind });
+        self.step_sure(match for_ {
+            For::Instruction { insists: true } => Input::Insist { thread, minipage, kind },
+            For::Instruction { insists: false } | For::Call => {
+                Input::Fault { thread, minipage, kind }
+            }
+        });
         let at_once = slot.word.is_woken_at_once();
         self.wait_for(slot);
-        self.step_sure(Input::Resumed { minipage });
+        self.resume((thread, slot), minipage, for_);
         at_once
     }
 }

@@ -106,11 +106,13 @@ impl Victim {
     pub fn act(&mut self, deed: u8, minipage: MinipageId) -> Outcome {
         let kind = if deed & 1 == 0 { Kind::Read } else { Kind::Write };
         let thread = ThreadId(u32::from(deed >> 4));
-        let input = match deed / 2 % 5 {
+        let input = match deed / 2 % 7 {
             0 => Input::Fault { thread, minipage, kind },
             1 => Input::Prefetch { minipage, kind },
             2 => Input::Push { minipage },
-            3 => Input::Resumed { minipage },
+            3 => Input::Resumed { thread, minipage },
+            4 => Input::Insist { thread, minipage, kind },
+            5 => Input::Retired { thread, minipage },
             _ => Input::Reclaim { minipage },
         };
         self.live(|runtime| runtime.step_sure(input))

@@ -6,6 +6,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use crate::boot::Runtime;
 use crate::error::Error;
 use crate::slots::Slot;
+use crate::stepping::For;
 
 impl Runtime {
     /// Asks for copies of the minipages in `bytes` from `address`, without waiting for them (Millipage
@@ -59,7 +60,7 @@ impl Runtime {
             };
             // A watched minipage may be closed though its engine has access.
             if !enough || self.races.is_some() {
-                self.fetch(thread, slot, minipage, kind);
+                self.fetch((thread, slot), minipage, kind, For::Call);
             }
         }
     }

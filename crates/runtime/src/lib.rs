@@ -47,6 +47,7 @@ mod shim;
 mod signals;
 mod slots;
 mod stats;
+mod stepping;
 mod sync;
 mod tables;
 mod threads;

@@ -107,6 +107,10 @@ impl World for Bent<'_> {
         self.real.wake(thread);
     }
 
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId) {
+        self.real.hold(thread, minipage);
+    }
+
     fn reclaimed(&mut self, minipage: MinipageId) {
         self.real.reclaimed(minipage);
     }

@@ -302,7 +302,7 @@ fn fetch_in_a_row() {
         let reply = PageMessage::Reply { kind, attach, hurry: false }.about(minipage);
         theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
         assert_eq!(runtime.mesh.receive(&mut NodeSink::new(&runtime), Timeout::Now), 1);
-        runtime.step_sure(Input::Resumed { minipage });
+        runtime.step_sure(Input::Resumed { thread: ThreadId(0), minipage });
     };
     let expect = |messages: &[Message]| {
         let mut order = Order::default();

@@ -29,6 +29,8 @@ pub(crate) struct Slot {
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
+    /// The protocol has told its thread to hold what it resumes for.
+    told_to_hold: AtomicBool,
     /// What its thread fetches.
     pub(crate) scan: Scan,
 }
@@ -40,6 +42,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
+        told_to_hold: AtomicBool::new(false),
         scan: Scan::new(),
     }
 }; MAX_THREADS];
@@ -205,6 +208,18 @@ impl Slot {
     /// The answer that came with the wake-up: an error code or 0, and a value.
     pub(crate) fn answer(&self) -> (i32, u64) {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
+    }
+
+    /// The thread shall hold the minipage it resumes for. In its own step.
+    pub(crate) fn tell_to_hold(&self) {
+        self.told_to_hold.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the step just done told the thread to hold.
+    pub(crate) fn take_told_to_hold(&self) -> bool {
+        let told = self.told_to_hold.load(Ordering::Relaxed);
+        self.told_to_hold.store(false, Ordering::Relaxed);
+        told
     }
 
     /// Lays down the answer that the next wake-up brings.

@@ -9,6 +9,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::boot::{LEAVING_BARRIER, Runtime};
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::stepping;
 use crate::tsan::{self, Token};
 
 /// Threads of this node that have left barriers of the whole job.
@@ -135,6 +136,7 @@ impl Runtime {
     }
 
     pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
+        stepping::forget();
         self.own_slot().ok_or_else(|| {
             Error::Limit(format!(
                 "more than {} threads of one node use shared memory",

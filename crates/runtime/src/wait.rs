@@ -73,7 +73,11 @@ impl Runtime {
                 continue;
             }
             match self.wait_mode {
-                WaitMode::Spin => spin_loop(),
+                WaitMode::Spin => {
+                    let since = *polling_since.get_or_insert_with(Instant::now);
+                    // Nodes that spin may be more than cores: who would send needs one as well.
+                    if since.elapsed() < POLL_FOR { spin_loop() } else { yield_now() }
+                }
                 WaitMode::Yield => yield_now(),
                 WaitMode::Adaptive | WaitMode::Block => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
@@ -107,8 +111,8 @@ impl Runtime {
     /// Another thread receives: wait for the wake-up, or for the role.
     fn stand_by(&self, slot: &Slot) -> StoodBy {
         match self.wait_mode {
-            WaitMode::Spin => spin_loop(),
-            WaitMode::Yield => yield_now(),
+            // Who receives needs a core more than who only waits for it.
+            WaitMode::Spin | WaitMode::Yield => yield_now(),
             WaitMode::Block | WaitMode::Adaptive => return self.role.park(&slot.word),
         }
         StoodBy::Awake

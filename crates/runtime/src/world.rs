@@ -384,6 +384,12 @@ impl World for RealWorld<'_> {
         self.runtime.wake_thread(thread);
     }
 
+    fn hold(&mut self, thread: ThreadId, _: MinipageId) {
+        if let Some(slot) = slots::slot(thread) {
+            slot.tell_to_hold();
+        }
+    }
+
     fn reclaimed(&mut self, minipage: MinipageId) {
         self.runtime.reclaimed(minipage);
     }

@@ -3,7 +3,7 @@
 use multigrain_verify::check::{Configuration, Form, Job, Op, check, configurations};
 
 /// Groups with a test below.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 10] = [
     "coherence",
     "prefetch",
     "push",
@@ -13,6 +13,7 @@ const GROUPS: [&str; 9] = [
     "barrier",
     "semaphore",
     "condition",
+    "progress",
 ];
 
 fn group(configuration: &Configuration) -> &str {
@@ -80,6 +81,11 @@ fn locks_hold_in_every_interleaving() {
 #[test]
 fn barriers_semaphores_and_conditions_hold_in_every_interleaving() {
     check_groups(Form::Short, &["barrier", "semaphore", "condition"]);
+}
+
+#[test]
+fn an_access_takes_few_faults_in_every_interleaving() {
+    check_groups(Form::Short, &["progress"]);
 }
 
 #[test]

@@ -45,6 +45,7 @@ pub(super) struct Tool {
 pub(super) const TOOLS: [Tool; 8] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
+    tool("sim-shares", &["sim", "--shares"], Game::Sequential),
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
     tool(
         "check-release",
@@ -62,7 +63,7 @@ const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game
 }
 
 /// The groups of configurations without release consistency.
-const CHECK: [&str; 11] = [
+const CHECK: [&str; 12] = [
     "check",
     "--first",
     "barrier",
@@ -71,6 +72,7 @@ const CHECK: [&str; 11] = [
     "litmus",
     "lock",
     "prefetch",
+    "progress",
     "push",
     "reclaim",
     "semaphore",

@@ -4,9 +4,11 @@
 //! | file | part |
 //! |---|---|
 //! | `release` | `--release`: programs on release consistent memory |
+//! | `shares` | `--shares`: who gets a contended minipage how often |
 //! | `tally` | what the runs did together |
 
 mod release;
+mod shares;
 mod tally;
 
 use clap::{Args, ValueEnum};
@@ -61,6 +63,16 @@ pub(crate) struct SimArgs {
         conflicts_with_all = ["nodes", "hours", "steps", "threads", "minipages", "deaths"]
     )]
     release: bool,
+    /// Has nodes compete for one minipage on even links, and says what share each gets, and how long
+    /// threads wait
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "seed", "runs", "nodes", "hours", "steps", "threads", "minipages", "deaths", "release",
+            "proof"
+        ]
+    )]
+    shares: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
@@ -132,6 +144,9 @@ fn cpu_time() -> Duration {
 }
 
 pub(crate) fn run(args: &SimArgs) -> ExitCode {
+    if args.shares {
+        return shares::run();
+    }
     // A seed that can be typed.
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(()) >> 32);
     if let Some(complaint) = args.complaint(seed) {

@@ -4,10 +4,14 @@
 //! States: the access (`NoAccess`, `ReadOnly`, `ReadWrite`) times the phase:
 //! - `Idle`: no request of this node is open.
 //! - `Fetching`: a request was sent; threads wait for the reply.
-//! - `Granted`: the reply is installed and the threads are awake; the first that resumes sends the
-//!   ack (3.3: "once a fault is served and the faulting thread wakes up, it sends an additional ack
-//!   message to the manager"). Until then the manager sends nothing more about this minipage but
-//!   `Hurry`. An ack that nobody waits for is sent later, with something else.
+//! - `Granted`: the reply is installed and the threads are awake, each with a *pin* on the grant.
+//!   The last pin that goes sends the ack (3.3: "once a fault is served and the faulting thread
+//!   wakes up, it sends an additional ack message to the manager"). Until then the manager sends
+//!   nothing more about this minipage but `Hurry`.
+//!
+//! A pin goes when its thread resumes, if nobody waits for the ack, which is then sent later, with
+//! something else. If somebody waits, or a thread insists, the thread is told to hold the minipage
+//! and its pin goes when the instruction is through: a grant is never lost unused twice (ADR 17).
 
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -27,32 +31,32 @@ pub struct Holder {
 enum Phase {
     #[default]
     Idle,
-    Fetching(Box<Wait>),
-    Granted(Urgency),
+    Fetching(Box<Open>),
+    Granted(Box<Open>),
 }
 
 /// Whether another node waits for the ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Urgency {
     Leisure,
+    /// Somebody waits, or did so when an instruction lost the minipage.
     Hurry,
 }
 
-impl Urgency {
-    fn of(hurry: bool) -> Self {
-        if hurry { Self::Hurry } else { Self::Leisure }
-    }
-}
-
+/// A transaction of this node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Wait {
+struct Open {
     want: Want,
-    waiters: SmallVec<[ThreadId; 4]>,
+    /// While fetching, who waits for the reply; then the pins: who is not through yet.
+    threads: Threads,
+    /// Who wants to write what was asked for to read: the next transaction is theirs.
+    writers: Threads,
     /// The minipage was freed while this request was open.
     reclaim_next: bool,
-    /// The manager's `Hurry` came before the reply.
     urgency: Urgency,
 }
+
+type Threads = SmallVec<[ThreadId; 4]>;
 
 /// What an open request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +78,11 @@ pub enum HolderEvent {
         thread: ThreadId,
         kind: Kind,
     },
+    /// The same, and its instruction has lost the minipage before.
+    Insist {
+        thread: ThreadId,
+        kind: Kind,
+    },
     /// A copy is wanted and nobody waits for it.
     Prefetch {
         kind: Kind,
@@ -81,7 +90,13 @@ pub enum HolderEvent {
     /// Read copies shall go to every node.
     Push,
     /// A woken thread is about to retry its access.
-    Resumed,
+    Resumed {
+        thread: ThreadId,
+    },
+    /// The access of a thread that holds the minipage is done, or gives it up.
+    Retired {
+        thread: ThreadId,
+    },
     /// The minipage was freed; this node allocated it.
     Reclaim,
     Forward {
@@ -151,36 +166,61 @@ impl Holder {
         match (event, &mut self.phase, self.access) {
             // Figure 3, On Read Fault: send READ_REQUEST to the manager, wait.
             (E::Fault { thread, kind: Kind::Read }, Idle, NoAccess) => {
-                self.request(site, Want::Read, Some(*thread), out);
+                self.request(site, Want::Read, waiter(*thread), Urgency::Leisure, out);
             }
             // Figure 3, On Write Fault: send WRITE_REQUEST to the manager, wait.
             (E::Fault { thread, kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-                self.request(site, Want::Write, Some(*thread), out);
+                self.request(site, Want::Write, waiter(*thread), Urgency::Leisure, out);
             }
-            // Another thread of this node already waits for the minipage: join it.
-            (E::Fault { thread, kind: Kind::Read }, Fetching(wait), NoAccess)
-            | (E::Fault { thread, kind: Kind::Write }, Fetching(wait), NoAccess | ReadOnly) => {
-                wait.waiters.push(*thread);
+            // It has lost the minipage before: whatever is here by now, a grant of its own stays.
+            (E::Insist { thread, kind }, Idle, NoAccess | ReadOnly | ReadWrite) => {
+                self.request(site, Want::of(*kind), waiter(*thread), Urgency::Hurry, out);
             }
-            // A write right after a read was granted: close that transaction, open the next.
-            (E::Fault { thread, kind: Kind::Write }, Granted(_), ReadOnly) => {
-                let message = PageMessage::Ack.about(site.minipage);
-                out.push(Effect::SendLater { to: site.manager, message });
-                self.request(site, Want::Write, Some(*thread), out);
+            // Another thread of this node already waits for the minipage: join it, or be the next.
+            (E::Fault { thread, kind: kind @ Kind::Read }, Fetching(open), NoAccess)
+            | (
+                E::Fault { thread, kind: kind @ Kind::Write },
+                Fetching(open),
+                NoAccess | ReadOnly,
+            ) => {
+                open.join(*thread, *kind);
+            }
+            (E::Insist { thread, kind }, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+                open.join(*thread, *kind);
+                open.urgency = Urgency::Hurry;
+            }
+            // A write while a read is granted: the readers of this node are served first.
+            (E::Fault { thread, kind: Kind::Write }, Granted(open), ReadOnly) => {
+                open.writers.push(*thread);
+            }
+            (E::Insist { thread, kind: Kind::Write }, Granted(open), ReadOnly) => {
+                open.writers.push(*thread);
+                open.urgency = Urgency::Hurry;
+            }
+            // The grant came between the trap and its handling: it is this thread's as well.
+            (E::Fault { thread, kind: Kind::Read }, Granted(open), ReadOnly)
+            | (E::Fault { thread, .. }, Granted(open), ReadWrite) => {
+                open.threads.push(*thread);
+                self.spurious(site, *thread, out);
+            }
+            (E::Insist { thread, kind: Kind::Read }, Granted(open), ReadOnly)
+            | (E::Insist { thread, .. }, Granted(open), ReadWrite) => {
+                open.threads.push(*thread);
+                open.urgency = Urgency::Hurry;
+                self.spurious(site, *thread, out);
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Idle | Fetching(_) | Granted(_), ReadOnly)
-            | (E::Fault { thread, .. }, Idle | Fetching(_) | Granted(_), ReadWrite) => {
-                out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
-                out.push(Effect::Wake { thread: *thread });
+            (E::Fault { thread, kind: Kind::Read }, Idle | Fetching(_), ReadOnly)
+            | (E::Fault { thread, .. }, Idle | Fetching(_), ReadWrite) => {
+                self.spurious(site, *thread, out);
             }
 
             // Prefetch: a request nobody waits for.
             (E::Prefetch { kind: Kind::Read }, Idle, NoAccess) => {
-                self.request(site, Want::Read, None, out)
+                self.request(site, Want::Read, Threads::new(), Urgency::Leisure, out);
             }
             (E::Prefetch { kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-                self.request(site, Want::Write, None, out);
+                self.request(site, Want::Write, Threads::new(), Urgency::Leisure, out);
             }
             (E::Prefetch { kind: Kind::Read }, Idle, ReadOnly)
             | (E::Prefetch { .. }, Idle, ReadWrite)
@@ -230,43 +270,51 @@ impl Holder {
             // Figure 3, Handle Read or Write Reply: the page becomes ReadOnly or ReadWrite.
             (
                 E::Reply { kind: Kind::Read, attach: Attach::Page, hurry },
-                Fetching(wait),
+                Fetching(open),
                 NoAccess,
-            ) if wait.want == Want::Read => {
+            ) if open.want == Want::Read => {
                 self.install(site, ReadOnly, out);
                 self.granted(site, *hurry, out);
             }
             (
                 E::Reply { kind: Kind::Write, attach: Attach::Page, hurry },
-                Fetching(wait),
+                Fetching(open),
                 NoAccess,
-            ) if wait.want == Want::Write => {
+            ) if open.want == Want::Write => {
                 self.install(site, ReadWrite, out);
                 self.granted(site, *hurry, out);
             }
-            // A pushed copy came before the reply: nothing more to install.
+            // A copy came before the reply, or was here: nothing more to install.
             (
                 E::Reply { kind: Kind::Read, attach: Attach::Nothing, hurry },
-                Fetching(wait),
-                ReadOnly,
-            ) if wait.want == Want::Read => {
+                Fetching(open),
+                ReadOnly | ReadWrite,
+            ) if open.want == Want::Read => {
                 self.granted(site, *hurry, out);
             }
             // Upgrade: all other copies are gone, the own one becomes writable.
             (
                 E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
-                Fetching(wait),
+                Fetching(open),
                 ReadOnly,
-            ) if wait.want == Want::Write => {
+            ) if open.want == Want::Write => {
                 self.protect(site, ReadWrite, out);
+                self.granted(site, *hurry, out);
+            }
+            // It was writable when a thread insisted.
+            (
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
+                Fetching(open),
+                ReadWrite,
+            ) if open.want == Want::Write => {
                 self.granted(site, *hurry, out);
             }
             // Reclaim: no other copy is left; the contents are of no interest.
             (
                 E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
-                Fetching(wait),
+                Fetching(open),
                 NoAccess | ReadOnly,
-            ) if wait.want == Want::Reclaim => {
+            ) if open.want == Want::Reclaim => {
                 self.protect(site, ReadWrite, out);
                 out.push(Effect::Reclaimed { minipage: site.minipage });
                 self.granted(site, *hurry, out);
@@ -277,34 +325,49 @@ impl Holder {
                 Self::send(site, site.manager, PageMessage::Ack, out);
             }
 
-            // Section 3.3: the ack that closes the transaction, sent by the thread that wakes.
-            (E::Resumed, Granted(Urgency::Hurry), ReadOnly | ReadWrite) => {
-                self.acknowledge(site, out)
+            // Section 3.3: the ack that closes the transaction follows the instruction where somebody
+            // waits for it, and may be late where nobody does.
+            (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
+                match open.urgency {
+                    Urgency::Leisure => self.unpin(site, *thread, out),
+                    Urgency::Hurry if open.threads.contains(thread) => {
+                        out.push(Effect::Hold { thread: *thread, minipage: site.minipage });
+                    }
+                    // It was woken by a grant that was given back for a free.
+                    Urgency::Hurry => {}
+                }
             }
-            // Nobody waits for it: it goes with the next message.
-            (E::Resumed, Granted(Urgency::Leisure), ReadOnly | ReadWrite) => {
-                self.phase = Idle;
-                let message = PageMessage::Ack.about(site.minipage);
-                out.push(Effect::SendLater { to: site.manager, message });
+            (E::Retired { thread }, Granted(_), ReadOnly | ReadWrite) => {
+                self.unpin(site, *thread, out);
             }
-            // Somebody waits for the ack: send it as soon as the thread resumes. If it is on its way,
-            // receiving this has sent it off.
-            (E::Hurry, Granted(urgency), ReadOnly | ReadWrite) => *urgency = Urgency::Hurry,
-            (E::Hurry, Fetching(wait), NoAccess | ReadOnly) => wait.urgency = Urgency::Hurry,
+            // Somebody waits for the ack. If it is on its way, receiving this has sent it off.
+            (E::Hurry, Granted(open), ReadOnly | ReadWrite)
+            | (E::Hurry, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+                open.urgency = Urgency::Hurry;
+            }
             (E::Hurry, Idle, NoAccess | ReadOnly | ReadWrite) => {}
 
-            // Later waiters of the same grant find it acknowledged.
-            (E::Resumed, Idle | Fetching(_), NoAccess | ReadOnly | ReadWrite) => {}
+            // Woken by a spurious fault, or by a grant that was given back for a free.
+            (
+                E::Resumed { .. } | E::Retired { .. },
+                Idle | Fetching(_),
+                NoAccess | ReadOnly | ReadWrite,
+            ) => {}
 
             // Free: the owner takes the minipage back before it is used again.
             (E::Reclaim, Idle, ReadWrite) => {
                 out.push(Effect::Reclaimed { minipage: site.minipage })
             }
-            (E::Reclaim, Idle, NoAccess | ReadOnly) => self.request(site, Want::Reclaim, None, out),
-            (E::Reclaim, Fetching(wait), NoAccess | ReadOnly) => wait.reclaim_next = true,
-            (E::Reclaim, Granted(_), ReadOnly | ReadWrite) => {
-                self.acknowledge(site, out);
-                self.reclaim_when_idle(site, out);
+            (E::Reclaim, Idle, NoAccess | ReadOnly) => {
+                self.request(site, Want::Reclaim, Threads::new(), Urgency::Leisure, out);
+            }
+            (E::Reclaim, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+                open.reclaim_next = true;
+            }
+            (E::Reclaim, Granted(open), ReadOnly | ReadWrite) => {
+                let writers = core::mem::take(&mut open.writers);
+                self.acknowledge(site, Urgency::Hurry, out);
+                self.reclaim_when_idle(site, writers, out);
             }
 
             // What no correct peer sends: a request to a node without a copy or with an open grant,
@@ -320,11 +383,16 @@ impl Holder {
                 NoAccess | ReadOnly | ReadWrite,
             )
             | (
-                E::Fault { .. } | E::Push | E::Resumed | E::Reclaim | E::Hurry,
+                E::Fault { .. }
+                | E::Insist { .. }
+                | E::Push
+                | E::Resumed { .. }
+                | E::Retired { .. }
+                | E::Reclaim
+                | E::Hurry,
                 Granted(_),
                 NoAccess,
-            )
-            | (E::Reclaim | E::Hurry, Fetching(_), ReadWrite) => return Err(self.illegal()),
+            ) => return Err(self.illegal()),
         }
         Ok(())
     }
@@ -337,20 +405,28 @@ impl Holder {
         out.push(Effect::Send { to, message: body.about(site.minipage) });
     }
 
-    fn request(&mut self, site: &Site, want: Want, thread: Option<ThreadId>, out: &mut Effects) {
+    fn request(
+        &mut self,
+        site: &Site,
+        want: Want,
+        threads: Threads,
+        urgency: Urgency,
+        out: &mut Effects,
+    ) {
         let message = match want {
             Want::Read => PageMessage::Request { kind: Kind::Read },
             Want::Write => PageMessage::Request { kind: Kind::Write },
             Want::Reclaim => PageMessage::ReclaimRequest,
         };
-        let wait = Wait {
-            want,
-            waiters: thread.into_iter().collect(),
-            reclaim_next: false,
-            urgency: Urgency::Leisure,
-        };
-        self.phase = Phase::Fetching(Box::new(wait));
+        let writers = Threads::new();
+        let open = Open { want, threads, writers, reclaim_next: false, urgency };
+        self.phase = Phase::Fetching(Box::new(open));
         Self::send(site, site.manager, message, out);
+    }
+
+    fn spurious(&self, site: &Site, thread: ThreadId, out: &mut Effects) {
+        out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
+        out.push(Effect::Wake { thread });
     }
 
     fn protect(&mut self, site: &Site, to: Access, out: &mut Effects) {
@@ -371,30 +447,89 @@ impl Holder {
 
     /// The reply is in place: wake who waits; without anybody to resume, acknowledge at once.
     fn granted(&mut self, site: &Site, hurry: bool, out: &mut Effects) {
-        let Phase::Fetching(wait) = core::mem::take(&mut self.phase) else {
+        let Phase::Fetching(mut open) = core::mem::take(&mut self.phase) else {
             unreachable!("a grant is only given to a fetching holder");
         };
-        let hurry = hurry || wait.urgency == Urgency::Hurry;
-        self.phase = Phase::Granted(Urgency::of(hurry));
-        out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
-        if wait.waiters.is_empty() || wait.reclaim_next {
-            self.acknowledge(site, out);
+        if self.access == Access::ReadWrite {
+            let writers = core::mem::take(&mut open.writers);
+            open.threads.extend(writers);
         }
-        if wait.reclaim_next {
-            self.reclaim_when_idle(site, out);
+        if hurry {
+            open.urgency = Urgency::Hurry;
+        }
+        out.extend(open.threads.iter().map(|&thread| Effect::Wake { thread }));
+        if open.reclaim_next {
+            self.acknowledge(site, Urgency::Hurry, out);
+            self.reclaim_when_idle(site, open.writers, out);
+        } else if open.threads.is_empty() {
+            self.close(site, Open { urgency: Urgency::Hurry, ..*open }, out);
+        } else {
+            self.phase = Phase::Granted(open);
         }
     }
 
-    fn acknowledge(&mut self, site: &Site, out: &mut Effects) {
+    /// A thread that was woken needs the grant no longer; the last one closes it.
+    fn unpin(&mut self, site: &Site, thread: ThreadId, out: &mut Effects) {
+        let Phase::Granted(open) = &mut self.phase else {
+            unreachable!("only a grant has pins");
+        };
+        if let Some(place) = open.threads.iter().position(|&pin| pin == thread) {
+            open.threads.remove(place);
+        }
+        if open.threads.is_empty()
+            && let Phase::Granted(open) = core::mem::take(&mut self.phase)
+        {
+            self.close(site, *open, out);
+        }
+    }
+
+    /// Nobody needs the grant: acknowledge it, and ask for what writers want beyond it.
+    fn close(&mut self, site: &Site, open: Open, out: &mut Effects) {
+        self.acknowledge(site, open.urgency, out);
+        if !open.writers.is_empty() {
+            self.request(site, Want::Write, open.writers, open.urgency, out);
+        }
+    }
+
+    fn acknowledge(&mut self, site: &Site, urgency: Urgency, out: &mut Effects) {
         self.phase = Phase::Idle;
-        Self::send(site, site.manager, PageMessage::Ack, out);
+        let (to, message) = (site.manager, PageMessage::Ack.about(site.minipage));
+        out.push(match urgency {
+            Urgency::Hurry => Effect::Send { to, message },
+            // It goes with the next message.
+            Urgency::Leisure => Effect::SendLater { to, message },
+        });
     }
 
-    fn reclaim_when_idle(&mut self, site: &Site, out: &mut Effects) {
+    fn reclaim_when_idle(&mut self, site: &Site, writers: Threads, out: &mut Effects) {
         if self.access == Access::ReadWrite {
             out.push(Effect::Reclaimed { minipage: site.minipage });
         } else {
-            self.request(site, Want::Reclaim, None, out);
+            self.request(site, Want::Reclaim, writers, Urgency::Leisure, out);
         }
     }
+}
+
+impl Open {
+    /// A thread waits too. What is asked for to read is too little for a writer.
+    fn join(&mut self, thread: ThreadId, kind: Kind) {
+        if (kind, self.want) == (Kind::Write, Want::Read) {
+            self.writers.push(thread);
+        } else {
+            self.threads.push(thread);
+        }
+    }
+}
+
+impl Want {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::Read,
+            Kind::Write => Self::Write,
+        }
+    }
+}
+
+fn waiter(thread: ThreadId) -> Threads {
+    core::iter::once(thread).collect()
 }

@@ -2,6 +2,10 @@
 //!
 //! One transaction is open at a time; the requester's ack closes it. Requests that arrive
 //! meanwhile wait here, first come first served, and nowhere else.
+//!
+//! An ack of another node travels, and so does what takes the minipage away from it again. The
+//! manager's own ack does not: where nodes compete, the manager has a rival answer an echo before it
+//! closes its own transaction, so that its grant lasts as long as theirs (ADR 17).
 
 #[cfg(feature = "mutants")]
 mod mutants;
@@ -29,6 +33,8 @@ struct Transaction {
     phase: Phase,
     /// Competing requests (4.4). At most one fetch and one push a node.
     queue: VecDeque<Request>,
+    /// Whose transaction it had to wait for.
+    after: Option<NodeId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +56,8 @@ enum Phase {
     Invalidating { awaited: NodeSet },
     /// Supplied; waiting for the acks that close the transaction.
     Supplied { awaited: NodeSet },
+    /// Acknowledged by this node itself; waiting for a rival's echo.
+    Echoing { rival: NodeId },
 }
 
 /// What can happen to a directory entry; every event comes from a node (perhaps the own one).
@@ -65,6 +73,8 @@ pub enum ManagerEvent {
     InvalidateReply,
     /// Section 3.3: the ack that closes the transaction.
     Ack,
+    /// A rival has answered.
+    EchoReply,
 }
 
 impl Entry {
@@ -134,11 +144,15 @@ impl Entry {
                 let closed = awaited.is_empty();
                 self.copyset.insert(from);
                 if closed {
-                    self.close(site, out);
+                    self.acknowledged(site, out);
                 }
                 Ok(())
             }
-            (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
+            (E::EchoReply, Some(open)) if open.phase == (Phase::Echoing { rival: from }) => {
+                self.close(site, out);
+                Ok(())
+            }
+            (E::EchoReply, _) | (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
         }
     }
 
@@ -149,7 +163,7 @@ impl Entry {
     /// Serve the request, or queue it behind the open transaction.
     fn admit(&mut self, site: &Site, request: Request, out: &mut Effects) -> Result<(), Illegal> {
         let Some(open) = self.open.as_mut() else {
-            self.serve(site, request, VecDeque::new(), out);
+            self.serve(site, request, VecDeque::new(), None, out);
             return Ok(());
         };
         let is_fetch = |request: &Request| request.ask != Ask::Push;
@@ -177,12 +191,12 @@ impl Entry {
         site: &Site,
         request: Request,
         queue: VecDeque<Request>,
+        after: Option<NodeId>,
         out: &mut Effects,
     ) {
         let Request { from, ask } = request;
-        let awaited = core::iter::once(from).collect();
-        self.open =
-            Some(Box::new(Transaction { request, phase: Phase::Supplied { awaited }, queue }));
+        let phase = Phase::Supplied { awaited: core::iter::once(from).collect() };
+        self.open = Some(Box::new(Transaction { request, phase, queue, after }));
         match ask {
             Ask::Fetch(Kind::Read) => self.supply_read(site, from, out),
             Ask::Fetch(Kind::Write) | Ask::Reclaim => self.invalidate_others(site, request, out),
@@ -262,12 +276,37 @@ impl Entry {
         self.copyset.first().expect("a minipage has a copy somewhere while no transaction moves it")
     }
 
+    /// All acks are in.
+    fn acknowledged(&mut self, site: &Site, out: &mut Effects) {
+        let Some(open) = self.open.as_mut() else { return };
+        let own = matches!(open.request, Request { from, ask: Ask::Fetch(_) } if from == site.me);
+        match open.rival(site.me).filter(|_| own) {
+            Some(rival) => {
+                open.phase = Phase::Echoing { rival };
+                send(site, rival, PageMessage::Echo, out);
+            }
+            None => self.close(site, out),
+        }
+    }
+
     fn close(&mut self, site: &Site, out: &mut Effects) {
         let Some(open) = self.open.take() else { return };
         let mut queue = open.queue;
         if let Some(next) = queue.pop_front() {
-            self.serve(site, next, queue, out);
+            self.serve(site, next, queue, Some(open.request.from), out);
         }
+    }
+}
+
+impl Transaction {
+    /// Another node that wants the minipage too, or has just had it.
+    fn rival(&self, me: NodeId) -> Option<NodeId> {
+        #[cfg(feature = "mutants")]
+        if mutants::closes_at_once() {
+            return None;
+        }
+        let queued = self.queue.iter().map(|request| request.from);
+        queued.chain(self.after).find(|node| *node != me)
     }
 }
 

@@ -19,6 +19,10 @@ pub enum Mutant {
     FreeLostInFetch,
     FreeForgetsAck,
     FreedReusedEarly,
+    AckBeforeInstruction,
+    InsistenceForgotten,
+    SecondMinipageDropsFirst,
+    HeldAgainstOrder,
     // Manager.
     AckNotListed,
     ReaderForgotten,
@@ -30,6 +34,7 @@ pub enum Mutant {
     OvertakenReadForwarded,
     PushClosedByFirstAck,
     PushesPileUp,
+    OwnAckClosesAtOnce,
     // Synchronization.
     LockWaitersForgotten,
     LockTokenCopied,

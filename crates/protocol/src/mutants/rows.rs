@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 78] = {
+pub const MUTANTS: [Row; 83] = {
     use Mutant as M;
     [
         row(
@@ -73,6 +73,26 @@ pub const MUTANTS: [Row; 78] = {
             "A freed minipage is used again while other nodes have copies.",
         ),
         row(
+            M::AckBeforeInstruction,
+            "ack-before-instruction",
+            "An ack that somebody waits for leaves before the instruction that needs the minipage.",
+        ),
+        row(
+            M::InsistenceForgotten,
+            "insistence-forgotten",
+            "An instruction that lost a minipage is as likely to lose it again.",
+        ),
+        row(
+            M::SecondMinipageDropsFirst,
+            "second-minipage-drops-first",
+            "An instruction that needs a second minipage gives up the first.",
+        ),
+        row(
+            M::HeldAgainstOrder,
+            "held-against-order",
+            "An instruction holds a minipage while it waits for one below it.",
+        ),
+        row(
             M::AckNotListed,
             "ack-not-listed",
             "The manager does not enter who acknowledged in the copyset.",
@@ -114,6 +134,11 @@ pub const MUTANTS: [Row; 78] = {
             "The first ack of a push closes its transaction.",
         ),
         row(M::PushesPileUp, "pushes-pile-up", "Pushes of one node queue up without end."),
+        row(
+            M::OwnAckClosesAtOnce,
+            "own-ack-closes-at-once",
+            "The manager's own grant is taken away at once, while others keep theirs for a round trip.",
+        ),
         row(
             M::LockWaitersForgotten,
             "lock-waiters-forgotten",

@@ -142,6 +142,12 @@ fn page(
             return manage(site, cell, from, ManagerEvent::InvalidateReply, out);
         }
         PageMessage::Ack => return manage(site, cell, from, ManagerEvent::Ack, out),
+        PageMessage::EchoReply => return manage(site, cell, from, ManagerEvent::EchoReply, out),
+        PageMessage::Echo => {
+            let message = PageMessage::EchoReply.about(site.minipage);
+            out.push(Effect::Send { to: from, message });
+            return Ok(());
+        }
         PageMessage::Forward { kind, requester, hurry } => {
             HolderEvent::Forward { kind, requester, hurry }
         }
@@ -174,14 +180,15 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
-        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::InvalidateRequest | PageMessage::Hurry | PageMessage::Echo => site.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
         | PageMessage::Reply { .. }
         | PageMessage::PushReply
         | PageMessage::InvalidateReply
-        | PageMessage::Ack => return Ok(()),
+        | PageMessage::Ack
+        | PageMessage::EchoReply => return Ok(()),
     };
     if from == site.manager && towards.0 < site.nodes {
         return Ok(());
@@ -401,6 +408,7 @@ fn apply(
             Effect::Watch { minipage, from } => world.watch(minipage, from),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
             Effect::Wake { thread } => world.wake(thread),
+            Effect::Hold { thread, minipage } => world.hold(thread, minipage),
             Effect::Reclaimed { minipage } => world.reclaimed(minipage),
             Effect::MakeTwin { minipage } => world.make_twin(minipage),
             Effect::DropTwin { minipage } => world.drop_twin(minipage),

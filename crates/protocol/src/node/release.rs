@@ -48,6 +48,7 @@ pub(super) fn apply(
             | Effect::Reclaimed { .. }
             | Effect::MakeTwin { .. }
             | Effect::DropTwin { .. }
+            | Effect::Hold { .. }
             | Effect::Store { .. }
             | Effect::KeepDiff { .. }
             | Effect::MergeDiffs { .. }

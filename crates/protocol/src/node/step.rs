@@ -34,6 +34,13 @@ impl<T: Tables> Node<T> {
                 CopyEvent::Fault { thread, kind },
                 world,
             ),
+            Input::Insist { thread, minipage, kind } => self.asked(
+                minipage,
+                HolderEvent::Insist { thread, kind },
+                ClientEvent::Fault { thread, kind },
+                CopyEvent::Fault { thread, kind },
+                world,
+            ),
             Input::Prefetch { minipage, kind } => self.asked(
                 minipage,
                 HolderEvent::Prefetch { kind },
@@ -49,8 +56,11 @@ impl<T: Tables> Node<T> {
             Input::Push { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Push), world)
             }
-            Input::Resumed { minipage } => {
-                self.coherence(minipage, Local::Sequential(HolderEvent::Resumed), world)
+            Input::Resumed { thread, minipage } => {
+                self.coherence(minipage, Local::Sequential(HolderEvent::Resumed { thread }), world)
+            }
+            Input::Retired { thread, minipage } => {
+                self.coherence(minipage, Local::Sequential(HolderEvent::Retired { thread }), world)
             }
             Input::Reclaim { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Reclaim), world)

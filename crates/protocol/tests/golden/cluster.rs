@@ -115,7 +115,12 @@ impl Cluster {
 
     /// The thread that a grant woke goes on.
     pub(crate) fn resume(&mut self, node: u16) {
-        self.input(node, Input::Resumed { minipage: M });
+        let thread = ThreadId(node.into());
+        self.input(node, Input::Resumed { thread, minipage: M });
+        // A thread that is told to hold the minipage does its access and has done with it.
+        if self.hub.trace.last() == Some(&format!("{node}: hold {node}")) {
+            self.input(node, Input::Retired { thread, minipage: M });
+        }
     }
 
     /// A synchronization call.
@@ -277,6 +282,9 @@ impl World for Desk<'_> {
     }
     fn wake(&mut self, thread: ThreadId) {
         self.note(&format!("wake {}", thread.0));
+    }
+    fn hold(&mut self, thread: ThreadId, _: MinipageId) {
+        self.note(&format!("hold {}", thread.0));
     }
     fn reclaimed(&mut self, _: MinipageId) {
         self.note("reclaimed");

@@ -1,9 +1,10 @@
 //! Millipage section 3.3 and Figure 3.
 
+use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_types::Access;
+use multigrain_types::{Access, ThreadId};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, M};
 
 #[test]
 fn paper_s3_3_a_read_miss_that_the_managers_copy_serves_is_request_data_ack() {
@@ -186,6 +187,7 @@ fn paper_s3_3_competing_requests_wait_at_the_manager_and_nowhere_else() {
     assert_eq!(
         cluster.trace(),
         [
+            "2: hold 2",
             "2 > 0: Ack",
             "0 > 2: Forward Write 3",
             "2: protect ReadWrite to NoAccess",
@@ -251,12 +253,16 @@ fn threads_of_a_node_share_a_request_and_its_ack() {
 }
 
 #[test]
-fn a_write_fault_on_a_read_grant_acknowledges_it_and_asks_again() {
+fn a_write_fault_on_a_read_grant_waits_for_the_reader_and_asks_again() {
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.fault(1, Read);
     cluster.settle();
     cluster.trace();
-    cluster.fault(1, Write);
+    let kind = Write;
+    cluster.input(1, Input::Fault { thread: ThreadId(9), minipage: M, kind });
+    cluster.settle();
+    assert_eq!(cluster.trace(), [""; 0], "the reader has not had it yet");
+    cluster.resume(1);
     cluster.settle();
     assert_eq!(
         cluster.trace(),
@@ -266,9 +272,93 @@ fn a_write_fault_on_a_read_grant_acknowledges_it_and_asks_again() {
             "0: protect ReadOnly to NoAccess",
             "0 > 1: Reply Write Nothing",
             "1: protect ReadOnly to ReadWrite",
-            "1: wake 1",
+            "1: wake 9",
         ]
     );
+}
+
+#[test]
+fn a_write_fault_while_a_read_copy_is_fetched_waits_for_the_next_transaction() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.fault(1, Read);
+    let kind = Write;
+    cluster.input(1, Input::Fault { thread: ThreadId(9), minipage: M, kind });
+    cluster.settle();
+    assert_eq!(cluster.trace().last(), Some(&"1: wake 1".to_owned()));
+    cluster.resume(1);
+    cluster.settle();
+    assert_eq!(cluster.trace().last(), Some(&"1: wake 9".to_owned()));
+}
+
+#[test]
+fn a_thread_that_insists_holds_the_minipage_though_nobody_waits() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    let (thread, kind) = (ThreadId(1), Write);
+    cluster.input(1, Input::Insist { thread, minipage: M, kind });
+    cluster.settle();
+    cluster.trace();
+    cluster.input(1, Input::Resumed { thread, minipage: M });
+    assert_eq!(cluster.trace(), ["1: hold 1"]);
+    cluster.fault(0, Read);
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Hurry", "0: competing"]);
+    cluster.input(1, Input::Retired { thread, minipage: M });
+    cluster.settle();
+    assert_eq!(cluster.trace()[..2], ["1 > 0: Ack", "0 > 1: Forward Read 0"]);
+}
+
+#[test]
+fn a_thread_that_insists_on_what_is_here_gets_a_grant_of_its_own() {
+    for kind in [Read, Write] {
+        let mut cluster = Cluster::new(2, 0, 0);
+        cluster.access(1, Write);
+        let thread = ThreadId(1);
+        cluster.input(1, Input::Insist { thread, minipage: M, kind });
+        cluster.settle();
+        let expected = [
+            format!("1 > 0: Request {kind:?}"),
+            format!("0 > 1: Reply {kind:?} Nothing"),
+            "1: wake 1".to_owned(),
+        ];
+        assert_eq!(cluster.trace(), expected);
+        cluster.resume(1);
+        cluster.settle();
+        assert_eq!(cluster.trace(), ["1: hold 1", "1 > 0: Ack"]);
+        assert_eq!(cluster.holder(1).access(), Access::ReadWrite);
+    }
+}
+
+#[test]
+fn the_grant_of_the_managers_own_node_lasts_until_a_rival_has_answered() {
+    let mut cluster = Cluster::new(3, 0, 1);
+    cluster.fault(0, Write);
+    cluster.settle();
+    cluster.fault(2, Write);
+    cluster.settle();
+    cluster.trace();
+    cluster.resume(0);
+    assert_eq!(cluster.trace(), ["0: hold 0", "0 > 2: Echo"]);
+    assert_eq!(cluster.holder(0).access(), Access::ReadWrite, "it is served before");
+    cluster.settle();
+    let expected =
+        ["2 > 0: EchoReply", "0: protect ReadWrite to NoAccess", "0 > 2: Reply Write Page"];
+    assert_eq!(cluster.trace()[..3], expected);
+}
+
+#[test]
+fn the_manager_that_had_to_wait_keeps_its_grant_as_long_though_nobody_waits() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.fault(1, Write);
+    cluster.settle();
+    cluster.fault(0, Write);
+    cluster.settle();
+    cluster.resume(1);
+    cluster.settle();
+    cluster.trace();
+    cluster.resume(0);
+    assert_eq!(cluster.trace(), ["0 > 1: Echo"]);
+    cluster.settle();
+    assert!(cluster.entry(0).is_idle());
 }
 
 #[test]
@@ -315,12 +405,14 @@ fn who_is_served_while_others_wait_already_is_told_so_with_the_reply() {
     assert_eq!(
         cluster.trace(),
         [
+            "1: hold 1",
             "1 > 0: Ack",
             "0 > 1: Forward Write 2 hurried",
             "1: protect ReadWrite to NoAccess",
             "1 > 2: Reply Write Page hurried",
             "2: install ReadWrite",
             "2: wake 2",
+            "2: hold 2",
             "2 > 0: Ack",
             "0 > 2: Forward Write 3",
             "2: protect ReadWrite to NoAccess",

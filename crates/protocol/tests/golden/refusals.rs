@@ -105,6 +105,7 @@ fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
         (2, push(NodeId(2))),
         (2, PageMessage::InvalidateRequest),
         (2, PageMessage::Hurry),
+        (2, PageMessage::Echo),
         (0, forward(NodeId(3))),
         (0, push(NodeId(60_000))),
     ] {

@@ -61,7 +61,9 @@ impl Graph {
                 let target = *numbers.entry(fingerprint(&next)).or_insert(fresh);
                 match action {
                     Action::Release { .. } => graph.optional.push((number, target)),
-                    Action::Deliver { .. } | Action::Run(_) => graph.edges.push((number, target)),
+                    Action::Deliver { .. } | Action::Run(_) | Action::Miss(..) => {
+                        graph.edges.push((number, target))
+                    }
                 }
                 if target == fresh {
                     graph.parents.push(Some((number, action)));

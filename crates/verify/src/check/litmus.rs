@@ -54,6 +54,13 @@ impl Interleaving {
                 next.reads[thread].push(*word);
                 *word = word.wrapping_add(1);
             }
+            Op::AddBoth(one, other) => {
+                for minipage in [one, other] {
+                    let word = &mut next.memory[usize::from(minipage)];
+                    next.reads[thread].push(*word);
+                    *word = word.wrapping_add(1);
+                }
+            }
             Op::Prefetch(..) | Op::Push(_) => {}
             Op::Reclaim(_)
             | Op::Lock(_)

@@ -3,12 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use multigrain_protocol::access::Asking;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
-use super::program::{Job, NO_COPY, Op, minipage_id};
+use super::program::{Content, Job, NO_COPY, Op, minipage_id};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
@@ -25,6 +26,8 @@ pub enum Action {
     },
     /// A thread does the next thing it can do.
     Run(usize),
+    /// The same, and of the minipages it misses this is the one it traps on.
+    Miss(usize, u8),
     /// Packets kept for company leave without. A sender may do it any time, and need not.
     Release {
         /// Sender.
@@ -56,11 +59,16 @@ impl Model for JobModel {
         for (thread, (now, plan)) in state.threads.iter().zip(&self.job.threads).enumerate() {
             let able = match now.phase {
                 Phase::Running => usize::from(now.done) < plan.program.len(),
-                Phase::Trapped | Phase::Woken => true,
-                Phase::Faulted | Phase::Blocked => false,
+                Phase::Trapped(_) | Phase::Woken(_) | Phase::Through => true,
+                Phase::Faulted(_) | Phase::Blocked => false,
             };
             if able {
                 actions.push(Action::Run(thread));
+            }
+            if let (true, Phase::Running, [Some(_), Some((other, _))]) =
+                (able, now.phase, self.missing(state, thread))
+            {
+                actions.push(Action::Miss(thread, other));
             }
         }
         for from in (0..self.job.nodes).map(NodeId) {
@@ -81,6 +89,7 @@ impl Model for JobModel {
         match action {
             Action::Deliver { from, to } => self.deliver(&mut state, from, to),
             Action::Run(thread) => self.run(&mut state, thread),
+            Action::Miss(thread, minipage) => self.trap(&mut state, thread, minipage),
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
@@ -110,53 +119,136 @@ impl JobModel {
     fn run(&self, state: &mut State, thread: usize) {
         let plan = &self.job.threads[thread];
         let now = &mut state.threads[thread];
-        let op = plan.program[usize::from(now.done)];
-        match (now.phase, op.access()) {
-            (Phase::Woken, Some((minipage, _))) => {
+        match now.phase {
+            Phase::Woken(minipage) => {
                 now.phase = Phase::Running;
-                let minipage = minipage_id(minipage);
-                self.step(state, plan.node, Input::Resumed { minipage }, None);
+                let (thread, minipage) = (id(thread), minipage_id(minipage));
+                self.step(state, plan.node, Input::Resumed { thread, minipage }, None);
             }
-            (Phase::Running, Some((minipage, kind))) => {
-                let access = state.memory[plan.node.index()][usize::from(minipage)].access;
-                let allowed = match kind {
-                    Kind::Read => access != Access::NoAccess,
-                    Kind::Write => access == Access::ReadWrite,
-                };
-                if allowed {
-                    self.touch(state, thread, op, minipage);
-                } else if self.job.trap_gap {
-                    now.phase = Phase::Trapped;
-                } else {
-                    self.fault(state, thread, minipage, kind);
+            Phase::Trapped(minipage) => self.fault(state, thread, minipage),
+            Phase::Through => {
+                now.phase = Phase::Running;
+                self.retire(state, thread);
+            }
+            Phase::Running => {
+                let op = plan.program[usize::from(now.done)];
+                match (op.accesses(), self.missing(state, thread)) {
+                    ([None, None], _) => self.call(state, thread, op),
+                    (_, [None, None]) => self.touch(state, thread, op),
+                    (_, [Some((minipage, _)), _] | [None, Some((minipage, _))]) => {
+                        self.trap(state, thread, minipage);
+                    }
                 }
             }
-            (Phase::Trapped, Some((minipage, kind))) => self.fault(state, thread, minipage, kind),
-            (Phase::Running, None) => self.call(state, thread, op),
-            (Phase::Faulted | Phase::Blocked, _) | (Phase::Trapped | Phase::Woken, None) => {
+            Phase::Faulted(_) | Phase::Blocked => {
                 unreachable!("no action is offered to a waiting thread")
             }
         }
     }
 
-    fn fault(&self, state: &mut State, thread: usize, minipage: u8, kind: Kind) {
-        state.threads[thread].phase = Phase::Faulted;
-        let minipage = minipage_id(minipage);
-        let input = Input::Fault { thread: id(thread), minipage, kind };
-        self.step(state, self.job.threads[thread].node, input, None);
+    /// What the page tables deny the operation of a thread; the first one first.
+    fn missing(&self, state: &State, thread: usize) -> [Option<(u8, Kind)>; 2] {
+        let plan = &self.job.threads[thread];
+        let op = plan.program.get(usize::from(state.threads[thread].done));
+        let missing = |(minipage, kind): &(u8, Kind)| {
+            let access = state.memory[plan.node.index()][usize::from(*minipage)].access;
+            match kind {
+                Kind::Read => access == Access::NoAccess,
+                Kind::Write => access != Access::ReadWrite,
+            }
+        };
+        let [first, second] = op.map_or([None, None], |op| op.accesses());
+        match [first.filter(missing), second.filter(missing)] {
+            [None, second] => [second, None],
+            both => both,
+        }
+    }
+
+    fn trap(&self, state: &mut State, thread: usize, minipage: u8) {
+        if self.job.trap_gap {
+            state.threads[thread].phase = Phase::Trapped(minipage);
+        } else {
+            self.fault(state, thread, minipage);
+        }
+    }
+
+    fn fault(&self, state: &mut State, thread: usize, minipage: u8) {
+        let plan = &self.job.threads[thread];
+        let now = &mut state.threads[thread];
+        let op = plan.program[usize::from(now.done)];
+        now.phase = Phase::Faulted(minipage);
+        if self.job.progress {
+            // One fault too many says all.
+            now.faults = (now.faults + 1).min(op.most_faults() + 1);
+        }
+        let wanted = op.accesses().into_iter().flatten().find(|(wanted, _)| *wanted == minipage);
+        let kind = wanted.map_or(Kind::Read, |(_, kind)| kind);
+        let (me, minipage) = (id(thread), minipage_id(minipage));
+        let Asking { given_up, insists } = now.accesses.fault((), minipage);
+        if !self.job.progress {
+            now.accesses.forget();
+        }
+        for minipage in given_up {
+            self.step(state, plan.node, Input::Retired { thread: me, minipage }, None);
+        }
+        let input = if insists {
+            Input::Insist { thread: me, minipage, kind }
+        } else {
+            Input::Fault { thread: me, minipage, kind }
+        };
+        self.step(state, plan.node, input, None);
+    }
+
+    /// A thread gives up what its instruction held.
+    fn retire(&self, state: &mut State, thread: usize) {
+        let held = state.threads[thread].accesses.retire();
+        for minipage in held {
+            let input = Input::Retired { thread: id(thread), minipage };
+            self.step(state, self.job.threads[thread].node, input, None);
+        }
     }
 
     /// An access the page tables allow: it happens at once, no engine sees it.
-    fn touch(&self, state: &mut State, thread: usize, op: Op, minipage: u8) {
+    fn touch(&self, state: &mut State, thread: usize, op: Op) {
+        let node = self.job.threads[thread].node;
+        let mut awaited = true;
+        for (minipage, kind) in op.accesses().into_iter().flatten() {
+            let seen = self.touch_one(state, thread, op, (minipage, kind));
+            awaited &= !matches!(op, Op::Await { value, .. } if value != seen);
+        }
+        let now = &mut state.threads[thread];
+        (now.faults, now.phase) = (0, Phase::Running);
+        now.accesses.forget();
+        if let (false, Op::Await { condition, lock, .. }) = (awaited, op) {
+            self.retire(state, thread);
+            state.threads[thread].phase = Phase::Blocked;
+            let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
+            self.step(state, node, Input::Sync(asked), None);
+            return;
+        }
+        now.done += 1;
+        if !self.job.progress {
+            self.retire(state, thread);
+        } else if now.accesses.holds_any() {
+            now.phase = Phase::Through;
+        }
+    }
+
+    fn touch_one(
+        &self,
+        state: &mut State,
+        thread: usize,
+        op: Op,
+        (minipage, kind): (u8, Kind),
+    ) -> Content {
         let index = usize::from(minipage);
         let node = self.job.threads[thread].node;
         let latest = state.latest[index];
         let page = &mut state.memory[node.index()][index];
         let seen = page.content;
-        let now = &mut state.threads[thread];
         match op {
             Op::Write(_, value) => page.content = value,
-            Op::Add(_) => page.content = seen.wrapping_add(1),
+            Op::Add(_) | Op::AddBoth(..) => page.content = seen.wrapping_add(1),
             Op::Read(_) | Op::Await { .. } => {}
             Op::Prefetch(..)
             | Op::Push(_)
@@ -170,7 +262,7 @@ impl JobModel {
                 unreachable!("calls touch nothing")
             }
         }
-        if op.access() == Some((minipage, Kind::Write)) {
+        if kind == Kind::Write {
             state.latest[index] = page.content;
         }
         if !matches!(op, Op::Write(..)) {
@@ -179,18 +271,10 @@ impl JobModel {
                 state.broken.get_or_insert(Broken::StaleRead(text));
             }
             if self.job.observe {
-                now.reads.push(seen);
+                state.threads[thread].reads.push(seen);
             }
         }
-        if let Op::Await { value, condition, lock, .. } = op
-            && value != seen
-        {
-            now.phase = Phase::Blocked;
-            let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
-            self.step(state, node, Input::Sync(asked), None);
-        } else {
-            now.done += 1;
-        }
+        seen
     }
 
     /// An operation that asks the node for something.
@@ -210,7 +294,7 @@ impl JobModel {
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
             Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
             Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
-            Op::Read(_) | Op::Write(..) | Op::Add(_) | Op::Await { .. } => {
+            Op::Read(_) | Op::Write(..) | Op::Add(_) | Op::AddBoth(..) | Op::Await { .. } => {
                 unreachable!("accesses are no calls")
             }
         };

@@ -21,6 +21,8 @@ pub enum Op {
     Write(u8, Content),
     /// Atomic fetch and add of one.
     Add(u8),
+    /// One instruction that adds one to two minipages; the processor may miss either first.
+    AddBoth(u8, u8),
     /// Asks for a copy without waiting for it.
     Prefetch(u8, Kind),
     /// Hands read copies to every node.
@@ -60,12 +62,15 @@ pub enum Op {
 }
 
 impl Op {
-    /// The minipage a thread touches with this operation, and how.
+    /// The minipages a thread touches with this operation, and how.
     #[must_use]
-    pub fn access(self) -> Option<(u8, Kind)> {
+    pub fn accesses(self) -> [Option<(u8, Kind)>; 2] {
         match self {
-            Self::Read(minipage) | Self::Await { minipage, .. } => Some((minipage, Kind::Read)),
-            Self::Write(minipage, _) | Self::Add(minipage) => Some((minipage, Kind::Write)),
+            Self::Read(minipage) | Self::Await { minipage, .. } => {
+                [Some((minipage, Kind::Read)), None]
+            }
+            Self::Write(minipage, _) | Self::Add(minipage) => [Some((minipage, Kind::Write)), None],
+            Self::AddBoth(one, other) => [Some((one, Kind::Write)), Some((other, Kind::Write))],
             Self::Prefetch(..)
             | Self::Push(_)
             | Self::Reclaim(_)
@@ -74,7 +79,17 @@ impl Op {
             | Self::Barrier { .. }
             | Self::Down(_)
             | Self::Up(..)
-            | Self::Signal(..) => None,
+            | Self::Signal(..) => [None, None],
+        }
+    }
+
+    /// Most faults it takes under any schedule (ADR 17).
+    #[must_use]
+    pub fn most_faults(self) -> u8 {
+        match self.accesses() {
+            [Some(_), Some(_)] => 5,
+            [Some(_), None] | [None, Some(_)] => 2,
+            [None, None] => 0,
         }
     }
 }
@@ -85,6 +100,7 @@ impl fmt::Display for Op {
             Self::Read(minipage) => write!(out, "read m{minipage}"),
             Self::Write(minipage, value) => write!(out, "write m{minipage} = {value}"),
             Self::Add(minipage) => write!(out, "add 1 to m{minipage}"),
+            Self::AddBoth(one, other) => write!(out, "add 1 to m{one} and m{other}"),
             Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
             Self::Push(minipage) => write!(out, "push m{minipage}"),
             Self::Reclaim(minipage) => write!(out, "free m{minipage}"),
@@ -134,6 +150,9 @@ pub struct Job {
     /// Whether time may pass between a trap and its handling, so that the copy the thread missed
     /// can come in between (a spurious fault).
     pub trap_gap: bool,
+    /// Whether it is followed what every single access has been through: its faults are counted, an
+    /// instruction that lost a minipage insists, and what it held is retired in a step of its own.
+    pub progress: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
 }
@@ -142,7 +161,8 @@ impl Job {
     /// A job without minipages and threads.
     #[must_use]
     pub fn new(nodes: u16) -> Self {
-        Self { nodes, minipages: vec![], threads: vec![], trap_gap: false, observe: false }
+        let (trap_gap, progress, observe) = (false, false, false);
+        Self { nodes, minipages: vec![], threads: vec![], trap_gap, progress, observe }
     }
 
     /// Adds a minipage managed by one node and allocated by another, or the same.
@@ -166,6 +186,13 @@ impl Job {
         self
     }
 
+    /// Follows what every access has been through: see [`Job::progress`].
+    #[must_use]
+    pub fn with_progress(mut self) -> Self {
+        self.progress = true;
+        self
+    }
+
     /// Makes it a litmus test: see [`Job::observe`].
     #[must_use]
     pub fn observed(mut self) -> Self {
@@ -183,6 +210,7 @@ impl Job {
                 Op::Read(_)
                 | Op::Write(..)
                 | Op::Add(_)
+                | Op::AddBoth(..)
                 | Op::Prefetch(..)
                 | Op::Push(_)
                 | Op::Reclaim(_)

@@ -11,7 +11,7 @@ use super::state::{Broken, Phase, State, cell};
 type Holds = fn(&JobModel, &State) -> bool;
 
 /// Name and predicate of every property of single states.
-const ALWAYS: [(&str, Holds); 10] = [
+const ALWAYS: [(&str, Holds); 11] = [
     ("the engines accept every input", |_, state| {
         !matches!(state.broken, Some(Broken::Protocol(_)))
     }),
@@ -22,6 +22,7 @@ const ALWAYS: [(&str, Holds); 10] = [
     ("copyset covers all holders", copysets),
     ("every copy holds the last value written", |_, state| copies_are_fresh(state)),
     ("queues are bounded", bounded),
+    ("an access takes few faults", |model, state| few_faults(&model.job, state)),
     ("mutual exclusion", |model, state| mutual_exclusion(&model.job, state)),
     ("nobody passes a barrier or a semaphore too early", |model, state| {
         barriers(&model.job, state) && semaphores(&model.job, state)
@@ -101,6 +102,14 @@ fn bounded(model: &JobModel, state: &State) -> bool {
     });
     let calls = job.threads.iter().map(|thread| thread.program.len()).sum::<usize>();
     queues && state.links.iter().all(|link| link.len() <= 4 * job.minipages.len() + calls)
+}
+
+/// No grant is lost twice before it was used, whatever the others do meanwhile.
+fn few_faults(job: &Job, state: &State) -> bool {
+    state.threads.iter().zip(&job.threads).all(|(now, thread)| {
+        let op = thread.program.get(usize::from(now.done));
+        now.faults <= op.map_or(0, |op| op.most_faults())
+    })
 }
 
 /// A thread has a lock from the end of its lock call to its unlock, but for waits on a condition.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use multigrain_protocol::access::Accesses;
 use multigrain_protocol::{Message, Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 
@@ -33,12 +34,14 @@ pub struct Packet {
 pub enum Phase {
     /// About to do the next operation of its program.
     Running,
-    /// The access trapped; the handler has not looked yet.
-    Trapped,
+    /// The access trapped on this minipage; the handler has not looked yet.
+    Trapped(u8),
     /// Its fault is with the engine.
-    Faulted,
+    Faulted(u8),
     /// Woken by the engine; it has not told that it resumes.
-    Woken,
+    Woken(u8),
+    /// Its access is done; what it held for it is not retired yet.
+    Through,
     /// In a synchronization call, or in a free.
     Blocked,
 }
@@ -50,6 +53,10 @@ pub struct ThreadState {
     pub done: u8,
     /// What comes next.
     pub phase: Phase,
+    /// Faults of the operation at hand.
+    pub faults: u8,
+    /// What the instruction at hand was granted, and holds.
+    pub accesses: Accesses<()>,
     /// What its reads returned, if the job is observed.
     pub reads: Vec<Content>,
 }
@@ -105,7 +112,13 @@ impl State {
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });
-        let thread = ThreadState { done: 0, phase: Phase::Running, reads: Vec::new() };
+        let thread = ThreadState {
+            done: 0,
+            phase: Phase::Running,
+            faults: 0,
+            accesses: Accesses::new(),
+            reads: Vec::new(),
+        };
         Self {
             nodes: nodes.collect(),
             memory: memory.collect(),

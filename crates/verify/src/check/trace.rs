@@ -63,18 +63,26 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
             format!("{to} takes {} of {from}", packet(&before.links[model.link(from, to)][0]))
         }
         Action::Release { from, to } => format!("{from} sends {to} what it kept"),
-        Action::Run(thread) => {
+        Action::Run(thread) | Action::Miss(thread, _) => {
             let (now, plan) = (&before.threads[thread], &job.threads[thread]);
-            let op = plan.program[usize::from(now.done)];
-            let how = match (now.phase, after.threads[thread].phase) {
-                (Phase::Woken, _) => "resumes to",
-                (Phase::Trapped, _) => "has its trap handled to",
-                (_, Phase::Trapped) => "traps to",
-                (_, Phase::Faulted | Phase::Woken) => "faults to",
+            let after = &after.threads[thread];
+            let done = usize::from(now.done) - usize::from(now.phase == Phase::Through);
+            let op = plan.program[done];
+            let how = match (now.phase, after.phase) {
+                (Phase::Through, _) => "gives up what it held to",
+                (Phase::Woken(_), _) if after.accesses != now.accesses => "resumes, and holds, to",
+                (Phase::Woken(_), _) => "resumes to",
+                (Phase::Trapped(_), _) => "has its trap handled to",
+                (_, Phase::Trapped(_)) => "traps to",
+                (_, Phase::Faulted(_) | Phase::Woken(_)) => "faults to",
                 (_, Phase::Blocked) => "waits to",
-                (Phase::Running | Phase::Faulted | Phase::Blocked, Phase::Running) => "does",
+                (Phase::Running | Phase::Faulted(_) | Phase::Blocked, _) => "does",
             };
-            format!("thread {thread} on {} {how} {op}", plan.node)
+            let missed = match action {
+                Action::Miss(_, minipage) => format!(", of which it misses m{minipage}"),
+                Action::Run(_) | Action::Deliver { .. } | Action::Release { .. } => String::new(),
+            };
+            format!("thread {thread} on {} {how} {op}{missed}", plan.node)
         }
     };
     changes(model, before, action, after, &mut text);
@@ -101,7 +109,8 @@ fn changes(model: &JobModel, before: &State, action: Action, after: &State, text
         }
     }
     for (thread, (old, new)) in before.threads.iter().zip(&after.threads).enumerate() {
-        if action != Action::Run(thread) && old.phase != new.phase {
+        let own = matches!(action, Action::Run(it) | Action::Miss(it, _) if it == thread);
+        if !own && old.phase != new.phase {
             let _ = write!(text, "; thread {thread} wakes");
         }
     }

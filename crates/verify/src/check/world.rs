@@ -107,7 +107,7 @@ impl World for Stage<'_> {
         let here = self.job.threads[index].node == self.me;
         let state = &mut self.state.threads[index];
         match (here, state.phase) {
-            (true, Phase::Faulted) => state.phase = Phase::Woken,
+            (true, Phase::Faulted(minipage)) => state.phase = Phase::Woken(minipage),
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
                 // A wait on a condition ends with a new look at what was awaited.
@@ -118,10 +118,18 @@ impl World for Stage<'_> {
                     state.done += 1;
                 }
             }
-            (_, Phase::Running | Phase::Trapped | Phase::Woken)
-            | (false, Phase::Faulted | Phase::Blocked) => {
+            (_, Phase::Running | Phase::Trapped(_) | Phase::Woken(_) | Phase::Through)
+            | (false, Phase::Faulted(_) | Phase::Blocked) => {
                 self.broken(format!("{thread} is woken but does not wait"));
             }
+        }
+    }
+
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId) {
+        let index = thread.0 as usize;
+        let here = self.job.threads[index].node == self.me;
+        if !here || !self.state.threads[index].accesses.hold(minipage) {
+            self.broken(format!("{thread} cannot hold {minipage}"));
         }
     }
 

@@ -130,6 +130,8 @@ pub struct State {
     pub memory: Vec<Vec<Page>>,
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
+    /// Whether the step at hand told its thread to hold a minipage.
+    pub(super) told_to_hold: bool,
     /// The threads.
     pub threads: Vec<ThreadState>,
     /// By node, what it has been told by a program's own means, and nobody has heard yet.
@@ -178,6 +180,7 @@ impl State {
             nodes: nodes.collect(),
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
+            told_to_hold: false,
             threads: job.threads.iter().map(thread).collect(),
             told: vec![Vec::new(); usize::from(job.nodes)],
             latest: vec![[0; WORDS]; job.minipages.len()],

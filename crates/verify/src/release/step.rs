@@ -128,7 +128,12 @@ impl State {
             (Phase::Woken, Some((minipage, ..))) => {
                 now.phase = Phase::Running;
                 let minipage = minipage_id(minipage);
-                self.input(job, plan.node, Input::Resumed { minipage });
+                let thread = id(thread);
+                self.input(job, plan.node, Input::Resumed { thread, minipage });
+                // The other checker looks what holding is good for.
+                if core::mem::take(&mut self.told_to_hold) {
+                    self.input(job, plan.node, Input::Retired { thread, minipage });
+                }
             }
             (Phase::Running, Some((minipage, word, kind))) => {
                 let access = self.memory[plan.node.index()][usize::from(minipage)].access;
@@ -269,10 +274,12 @@ impl State {
         let about = match &input {
             Input::Message { message, .. } => message.minipage(),
             Input::Fault { .. }
+            | Input::Insist { .. }
             | Input::Prefetch { .. }
             | Input::Ask { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
+            | Input::Retired { .. }
             | Input::Reclaim { .. }
             | Input::Sync(_)
             | Input::Release { .. }

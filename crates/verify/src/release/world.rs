@@ -259,6 +259,10 @@ impl World for Stage<'_> {
         }
     }
 
+    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+        self.state.told_to_hold = true;
+    }
+
     fn reclaimed(&mut self, minipage: MinipageId) {
         let index = minipage_index(minipage);
         let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);

@@ -328,7 +328,12 @@ impl Job {
             && let Some(Step::Read(page) | Step::Write(page)) = thread.todo
         {
             let minipage = self.cluster.id(page);
-            self.cluster.step(node, Input::Resumed { minipage })?;
+            self.cluster.step(node, Input::Resumed { thread: THREAD, minipage })?;
+            // The access follows at once.
+            if self.cluster.take_told_to_hold() {
+                self.go(node)?;
+                return self.cluster.step(node, Input::Retired { thread: THREAD, minipage });
+            }
         }
         self.go(node)
     }

@@ -1,5 +1,6 @@
 //! What a thread does when its turn comes: accesses, traps, and calls of the runtime.
 
+use multigrain_protocol::access::Asking;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -49,7 +50,10 @@ impl Simulation {
             (Kind::Read | Kind::Write, Access::NoAccess) | (Kind::Write, Access::ReadOnly) => false,
         };
         if allowed {
-            return self.touch(thread, op, page, minipage);
+            self.threads[thread as usize].held.forget();
+            let goes_on = self.touch(thread, op, page, minipage)?;
+            self.retire(thread)?;
+            return if goes_on { Ok(true) } else { self.wait_for_change(thread, page) };
         }
         let gap_ns = self.cluster.timing().gap_ns(node);
         if gap_ns == 0 {
@@ -67,7 +71,18 @@ impl Simulation {
         let (minipage, kind) = self.target(thread);
         self.threads[thread as usize].state = State::Faulted;
         let local = self.local(thread);
-        self.cluster.step(node, Input::Fault { thread: local, minipage, kind })?;
+        let Asking { given_up, insists } = self.threads[thread as usize].held.fault((), minipage);
+        for minipage in given_up {
+            self.cluster.step(node, Input::Retired { thread: local, minipage })?;
+        }
+        self.cluster.step(
+            node,
+            if insists {
+                Input::Insist { thread: local, minipage, kind }
+            } else {
+                Input::Fault { thread: local, minipage, kind }
+            },
+        )?;
         self.enter_wait(thread);
         Ok(())
     }
@@ -77,7 +92,10 @@ impl Simulation {
         let node = self.numbers.node(thread);
         let (minipage, _) = self.target(thread);
         self.threads[thread as usize].state = State::Running;
-        self.cluster.step(node, Input::Resumed { minipage })?;
+        self.cluster.step(node, Input::Resumed { thread: self.local(thread), minipage })?;
+        if self.cluster.take_told_to_hold() {
+            self.threads[thread as usize].held.hold(minipage);
+        }
         let gap_ns = self.cluster.timing().gap_ns(node);
         if gap_ns == 0 {
             return self.go(thread);
@@ -92,7 +110,8 @@ impl Simulation {
         (self.cluster.id(page), kind)
     }
 
-    /// An access that the page tables allow: it happens at once, no engine sees it.
+    /// An access that the page tables allow: it happens at once, no engine sees it. False if the
+    /// thread does not find what it awaits.
     fn touch(&mut self, number: u32, op: Op, page: u32, minipage: MinipageId) -> Result<bool> {
         let node = self.numbers.node(number);
         let thread = &mut self.threads[number as usize];
@@ -120,13 +139,23 @@ impl Simulation {
             self.cluster.write(node, minipage, value);
         }
         self.record(number, page, (saw, wrote))?;
-        if let (Op::Await(_), Some(0)) = (op, saw) {
-            // The engine gives the lock back when the wait is known to the condition's manager.
-            self.owners[page as usize] = None;
-            let (thread, id) = (self.local(number), self.ids.of(page));
-            return self.wait_in(number, SyncInput::ConditionWait { thread, id, lock: id });
+        Ok(!matches!((op, saw), (Op::Await(_), Some(0))))
+    }
+
+    /// The instruction of a thread is through.
+    fn retire(&mut self, number: u32) -> Result<()> {
+        let (node, thread) = (self.numbers.node(number), self.local(number));
+        for minipage in self.threads[number as usize].held.retire() {
+            self.cluster.step(node, Input::Retired { thread, minipage })?;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    fn wait_for_change(&mut self, number: u32, page: u32) -> Result<bool> {
+        // The engine gives the lock back when the wait is known to the condition's manager.
+        self.owners[page as usize] = None;
+        let (thread, id) = (self.local(number), self.ids.of(page));
+        self.wait_in(number, SyncInput::ConditionWait { thread, id, lock: id })
     }
 
     /// A call of the runtime.

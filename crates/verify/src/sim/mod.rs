@@ -12,6 +12,7 @@
 
 mod acts;
 pub mod cluster;
+pub mod contention;
 mod heap;
 pub mod history;
 mod plan;

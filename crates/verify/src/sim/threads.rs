@@ -1,5 +1,6 @@
 //! The threads of a run: where each is in its program, and who receives while it waits.
 
+use multigrain_protocol::access::Accesses;
 use multigrain_types::NodeId;
 
 use super::cluster::Content;
@@ -37,6 +38,8 @@ pub(super) struct Thread {
     /// Accesses, and stores among them.
     pub(super) accesses: u32,
     pub(super) stores: u32,
+    /// What the operation at hand was granted, and holds.
+    pub(super) held: Accesses<()>,
     /// What it read last.
     pub(super) seen: Content,
 }
@@ -52,6 +55,7 @@ impl Thread {
             episode: 0,
             accesses: 0,
             stores: 0,
+            held: Accesses::new(),
             seen: 0,
         }
     }

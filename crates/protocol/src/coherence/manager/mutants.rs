@@ -95,6 +95,11 @@ impl Entry {
     }
 }
 
+/// Whether the manager's own ack closes its transaction, whoever competes.
+pub(super) fn closes_at_once() -> bool {
+    chosen() == Some(Mutant::OwnAckClosesAtOnce)
+}
+
 fn sent(effect: &Effect) -> Option<(NodeId, PageMessage)> {
     let Effect::Send { to, message: Message::Page { body, .. } } = effect else { return None };
     Some((*to, *body))

@@ -8,17 +8,17 @@ pub(super) fn short() -> Vec<Configuration> {
     vec![
         row(
             "coherence/two-writers",
-            120,
+            282,
             Job::new(2).minipage(0, 0).thread(0, &[Add(0), Add(0)]).thread(1, &[Add(0), Add(0)]),
         ),
         row(
             "coherence/remote-manager",
-            188,
+            352,
             Job::new(3).minipage(0, 1).thread(1, &[Write(0, 1)]).thread(2, &[Add(0), Read(0)]),
         ),
         row(
             "coherence/three-writers",
-            419,
+            1171,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -27,7 +27,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/readers-and-a-writer",
-            1647,
+            4015,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1), Write(0, 2)])
@@ -36,7 +36,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/upgrades",
-            727,
+            1173,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(1, &[Read(0), Write(0, 1)])
@@ -44,7 +44,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-threads-a-node",
-            724,
+            1120,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1)])
@@ -54,7 +54,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/three-threads-a-node",
-            3351,
+            4498,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Add(0)])
@@ -64,7 +64,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/traps-on-three-nodes",
-            22_523,
+            46_079,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0)])
@@ -75,7 +75,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/four-nodes",
-            23_035,
+            59_959,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Read(0)])
@@ -85,7 +85,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-minipages",
-            215,
+            469,
             Job::new(2)
                 .minipage(0, 1)
                 .minipage(1, 0)
@@ -94,7 +94,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/three-minipages",
-            2447,
+            22_037,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)

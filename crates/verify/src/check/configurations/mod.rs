@@ -6,6 +6,7 @@
 mod coherence;
 mod extensions;
 mod litmus;
+mod progress;
 mod synchronization;
 
 use super::program::Job;
@@ -42,11 +43,13 @@ pub fn configurations(form: Form) -> Vec<Configuration> {
     rows.extend(extensions::short());
     rows.extend(litmus::short());
     rows.extend(synchronization::short());
+    rows.extend(progress::short());
     if form == Form::Long {
         rows.extend(coherence::long());
         rows.extend(extensions::long());
         rows.extend(litmus::long());
         rows.extend(synchronization::long());
+        rows.extend(progress::long());
     }
     rows
 }

@@ -75,7 +75,7 @@ fn barriers() -> Vec<Configuration> {
         ),
         row(
             "barrier/of-three-nodes",
-            28_664,
+            30_215,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 2)
@@ -108,7 +108,7 @@ fn signals() -> Vec<Configuration> {
         ),
         row(
             "condition/broadcast",
-            1315,
+            1415,
             Job::new(3)
                 .minipage(2, 2)
                 .thread(0, &[Lock(0), until(1), Unlock(0)])
@@ -117,7 +117,7 @@ fn signals() -> Vec<Configuration> {
         ),
         row(
             "condition/in-turn",
-            4563,
+            5371,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Lock(0), until(1), Write(0, 2), Signal(1, true), Unlock(0)])

@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/three-nodes",
-            83_103,
+            101_312,
             three(3, 0, 1, 2)
                 .thread(
                     0,

@@ -93,6 +93,8 @@ pub struct Cluster<T> {
     hosts: Vec<Host>,
     net: Net<T>,
     happened: VecDeque<Happening>,
+    /// Whether a step told its thread to hold a minipage.
+    told_to_hold: bool,
     now_ns: u64,
     steps: u64,
     fingerprint: u64,
@@ -114,6 +116,7 @@ impl<T: Timing> Cluster<T> {
             hosts: (0..nodes).map(|_| Host::default()).collect(),
             net: Net::new(nodes, timing, bound),
             happened: VecDeque::new(),
+            told_to_hold: false,
             now_ns: 0,
             steps: 0,
             fingerprint: 0,
@@ -326,6 +329,11 @@ impl<T: Timing> Cluster<T> {
         self.perform(node, input, None, self.now_ns)
     }
 
+    /// Whether the last step, of a thread that resumes, told it to hold its minipage.
+    pub fn take_told_to_hold(&mut self) -> bool {
+        core::mem::take(&mut self.told_to_hold)
+    }
+
     /// One step of one node.
     fn perform(
         &mut self,
@@ -351,6 +359,7 @@ impl<T: Timing> Cluster<T> {
             arrived,
             given_up: None,
             happened: &mut self.happened,
+            told_to_hold: &mut self.told_to_hold,
             watch: &mut self.watch,
             broken: None,
         };
@@ -374,10 +383,12 @@ fn subject(input: &Input) -> Subject {
     use multigrain_protocol::sync::SyncInput as S;
     match input {
         Input::Fault { minipage, .. }
+        | Input::Insist { minipage, .. }
         | Input::Prefetch { minipage, .. }
         | Input::Ask { minipage }
         | Input::Push { minipage }
-        | Input::Resumed { minipage }
+        | Input::Resumed { minipage, .. }
+        | Input::Retired { minipage, .. }
         | Input::Reclaim { minipage } => Subject::Minipage(*minipage),
         Input::Message { message, .. } => Subject::of(message),
         Input::Release { .. } | Input::Tell { .. } | Input::Acquire | Input::News { .. } => {

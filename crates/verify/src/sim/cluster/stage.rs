@@ -25,6 +25,8 @@ pub(super) struct Stage<'a, T> {
     /// A minipage that this step took away from the threads: its bytes may still be sent.
     pub(super) given_up: Option<MinipageId>,
     pub(super) happened: &'a mut VecDeque<Happening>,
+    /// Whether the thread that steps shall hold its minipage.
+    pub(super) told_to_hold: &'a mut bool,
     pub(super) watch: &'a mut Watch,
     pub(super) broken: Option<Broken>,
 }
@@ -74,7 +76,10 @@ impl<T: Timing> World for Stage<'_, T> {
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
-            Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
+            Message::Page {
+                body: PageMessage::PushRequest | PageMessage::Hurry | PageMessage::Echo,
+                ..
+            }
         );
         if let Err(text) = self.net.post(self.me, frame, self.leaves_ns, bounded) {
             self.breaks(Subject::of(&message), text);
@@ -125,6 +130,10 @@ impl<T: Timing> World for Stage<'_, T> {
 
     fn wake(&mut self, thread: ThreadId) {
         self.happened.push_back(Happening::Woken { node: self.me, thread });
+    }
+
+    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+        *self.told_to_hold = true;
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {

@@ -36,7 +36,7 @@ fn a_read_fault_takes_a_request_and_a_page() {
     // 32 bytes there, 1000 bytes back.
     assert_eq!(cluster.now_ns(), 10_032 + 11_000);
     assert_eq!(cluster.read(NodeId(1), minipage), Ok(7));
-    cluster.step(NodeId(1), Input::Resumed { minipage }).unwrap();
+    cluster.step(NodeId(1), Input::Resumed { thread, minipage }).unwrap();
     assert!(cluster.check_rest().is_err(), "the ack is kept");
     cluster.flush(NodeId(1));
     assert_eq!(cluster.next(), Ok(None));

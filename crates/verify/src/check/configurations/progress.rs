@@ -1,0 +1,161 @@
+//! What becomes of single accesses: bounds on their faults, one and two minipages at a time, while
+//! others take them away as often as they can (ADR 17).
+
+use super::{Configuration, row};
+use crate::check::program::Job;
+use crate::check::program::Op::{Add, AddBoth, Read, Write};
+
+pub(super) fn short() -> Vec<Configuration> {
+    let mut rows = one_minipage();
+    rows.extend(two_minipages());
+    rows
+}
+
+fn one_minipage() -> Vec<Configuration> {
+    vec![
+        row(
+            "progress/the-manager-against-one",
+            603,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 5])
+                .with_progress(),
+        ),
+        row(
+            "progress/one-against-the-manager",
+            711,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Write(0, 1); 5])
+                .thread(1, &[Add(0)])
+                .with_progress(),
+        ),
+        row(
+            "progress/the-manager-against-two",
+            27_070,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 3])
+                .thread(2, &[Write(0, 2); 2])
+                .with_progress(),
+        ),
+        row(
+            "progress/a-reader-among-writers",
+            20_072,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Write(0, 1); 2])
+                .thread(1, &[Read(0)])
+                .thread(2, &[Write(0, 2); 2])
+                .with_progress(),
+        ),
+        row(
+            "progress/threads-of-one-node",
+            6455,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(0, &[Read(0)])
+                .thread(1, &[Write(0, 1); 3])
+                .with_progress(),
+        ),
+        row(
+            "progress/traps-of-threads",
+            11_575,
+            Job::new(2)
+                .minipage(0, 0)
+                .thread(0, &[Write(0, 1); 3])
+                .thread(1, &[Add(0)])
+                .thread(1, &[Read(0)])
+                .with_trap_gap()
+                .with_progress(),
+        ),
+        row(
+            "progress/upgrades",
+            10_365,
+            Job::new(2)
+                .minipage(0, 0)
+                .thread(0, &[Read(0), Write(0, 1), Read(0), Write(0, 2)])
+                .thread(1, &[Read(0), Add(0)])
+                .thread(1, &[Read(0)])
+                .with_progress(),
+        ),
+    ]
+}
+
+fn two_minipages() -> Vec<Configuration> {
+    vec![
+        row(
+            "progress/both-against-each",
+            4967,
+            Job::new(2)
+                .minipage(0, 0)
+                .minipage(1, 1)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[Write(0, 1), Write(1, 1), Write(0, 2), Write(1, 2)])
+                .with_progress(),
+        ),
+        row(
+            "progress/both-against-two",
+            54_010,
+            Job::new(3)
+                .minipage(0, 1)
+                .minipage(1, 2)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[Write(0, 1), Write(0, 2)])
+                .thread(2, &[Write(1, 1), Write(1, 2)])
+                .with_progress(),
+        ),
+        row(
+            "progress/both-crosswise",
+            2811,
+            Job::new(2)
+                .minipage(0, 0)
+                .minipage(0, 1)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[AddBoth(1, 0)])
+                .with_progress(),
+        ),
+    ]
+}
+
+pub(super) fn long() -> Vec<Configuration> {
+    vec![
+        row(
+            "progress/four-nodes",
+            171_603,
+            Job::new(4)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .thread(2, &[Read(0)])
+                .thread(3, &[Write(0, 2)])
+                .with_progress(),
+        ),
+        row(
+            "progress/both-against-writers",
+            170_702,
+            Job::new(3)
+                .minipage(0, 0)
+                .minipage(0, 1)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[Write(0, 1); 3])
+                .thread(2, &[Write(1, 1); 3])
+                .with_progress(),
+        ),
+        row(
+            "progress/both-in-a-ring",
+            547_653,
+            Job::new(3)
+                .minipage(0, 0)
+                .minipage(1, 1)
+                .minipage(2, 2)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[AddBoth(1, 2)])
+                .thread(2, &[AddBoth(2, 0)])
+                .with_progress(),
+        ),
+    ]
+}
