@@ -42,7 +42,7 @@ pub(super) struct Tool {
 }
 
 /// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 8] = [
+pub(super) const TOOLS: [Tool; 9] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
     tool("sim-shares", &["sim", "--shares"], Game::Sequential),
