@@ -119,7 +119,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "litmus/independent-reads-pushed",
-            1_027_137,
+            4_417_388,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -131,7 +131,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "litmus/independent-reads-prefetched",
-            183_548,
+            930_830,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)

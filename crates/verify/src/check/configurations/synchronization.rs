@@ -142,7 +142,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "lock/five-threads-over-data",
-            34_269,
+            38_001,
             Job::new(3)
                 .minipage(1, 1)
                 .thread(0, &SECTION)
