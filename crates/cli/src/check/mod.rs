@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// Model-checks the protocols: all interleavings of small programs on 1 to 4 nodes.
 ///
-/// Names that begin with eager/, lazy/, watched/, auto/ and mixed/ are jobs on release consistent memory.
-/// Exits with 1 if a property does not hold, or if a configuration has another number of states
-/// than the source says.
+/// Names that begin with eager/, lazy/, watched/, auto/, mixed/ and starts/ are jobs on release
+/// consistent memory, or of threads that start others. Exits with 1 if a property does not hold, or
+/// if a configuration has another number of states than the source says.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Configurations to check: their names, or beginnings of them; all if none is given.
@@ -139,7 +139,7 @@ fn write_proof(args: &CheckArgs, reports: &[Report], elapsed: Duration) -> Resul
          that covers all holders, bounded queues, locks and barriers that hold; none is a deadlock, \
          and from each the programs can end. Litmus tests end with the outcomes of sequential \
          consistency, all of them and no others. On release consistent memory (eager/, lazy/, watched/, auto/, \
-         mixed/) every read returns the last write that happens before it, page tables and twins \
+         mixed/, starts/) every read returns the last write that happens before it, page tables and twins \
          agree with the engines, queues are bounded, and at the end nothing is owed and every home \
          is current.\n\n\
          | configuration | states | depth | outcomes |\n|---|--:|--:|--:|\n",
