@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::{multigrain, run};
 
-/// Units that node 1 posts, each by itself. The messages take 32 bytes each, and more in a queue.
+/// Units that node 1 posts, each by itself. The messages take 40 bytes each, and more in a queue.
 const UNITS: u64 = 400_000;
 /// What node 1 may need for them, in KiB.
 const ROOM: u64 = 16 << 10;

@@ -116,7 +116,11 @@ impl Fetch<'_> {
 
     /// An upgrade's answer has no page in it.
     fn reply_bytes(&self) -> usize {
-        if self.before == Before::Measurer { 32 } else { self.pool.bytes }
+        if self.before == Before::Measurer {
+            multigrain_transport::Header::BYTES
+        } else {
+            self.pool.bytes
+        }
     }
 
     fn prepare(&self, team: &Team) -> Result<()> {

@@ -48,7 +48,7 @@ pub(super) fn measure(team: &mut Team, args: &NodeArgs) -> Result<()> {
             }
         }
         let operation = match bytes {
-            0 => "header message send + receive (32 B)".to_owned(),
+            0 => format!("header message send + receive ({} B)", Header::BYTES),
             bytes => format!("data message send + receive ({})", size_name(bytes)),
         };
         let row = Row::new(format!("message-{bytes}"), operation, ours.scaled(0.5).summary());

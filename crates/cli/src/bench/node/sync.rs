@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Operations of a phase.
 const BATCH: usize = 64;
 /// Raw bytes of a message without payload.
-const MESSAGE_BYTES: usize = 32;
+const MESSAGE_BYTES: usize = multigrain_transport::Header::BYTES;
 
 /// Barriers of the first n nodes for every n; the others sleep.
 pub(super) fn barriers(team: &mut Team, nodes: RangeInclusive<usize>) -> Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn barriers(team: &mut Team, nodes: RangeInclusive<usize>) -> Result<
             ours.summary(),
         );
         if count > 1 {
-            row = row.over("32 B from and to each", raw.summary());
+            row = row.over(format!("{MESSAGE_BYTES} B from and to each"), raw.summary());
         }
         row.counts = Some(sums.per(rounds * BATCH));
         team.report(row);
@@ -78,7 +78,7 @@ pub(super) fn locks(team: &mut Team) -> Result<()> {
         sums += counted;
     }
     let mut row = Row::new("lock-remote", "lock + unlock, remote", ours.summary())
-        .over("32 B -> 32 B", raw.summary());
+        .over(format!("{MESSAGE_BYTES} B -> {MESSAGE_BYTES} B"), raw.summary());
     row.counts = Some(sums.per(fresh.len()));
     team.report(row);
     contended(team, next + nodes)?;
@@ -99,7 +99,7 @@ fn contended(team: &mut Team, id: u32) -> Result<()> {
     })?;
     raw.append(round_trips(team, BATCH)?);
     let mut row = Row::new("lock-contended", "lock + unlock, wanted by all", ours.summary())
-        .over("32 B -> 32 B", raw.summary());
+        .over(format!("{MESSAGE_BYTES} B -> {MESSAGE_BYTES} B"), raw.summary());
     // Those of the other nodes are not known here, but they had the same time.
     row.counts = Some(sums.per(row.ours.samples * team.nodes));
     team.report(row);

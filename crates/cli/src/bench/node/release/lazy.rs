@@ -67,7 +67,7 @@ pub(super) fn measure(team: &mut Team) -> Result<()> {
     team.report(
         release
             .row("lazy-release-1", "release, lazy, a word of 1 page", operations)
-            .over("32 B -> 32 B", word.summary()),
+            .over(format!("{MESSAGE_BYTES} B -> {MESSAGE_BYTES} B"), word.summary()),
     );
     barrier(team, &pool)
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Pages of a round.
 const BATCH: usize = 32;
 /// What an acknowledged release of a word is held against: that many bytes there and back.
-const MESSAGE_BYTES: usize = 32;
+const MESSAGE_BYTES: usize = multigrain_transport::Header::BYTES;
 
 pub(super) fn run(args: &NodeArgs) -> Result<()> {
     let mut team = Team::join(args)?;
@@ -48,7 +48,7 @@ struct Traffic {
 
 impl Traffic {
     fn so_far(runtime: &Runtime) -> Self {
-        const HEADER_BYTES: u64 = 32;
+        const HEADER_BYTES: u64 = multigrain_transport::Header::BYTES as u64;
         let stats = runtime.stats();
         let frames = stats.messages_sent + stats.messages_received;
         Self {
