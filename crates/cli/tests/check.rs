@@ -11,10 +11,10 @@ fn a_chosen_group_is_checked_and_added_up() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.out.lines().collect();
     assert_eq!(lines.len(), 3, "{ended:?}");
-    assert!(lines[0].starts_with("litmus/load-buffering") && lines[0].contains("267 states"));
+    assert!(lines[0].starts_with("litmus/load-buffering") && lines[0].contains("585 states"));
     assert!(lines[0].contains("3 outcomes") && lines[0].ends_with("holds"), "{}", lines[0]);
     assert!(lines[1].starts_with("lock/over-data") && lines[1].contains("89 states"));
-    assert!(lines[2].starts_with("2 configurations, 356 states, 3 litmus outcomes"), "{ended:?}");
+    assert!(lines[2].starts_with("2 configurations, 674 states, 3 litmus outcomes"), "{ended:?}");
 }
 
 #[test]

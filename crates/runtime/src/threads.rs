@@ -275,8 +275,10 @@ mod tests {
     fn a_peer_that_asks_for_anything_but_a_function_of_the_program_violates_the_protocol() {
         let runtime = joined();
         let in_libc = (libc::getpid as *const ()).addr() as u64;
-        for subject in [in_libc, 0, 1, (&raw const runtime).addr() as u64] {
-            let header = Header { kind: kind::THREAD_START, subject, ..Header::default() };
+        let addresses = [in_libc, 0, 1, (&raw const runtime).addr() as u64];
+        for (thread, subject) in (0..).zip(addresses) {
+            let kind = kind::THREAD_START;
+            let header = Header { kind, thread, subject, ..Header::default() };
             let why = NodeSink::new(runtime).frame(NodeId(3), &header, None).unwrap_err();
             let text =
                 format!("start a thread at {subject:#x}, which is no function of the program");
