@@ -314,6 +314,26 @@ fn threads_of_one_node_against_one_thread_all_get_their_shares() {
 }
 
 #[test]
+fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "nested");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+    }
+}
+
+#[test]
+fn a_breakpoint_of_the_program_ends_it() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "breakpoint");
+    for arguments in [&[][..], &["raise"]] {
+        let ended = run(&launcher(), &Setting::nodes(1), &program, arguments);
+        assert!(!ended.out.contains("went on"), "{ended:?}");
+        assert!(ended.err.contains("SIGTRAP"), "{ended:?}");
+    }
+}
+
+#[test]
 fn instructions_across_two_minipages_take_few_faults() {
     for &guard in guards() {
         for nodes in [3, 4] {

@@ -63,7 +63,7 @@ extern "C" fn enter<F: Fn(&Job, u64) -> u64>(argument: u64) -> u64 {
 
 /// A thread somewhere in the job.
 #[derive(Debug)]
-#[must_use = "a thread's end is noticed by joining it; one that is not joined is detached"]
+#[must_use = "join it, or detach it: what it returns is kept until then"]
 pub struct Thread {
     handle: ThreadHandle,
 }

@@ -56,6 +56,7 @@ impl Runtime {
         }
         // A directory has two links more than it has directories in it, here one for each thread.
         let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
-        tasks == u64::from(self.threads_begun.load(Ordering::Relaxed)) + OWN_THREADS + 2
+        let begun = u64::from(self.threads_begun.load(Ordering::Relaxed));
+        self.unborn.load(Ordering::Relaxed) == 0 && tasks == begun + OWN_THREADS + 2
     }
 }

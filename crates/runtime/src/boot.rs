@@ -73,6 +73,8 @@ pub struct Runtime {
     pub(crate) left_barriers: Leavers,
     /// Threads of the program that have begun and not ended.
     pub(crate) threads_begun: AtomicU32,
+    /// Of them, those that do not run yet.
+    pub(crate) unborn: AtomicU32,
     next_node: AtomicU64,
     progress: AtomicU64,
     state: AtomicU8,
@@ -182,6 +184,7 @@ impl Runtime {
             habits: Mutex::default(),
             left_barriers: Leavers::default(),
             threads_begun: AtomicU32::new(0),
+            unborn: AtomicU32::new(0),
             next_node: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),

@@ -11,6 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::boot::Runtime;
 use crate::error::Error;
 use crate::slots::{self, Slot};
+use crate::stepping;
 use crate::tables::lock;
 use crate::threads::ThreadHandle;
 
@@ -92,6 +93,7 @@ impl Runtime {
         (subject, value): (u64, u64),
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
+        stepping::forget();
         let Some((thread, slot)) = self.own_slot() else {
             return Err((Error::Limit(String::new()).code(), 0));
         };

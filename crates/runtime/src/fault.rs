@@ -86,8 +86,18 @@ fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let found = previous(signal).get();
     let previous = found.map_or(libc::SIG_DFL, |previous| previous.0.sa_sigaction);
     if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
-        // SAFETY: restoring the default action is always allowed; the access then traps again.
+        // SAFETY: the kernel gave the handler this information.
+        let code = unsafe { (*info).si_code };
+        if previous == libc::SIG_IGN && code <= 0 {
+            return;
+        }
+        // SAFETY: restoring the default action is always allowed; an access then traps again.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+        if signal == libc::SIGTRAP || code <= 0 {
+            // A breakpoint, or somebody's kill: nothing traps again. It is blocked until this returns.
+            // SAFETY: sending this thread a signal has no requirements.
+            unsafe { libc::raise(signal) };
+        }
         return;
     }
     let takes_info = found.is_some_and(|previous| previous.0.sa_flags & libc::SA_SIGINFO != 0);

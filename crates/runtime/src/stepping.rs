@@ -28,8 +28,40 @@ pub(crate) type Instruction = u64;
 thread_local! {
     /// Constant and without destructor: usable in a trap.
     static ACCESSES: Cell<Accesses<Instruction>> = const { Cell::new(Accesses::new()) };
-    /// While an instruction is stepped: the signals the thread had blocked.
-    static STEPPED: Cell<Option<u64>> = const { Cell::new(None) };
+    /// The instructions that are stepped, the innermost last: a program's handler of a signal that one
+    /// of them raised itself may need another.
+    static STEPPED: Cell<Stepped> = const { Cell::new(Stepped::NONE) };
+}
+
+/// Handlers that are left by `siglongjmp` leave theirs behind: of so many, the oldest are forgotten.
+const DEEPEST: usize = 4;
+
+/// Instructions that are stepped, each by the signals that its thread had blocked.
+#[derive(Clone, Copy)]
+struct Stepped {
+    blocked: [u64; DEEPEST],
+    count: usize,
+}
+
+impl Stepped {
+    const NONE: Self = Self { blocked: [0; DEEPEST], count: 0 };
+
+    fn push(mut self, blocked: u64) -> Self {
+        if self.count == DEEPEST {
+            self.blocked.rotate_left(1);
+            self.count -= 1;
+        }
+        self.blocked[self.count] = blocked;
+        self.count += 1;
+        self
+    }
+
+    fn pop() -> Option<u64> {
+        let mut stepped = STEPPED.with(Cell::get);
+        stepped.count = stepped.count.checked_sub(1)?;
+        STEPPED.with(|place| place.set(stepped));
+        Some(stepped.blocked[stepped.count])
+    }
 }
 
 fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
@@ -41,8 +73,12 @@ fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
     })
 }
 
-/// What the thread was granted says nothing about what comes: it calls the runtime.
+/// What the thread was granted says nothing about what comes: it calls the runtime, so no instruction
+/// is under way, or one whose signal a handler of the program serves, which may never return to it.
 pub(crate) fn forget() {
+    if with(|accesses| accesses.holds_any()) {
+        retire_all();
+    }
     with(Accesses::forget);
 }
 
@@ -57,6 +93,11 @@ impl Runtime {
     ) -> bool {
         // SAFETY: the kernel gave the handler this context.
         let Some(at) = (unsafe { frame::instruction(context) }) else { return false };
+        // SAFETY: as above.
+        if !unsafe { frame::is_stepped(context) } && with(|accesses| accesses.holds_any()) {
+            // Another instruction, in a handler that the stepped one has run into.
+            retire_all();
+        }
         let Asking { given_up, insists } = with(|accesses| accesses.fault(at, minipage));
         self.retire(thread, given_up);
         insists
@@ -109,15 +150,23 @@ pub(crate) fn leave(context: *mut c_void) {
         return;
     }
     // SAFETY: the kernel gave the handler this context, which it returns to.
+    if unsafe { frame::is_stepped(context) } {
+        // A second trap of the same instruction.
+        return;
+    }
+    // SAFETY: as above.
     let blocked = unsafe { frame::step(context) };
-    // A second trap of the same instruction finds what the first one left.
-    STEPPED.with(|stepped| stepped.set(stepped.get().or(Some(blocked))));
+    STEPPED.with(|stepped| stepped.set(stepped.get().push(blocked)));
 }
 
 /// The instruction ends in somebody else's handler.
 pub(crate) fn abandon(context: *mut c_void) {
-    if let Some(blocked) = STEPPED.with(Cell::take) {
-        // SAFETY: the kernel gave the handler this context, which it returns to.
+    // SAFETY: the kernel gave the handler this context.
+    if !unsafe { frame::is_stepped(context) } {
+        return;
+    }
+    if let Some(blocked) = Stepped::pop() {
+        // SAFETY: as above; the handler returns to it.
         unsafe { frame::end_step(context, blocked) };
         retire_all();
     }
@@ -125,7 +174,7 @@ pub(crate) fn abandon(context: *mut c_void) {
 
 fn retire_all() {
     let held = with(Accesses::retire);
-    if let (Some(runtime), Some((thread, _))) = (started(), slots::mine()) {
+    if let (Some(runtime), Some((thread, _))) = (started(), slots::known()) {
         runtime.retire(thread, held);
     }
 }
@@ -134,7 +183,7 @@ fn retire_all() {
 pub(crate) fn on_step(info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
     // SAFETY: the kernel gave the handler this information.
     let code: c_int = unsafe { (*info).si_code };
-    if code != libc::TRAP_TRACE || STEPPED.with(Cell::get).is_none() {
+    if code != libc::TRAP_TRACE || STEPPED.with(Cell::get).count == 0 {
         return false;
     }
     abandon(context);
@@ -184,6 +233,18 @@ mod frame {
     /// Whether a step ends in this runtime's handler.
     pub(super) fn is_ours() -> bool {
         fault::handles(libc::SIGTRAP)
+    }
+
+    /// Whether the instruction that trapped is stepped. The kernel enters handlers without the flag.
+    ///
+    /// # Safety
+    /// As for [`instruction`].
+    pub(super) unsafe fn is_stepped(context: *const c_void) -> bool {
+        let context = context.cast::<libc::ucontext_t>();
+        let place = usize::try_from(libc::REG_EFL).unwrap_or_default();
+        // SAFETY: as the caller says.
+        let flags = unsafe { (*context).uc_mcontext.gregs[place] };
+        flags & TRAP != 0
     }
 
     /// One instruction, and no signal before it but its own; returns what the thread has blocked.
@@ -236,6 +297,10 @@ mod frame {
 
     /// No processor's step is known here.
     pub(super) fn is_ours() -> bool {
+        false
+    }
+
+    pub(super) unsafe fn is_stepped(_: *const c_void) -> bool {
         false
     }
 

@@ -7,6 +7,7 @@
 
 mod books;
 
+use core::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -179,9 +180,11 @@ impl Runtime {
         self.order_keep(Object::Start(number), asker, kind::THREAD_START);
         // Before it runs, and before anybody hears that it does.
         let (thread, place) = slot.place();
+        self.unborn.fetch_add(1, Ordering::Relaxed);
         self.begin(thread, place);
         let run = move || {
             let held = slot.adopt();
+            self.unborn.fetch_sub(1, Ordering::Relaxed);
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
             tsan::take(Token::ThreadStart);
@@ -193,15 +196,21 @@ impl Runtime {
             self.order_keep_own(Object::End(number));
             // Before the end is told: who joins may count on the slot.
             slots::leave();
-            let joiner = lock(&self.thread_books).books.end(number, result);
+            let mut threads = lock(&self.thread_books);
+            let joiner = threads.books.end(number, result);
+            let kept = threads.books.keeps(number);
+            drop(threads);
             if let Some(asker) = joiner {
                 self.order_answer(asker, &Object::End(number));
                 self.answer(asker, 0, result);
+            } else if !kept {
+                self.order_forget(&Object::End(number));
             }
         };
         match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
             Ok(_) => self.answer(asker, 0, handle.0),
             Err(_) => {
+                self.unborn.fetch_sub(1, Ordering::Relaxed);
                 lock(&self.thread_books).books.strike(number);
                 self.refuse_thread(asker, Refusal::System);
             }
@@ -229,6 +238,9 @@ impl Runtime {
         let mut threads = lock(&self.thread_books);
         let known = handle.node() == self.me && threads.books.detach(handle.number()).is_ok();
         drop(threads);
+        if known {
+            self.order_forget(&Object::End(handle.number()));
+        }
         let code = if known { 0 } else { Error::Invalid(String::new()).code() };
         self.answer(asker, code, 0);
     }

@@ -225,7 +225,8 @@ impl<'a> RealWorld<'a> {
                 unsafe { diff::encode(twin, page, out) };
             }
         };
-        if let Some(bytes) = self.keep_with(to, header_of(message), encode) {
+        let keep = || self.keep_with(to, header_of(message), encode);
+        if let Some(bytes) = self.runtime.mesh.unasked(to, keep) {
             let counters = &self.runtime.counters;
             counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
             counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);

@@ -3,13 +3,15 @@
 //! Role: two bounds. Who sends of his own accord may ask how much waits ([`Mesh::waiting_bytes`]) and wait
 //! for room. A peer that asks and does not read the answers is cut off: what is sent to it by the
 //! thread that takes its own frames, while it does, counts as answers until the socket has taken it.
-//! What this node sends it besides, be it a gigabyte, does not count; and a peer that is slow or
+//! What this node sends it besides, be it a gigabyte, does not count, nor what it owes of its own
+//! writes when the peer asks ([`Mesh::unasked`]); and a peer that is slow or
 //! stopped asks no more than what it may have asked already ([`Mesh::allow_answers`]).
 //!
 //! What counts is what the queue holds: owned bytes and its own entries, not memory that frames refer
 //! to. The numbers change under the lock of their link; a glance at them may be a little old.
 
 use crate::mesh::Mesh;
+use crate::outgoing::Link;
 use crate::queue::Queue;
 use crate::sink::LostReason;
 use crate::sys;
@@ -88,6 +90,20 @@ impl Mesh {
         let timeout = Timespec::try_from(GLANCE).ok();
         let _ = poll(&mut [PollFd::new(&socket, PollFlags::OUT)], timeout.as_ref());
         self.flush(link);
+    }
+
+    /// What `act` sends to a peer is no answer, though it may be sent while that peer is served: this
+    /// node's own writes that a lock's next holder must see, for one.
+    pub fn unasked<R>(&self, to: NodeId, act: impl FnOnce() -> R) -> R {
+        let served = self.link(to).map(Link::load).filter(|load| load.answers_now());
+        if let Some(load) = served {
+            load.serve(false);
+        }
+        let result = act();
+        if let Some(load) = served {
+            load.serve(true);
+        }
+        result
     }
 
     /// So many more bytes of answers may wait for each peer, which now has more to ask for.

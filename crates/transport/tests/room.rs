@@ -11,6 +11,7 @@ use support::{Family, Log, conformance, header, job};
 conformance! {
     who_asks_without_reading_the_answers_is_cut_off
     what_nobody_asked_for_cuts_nobody_off
+    what_is_owed_when_a_peer_asks_is_no_answer
 }
 
 /// Answers every frame with so many bytes.
@@ -19,6 +20,8 @@ struct Answering<'a> {
     bytes: &'a [u8],
     /// Answers go in bundles.
     keeps: bool,
+    /// They are none: what this node owes of its own.
+    owed: bool,
     heard: usize,
     lost: Option<LostReason>,
 }
@@ -32,6 +35,11 @@ unsafe impl Sink for Answering<'_> {
     fn frame(&mut self, from: NodeId, asked: &Header, _: Option<&[u8]>) -> Result<(), String> {
         self.heard += 1;
         let answer = header(2, asked.subject);
+        if self.owed {
+            let bytes = |out: &mut Vec<u8>| out.extend(self.bytes);
+            self.mesh.unasked(from, || self.mesh.keep_with(from, answer, bytes)).unwrap();
+            return Ok(());
+        }
         if self.keeps {
             self.mesh.keep_with(from, answer, |out| out.extend(self.bytes)).unwrap();
         } else {
@@ -53,7 +61,8 @@ fn who_asks_without_reading_the_answers_is_cut_off(family: Family) {
     for keeps in [false, true] {
         let (meshes, _) = job(family, 2);
         let bytes = vec![7; 40_000];
-        let mut sink = Answering { mesh: &meshes[0], bytes: &bytes, keeps, heard: 0, lost: None };
+        let mut sink =
+            Answering { mesh: &meshes[0], bytes: &bytes, keeps, owed: false, heard: 0, lost: None };
         let mut asked = 0;
         while sink.lost.is_none() && asked < 10_000 {
             meshes[1].send_bytes(NodeId(0), header(1, asked), &[]).unwrap();
@@ -78,8 +87,14 @@ fn what_nobody_asked_for_cuts_nobody_off(family: Family) {
     for subject in 0..BULK {
         meshes[0].send_bytes(NodeId(1), header(3, subject as u64), &bulk).unwrap();
     }
-    let mut sink =
-        Answering { mesh: &meshes[0], bytes: &[2; 100], keeps: false, heard: 0, lost: None };
+    let mut sink = Answering {
+        mesh: &meshes[0],
+        bytes: &[2; 100],
+        keeps: false,
+        owed: false,
+        heard: 0,
+        lost: None,
+    };
     for subject in 0..ASKED {
         meshes[1].send_bytes(NodeId(0), header(1, subject as u64), &[]).unwrap();
     }
@@ -101,4 +116,18 @@ fn what_nobody_asked_for_cuts_nobody_off(family: Family) {
         }
         reader.join().unwrap();
     });
+}
+
+/// A lock is asked for, and what was written under it goes to its home first, which asks.
+fn what_is_owed_when_a_peer_asks_is_no_answer(family: Family) {
+    let (meshes, _) = job(family, 2);
+    let bytes = vec![7; 40_000];
+    let mesh = &meshes[0];
+    let mut sink = Answering { mesh, bytes: &bytes, keeps: true, owed: true, heard: 0, lost: None };
+    for asked in 0..2500 {
+        meshes[1].send_bytes(NodeId(0), header(1, asked), &[]).unwrap();
+        meshes[0].receive(&mut sink, Timeout::Forever);
+        assert_eq!(sink.lost, None, "after {asked}");
+    }
+    assert!(meshes[0].waiting_bytes(NodeId(1)) > 80 << 20, "more than answers may");
 }

@@ -71,11 +71,7 @@ impl<T: Tables> Node<T> {
                 let mut guard = self.tables.sync();
                 release::flush(place, &mut guard, world)?;
                 guard.ledger().hold(Ready::Wake { thread });
-                let mut own = Own::new();
-                release::deliver(place, &mut guard.ledger(), &mut own, world);
-                drop(guard);
-                // What another thread's acknowledgement has made ready may be among it.
-                own.into_iter().try_for_each(|(id, body)| self.sync(Ok((self.me, id, body)), world))
+                deliver(place, &mut guard, world)
             }
             Input::Tell { node } => {
                 let news = self.tables.ledger().chronicle.news_for(node, self.nodes, None);
@@ -129,9 +125,10 @@ impl<T: Tables> Node<T> {
             return Ok(());
         }
         // A flush may have ended: what waited for it may go.
-        let mut own = Own::new();
-        release::deliver(place, &mut self.tables.ledger(), &mut own, world);
-        own.into_iter().try_for_each(|(id, body)| self.sync(Ok((self.me, id, body)), world))
+        if !self.tables.ledger().has_ready() {
+            return Ok(());
+        }
+        deliver(place, &mut self.tables.sync(), world)
     }
 
     fn sync(
@@ -158,17 +155,42 @@ impl<T: Tables> Node<T> {
             }
             Ok(message) => own.push_back(message),
         }
-        loop {
-            let mut sent = Own::new();
-            release::apply(place, &mut effects, &mut sent, &mut guard, world)?;
-            own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
-            let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
-            #[cfg(feature = "mutants")]
-            mutants::heard(id, message, &mut effects);
-            world.takes(from, id, message);
-            migration::turn(place, from, id, message, &mut guard, world)?;
-            let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
-            done.map_err(|error| refuse(from, &message, error))?;
-        }
+        settle(place, &mut guard, effects, own, world)
+    }
+}
+
+/// Lets go what no flush holds any more. Messages of the node to itself are taken before the
+/// synchronization states are free again: nothing that is said to it later overtakes them.
+fn deliver(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let mut own = Own::new();
+    release::deliver(place, &mut guard.ledger(), &mut own, world);
+    let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
+    settle(place, guard, Effects::new(), own, world)
+}
+
+/// Applies effects and takes messages of the node to itself, until there are none.
+fn settle(
+    place: Place,
+    guard: &mut impl SyncCell,
+    mut effects: Effects,
+    mut own: VecDeque<(NodeId, u32, SyncMessage)>,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let Place { me, nodes } = place;
+    loop {
+        let mut sent = Own::new();
+        release::apply(place, &mut effects, &mut sent, guard, world)?;
+        own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
+        let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
+        #[cfg(feature = "mutants")]
+        mutants::heard(id, message, &mut effects);
+        world.takes(from, id, message);
+        migration::turn(place, from, id, message, guard, world)?;
+        let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
+        done.map_err(|error| refuse(from, &message, error))?;
     }
 }

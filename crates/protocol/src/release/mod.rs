@@ -245,6 +245,12 @@ impl Ledger {
         self.held.len()
     }
 
+    /// Whether something may go.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The next thing that may go.
     pub fn pop_ready(&mut self) -> Option<Ready> {
         self.ready.pop_front()

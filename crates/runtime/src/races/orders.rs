@@ -14,7 +14,7 @@
 //! message is that of the moment at which its engine decided on it: it may have to wait for a flush,
 //! and the node goes on meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{BarrierMessage, LockMessage, SemaphoreMessage, SyncMessage};
@@ -53,7 +53,7 @@ pub(super) struct Orders {
     clocks: BTreeMap<Object, Clock>,
     barriers: BTreeMap<u32, Episode>,
     /// Of synchronization messages that have not left, or that this node has for itself.
-    posted: Vec<Posted>,
+    posted: VecDeque<Posted>,
     /// Of messages that have not been taken yet.
     arrived: BTreeMap<Tag, Clock>,
 }
@@ -105,14 +105,17 @@ impl Orders {
             | SyncMessage::Semaphore(SemaphoreMessage::Request)
             | SyncMessage::Condition(_) => return,
         };
-        self.posted.push(Posted { to, message: (id, body), clock });
+        self.posted.push_back(Posted { to, message: (id, body), clock });
     }
 
     /// The clock of a synchronization message that leaves now, or that this node takes from itself.
     pub(super) fn leaves(&mut self, to: NodeId, id: u32, body: SyncMessage) -> Clock {
         let same = |posted: &Posted| posted.to == to && posted.message == (id, body);
         let first = self.posted.iter().position(same);
-        first.map(|first| self.posted.remove(first).clock).unwrap_or_default()
+        first
+            .and_then(|first| self.posted.remove(first))
+            .map(|posted| posted.clock)
+            .unwrap_or_default()
     }
 
     /// A synchronization message is taken; what a thread of this node follows by it.

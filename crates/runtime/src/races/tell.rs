@@ -101,6 +101,12 @@ impl Runtime {
         self.send_clock(races, asker.node, &header, clock);
     }
 
+    /// Nobody will follow this object.
+    pub(crate) fn order_forget(&self, object: &Object) {
+        let Some(races) = &self.races else { return };
+        let _ = lock(&races.orders).give(object);
+    }
+
     /// A thread has its answer from that node.
     pub(crate) fn order_answered(&self, from: NodeId, thread: ThreadId) {
         let Some(races) = &self.races else { return };

@@ -107,6 +107,11 @@ impl Books {
         }
     }
 
+    /// Whether the result of a thread that has ended is kept for who may join it.
+    pub(super) fn keeps(&self, number: u64) -> bool {
+        matches!(self.threads.get(&number), Some(State::Ended(_)))
+    }
+
     /// The result of a thread that has ended; `None` if the asker has to wait for it.
     pub(super) fn join(&mut self, number: u64, asker: Asker) -> Result<Option<u64>, Unknown> {
         match self.threads.get_mut(&number) {
@@ -170,11 +175,13 @@ mod tests {
         assert_eq!(books.detach(early), Err(Unknown));
         assert_eq!(books.end(early, 7), Some(ASKER));
         assert_eq!(books.end(late, 8), None);
+        assert!(books.keeps(late) && !books.keeps(early));
         assert_eq!(books.join(late, ASKER), Ok(Some(8)));
         assert_eq!(books.detach(loose), Ok(()));
         assert_eq!(books.detach(loose), Err(Unknown));
         assert_eq!(books.join(loose, ASKER), Err(Unknown));
         assert_eq!(books.end(loose, 9), None);
+        assert!(!books.keeps(loose));
         assert_eq!(books.end(dropped, 10), None);
         assert_eq!(books.detach(dropped), Ok(()));
         for number in [early, late, loose, dropped, 99] {
