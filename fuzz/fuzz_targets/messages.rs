@@ -140,11 +140,11 @@ fn deed(input: &mut Bytes<'_>) -> Input {
     let kind = if op & 16 == 0 { Kind::Read } else { Kind::Write };
     let (id, all) = (u32::from(low >> 2) % 5, op & 16 != 0);
     let (lock, small) = (u32::from(op >> 5), u32::from(op >> 4));
-    match op % 14 {
+    match op % 16 {
         0 | 1 => Input::Fault { thread, minipage, kind },
         2 => Input::Prefetch { minipage, kind },
         3 => Input::Push { minipage },
-        4 => Input::Resumed { minipage },
+        4 => Input::Resumed { thread, minipage },
         5 => Input::Reclaim { minipage },
         6 => Input::Sync(SyncInput::Lock { thread, id }),
         7 => Input::Sync(SyncInput::Unlock { thread, id }),
@@ -159,6 +159,8 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
         11 => Input::Sync(SyncInput::Begin { thread }),
         12 => Input::Sync(SyncInput::End),
+        13 => Input::Insist { thread, minipage, kind },
+        14 => Input::Retired { thread, minipage },
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
 }
