@@ -78,8 +78,8 @@ void mg_progress(uint64_t done, uint64_t total);
  * Release (eager or lazy): many nodes may write a page at the same time, and the program keeps to
  * these rules:
  * - A write is seen by another node only after a lock, barrier, semaphore, thread start or thread
- *   join has ordered it before the read. A condition variable orders through its lock; mg_publish
- *   and mg_lookup bring an address, not what was written there.
+ *   join has ordered it before the read, or a name: what was written before mg_publish is seen
+ *   after the mg_lookup that returns it. A condition variable orders through its lock.
  * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
@@ -199,9 +199,9 @@ typedef uint64_t mg_thread;
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).
- * MG_ELIMIT: the node has 4,096 threads that use shared memory, or keeps the results of 65,536 that
- * ended and were never joined, or the system starts no more. Nothing is started then; the first
- * time, a line on that node's stderr says which limit it is.
+ * MG_ELIMIT: the node has 4,096 threads that use shared memory (its main thread is one), or keeps
+ * the results of 65,536 that ended and were never joined, or the system starts no more. Nothing is
+ * started then; the first time, a line on that node's stderr says which limit it is.
  */
 int mg_thread_create(mg_thread *thread, int node, void *(*start)(void *), void *arg);
 /*
