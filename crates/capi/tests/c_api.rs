@@ -247,6 +247,18 @@ fn a_thread_that_begins_at_an_arrived_node_loses_no_write() {
 }
 
 #[test]
+fn a_joined_threads_writes_are_seen_though_others_tell_them_too() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "told");
+    for consistency in ["lazy-release", "auto"] {
+        for setting in settings(&[2], guards()) {
+            let setting = Setting { consistency, ..setting };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn what_homes_write_is_found_by_faults_or_without() {
     let dir = TestDir::new();
     let program = compile(&dir, "tracking");

@@ -111,6 +111,9 @@ pub trait World {
         let _ = (to, news);
         unreachable!("{NO_RELEASE}")
     }
+    /// No message follows what was just given to [`World::send_news`]: it goes by itself, ahead of all
+    /// that is sent to that node later.
+    fn news_go_alone(&mut self) {}
     /// These minipages, in order, are about to lose write access one after the other: a world may
     /// do what it costs for all at once.
     fn closing(&mut self, minipages: &[MinipageId]) {

@@ -123,6 +123,10 @@ impl World for Bent<'_> {
         self.real.send_news(to, news);
     }
 
+    fn news_go_alone(&mut self) {
+        self.real.news_go_alone();
+    }
+
     fn closing(&mut self, minipages: &[MinipageId]) {
         self.real.closing(minipages);
     }

@@ -191,6 +191,11 @@ impl<'a> RealWorld<'a> {
     /// The step is done: what it has left over waits.
     fn finish(&mut self) {
         self.keep_held();
+        self.keep_news();
+    }
+
+    /// News that no message of this step takes along.
+    fn keep_news(&mut self) {
         if let Some((to, news)) = self.news.take() {
             let header = Header { kind: kind::NEWS, ..Header::default() };
             self.keep_with(to, header, |out| out.extend(news));
@@ -412,6 +417,10 @@ impl World for RealWorld<'_> {
             let header = Header { kind: kind::NEWS, ..Header::default() };
             self.keep_with(to, header, |out| out.extend(part.to_bytes()));
         }
+    }
+
+    fn news_go_alone(&mut self) {
+        self.keep_news();
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {

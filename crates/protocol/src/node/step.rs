@@ -74,8 +74,13 @@ impl<T: Tables> Node<T> {
                 deliver(place, &mut guard, world)
             }
             Input::Tell { node } => {
-                let news = self.tables.ledger().chronicle.news_for(node, self.nodes, None);
-                news.into_iter().for_each(|news| world.send_news(node, news));
+                // Until they are on their way nobody may believe that the node was told: another
+                // thread that tells it too would find nothing left to say.
+                let mut ledger = self.tables.ledger();
+                if let Some(news) = ledger.chronicle.news_for(node, self.nodes, None) {
+                    world.send_news(node, news);
+                    world.news_go_alone();
+                }
                 Ok(())
             }
             Input::Acquire => {

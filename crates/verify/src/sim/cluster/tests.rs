@@ -33,15 +33,15 @@ fn a_read_fault_takes_a_request_and_a_page() {
     cluster.step(NodeId(1), fault).unwrap();
     let woken = Happening::Woken { node: NodeId(1), thread };
     assert_eq!(cluster.next(), Ok(Some(woken)));
-    // 32 bytes there, 1000 bytes back.
-    assert_eq!(cluster.now_ns(), 10_032 + 11_000);
+    // A header there; a header and the page back.
+    assert_eq!(cluster.now_ns(), 10_040 + 11_008);
     assert_eq!(cluster.read(NodeId(1), minipage), Ok(7));
     cluster.step(NodeId(1), Input::Resumed { thread, minipage }).unwrap();
     assert!(cluster.check_rest().is_err(), "the ack is kept");
     cluster.flush(NodeId(1));
     assert_eq!(cluster.next(), Ok(None));
     cluster.check_rest().unwrap();
-    assert_eq!(cluster.traffic(), Traffic { messages: 3, bytes: 3 * 32 + 968 });
+    assert_eq!(cluster.traffic(), Traffic { messages: 3, bytes: 3 * 40 + 968 });
 }
 
 #[test]
