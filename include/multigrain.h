@@ -5,6 +5,8 @@
  * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
  * any node may read, write or apply atomics to it through ordinary pointers, which have the same
  * value on every node. Globals, the stack and malloc memory stay private to a node.
+ * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
+ * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
  *
  * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
  * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
@@ -169,7 +171,7 @@ int mg_push(const void *p, size_t bytes);
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
 
-/* ---- Synchronization: ids are any numbers below 2^32 - 1, ready to use ------------------------- */
+/* ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use ------------- */
 
 int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);
