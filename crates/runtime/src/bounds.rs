@@ -36,7 +36,8 @@ fn ask_too_much() {
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
     let asks = |kind, thread, body: &[u8]| {
-        runtime.serve_request(NodeId(1), &Header { kind, thread, ..Header::default() }, body)
+        let header = Header { kind, thread, ..Header::default() };
+        runtime.serve_request(NodeId(1), &header, body).is_ok()
     };
     assert!(asks(kind::LOOKUP, 3, b"late") && asks(kind::LOOKUP, 4, b"late"));
     assert!(!asks(kind::LOOKUP, 3, b"other"), "it waits for its answer");
