@@ -9,7 +9,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Happening, Line, Placed, Timing};
+use super::cluster::{Broken, Cluster, Even, Happening, Placed};
 
 /// An instruction on memory that is here, and one that is stepped.
 const OPERATION_NS: u64 = 200;
@@ -61,21 +61,8 @@ fn ratio(shares: impl Iterator<Item = u64>) -> f64 {
     most as f64 / least.max(1) as f64
 }
 
-/// Links and nodes that are all alike.
-#[derive(Clone, Copy, Debug)]
-struct Even;
-
-impl Timing for Even {
-    fn line(&mut self, _: NodeId, _: NodeId) -> Line {
-        Line { latency_ns: 10_000, byte_ps: 1000 }
-    }
-    fn delay_ns(&mut self, _: NodeId, _: NodeId) -> u64 {
-        0
-    }
-    fn service_ns(&mut self, _: NodeId, _: u64) -> u64 {
-        2_000
-    }
-}
+/// Nanoseconds in which a node takes a frame.
+const SERVICE_NS: u64 = 2_000;
 
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -123,7 +110,12 @@ pub fn compete(contention: &Contention) -> Result<Shares, Broken> {
         .flat_map(|(node, &count)| (0..count).map(move |local| (node, local)))
         .map(|(node, local)| Thread::new(node, local, contention.readers && node % 2 == 1))
         .collect();
-    let cluster = Cluster::new(nodes, vec![placed], Even, (threads.len() as u64, 0));
+    let cluster = Cluster::new(
+        nodes,
+        vec![placed],
+        Even { service_ns: SERVICE_NS },
+        (threads.len() as u64, 0),
+    );
     let minipage = cluster.id(0);
     let think_ns = contention.think_ns;
     let mut run = Run { cluster, minipage, threads, think_ns, longest_wait_ns: 0, most_faults: 0 };

@@ -22,6 +22,7 @@ mod wire;
 use std::collections::VecDeque;
 
 pub use cells::Placed;
+pub(crate) use links::Even;
 pub use links::{Line, Timing};
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

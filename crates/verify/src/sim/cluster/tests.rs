@@ -3,25 +3,9 @@
 use super::*;
 use multigrain_protocol::Kind;
 
-/// 10 us, and a nanosecond a byte.
-#[derive(Debug)]
-struct Even;
-
-impl Timing for Even {
-    fn line(&mut self, _: NodeId, _: NodeId) -> Line {
-        Line { latency_ns: 10_000, byte_ps: 1000 }
-    }
-    fn delay_ns(&mut self, _: NodeId, _: NodeId) -> u64 {
-        0
-    }
-    fn service_ns(&mut self, _: NodeId, _: u64) -> u64 {
-        0
-    }
-}
-
 fn pair() -> Cluster<Even> {
     let placed = Placed { manager: NodeId(0), owner: NodeId(0), bytes: 968 };
-    Cluster::new(2, vec![placed], Even, (2, 0))
+    Cluster::new(2, vec![placed], Even { service_ns: 0 }, (2, 0))
 }
 
 #[test]
