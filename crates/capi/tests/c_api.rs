@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -293,12 +293,16 @@ fn shares(setting: &Setting, arguments: &[&str]) -> Vec<[u64; 3]> {
     all
 }
 
-/// Shares come within a factor of 2 on a quiet machine; on one where others compete for the cores
-/// what a node does in its turn differs, so a factor of 8 stands for who starves.
+/// What nodes do comes within a factor of 2 on a quiet machine; where nodes are more than processors, and
+/// others want those as well, a factor of 4 stands for who starves.
 fn assert_nobody_starves(shares: &[[u64; 3]], threads: usize) {
     assert_eq!(shares.len(), threads);
-    let most = shares.iter().map(|[_, done, _]| *done).max().unwrap_or_default();
-    assert!(shares.iter().all(|[_, done, _]| *done >= most / 8), "{shares:?}");
+    let mut nodes = BTreeMap::<u64, u64>::new();
+    for [node, done, _] in shares {
+        *nodes.entry(*node).or_default() += done;
+    }
+    let most = nodes.values().max().copied().unwrap_or_default();
+    assert!(nodes.values().all(|done| *done >= most / 4), "{shares:?}");
 }
 
 #[test]
@@ -311,8 +315,8 @@ fn nodes_that_compete_for_a_word_get_their_shares() {
             (4, "unix", &["--wait", "block"]),
         ] {
             let setting = Setting { guard, transport, options, ..Setting::nodes(nodes) };
-            for think in ["0", "50"] {
-                let shares = shares(&setting, &["add", "700", think]);
+            for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50")] {
+                let shares = shares(&setting, &[mode, "700", think]);
                 assert_nobody_starves(&shares, nodes as usize);
             }
         }

@@ -24,9 +24,10 @@ pub enum Effect {
     Reprotect { minipage: MinipageId, access: Access },
     /// A waiting thread may go on.
     Wake { thread: ThreadId },
-    /// A woken thread holds the minipage until its instruction is through: the world then steps
-    /// [`crate::Input::Retired`], as soon as it can.
-    Hold { thread: ThreadId, minipage: MinipageId },
+    /// A woken thread holds the minipage until its instruction is through if that is `urgent`, for
+    /// somebody waits, and until the node has had its turn ([`crate::turns`]), having waited for so
+    /// many of others: then the world steps [`crate::Input::Retired`].
+    Hold { thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
     /// The access becomes `ReadWrite`, and what is written from now on is found by [`World::written`].
@@ -87,7 +88,7 @@ pub trait World {
     /// See [`Effect::Wake`].
     fn wake(&mut self, thread: ThreadId);
     /// See [`Effect::Hold`].
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId);
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool);
     /// See [`Effect::Reclaimed`].
     fn reclaimed(&mut self, minipage: MinipageId);
     /// See [`Effect::Competing`].

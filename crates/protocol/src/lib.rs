@@ -28,6 +28,7 @@ mod node;
 mod nodeset;
 pub mod release;
 pub mod sync;
+pub mod turns;
 mod wire;
 
 pub use effect::{Effect, Effects, World};

@@ -48,14 +48,15 @@ pub enum PageMessage {
     /// A holder asks to hand read copies to every node (section 4.3, TSP).
     PushRequest,
     /// Figure 3 "Forward pmsg to p": manager to the replica that shall supply `requester`.
-    /// `hurry`: others wait already.
-    Forward { kind: Kind, requester: NodeId, hurry: bool },
+    /// `hurry` and `turns`: for the reply.
+    Forward { kind: Kind, requester: NodeId, hurry: bool, turns: u16 },
     /// The manager lets the pusher supply `target`.
     PushForward { target: NodeId },
     /// Figure 3 "READ_REPLY / WRITE_REPLY": holder to requester with the page; or manager to
     /// requester without it, when the requester holds a copy already (upgrade) or needs none
-    /// (reclaim). `hurry`: others wait already, so the ack must not.
-    Reply { kind: Kind, attach: Attach, hurry: bool },
+    /// (reclaim). `hurry`: others wait already, so the ack must not. `turns`: for how many turns of
+    /// others the requester has waited that conflict with its own, one at least if one will end it.
+    Reply { kind: Kind, attach: Attach, hurry: bool, turns: u16 },
     /// A read copy that was not asked for, pusher to target, with the page.
     PushReply,
     /// Figure 3 "INVALIDATE_REQUEST": manager to a replica.
@@ -67,11 +68,6 @@ pub enum PageMessage {
     Ack,
     /// Somebody waits now for the transaction to close: manager to requester.
     Hurry,
-    /// To be answered at once: manager to a node that competes with it. The manager's own grant
-    /// stays as long as that takes, for a grant elsewhere stays as long.
-    Echo,
-    /// The answer to that.
-    EchoReply,
 }
 
 /// MGS Table 5: what client and server say to each other. What the local client and the remote

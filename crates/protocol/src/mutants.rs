@@ -54,7 +54,12 @@ pub(crate) fn told(holder: &Holder, event: HolderEvent) -> Option<HolderEvent> {
     let fetching = holder.is_fetching();
     match (chosen(), &event) {
         (Some(Mutant::PushTakenForReply), HolderEvent::PushReply) if fetching => {
-            Some(HolderEvent::Reply { kind: Kind::Read, attach: Attach::Page, hurry: false })
+            Some(HolderEvent::Reply {
+                kind: Kind::Read,
+                attach: Attach::Page,
+                hurry: false,
+                turns: 0,
+            })
         }
         (Some(Mutant::FreeLostInFetch), HolderEvent::Reclaim)
         | (Some(Mutant::HurryLost), HolderEvent::Hurry)

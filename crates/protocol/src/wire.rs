@@ -92,16 +92,20 @@ impl Message {
             REQUEST => page(PageMessage::Request { kind }),
             2 => page(PageMessage::ReclaimRequest),
             3 => page(PageMessage::PushRequest),
-            4 => page(PageMessage::Forward { kind, requester: node(words)?, hurry }),
+            4 => {
+                let (requester, turns) = (node(words)?, turns(words)?);
+                page(PageMessage::Forward { kind, requester, hurry, turns })
+            }
             5 => page(PageMessage::PushForward { target: node(words)? }),
-            6 => page(PageMessage::Reply { kind, attach: attach(words), hurry }),
+            6 => {
+                let (attach, turns) = (attach(words), turns(words)?);
+                page(PageMessage::Reply { kind, attach, hurry, turns })
+            }
             7 => page(PageMessage::PushReply),
             8 => page(PageMessage::InvalidateRequest),
             9 => page(PageMessage::InvalidateReply),
             ACK => page(PageMessage::Ack),
             11 => page(PageMessage::Hurry),
-            12 => page(PageMessage::Echo),
-            13 => page(PageMessage::EchoReply),
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
             22 => LockMessage::Grant.about(id(words)?),
@@ -143,21 +147,21 @@ fn page_words(body: PageMessage) -> Words {
         PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(REQUEST) },
         PageMessage::ReclaimRequest => plain(2),
         PageMessage::PushRequest => plain(3),
-        PageMessage::Forward { kind, requester, hurry } => {
-            Words { flags: bit(kind) | urgent(hurry), thread: requester.0.into(), ..plain(4) }
+        PageMessage::Forward { kind, requester, hurry, turns } => {
+            let flags = bit(kind) | urgent(hurry);
+            Words { flags, thread: requester.0.into(), value: turns.into(), ..plain(4) }
         }
         PageMessage::PushForward { target } => Words { thread: target.0.into(), ..plain(5) },
-        PageMessage::Reply { kind, attach, hurry } => {
+        PageMessage::Reply { kind, attach, hurry, turns } => {
             let page = if attach == Attach::Page { PAGE } else { 0 };
-            Words { flags: bit(kind) | page | urgent(hurry), ..plain(6) }
+            let flags = bit(kind) | page | urgent(hurry);
+            Words { flags, value: turns.into(), ..plain(6) }
         }
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateReply => plain(9),
         PageMessage::Ack => plain(ACK),
         PageMessage::Hurry => plain(11),
-        PageMessage::Echo => plain(12),
-        PageMessage::EchoReply => plain(13),
     }
 }
 
@@ -275,6 +279,14 @@ fn node(words: &Words) -> Result<NodeId, WireError> {
         kind: words.kind,
         field: "node",
         value: words.thread.into(),
+    })
+}
+
+fn turns(words: &Words) -> Result<u16, WireError> {
+    u16::try_from(words.value).map_err(|_| WireError::Field {
+        kind: words.kind,
+        field: "turns",
+        value: words.value,
     })
 }
 

@@ -12,20 +12,18 @@ use proptest::prelude::*;
 fn page_message() -> impl Strategy<Value = PageMessage> {
     let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
     let attach = prop_oneof![Just(Attach::Nothing), Just(Attach::Page)];
-    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), 0..13u8).prop_map(
-        |(kind, attach, node, hurry, which)| match which {
+    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), any::<u16>(), 0..11u8).prop_map(
+        |(kind, attach, node, hurry, turns, which)| match which {
             0 => PageMessage::Request { kind },
             1 => PageMessage::ReclaimRequest,
             2 => PageMessage::PushRequest,
-            3 => PageMessage::Forward { kind, requester: node, hurry },
+            3 => PageMessage::Forward { kind, requester: node, hurry, turns },
             4 => PageMessage::PushForward { target: node },
-            5 => PageMessage::Reply { kind, attach, hurry },
+            5 => PageMessage::Reply { kind, attach, hurry, turns },
             6 => PageMessage::PushReply,
             7 => PageMessage::InvalidateRequest,
             8 => PageMessage::InvalidateReply,
             9 => PageMessage::Hurry,
-            10 => PageMessage::Echo,
-            11 => PageMessage::EchoReply,
             _ => PageMessage::Ack,
         },
     )

@@ -30,6 +30,7 @@ use crate::stats::Counters;
 use crate::sync::Leavers;
 use crate::tables::{SharedTables, lock};
 use crate::threads::Threads;
+use crate::turns::Windows;
 use crate::{fault, report, secret, slots};
 
 /// How long a node waits for its peers at start.
@@ -70,6 +71,7 @@ pub struct Runtime {
     pub(crate) control: Option<BorrowedFd<'static>>,
     pub(crate) learn: bool,
     pub(crate) habits: Mutex<Habits>,
+    pub(crate) windows: Windows,
     pub(crate) left_barriers: Leavers,
     /// Threads of the program that have begun and not ended.
     pub(crate) threads_begun: AtomicU32,
@@ -146,7 +148,7 @@ impl Runtime {
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = if nodes == 1 { Mesh::single() } else { boot_mesh(&config, secret, control)? };
-        Ok(Self::assemble(&config, nodes, memory, mesh, control))
+        Self::assemble(&config, nodes, memory, mesh, control)
     }
 
     pub(crate) fn assemble(
@@ -155,8 +157,8 @@ impl Runtime {
         memory: Memory,
         mesh: Mesh,
         control: Option<BorrowedFd<'static>>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        Ok(Self {
             me: config.rank,
             nodes,
             threads: config.threads.max(1),
@@ -182,6 +184,7 @@ impl Runtime {
             control,
             learn: config.learn && nodes > 1,
             habits: Mutex::default(),
+            windows: Windows::new()?,
             left_barriers: Leavers::default(),
             threads_begun: AtomicU32::new(0),
             unborn: AtomicU32::new(0),
@@ -189,7 +192,7 @@ impl Runtime {
             progress: AtomicU64::new(0),
             state: AtomicU8::new(JOINED),
             leaving: AtomicBool::new(false),
-        }
+        })
     }
 
     /// The service thread, and the thread that starts others.
@@ -203,18 +206,19 @@ impl Runtime {
         let started = thread::Builder::new().name("mg-start".into()).spawn(move || {
             masked_thread_of_program(&starts, self);
         });
-        let served = if self.nodes > 1 {
-            thread::Builder::new().name("mg-service".into()).spawn(move || {
+        let mut helpers = vec![started];
+        if self.nodes > 1 {
+            helpers.push(thread::Builder::new().name("mg-service".into()).spawn(move || {
                 prefer_latency();
                 self.serve();
-            })
-        } else {
-            thread::Builder::new().spawn(|| {})
-        };
+            }));
+            helpers.push(thread::Builder::new().name("mg-turns".into()).spawn(move || {
+                prefer_latency();
+                self.keep_time();
+            }));
+        }
         drop(masked);
-        started.map_err(system)?;
-        served.map_err(system)?;
-        Ok(())
+        helpers.into_iter().try_for_each(|helper| helper.map(drop).map_err(system))
     }
 
     /// This node's rank.
@@ -292,6 +296,7 @@ impl Runtime {
             self.mesh.leave();
             self.hear_goodbyes();
             self.mesh.wake();
+            self.windows.ring();
         }
         self.note_unchecked();
         if let Ok(stats) = serde_json::to_string(&self.stats()) {
@@ -375,8 +380,8 @@ fn masked_thread_of_program(
     }
 }
 
-/// Short slices make the scheduler run the service thread soon after it wakes, before a thread
-/// that computes (EEVDF: an earlier deadline).
+/// Short slices make the scheduler run a helper soon after it wakes, before a thread that
+/// computes (EEVDF: an earlier deadline).
 fn prefer_latency() {
     #[repr(C)]
     struct SchedAttr {

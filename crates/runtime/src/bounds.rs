@@ -34,7 +34,7 @@ fn ask_too_much() {
     let [ours, theirs] = pair(None);
     let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let asks = |kind, thread, body: &[u8]| {
         let header = Header { kind, thread, ..Header::default() };
         runtime.serve_request(NodeId(1), &header, body).is_ok()
@@ -98,7 +98,7 @@ fn send_long_diffs() {
     let [ours, _theirs] = pair(None);
     let memory = multigrain_memory::Config { shared_bytes: 4 * 4096, guard: GuardChoice::Mprotect };
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
     let items = Items { bytes, count: 1, chunk: 1, array: false };
     let place = |id: u32, payload| {

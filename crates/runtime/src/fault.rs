@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::slots::Slot;
 use crate::stepping::{self, For};
 use crate::tables::lock;
+use crate::turns::now_ns;
 
 /// What handled a signal before us: traps that are not ours go there.
 static PREVIOUS: [OnceLock<Previous>; 2] = [const { OnceLock::new() }; 2];
@@ -129,8 +130,13 @@ impl Runtime {
             Kind::Write => &self.counters.write_faults,
         };
         faults.fetch_add(1, Ordering::Relaxed);
+        let since_ns = now_ns();
+        if kind == Kind::Write {
+            self.end_windows_on(minipage);
+        }
         let insists = self.begin_access(thread, minipage, context);
-        let at_once = self.fetch((thread, slot), minipage, kind, For::Instruction { insists });
+        let at_once =
+            self.fetch((thread, slot), minipage, kind, For::Instruction { insists, since_ns });
         stepping::leave(context);
         if at_once {
             self.counters.local_faults.fetch_add(1, Ordering::Relaxed);
@@ -166,8 +172,8 @@ impl Runtime {
     ) -> bool {
         slot.arm();
         self.step_sure(match for_ {
-            For::Instruction { insists: true } => Input::Insist { thread, minipage, kind },
-            For::Instruction { insists: false } | For::Call => {
+            For::Instruction { insists: true, .. } => Input::Insist { thread, minipage, kind },
+            For::Instruction { insists: false, .. } | For::Call => {
                 Input::Fault { thread, minipage, kind }
             }
         });

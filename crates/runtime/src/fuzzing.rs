@@ -77,8 +77,10 @@ impl Victim {
         let config = Config { rank, placement, ..Config::single() };
         let control = Some(leak(mouth));
         let mesh = mesh_without_peers(rank, NODES);
-        let victim =
-            Self { runtime: Runtime::assemble(&config, NODES, memory, mesh, control), ear };
+        let victim = Self {
+            runtime: Runtime::assemble(&config, NODES, memory, mesh, control).unwrap(),
+            ear,
+        };
         let own = Shape::Sub { slot: 1024, per_page: 4 };
         let other = NodeId((rank.0 + 1) % NODES);
         let pages = Shape::Pages { pages: 1 };

@@ -52,6 +52,7 @@ mod sync;
 mod tables;
 mod threads;
 mod tsan;
+mod turns;
 mod wait;
 mod world;
 

@@ -107,8 +107,8 @@ impl World for Bent<'_> {
         self.real.wake(thread);
     }
 
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId) {
-        self.real.hold(thread, minipage);
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool) {
+        self.real.hold(thread, minipage, turns, urgent);
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {

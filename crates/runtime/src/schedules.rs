@@ -90,7 +90,7 @@ fn play(scene: Scene) {
     let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
     let config = Config { wait: scene.wait, ..Config::single() };
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None));
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
     let counter = Arc::new(AtomicU64::new(0));
 
     let service = scene.service.then(|| {
@@ -287,7 +287,7 @@ fn fetch_in_a_row() {
     let [ours, theirs] = pair(None);
     let memory = multigrain_memory::Config { shared_bytes: 8192, guard: GuardChoice::Mprotect };
     let config = Config { placement: Placement::Allocator, ..Config::single() };
-    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None);
+    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None).unwrap();
     let (id, shape) = (AreaId(0), Shape::Pages { pages: 1 });
     let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
     let items = Items { bytes: 4096, count: 2, chunk: 1, array: false };
@@ -299,7 +299,7 @@ fn fetch_in_a_row() {
     };
     let get = |minipage| {
         let (kind, attach) = (Kind::Read, Attach::Page);
-        let reply = PageMessage::Reply { kind, attach, hurry: false }.about(minipage);
+        let reply = PageMessage::Reply { kind, attach, hurry: false, turns: 0 }.about(minipage);
         theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
         assert_eq!(runtime.mesh.receive(&mut NodeSink::new(&runtime), Timeout::Now), 1);
         runtime.step_sure(Input::Resumed { thread: ThreadId(0), minipage });

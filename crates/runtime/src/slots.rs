@@ -20,6 +20,9 @@ use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thre
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
 
+/// In [`Slot::tell_to_hold`]: beyond all counts of turns.
+const URGENT: u32 = 1 << 17;
+
 /// One waiting place.
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -29,8 +32,9 @@ pub(crate) struct Slot {
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
-    /// The protocol has told its thread to hold what it resumes for.
-    told_to_hold: AtomicBool,
+    /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
+    /// 1, the turns of others.
+    told_to_hold: AtomicU32,
     /// What its thread fetches.
     pub(crate) scan: Scan,
 }
@@ -42,7 +46,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
-        told_to_hold: AtomicBool::new(false),
+        told_to_hold: AtomicU32::new(0),
         scan: Scan::new(),
     }
 }; MAX_THREADS];
@@ -211,15 +215,18 @@ impl Slot {
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
-    pub(crate) fn tell_to_hold(&self) {
-        self.told_to_hold.store(true, Ordering::Relaxed);
+    pub(crate) fn tell_to_hold(&self, turns: u16, urgent: bool) {
+        let told = u32::from(turns) + 1 + if urgent { URGENT } else { 0 };
+        self.told_to_hold.store(told, Ordering::Relaxed);
     }
 
-    /// Whether the step just done told the thread to hold.
-    pub(crate) fn take_told_to_hold(&self) -> bool {
+    /// Whether the step just done told the thread to hold: after how many turns of others, and whether
+    /// that is urgent.
+    pub(crate) fn take_told_to_hold(&self) -> Option<(u16, bool)> {
         let told = self.told_to_hold.load(Ordering::Relaxed);
-        self.told_to_hold.store(false, Ordering::Relaxed);
-        told
+        self.told_to_hold.store(0, Ordering::Relaxed);
+        let turns = (told % URGENT).checked_sub(1)?;
+        Some((u16::try_from(turns).ok()?, told >= URGENT))
     }
 
     /// Lays down the answer that the next wake-up brings.

@@ -80,6 +80,9 @@ pub(crate) fn forget() {
         retire_all();
     }
     with(Accesses::forget);
+    if let (Some(runtime), Some((thread, _))) = (started(), slots::known()) {
+        runtime.end_windows_of(thread);
+    }
 }
 
 impl Runtime {
@@ -99,12 +102,16 @@ impl Runtime {
             retire_all();
         }
         let Asking { given_up, insists } = with(|accesses| accesses.fault(at, minipage));
+        for &minipage in &given_up {
+            self.end_windows_on(minipage);
+        }
         self.retire(thread, given_up);
         insists
     }
 
     fn retire(&self, thread: ThreadId, minipages: impl IntoIterator<Item = MinipageId>) {
         for minipage in minipages {
+            self.let_go(minipage);
             self.step_sure(Input::Retired { thread, minipage });
         }
     }
@@ -118,14 +125,16 @@ impl Runtime {
         for_: For,
     ) {
         self.step_sure(Input::Resumed { thread, minipage });
-        if !slot.take_told_to_hold() {
-            return;
-        }
-        let holds = match for_ {
-            For::Instruction { .. } => frame::is_ours() && with(|all| all.hold(minipage)),
+        let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
+        let step = || urgent && frame::is_ours() && with(|all| all.hold(minipage));
+        let kept = match for_ {
+            For::Instruction { insists, since_ns } => {
+                let stepped = insists && step();
+                self.begin_window((thread, minipage), since_ns, turns, stepped) || stepped || step()
+            }
             For::Call => false,
         };
-        if !holds {
+        if !kept {
             self.retire(thread, [minipage]);
         }
     }
@@ -138,6 +147,8 @@ pub(crate) enum For {
     Instruction {
         /// Whether it did.
         insists: bool,
+        /// When it trapped.
+        since_ns: u64,
     },
     /// A call of the runtime, which does not access the minipage itself.
     Call,
@@ -175,7 +186,8 @@ pub(crate) fn abandon(context: *mut c_void) {
 fn retire_all() {
     let held = with(Accesses::retire);
     if let (Some(runtime), Some((thread, _))) = (started(), slots::known()) {
-        runtime.retire(thread, held);
+        let through = |minipage: &MinipageId| runtime.is_through(thread, *minipage);
+        runtime.retire(thread, held.into_iter().filter(through));
     }
 }
 

@@ -349,6 +349,9 @@ impl World for RealWorld<'_> {
         if to == Access::ReadWrite {
             self.runtime.watch(minipage);
         }
+        if to < from {
+            self.runtime.taken(minipage);
+        }
         let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
         if !(closes && self.is_closed(minipage))
             && let Err(error) = self.runtime.memory.protect(minipage, from, to)
@@ -390,9 +393,9 @@ impl World for RealWorld<'_> {
         self.runtime.wake_thread(thread);
     }
 
-    fn hold(&mut self, thread: ThreadId, _: MinipageId) {
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
         if let Some(slot) = slots::slot(thread) {
-            slot.tell_to_hold();
+            slot.tell_to_hold(turns, urgent);
         }
     }
 

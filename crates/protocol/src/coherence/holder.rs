@@ -54,6 +54,8 @@ struct Open {
     /// The minipage was freed while this request was open.
     reclaim_next: bool,
     urgency: Urgency,
+    /// Turns of others that were waited for.
+    turns: u16,
 }
 
 type Threads = SmallVec<[ThreadId; 4]>;
@@ -103,6 +105,7 @@ pub enum HolderEvent {
         kind: Kind,
         requester: NodeId,
         hurry: bool,
+        turns: u16,
     },
     PushForward {
         target: NodeId,
@@ -111,6 +114,7 @@ pub enum HolderEvent {
         kind: Kind,
         attach: Attach,
         hurry: bool,
+        turns: u16,
     },
     PushReply,
     Invalidate,
@@ -234,25 +238,25 @@ impl Holder {
 
             // Figure 3, Handle Read Request: ReadWrite becomes ReadOnly, then the page is sent.
             (
-                E::Forward { kind: Kind::Read, requester, hurry },
+                E::Forward { kind: Kind::Read, requester, hurry, turns },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let (requester, hurry) = (*requester, *hurry);
+                let (requester, hurry, turns) = (*requester, *hurry, *turns);
                 self.downgrade(site, out);
                 let (kind, attach) = (Kind::Read, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry }, out);
+                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
             }
             // Figure 3, Handle Write Request: NoAccess, then the page is sent.
             (
-                E::Forward { kind: Kind::Write, requester, hurry },
+                E::Forward { kind: Kind::Write, requester, hurry, turns },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let (requester, hurry) = (*requester, *hurry);
+                let (requester, hurry, turns) = (*requester, *hurry, *turns);
                 self.protect(site, NoAccess, out);
                 let (kind, attach) = (Kind::Write, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry }, out);
+                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
             }
             // Push: as a read request that the manager makes in the target's name.
             (E::PushForward { target }, Idle | Fetching(_), ReadOnly | ReadWrite) => {
@@ -269,55 +273,55 @@ impl Holder {
 
             // Figure 3, Handle Read or Write Reply: the page becomes ReadOnly or ReadWrite.
             (
-                E::Reply { kind: Kind::Read, attach: Attach::Page, hurry },
+                E::Reply { kind: Kind::Read, attach: Attach::Page, hurry, turns },
                 Fetching(open),
                 NoAccess,
             ) if open.want == Want::Read => {
                 self.install(site, ReadOnly, out);
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Page, hurry },
+                E::Reply { kind: Kind::Write, attach: Attach::Page, hurry, turns },
                 Fetching(open),
                 NoAccess,
             ) if open.want == Want::Write => {
                 self.install(site, ReadWrite, out);
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             // A copy came before the reply, or was here: nothing more to install.
             (
-                E::Reply { kind: Kind::Read, attach: Attach::Nothing, hurry },
+                E::Reply { kind: Kind::Read, attach: Attach::Nothing, hurry, turns },
                 Fetching(open),
                 ReadOnly | ReadWrite,
             ) if open.want == Want::Read => {
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             // Upgrade: all other copies are gone, the own one becomes writable.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
                 Fetching(open),
                 ReadOnly,
             ) if open.want == Want::Write => {
                 self.protect(site, ReadWrite, out);
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             // It was writable when a thread insisted.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
                 Fetching(open),
                 ReadWrite,
             ) if open.want == Want::Write => {
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             // Reclaim: no other copy is left; the contents are of no interest.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
                 Fetching(open),
                 NoAccess | ReadOnly,
             ) if open.want == Want::Reclaim => {
                 self.protect(site, ReadWrite, out);
                 out.push(Effect::Reclaimed { minipage: site.minipage });
-                self.granted(site, *hurry, out);
+                self.granted(site, *hurry, *turns, out);
             }
             // A pushed read copy; the manager counts the acks of the targets.
             (E::PushReply, Idle | Fetching(_), NoAccess) => {
@@ -328,14 +332,17 @@ impl Holder {
             // Section 3.3: the ack that closes the transaction follows the instruction where somebody
             // waits for it, and may be late where nobody does.
             (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
-                match open.urgency {
-                    Urgency::Leisure => self.unpin(site, *thread, out),
-                    Urgency::Hurry if open.threads.contains(thread) => {
-                        out.push(Effect::Hold { thread: *thread, minipage: site.minipage });
-                    }
-                    // It was woken by a grant that was given back for a free.
-                    Urgency::Hurry => {}
+                let urgent = open.urgency == Urgency::Hurry;
+                if !urgent && open.turns == 0 {
+                    self.unpin(site, *thread, out);
+                } else if open.threads.contains(thread) {
+                    // Whoever waits ends the turn of a writer.
+                    let ends = urgent && self.access == ReadWrite;
+                    let turns = open.turns.max(u16::from(ends));
+                    let (thread, minipage) = (*thread, site.minipage);
+                    out.push(Effect::Hold { thread, minipage, turns, urgent });
                 }
+                // Else it was woken by a grant that was given back for a free.
             }
             (E::Retired { thread }, Granted(_), ReadOnly | ReadWrite) => {
                 self.unpin(site, *thread, out);
@@ -419,7 +426,7 @@ impl Holder {
             Want::Reclaim => PageMessage::ReclaimRequest,
         };
         let writers = Threads::new();
-        let open = Open { want, threads, writers, reclaim_next: false, urgency };
+        let open = Open { want, threads, writers, reclaim_next: false, urgency, turns: 0 };
         self.phase = Phase::Fetching(Box::new(open));
         Self::send(site, site.manager, message, out);
     }
@@ -446,7 +453,7 @@ impl Holder {
     }
 
     /// The reply is in place: wake who waits; without anybody to resume, acknowledge at once.
-    fn granted(&mut self, site: &Site, hurry: bool, out: &mut Effects) {
+    fn granted(&mut self, site: &Site, hurry: bool, turns: u16, out: &mut Effects) {
         let Phase::Fetching(mut open) = core::mem::take(&mut self.phase) else {
             unreachable!("a grant is only given to a fetching holder");
         };
@@ -457,6 +464,7 @@ impl Holder {
         if hurry {
             open.urgency = Urgency::Hurry;
         }
+        open.turns = turns;
         out.extend(open.threads.iter().map(|&thread| Effect::Wake { thread }));
         if open.reclaim_next {
             self.acknowledge(site, Urgency::Hurry, out);

@@ -1,11 +1,12 @@
 //! The manager role: the directory entry of one minipage (Millipage Figure 3, right column; 3.3).
 //!
 //! One transaction is open at a time; the requester's ack closes it. Requests that arrive
-//! meanwhile wait here, first come first served, and nowhere else.
+//! meanwhile wait here, first come first served, and nowhere else. But readers that wait are served
+//! together, when the first of them has its turn: so nobody's copy outlasts others' turns.
 //!
-//! An ack of another node travels, and so does what takes the minipage away from it again. The
-//! manager's own ack does not: where nodes compete, the manager has a rival answer an echo before it
-//! closes its own transaction, so that its grant lasts as long as theirs (ADR 17).
+//! A grant says for how many turns of others its node has waited, so that it can have as long a turn
+//! itself: an ack of another node travels, and so does what takes the minipage away from it again,
+//! but the manager's own ack does not (ADR 17).
 
 #[cfg(feature = "mutants")]
 mod mutants;
@@ -33,14 +34,14 @@ struct Transaction {
     phase: Phase,
     /// Competing requests (4.4). At most one fetch and one push a node.
     queue: VecDeque<Request>,
-    /// Whose transaction it had to wait for.
-    after: Option<NodeId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Request {
     from: NodeId,
     ask: Ask,
+    /// Transactions that it has waited for; of readers, those that wrote.
+    turns: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +57,6 @@ enum Phase {
     Invalidating { awaited: NodeSet },
     /// Supplied; waiting for the acks that close the transaction.
     Supplied { awaited: NodeSet },
-    /// Acknowledged by this node itself; waiting for a rival's echo.
-    Echoing { rival: NodeId },
 }
 
 /// What can happen to a directory entry; every event comes from a node (perhaps the own one).
@@ -73,8 +72,6 @@ pub enum ManagerEvent {
     InvalidateReply,
     /// Section 3.3: the ack that closes the transaction.
     Ack,
-    /// A rival has answered.
-    EchoReply,
 }
 
 impl Entry {
@@ -115,9 +112,9 @@ impl Entry {
     ) -> Result<(), Illegal> {
         use ManagerEvent as E;
         match (event, self.open.as_mut()) {
-            (E::Fetch(kind), _) => self.admit(site, Request { from, ask: Ask::Fetch(kind) }, out),
-            (E::Reclaim, _) => self.admit(site, Request { from, ask: Ask::Reclaim }, out),
-            (E::Push, _) => self.admit(site, Request { from, ask: Ask::Push }, out),
+            (E::Fetch(kind), _) => self.admit(site, from, Ask::Fetch(kind), out),
+            (E::Reclaim, _) => self.admit(site, from, Ask::Reclaim, out),
+            (E::Push, _) => self.admit(site, from, Ask::Push, out),
             (E::InvalidateReply, Some(open)) => {
                 let Phase::Invalidating { awaited } = &mut open.phase else {
                     return Err(self.illegal());
@@ -144,15 +141,11 @@ impl Entry {
                 let closed = awaited.is_empty();
                 self.copyset.insert(from);
                 if closed {
-                    self.acknowledged(site, out);
+                    self.close(site, out);
                 }
                 Ok(())
             }
-            (E::EchoReply, Some(open)) if open.phase == (Phase::Echoing { rival: from }) => {
-                self.close(site, out);
-                Ok(())
-            }
-            (E::EchoReply, _) | (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
+            (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
         }
     }
 
@@ -161,11 +154,18 @@ impl Entry {
     }
 
     /// Serve the request, or queue it behind the open transaction.
-    fn admit(&mut self, site: &Site, request: Request, out: &mut Effects) -> Result<(), Illegal> {
+    fn admit(
+        &mut self,
+        site: &Site,
+        from: NodeId,
+        ask: Ask,
+        out: &mut Effects,
+    ) -> Result<(), Illegal> {
         let Some(open) = self.open.as_mut() else {
-            self.serve(site, request, VecDeque::new(), None, out);
+            self.serve(site, Request { from, ask, turns: 0 }, VecDeque::new(), out);
             return Ok(());
         };
+        let request = Request { from, ask, turns: 0 };
         let is_fetch = |request: &Request| request.ask != Ask::Push;
         let twice =
             |other: &Request| other.from == request.from && is_fetch(other) == is_fetch(&request);
@@ -191,27 +191,47 @@ impl Entry {
         site: &Site,
         request: Request,
         queue: VecDeque<Request>,
-        after: Option<NodeId>,
         out: &mut Effects,
     ) {
-        let Request { from, ask } = request;
+        let Request { from, ask, .. } = request;
         let phase = Phase::Supplied { awaited: core::iter::once(from).collect() };
-        self.open = Some(Box::new(Transaction { request, phase, queue, after }));
+        self.open = Some(Box::new(Transaction { request, phase, queue }));
         match ask {
-            Ask::Fetch(Kind::Read) => self.supply_read(site, from, out),
+            Ask::Fetch(Kind::Read) => self.supply_readers(site, request, out),
             Ask::Fetch(Kind::Write) | Ask::Reclaim => self.invalidate_others(site, request, out),
             Ask::Push => self.supply_all(site, from, out),
         }
     }
 
+    /// A reader has its turn, and so has every other one that waits.
+    fn supply_readers(&mut self, site: &Site, first: Request, out: &mut Effects) {
+        let Some(open) = self.open.as_mut() else { return };
+        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
+        let (readers, others) = core::mem::take(&mut open.queue).into_iter().partition(reads);
+        open.queue = others;
+        let mut readers: VecDeque<Request> = readers;
+        readers.push_front(first);
+        let awaited = readers.iter().map(|request| request.from).collect();
+        open.phase = Phase::Supplied { awaited };
+        for request in readers {
+            self.supply_read(site, request, out);
+        }
+    }
+
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
-    fn supply_read(&self, site: &Site, requester: NodeId, out: &mut Effects) {
-        let (kind, hurry) = (Kind::Read, self.queued() > 0);
+    fn supply_read(&self, site: &Site, request: Request, out: &mut Effects) {
+        let (kind, requester, hurry) = (Kind::Read, request.from, self.queued() > 0);
+        // Who waits to write ends its turn, other readers do not.
+        let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
+        let ends = self.open.as_ref().is_some_and(|open| open.queue.iter().any(writes));
+        let turns = if ends { request.turns.max(1) } else { request.turns };
         if self.copyset.contains(requester) {
             // It was pushed a copy while its request was on the way.
-            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing, hurry }, out);
+            let attach = Attach::Nothing;
+            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
         } else {
-            send(site, self.replica(site), PageMessage::Forward { kind, requester, hurry }, out);
+            let forward = PageMessage::Forward { kind, requester, hurry, turns };
+            send(site, self.replica(site), forward, out);
         }
     }
 
@@ -237,11 +257,13 @@ impl Entry {
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
     fn supply_exclusive(&mut self, site: &Site, request: Request, out: &mut Effects) {
         let (kind, requester, hurry) = (Kind::Write, request.from, self.queued() > 0);
+        let turns = request.turns;
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
-            send(site, requester, PageMessage::Reply { kind, attach: Attach::Nothing, hurry }, out);
+            let attach = Attach::Nothing;
+            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
         } else {
             let to = self.replica(site);
-            send(site, to, PageMessage::Forward { kind, requester, hurry }, out);
+            send(site, to, PageMessage::Forward { kind, requester, hurry, turns }, out);
             self.copyset.remove(to);
         }
         if let Some(open) = self.open.as_mut() {
@@ -277,36 +299,18 @@ impl Entry {
     }
 
     /// All acks are in.
-    fn acknowledged(&mut self, site: &Site, out: &mut Effects) {
-        let Some(open) = self.open.as_mut() else { return };
-        let own = matches!(open.request, Request { from, ask: Ask::Fetch(_) } if from == site.me);
-        match open.rival(site.me).filter(|_| own) {
-            Some(rival) => {
-                open.phase = Phase::Echoing { rival };
-                send(site, rival, PageMessage::Echo, out);
-            }
-            None => self.close(site, out),
-        }
-    }
-
     fn close(&mut self, site: &Site, out: &mut Effects) {
         let Some(open) = self.open.take() else { return };
         let mut queue = open.queue;
+        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
+        for waiting in &mut queue {
+            if !(reads(waiting) && reads(&open.request)) {
+                waiting.turns = waiting.turns.saturating_add(1);
+            }
+        }
         if let Some(next) = queue.pop_front() {
-            self.serve(site, next, queue, Some(open.request.from), out);
+            self.serve(site, next, queue, out);
         }
-    }
-}
-
-impl Transaction {
-    /// Another node that wants the minipage too, or has just had it.
-    fn rival(&self, me: NodeId) -> Option<NodeId> {
-        #[cfg(feature = "mutants")]
-        if mutants::closes_at_once() {
-            return None;
-        }
-        let queued = self.queue.iter().map(|request| request.from);
-        queued.chain(self.after).find(|node| *node != me)
     }
 }
 

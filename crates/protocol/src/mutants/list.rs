@@ -34,7 +34,8 @@ pub enum Mutant {
     OvertakenReadForwarded,
     PushClosedByFirstAck,
     PushesPileUp,
-    OwnAckClosesAtOnce,
+    ReadersClosedByFirstAck,
+    TurnsNotCounted,
     // Synchronization.
     LockWaitersForgotten,
     LockTokenCopied,

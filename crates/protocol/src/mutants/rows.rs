@@ -7,7 +7,7 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
 }
 
 /// Every mutant.
-pub const MUTANTS: [Row; 83] = {
+pub const MUTANTS: [Row; 84] = {
     use Mutant as M;
     [
         row(
@@ -135,9 +135,14 @@ pub const MUTANTS: [Row; 83] = {
         ),
         row(M::PushesPileUp, "pushes-pile-up", "Pushes of one node queue up without end."),
         row(
-            M::OwnAckClosesAtOnce,
-            "own-ack-closes-at-once",
-            "The manager's own grant is taken away at once, while others keep theirs for a round trip.",
+            M::ReadersClosedByFirstAck,
+            "readers-closed-by-first-ack",
+            "The first ack of readers that are served together closes their transaction.",
+        ),
+        row(
+            M::TurnsNotCounted,
+            "turns-not-counted",
+            "Grants do not say for how many turns of others their nodes have waited.",
         ),
         row(
             M::LockWaitersForgotten,

@@ -142,17 +142,13 @@ fn page(
             return manage(site, cell, from, ManagerEvent::InvalidateReply, out);
         }
         PageMessage::Ack => return manage(site, cell, from, ManagerEvent::Ack, out),
-        PageMessage::EchoReply => return manage(site, cell, from, ManagerEvent::EchoReply, out),
-        PageMessage::Echo => {
-            let message = PageMessage::EchoReply.about(site.minipage);
-            out.push(Effect::Send { to: from, message });
-            return Ok(());
-        }
-        PageMessage::Forward { kind, requester, hurry } => {
-            HolderEvent::Forward { kind, requester, hurry }
+        PageMessage::Forward { kind, requester, hurry, turns } => {
+            HolderEvent::Forward { kind, requester, hurry, turns }
         }
         PageMessage::PushForward { target } => HolderEvent::PushForward { target },
-        PageMessage::Reply { kind, attach, hurry } => HolderEvent::Reply { kind, attach, hurry },
+        PageMessage::Reply { kind, attach, hurry, turns } => {
+            HolderEvent::Reply { kind, attach, hurry, turns }
+        }
         PageMessage::PushReply => HolderEvent::PushReply,
         PageMessage::InvalidateRequest => HolderEvent::Invalidate,
         PageMessage::Hurry => HolderEvent::Hurry,
@@ -180,15 +176,14 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
-        PageMessage::InvalidateRequest | PageMessage::Hurry | PageMessage::Echo => site.me,
+        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
         | PageMessage::Reply { .. }
         | PageMessage::PushReply
         | PageMessage::InvalidateReply
-        | PageMessage::Ack
-        | PageMessage::EchoReply => return Ok(()),
+        | PageMessage::Ack => return Ok(()),
     };
     if from == site.manager && towards.0 < site.nodes {
         return Ok(());
@@ -408,7 +403,9 @@ fn apply(
             Effect::Watch { minipage, from } => world.watch(minipage, from),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
             Effect::Wake { thread } => world.wake(thread),
-            Effect::Hold { thread, minipage } => world.hold(thread, minipage),
+            Effect::Hold { thread, minipage, turns, urgent } => {
+                world.hold(thread, minipage, turns, urgent);
+            }
             Effect::Reclaimed { minipage } => world.reclaimed(minipage),
             Effect::MakeTwin { minipage } => world.make_twin(minipage),
             Effect::DropTwin { minipage } => world.drop_twin(minipage),

@@ -118,7 +118,8 @@ impl Cluster {
         let thread = ThreadId(node.into());
         self.input(node, Input::Resumed { thread, minipage: M });
         // A thread that is told to hold the minipage does its access and has done with it.
-        if self.hub.trace.last() == Some(&format!("{node}: hold {node}")) {
+        let hold = format!("{node}: hold {node}");
+        if self.hub.trace.last().is_some_and(|last| last.starts_with(&hold)) {
             self.input(node, Input::Retired { thread, minipage: M });
         }
     }
@@ -283,8 +284,9 @@ impl World for Desk<'_> {
     fn wake(&mut self, thread: ThreadId) {
         self.note(&format!("wake {}", thread.0));
     }
-    fn hold(&mut self, thread: ThreadId, _: MinipageId) {
-        self.note(&format!("hold {}", thread.0));
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, _: bool) {
+        let after = if turns < 2 { String::new() } else { format!(" turns {turns}") };
+        self.note(&format!("hold {}{after}", thread.0));
     }
     fn reclaimed(&mut self, _: MinipageId) {
         self.note("reclaimed");
@@ -312,6 +314,8 @@ fn spell(from: NodeId, message: Message) -> String {
     };
     let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
     let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
+    // One turn is the usual thing.
+    let body = body.replace("turns: 0", "").replace("turns: 1 ", "");
     let body = body.replace("quiet: false", "").replace("quiet: true", "quiet");
     let body = body.replace("waits: true", "").replace("waits: false", "ahead");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");

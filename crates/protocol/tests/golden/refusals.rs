@@ -29,11 +29,11 @@ pub(crate) fn refused(
 fn what_a_holder_without_a_copy_or_a_request_cannot_be_sent() {
     let kind = Kind::Read;
     for body in [
-        PageMessage::Forward { kind, requester: NodeId(2), hurry: false },
+        PageMessage::Forward { kind, requester: NodeId(2), hurry: false, turns: 0 },
         PageMessage::PushForward { target: NodeId(2) },
         PageMessage::InvalidateRequest,
-        PageMessage::Reply { kind, attach: Attach::Page, hurry: false },
-        PageMessage::Reply { kind, attach: Attach::Nothing, hurry: false },
+        PageMessage::Reply { kind, attach: Attach::Page, hurry: false, turns: 0 },
+        PageMessage::Reply { kind, attach: Attach::Nothing, hurry: false, turns: 0 },
     ] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 1, 0, body.about(M)), "holder");
@@ -46,7 +46,7 @@ fn a_reply_of_the_other_kind_is_refused() {
         for attach in [Attach::Page, Attach::Nothing] {
             let mut cluster = Cluster::new(2, 0, 0);
             cluster.fault(1, asked);
-            let message = PageMessage::Reply { kind: got, attach, hurry: false }.about(M);
+            let message = PageMessage::Reply { kind: got, attach, hurry: false, turns: 0 }.about(M);
             assert_eq!(refused(&mut cluster, 1, 0, message), "holder");
         }
     }
@@ -98,14 +98,13 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
 #[test]
 fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
     let kind = Kind::Read;
-    let forward = |requester| PageMessage::Forward { kind, requester, hurry: false };
+    let forward = |requester| PageMessage::Forward { kind, requester, hurry: false, turns: 0 };
     let push = |target| PageMessage::PushForward { target };
     for (from, body) in [
         (2, forward(NodeId(2))),
         (2, push(NodeId(2))),
         (2, PageMessage::InvalidateRequest),
         (2, PageMessage::Hurry),
-        (2, PageMessage::Echo),
         (0, forward(NodeId(3))),
         (0, push(NodeId(60_000))),
     ] {

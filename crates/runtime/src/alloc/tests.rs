@@ -18,7 +18,7 @@ fn node(consistency: Consistency) -> (MutexGuard<'static, ()>, Runtime) {
     let memory = multigrain_memory::Config { shared_bytes: 64 << 20, guard: GuardChoice::Mprotect };
     let memory = Memory::new(&memory).unwrap();
     let config = Config { consistency, ..Config::single() };
-    (alone, Runtime::assemble(&config, 1, memory, Mesh::single(), None))
+    (alone, Runtime::assemble(&config, 1, memory, Mesh::single(), None).unwrap())
 }
 
 /// The record of the area an allocation lies in, which every minipage agrees with.

@@ -60,7 +60,7 @@ fn write_and_post() {
     let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
     let config = Config { check_races: true, ..Config::single() };
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None));
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
     let minipage = adopt(&runtime, NodeId(1));
     let lent = runtime.tables.lend(minipage);
     runtime.watch(minipage);
@@ -102,7 +102,7 @@ fn write_and_merge() {
     let [ours, _theirs] = pair(None);
     let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
     let config = Config { check_races: true, ..Config::single() };
-    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None);
+    let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None).unwrap();
     let minipage = adopt(&runtime, NodeId(0));
     let fault = Input::Fault { thread: ThreadId(0), minipage, kind: Kind::Write };
     runtime.step_sure(fault.clone());

@@ -60,10 +60,13 @@ impl Graph {
                 let fresh = u32::try_from(graph.parents.len()).expect("fewer than 2^32 states");
                 let target = *numbers.entry(fingerprint(&next)).or_insert(fresh);
                 match action {
-                    Action::Release { .. } => graph.optional.push((number, target)),
-                    Action::Deliver { .. } | Action::Run(_) | Action::Miss(..) => {
-                        graph.edges.push((number, target))
+                    Action::Release { .. } | Action::Keep(_) => {
+                        graph.optional.push((number, target));
                     }
+                    Action::Deliver { .. }
+                    | Action::Run(_)
+                    | Action::Miss(..)
+                    | Action::End(..) => graph.edges.push((number, target)),
                 }
                 if target == fresh {
                     graph.parents.push(Some((number, action)));
@@ -76,7 +79,7 @@ impl Graph {
 
     fn visit(&mut self, model: &JobModel, state: &State, number: u32, actions: &mut Vec<Action>) {
         model.actions(state, actions);
-        let forced = |action: &Action| !matches!(action, Action::Release { .. });
+        let forced = |action: &Action| !matches!(action, Action::Release { .. } | Action::Keep(_));
         if state.is_quiet(&model.job) {
             self.quiet.push(number);
             self.outcomes.insert(state.threads.iter().map(|thread| thread.reads.clone()).collect());

@@ -9,7 +9,7 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
-use super::program::{Content, Job, NO_COPY, Op, minipage_id};
+use super::program::{Content, Job, NO_COPY, Op, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
@@ -28,6 +28,10 @@ pub enum Action {
     Run(usize),
     /// The same, and of the minipages it misses this is the one it traps on.
     Miss(usize, u8),
+    /// A window begins for what a thread was told to hold: it goes on, or has yet to begin.
+    Keep(usize),
+    /// A window is over.
+    End(usize, u8),
     /// Packets kept for company leave without. A sender may do it any time, and need not.
     Release {
         /// Sender.
@@ -71,6 +75,7 @@ impl Model for JobModel {
                 actions.push(Action::Miss(thread, other));
             }
         }
+        self.windows(state, actions);
         for from in (0..self.job.nodes).map(NodeId) {
             for to in (0..self.job.nodes).map(NodeId) {
                 let link = &state.links[self.link(from, to)];
@@ -90,6 +95,8 @@ impl Model for JobModel {
             Action::Deliver { from, to } => self.deliver(&mut state, from, to),
             Action::Run(thread) => self.run(&mut state, thread),
             Action::Miss(thread, minipage) => self.trap(&mut state, thread, minipage),
+            Action::Keep(thread) => keep(&mut state, thread),
+            Action::End(thread, minipage) => self.end_window(&mut state, thread, minipage),
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
@@ -105,6 +112,43 @@ impl JobModel {
     /// The place of a link in [`State::links`].
     pub(super) fn link(&self, from: NodeId, to: NodeId) -> usize {
         from.index() * usize::from(self.job.nodes) + to.index()
+    }
+
+    /// What windows allow in this state. An instruction that insists is through before its windows can
+    /// end, so they begin then.
+    fn windows(&self, state: &State, actions: &mut Vec<Action>) {
+        if !self.job.windows {
+            return;
+        }
+        for (index, thread) in state.threads.iter().enumerate() {
+            let ready = match thread.phase {
+                Phase::Running => !thread.insists,
+                Phase::Through => true,
+                Phase::Trapped(_) | Phase::Faulted(_) | Phase::Woken(_) | Phase::Blocked => false,
+            };
+            if ready && thread.accesses.holds_any() {
+                actions.push(Action::Keep(index));
+            }
+            let kept = (0..8).filter(|minipage| thread.kept & 1 << minipage != 0);
+            actions.extend(kept.map(|minipage| Action::End(index, minipage)));
+        }
+    }
+
+    fn end_window(&self, state: &mut State, thread: usize, minipage: u8) {
+        if state.threads[thread].kept & 1 << minipage != 0 {
+            state.threads[thread].kept &= !(1 << minipage);
+            let input = Input::Retired { thread: id(thread), minipage: minipage_id(minipage) };
+            self.step(state, self.job.threads[thread].node, input, None);
+        }
+    }
+
+    /// Nobody of this node keeps the minipage for a while any more.
+    fn end_windows_on(&self, state: &mut State, node: NodeId, minipage: u8) {
+        for thread in 0..state.threads.len() {
+            if self.job.threads[thread].node == node {
+                self.end_window(state, thread, minipage);
+            }
+        }
     }
 
     fn deliver(&self, state: &mut State, from: NodeId, to: NodeId) {
@@ -183,10 +227,14 @@ impl JobModel {
         }
         let wanted = op.accesses().into_iter().flatten().find(|(wanted, _)| *wanted == minipage);
         let kind = wanted.map_or(Kind::Read, |(_, kind)| kind);
-        let (me, minipage) = (id(thread), minipage_id(minipage));
+        let (me, index, minipage) = (id(thread), minipage, minipage_id(minipage));
         let Asking { given_up, insists } = now.accesses.fault((), minipage);
         if !self.job.progress {
             now.accesses.forget();
+        }
+        now.insists = insists && self.job.windows;
+        if kind == Kind::Write {
+            self.end_windows_on(state, plan.node, index);
         }
         for minipage in given_up {
             self.step(state, plan.node, Input::Retired { thread: me, minipage }, None);
@@ -217,7 +265,7 @@ impl JobModel {
             awaited &= !matches!(op, Op::Await { value, .. } if value != seen);
         }
         let now = &mut state.threads[thread];
-        (now.faults, now.phase) = (0, Phase::Running);
+        (now.faults, now.phase, now.insists) = (0, Phase::Running, false);
         now.accesses.forget();
         if let (false, Op::Await { condition, lock, .. }) = (awaited, op) {
             self.retire(state, thread);
@@ -327,6 +375,15 @@ impl JobModel {
         }
         state.nodes[me.index()] = node;
     }
+}
+
+/// What a thread was told to hold, a window keeps from now on.
+fn keep(state: &mut State, thread: usize) {
+    let now = &mut state.threads[thread];
+    for minipage in now.accesses.retire() {
+        now.kept |= 1 << minipage_index(minipage);
+    }
+    now.phase = Phase::Running;
 }
 
 fn release(link: &mut [Packet]) {

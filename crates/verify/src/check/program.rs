@@ -153,6 +153,8 @@ pub struct Job {
     /// Whether it is followed what every single access has been through: its faults are counted, an
     /// instruction that lost a minipage insists, and what it held is retired in a step of its own.
     pub progress: bool,
+    /// Whether windows may keep what threads were told to hold, for any time ([`multigrain_protocol::turns`]).
+    pub windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
 }
@@ -161,8 +163,9 @@ impl Job {
     /// A job without minipages and threads.
     #[must_use]
     pub fn new(nodes: u16) -> Self {
-        let (trap_gap, progress, observe) = (false, false, false);
-        Self { nodes, minipages: vec![], threads: vec![], trap_gap, progress, observe }
+        let (minipages, threads) = (vec![], vec![]);
+        let (trap_gap, progress, windows, observe) = (false, false, false, false);
+        Self { nodes, minipages, threads, trap_gap, progress, windows, observe }
     }
 
     /// Adds a minipage managed by one node and allocated by another, or the same.
@@ -183,6 +186,13 @@ impl Job {
     #[must_use]
     pub fn with_trap_gap(mut self) -> Self {
         self.trap_gap = true;
+        self
+    }
+
+    /// Follows what every access has been through, with windows: see [`Job::windows`].
+    #[must_use]
+    pub fn with_windows(mut self) -> Self {
+        (self.progress, self.windows) = (true, true);
         self
     }
 

@@ -57,6 +57,10 @@ pub struct ThreadState {
     pub faults: u8,
     /// What the instruction at hand was granted, and holds.
     pub accesses: Accesses<()>,
+    /// Whether it asked for its last grant as one that it may not lose.
+    pub insists: bool,
+    /// Minipages that windows keep for it, a bit each ([`super::Job::windows`]).
+    pub kept: u8,
     /// What its reads returned, if the job is observed.
     pub reads: Vec<Content>,
 }
@@ -117,6 +121,8 @@ impl State {
             phase: Phase::Running,
             faults: 0,
             accesses: Accesses::new(),
+            insists: false,
+            kept: 0,
             reads: Vec::new(),
         };
         Self {

@@ -63,6 +63,10 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
             format!("{to} takes {} of {from}", packet(&before.links[model.link(from, to)][0]))
         }
         Action::Release { from, to } => format!("{from} sends {to} what it kept"),
+        Action::Keep(thread) => format!("windows keep for thread {thread} what it holds"),
+        Action::End(thread, minipage) => {
+            format!("the window of thread {thread} on m{minipage} is over")
+        }
         Action::Run(thread) | Action::Miss(thread, _) => {
             let (now, plan) = (&before.threads[thread], &job.threads[thread]);
             let after = &after.threads[thread];
@@ -80,7 +84,11 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
             };
             let missed = match action {
                 Action::Miss(_, minipage) => format!(", of which it misses m{minipage}"),
-                Action::Run(_) | Action::Deliver { .. } | Action::Release { .. } => String::new(),
+                Action::Run(_)
+                | Action::Deliver { .. }
+                | Action::Release { .. }
+                | Action::Keep(_)
+                | Action::End(..) => String::new(),
             };
             format!("thread {thread} on {} {how} {op}{missed}", plan.node)
         }
@@ -109,7 +117,10 @@ fn changes(model: &JobModel, before: &State, action: Action, after: &State, text
         }
     }
     for (thread, (old, new)) in before.threads.iter().zip(&after.threads).enumerate() {
-        let own = matches!(action, Action::Run(it) | Action::Miss(it, _) if it == thread);
+        let own = matches!(
+            action,
+            Action::Run(it) | Action::Miss(it, _) | Action::Keep(it) if it == thread
+        );
         if !own && old.phase != new.phase {
             let _ = write!(text, "; thread {thread} wakes");
         }

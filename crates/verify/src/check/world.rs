@@ -125,7 +125,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId) {
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, _: u16, _: bool) {
         let index = thread.0 as usize;
         let here = self.job.threads[index].node == self.me;
         if !here || !self.state.threads[index].accesses.hold(minipage) {

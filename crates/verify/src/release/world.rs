@@ -259,7 +259,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
         self.state.told_to_hold = true;
     }
 

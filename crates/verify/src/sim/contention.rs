@@ -9,7 +9,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Even, Happening, Placed};
+use super::cluster::{Broken, Cluster, Even, Happening, Placed, Told};
 
 /// An instruction on memory that is here, and one that is stepped.
 const OPERATION_NS: u64 = 200;
@@ -51,14 +51,10 @@ impl Shares {
     #[must_use]
     pub fn ratio(&self) -> f64 {
         let of_one = |threads: &Vec<u64>| threads.iter().sum::<u64>() / threads.len() as u64;
-        ratio(self.done.iter().map(of_one))
+        let bounds = |(low, high): (u64, u64), share| (low.min(share), high.max(share));
+        let (least, most) = self.done.iter().map(of_one).fold((u64::MAX, 0), bounds);
+        most as f64 / least.max(1) as f64
     }
-}
-
-fn ratio(shares: impl Iterator<Item = u64>) -> f64 {
-    let bounds = |(low, high): (u64, u64), share| (low.min(share), high.max(share));
-    let (least, most) = shares.fold((u64::MAX, 0), bounds);
-    most as f64 / least.max(1) as f64
 }
 
 /// Nanoseconds in which a node takes a frame.
@@ -83,6 +79,10 @@ struct Thread {
     kind: Kind,
     state: State,
     accesses: Accesses<()>,
+    insists: bool,
+    trapped_ns: u64,
+    /// A window keeps the minipage for it.
+    in_window: bool,
     done: u64,
     turns: u64,
     faults: u32,
@@ -143,6 +143,9 @@ impl Thread {
             kind: if reads { Kind::Read } else { Kind::Write },
             state: State::Running,
             accesses: Accesses::new(),
+            insists: false,
+            trapped_ns: 0,
+            in_window: false,
             done: 0,
             turns: 0,
             faults: 0,
@@ -169,6 +172,9 @@ impl Run {
     }
 
     fn turn(&mut self, number: usize) -> Result<(), Broken> {
+        if let Some(number) = number.checked_sub(self.threads.len()) {
+            return self.end_window(number);
+        }
         match self.threads[number].state {
             State::Running => self.operate(number),
             State::Trapped => self.fault(number),
@@ -228,8 +234,10 @@ impl Run {
         let Thread { node, local: thread, kind, .. } = *thread;
         let Asking { given_up, insists } = self.threads[number].accesses.fault((), minipage);
         for minipage in given_up {
-            self.cluster.step(node, Input::Retired { thread, minipage })?;
+            self.cluster.retire(node, thread, minipage)?;
         }
+        self.threads[number].insists = insists;
+        self.threads[number].trapped_ns = self.cluster.now_ns();
         let input = if insists {
             Input::Insist { thread, minipage, kind }
         } else {
@@ -249,8 +257,8 @@ impl Run {
         };
         let minipage = self.minipage;
         self.cluster.step(node, Input::Resumed { thread: local, minipage })?;
-        if self.cluster.take_told_to_hold() {
-            self.threads[number].accesses.hold(minipage);
+        if let Some(told) = self.cluster.take_told_to_hold() {
+            self.hold(number, told)?;
         }
         let thread = &mut self.threads[number];
         (thread.state, thread.turns) = (State::Running, thread.turns + 1);
@@ -258,10 +266,39 @@ impl Run {
         Ok(())
     }
 
+    /// A thread keeps the minipage for a while, or until its instruction is through, as the runtime
+    /// does.
+    fn hold(&mut self, number: usize, told: Told) -> Result<(), Broken> {
+        let Thread { node, local, trapped_ns, insists, .. } = self.threads[number];
+        let waited_ns = self.cluster.now_ns() - trapped_ns;
+        let window_ns = self.cluster.window_ns(node, self.minipage, (waited_ns, told.turns));
+        if window_ns > 0 {
+            self.threads[number].in_window = true;
+            self.after(window_ns, self.threads.len() + number);
+        }
+        if told.urgent && (window_ns == 0 || insists) {
+            self.threads[number].accesses.hold(self.minipage);
+        } else if window_ns == 0 {
+            self.cluster.retire(node, local, self.minipage)?;
+        }
+        Ok(())
+    }
+
+    fn end_window(&mut self, number: usize) -> Result<(), Broken> {
+        let thread = &mut self.threads[number];
+        thread.in_window = false;
+        if thread.accesses.holds_any() {
+            return Ok(());
+        }
+        self.cluster.retire(thread.node, thread.local, self.minipage)
+    }
+
     fn retire(&mut self, number: usize) -> Result<(), Broken> {
-        let Thread { node, local: thread, .. } = self.threads[number];
+        let Thread { node, local: thread, in_window, .. } = self.threads[number];
         for minipage in self.threads[number].accesses.retire() {
-            self.cluster.step(node, Input::Retired { thread, minipage })?;
+            if !in_window {
+                self.cluster.retire(node, thread, minipage)?;
+            }
         }
         Ok(())
     }
@@ -291,16 +328,15 @@ pub fn contentions() -> Vec<Contention> {
     all
 }
 
-/// Why a case is unfair, if it is. What nodes do must differ by less than a factor of 2; where some
-/// read, it is their turns, for copies that are there together last longer than one alone. No
-/// operation may take more than two faults, or wait for more than a turn of every node.
+/// Why a case is unfair, if it is. What nodes do must differ by less than a factor of 2, no operation
+/// may take more than two faults, or wait for more than a turn of every node.
 #[must_use]
 pub fn complaint(contention: &Contention, shares: &Shares) -> Option<String> {
     let nodes = contention.threads.len() as u64;
-    // A turn: a request, others' copies taken away, the page, an echo, and their service.
-    let bound_ns = (nodes + 1) * 80_000;
-    let ratio =
-        if contention.readers { ratio(shares.turns.iter().copied()) } else { shares.ratio() };
+    // A request, the page and what it is taken away with, of 15 us each with their service, and a
+    // window of four of those in which nobody has the page.
+    let bound_ns = (nodes + 1) * 130_000;
+    let ratio = shares.ratio();
     if ratio > 2.0 {
         Some(format!("shares differ by {ratio:.1}: {shares:?}"))
     } else if shares.most_faults > 2 {

@@ -15,6 +15,11 @@ impl Entry {
         match (mutant, event, &mut open.phase) {
             (Mutant::QueueLost, E::Ack, Phase::Supplied { .. }) => open.queue.clear(),
             (Mutant::PushClosedByFirstAck, E::Ack, Phase::Supplied { awaited })
+                if open.request.ask == Ask::Push =>
+            {
+                *awaited = core::iter::once(from).collect();
+            }
+            (Mutant::ReadersClosedByFirstAck, E::Ack, Phase::Supplied { awaited })
             | (
                 Mutant::FirstInvalidationSuffices,
                 E::InvalidateReply,
@@ -55,14 +60,16 @@ impl Entry {
                 out.retain(|effect| !matches!(sent(effect), Some((_, PageMessage::Hurry))));
             }
             (Some(Mutant::OvertakenReadForwarded), _) => self.forward_overtaken(site, out),
+            (Some(Mutant::TurnsNotCounted), _) => forget_turns(out),
             _ => {}
         }
     }
 
     fn pile_up(&mut self, from: NodeId) {
-        let again = Request { from, ask: Ask::Push };
+        let again = Request { from, ask: Ask::Push, turns: 0 };
+        let waits = |other: &Request| (other.from, other.ask) == (from, Ask::Push);
         if let Some(open) = self.open.as_mut()
-            && open.queue.contains(&again)
+            && open.queue.iter().any(waits)
         {
             open.queue.push_back(again);
         }
@@ -85,19 +92,27 @@ impl Entry {
     fn forward_overtaken(&self, site: &Site, out: &mut Effects) {
         for effect in out {
             let Effect::Send { to, message: Message::Page { body, .. } } = effect else { continue };
-            if let PageMessage::Reply { kind: kind @ Kind::Read, attach: Attach::Nothing, hurry } =
-                *body
+            if let PageMessage::Reply {
+                kind: kind @ Kind::Read,
+                attach: Attach::Nothing,
+                hurry,
+                turns,
+            } = *body
             {
-                *body = PageMessage::Forward { kind, requester: *to, hurry };
+                *body = PageMessage::Forward { kind, requester: *to, hurry, turns };
                 *to = self.replica(site);
             }
         }
     }
 }
 
-/// Whether the manager's own ack closes its transaction, whoever competes.
-pub(super) fn closes_at_once() -> bool {
-    chosen() == Some(Mutant::OwnAckClosesAtOnce)
+fn forget_turns(out: &mut Effects) {
+    for effect in out {
+        let Effect::Send { message: Message::Page { body, .. }, .. } = effect else { continue };
+        if let PageMessage::Forward { turns, .. } | PageMessage::Reply { turns, .. } = body {
+            *turns = 0;
+        }
+    }
 }
 
 fn sent(effect: &Effect) -> Option<(NodeId, PageMessage)> {

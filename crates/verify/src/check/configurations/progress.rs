@@ -8,7 +8,63 @@ use crate::check::program::Op::{Add, AddBoth, Read, Write};
 pub(super) fn short() -> Vec<Configuration> {
     let mut rows = one_minipage();
     rows.extend(two_minipages());
+    rows.extend(windows());
     rows
+}
+
+/// The same with windows, which keep what was granted for any time, or for none.
+fn windows() -> Vec<Configuration> {
+    vec![
+        row(
+            "progress/windows-of-two-nodes",
+            0,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Add(0), Write(0, 7)])
+                .thread(1, &[Write(0, 1); 3])
+                .with_windows(),
+        ),
+        row(
+            "progress/windows-of-three-nodes",
+            0,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .thread(2, &[Read(0), Write(0, 2)])
+                .with_windows(),
+        ),
+        row(
+            "progress/windows-of-readers",
+            0,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Read(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .thread(2, &[Read(0); 2])
+                .with_windows(),
+        ),
+        row(
+            "progress/windows-of-threads",
+            0,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Add(0)])
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .with_windows(),
+        ),
+        row(
+            "progress/windows-across-two",
+            0,
+            Job::new(2)
+                .minipage(0, 1)
+                .minipage(0, 1)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[Add(1), Write(0, 1)])
+                .with_windows(),
+        ),
+    ]
 }
 
 fn one_minipage() -> Vec<Configuration> {

@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 pub use cells::Placed;
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
+use multigrain_protocol::turns::Turns;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use net::Traffic;
@@ -66,6 +67,14 @@ pub struct Broken {
     pub text: String,
 }
 
+/// What a thread is told that holds its minipage: the fields of the effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "see there")]
+pub struct Told {
+    pub turns: u16,
+    pub urgent: bool,
+}
+
 /// A node but for its engines and its memory.
 #[derive(Debug, Default)]
 struct Host {
@@ -95,7 +104,9 @@ pub struct Cluster<T> {
     net: Net<T>,
     happened: VecDeque<Happening>,
     /// Whether a step told its thread to hold a minipage.
-    told_to_hold: bool,
+    told_to_hold: Option<Told>,
+    /// What each node knows of its turns.
+    turns: Vec<Turns>,
     now_ns: u64,
     steps: u64,
     fingerprint: u64,
@@ -117,7 +128,8 @@ impl<T: Timing> Cluster<T> {
             hosts: (0..nodes).map(|_| Host::default()).collect(),
             net: Net::new(nodes, timing, bound),
             happened: VecDeque::new(),
-            told_to_hold: false,
+            told_to_hold: None,
+            turns: vec![Turns::default(); nodes.into()],
             now_ns: 0,
             steps: 0,
             fingerprint: 0,
@@ -331,8 +343,35 @@ impl<T: Timing> Cluster<T> {
     }
 
     /// Whether the last step, of a thread that resumes, told it to hold its minipage.
-    pub fn take_told_to_hold(&mut self) -> bool {
-        core::mem::take(&mut self.told_to_hold)
+    pub fn take_told_to_hold(&mut self) -> Option<Told> {
+        self.told_to_hold.take()
+    }
+
+    /// For how long a thread of a node keeps a minipage after so long a wait for others' turns.
+    pub(crate) fn window_ns(
+        &self,
+        node: NodeId,
+        minipage: MinipageId,
+        (waited_ns, turns): (u64, u16),
+    ) -> u64 {
+        let managed_here = self.cells.manager(minipage) == node;
+        self.turns[node.index()].window_ns(waited_ns, turns, managed_here)
+    }
+
+    /// The access of a thread that holds a minipage is done, or it gives it up.
+    ///
+    /// # Errors
+    /// As [`Cluster::step`].
+    pub(crate) fn retire(
+        &mut self,
+        node: NodeId,
+        thread: ThreadId,
+        minipage: MinipageId,
+    ) -> Result<(), Broken> {
+        if self.cells.manager(minipage) != node {
+            self.turns[node.index()].let_go(minipage, self.now_ns);
+        }
+        self.step(node, Input::Retired { thread, minipage })
     }
 
     /// One step of one node.
@@ -361,6 +400,8 @@ impl<T: Timing> Cluster<T> {
             given_up: None,
             happened: &mut self.happened,
             told_to_hold: &mut self.told_to_hold,
+            turns: &mut self.turns[me.index()],
+            now_ns: self.now_ns,
             watch: &mut self.watch,
             broken: None,
         };

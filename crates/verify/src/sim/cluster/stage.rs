@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use multigrain_protocol::turns::Turns;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -10,7 +11,7 @@ use super::memory::Memory;
 use super::net::Net;
 use super::watch::{Subject, Watch};
 use super::wire::Frame;
-use super::{Broken, Content, Happening};
+use super::{Broken, Content, Happening, Told};
 
 pub(super) struct Stage<'a, T> {
     pub(super) me: NodeId,
@@ -25,8 +26,10 @@ pub(super) struct Stage<'a, T> {
     /// A minipage that this step took away from the threads: its bytes may still be sent.
     pub(super) given_up: Option<MinipageId>,
     pub(super) happened: &'a mut VecDeque<Happening>,
-    /// Whether the thread that steps shall hold its minipage.
-    pub(super) told_to_hold: &'a mut bool,
+    /// Whether the thread that steps shall hold its minipage, after so many turns of others.
+    pub(super) told_to_hold: &'a mut Option<Told>,
+    pub(super) turns: &'a mut Turns,
+    pub(super) now_ns: u64,
     pub(super) watch: &'a mut Watch,
     pub(super) broken: Option<Broken>,
 }
@@ -76,10 +79,7 @@ impl<T: Timing> World for Stage<'_, T> {
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
-            Message::Page {
-                body: PageMessage::PushRequest | PageMessage::Hurry | PageMessage::Echo,
-                ..
-            }
+            Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
         );
         if let Err(text) = self.net.post(self.me, frame, self.leaves_ns, bounded) {
             self.breaks(Subject::of(&message), text);
@@ -113,6 +113,9 @@ impl<T: Timing> World for Stage<'_, T> {
         let me = self.me;
         self.watch
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
+        if to < from {
+            self.turns.taken(minipage, self.now_ns);
+        }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);
         }
@@ -132,8 +135,8 @@ impl<T: Timing> World for Stage<'_, T> {
         self.happened.push_back(Happening::Woken { node: self.me, thread });
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId) {
-        *self.told_to_hold = true;
+    fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
+        *self.told_to_hold = Some(Told { turns, urgent });
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {

@@ -1,0 +1,192 @@
+//! Turns: a thread may keep a contended minipage for a while, so that all nodes have it alike (ADR 17).
+//!
+//! Role: the clock and the timer behind [`multigrain_protocol::turns`]. A *window* is a pin on a grant
+//! that goes when its time is over, and not before the instruction is through that waited for it. The
+//! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking anybody,
+//! and retires what is due.
+//!
+//! Invariant: whoever is told to hold a minipage steps [`Input::Retired`] once: here, if
+//! [`Runtime::begin_window`] took it, else its caller.
+
+use core::sync::atomic::Ordering;
+
+use rustix::fd::OwnedFd;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+
+use multigrain_protocol::Input;
+use multigrain_protocol::turns::Turns;
+use multigrain_types::{MinipageId, ThreadId};
+
+use crate::boot::Runtime;
+use crate::error::Error;
+use crate::shim::{AtomicBool, Mutex};
+use crate::tables::lock;
+
+/// A thread keeps a minipage.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    thread: ThreadId,
+    minipage: MinipageId,
+    ends_ns: u64,
+    /// Its instruction is not through yet.
+    stepped: bool,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    turns: Turns,
+    open: Vec<Window>,
+}
+
+/// The windows of a node.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    timer: OwnedFd,
+    books: Mutex<Books>,
+    /// Whether some window may be open; whether a passage may be measured. Set under the lock.
+    any: AtomicBool,
+    measures: AtomicBool,
+}
+
+/// Nanoseconds of the clock that the timer knows.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+impl Windows {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+            .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
+        let (any, measures) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { timer, books: Mutex::default(), any, measures })
+    }
+
+    /// The timer rings then, and not before.
+    fn ring_at(&self, at_ns: u64) {
+        let at = Timespec {
+            tv_sec: (at_ns / 1_000_000_000).cast_signed(),
+            tv_nsec: (at_ns % 1_000_000_000).cast_signed(),
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
+        assert!(set.is_ok(), "timerfd_settime of our own timer: {set:?}");
+    }
+
+    /// The helper ends its sleep at once.
+    pub(crate) fn ring(&self) {
+        self.ring_at(1);
+    }
+}
+
+impl Runtime {
+    /// A thread is told to hold a minipage that it has wanted since then, for so many turns of others:
+    /// whether a window keeps it for it. `stepped`: [`Runtime::is_through`] follows.
+    pub(crate) fn begin_window(
+        &self,
+        (thread, minipage): (ThreadId, MinipageId),
+        since_ns: u64,
+        turns: u16,
+        stepped: bool,
+    ) -> bool {
+        if turns == 0 {
+            return false;
+        }
+        let managed_here = self.tables.manages(minipage);
+        let now_ns = now_ns();
+        let mut books = lock(&self.windows.books);
+        let waited_ns = now_ns.saturating_sub(since_ns);
+        let window_ns = books.turns.window_ns(waited_ns, turns, managed_here);
+        if window_ns == 0 {
+            return false;
+        }
+        let ends_ns = now_ns + window_ns;
+        if books.open.iter().all(|window| ends_ns < window.ends_ns) {
+            self.windows.ring_at(ends_ns);
+        }
+        books.open.push(Window { thread, minipage, ends_ns, stepped });
+        self.windows.any.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// The instruction that waited for a minipage is through: true if no window keeps it.
+    pub(crate) fn is_through(&self, thread: ThreadId, minipage: MinipageId) -> bool {
+        if !self.windows.any.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut books = lock(&self.windows.books);
+        let same = |window: &&mut Window| (window.thread, window.minipage) == (thread, minipage);
+        books.open.iter_mut().find(same).is_none_or(|window| {
+            window.stepped = false;
+            false
+        })
+    }
+
+    /// A thread is about to wait for something else: its windows are over.
+    pub(crate) fn end_windows_of(&self, thread: ThreadId) {
+        if self.windows.any.load(Ordering::Relaxed) {
+            self.end_windows(|window| window.thread == thread);
+        }
+    }
+
+    /// A thread of this node wants to write a minipage, or an instruction gives it up: nobody keeps it
+    /// for a while.
+    pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
+        if self.windows.any.load(Ordering::Relaxed) {
+            self.end_windows(|window| window.minipage == minipage);
+        }
+    }
+
+    /// A minipage is let go.
+    pub(crate) fn let_go(&self, minipage: MinipageId) {
+        if !self.tables.manages(minipage) {
+            lock(&self.windows.books).turns.let_go(minipage, now_ns());
+            self.windows.measures.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Threads of this node lose access to a minipage.
+    pub(crate) fn taken(&self, minipage: MinipageId) {
+        if self.windows.measures.load(Ordering::Relaxed) {
+            let mut books = lock(&self.windows.books);
+            books.turns.taken(minipage, now_ns());
+            self.windows.measures.store(books.turns.measures(), Ordering::Relaxed);
+        }
+    }
+
+    /// Ends windows, and retires the threads that are through.
+    fn end_windows(&self, over: impl Fn(&Window) -> bool) {
+        let mut ended = Vec::new();
+        let mut books = lock(&self.windows.books);
+        books.open.retain(|window| {
+            let over = over(window);
+            if over && !window.stepped {
+                ended.push((window.thread, window.minipage));
+            }
+            !over
+        });
+        match books.open.iter().map(|window| window.ends_ns).min() {
+            Some(next_ns) => self.windows.ring_at(next_ns),
+            None => self.windows.any.store(false, Ordering::Relaxed),
+        }
+        drop(books);
+        for (thread, minipage) in ended {
+            self.let_go(minipage);
+            self.step_sure(Input::Retired { thread, minipage });
+        }
+    }
+
+    /// The helper: ends windows when they are over, until this node leaves.
+    pub(crate) fn keep_time(&self) {
+        while !self.is_leaving() {
+            let mut rings = [0; 8];
+            // A signal ends the wait early, which does no harm.
+            let _ = rustix::io::read(&self.windows.timer, &mut rings);
+            let now_ns = now_ns();
+            self.end_windows(|window| window.ends_ns <= now_ns);
+        }
+    }
+}
