@@ -151,6 +151,7 @@ impl Job {
     fn on_message(&mut self, rank: usize, message: Message) {
         let facts = &mut self.facts.nodes[rank];
         match message {
+            Message::Joining => facts.joining = true,
             Message::Ready => facts.ready = true,
             Message::Left => facts.left = true,
             Message::Progress(count) => {
@@ -173,7 +174,9 @@ impl Job {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
-            Message::Fatal(text) => self.writer.say(&format!("node {rank}: {text}")),
+            Message::Fatal(text) => {
+                facts.fatal.get_or_insert(text);
+            }
             Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
         }
     }
