@@ -281,10 +281,13 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
 }
 
 /// A node that lost a peer ends, and so is lost itself: the first of them names the cause, whoever
-/// ended first.
+/// ended first. A peer that broke the protocol is a cause of its own, and may notice that it was cut off
+/// before the other has said so.
 fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
     let losses = facts.nodes.iter().enumerate();
-    losses.filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?))).min_by_key(|(_, l)| l.at)
+    losses
+        .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
+        .min_by_key(|(_, l)| (!l.is_violation(), l.at))
 }
 
 #[cfg(test)]

@@ -201,3 +201,13 @@ fn a_node_that_never_joins_is_blamed_if_others_do() {
     let lost = facts.lost(0, 2).exit(0, 110, 75);
     assert!(over(&lost, 110).1.contains("node 2 (pid 102) ended without mg_init"));
 }
+
+#[test]
+fn who_was_cut_off_may_notice_it_before_the_other_has_said_why() {
+    let mut facts = job(2).lost(1, 0).lost(0, 1).exit(1, 5, 75).exit(0, 6, 75);
+    if let Some(loss) = &mut facts.nodes[0].lost {
+        loss.text = "broke the protocol: nonsense".to_owned();
+    }
+    let line = "node 1 (pid 101) was lost by node 0: broke the protocol: nonsense; the job ends";
+    assert_eq!(over(&facts, 6), (75, line.to_owned()));
+}
