@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
 use core::sync::atomic::Ordering;
+use std::sync::Once;
 
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
 use multigrain_protocol::release::News;
@@ -91,7 +92,12 @@ impl Runtime {
         match done {
             Ok(()) => Ok(()),
             Err(Violation::Misuse(text)) => Err(Error::NotPermitted(text)),
-            Err(Violation::Limit { from, text }) if from == self.me => Err(Error::Limit(text)),
+            Err(Violation::Limit { from, text }) if from == self.me => {
+                // A C program sees the code alone.
+                static TOLD: Once = Once::new();
+                TOLD.call_once(|| crate::report::last_words(self.me, &text));
+                Err(Error::Limit(text))
+            }
             Err(Violation::Limit { from, text }) => self.peer_broke(from, text),
             Err(Violation::Peer { from, role, state, event }) if from != self.me => {
                 self.peer_broke(from, format!("{event} for the {role} in state {state}"))
