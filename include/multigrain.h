@@ -33,7 +33,7 @@ enum mg_error {
     MG_EAGAIN = -4,    /* mg_init was called already */
     MG_ENODE = -5,     /* no such node */
     MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
-    MG_ELIMIT = -7,    /* too many minipages, views, areas or threads; a line on stderr names the limit */
+    MG_ELIMIT = -7,    /* too many minipages, views, areas, threads or ids; a line on stderr names the limit */
     MG_EPEER = -8,     /* a peer is gone; the job is ending */
     MG_ESYS = -9,      /* a system call failed; the line on stderr names it */
     MG_EPERM = -10     /* not the owner: unlock without lock, free of freed memory */
@@ -171,7 +171,14 @@ int mg_push(const void *p, size_t bytes);
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
 
-/* ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use ------------- */
+/*
+ * ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use -------------
+ *
+ * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
+ * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units
+ * that it posted. Beyond that it gets MG_ELIMIT from ids it manages itself, and a manager elsewhere
+ * ends the job with one line that names the node and the limit.
+ */
 
 int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);

@@ -43,6 +43,7 @@ fn messages() -> Vec<Message> {
         LockMessage::Request.about(1),
         LockMessage::Recall { to: NodeId(2) }.about(1),
         LockMessage::Grant.about(1),
+        LockMessage::Offer.about(1),
         BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(1),
         BarrierMessage::Release { arrivals: 1, quiet: true }.about(1),
         SemaphoreMessage::Request.about(1),

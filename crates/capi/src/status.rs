@@ -47,7 +47,7 @@ pub extern "C" fn mg_strerror(error: c_int) -> *const c_char {
         -4 => c"mg_init was called already: call it once",
         -5 => c"no such node: ranks run from 0 to mg_nodes() - 1",
         -6 => c"the address is not shared memory, or not the start of an allocation",
-        -7 => c"a limit of minipages, views, areas, threads or results nobody joins; a line on stderr names it",
+        -7 => c"a limit of minipages, views, areas, threads, synchronization ids or results nobody joins; a line on stderr names it",
         -8 => c"a peer is gone and the job is ending",
         -9 => c"a system call failed; the line on stderr names it",
         -10 => c"not permitted: unlock without lock, a second free, or barriers of unlike size",

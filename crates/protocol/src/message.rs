@@ -144,6 +144,8 @@ pub enum LockMessage {
     Recall { to: NodeId },
     /// The token itself.
     Grant,
+    /// A node has more idle tokens than it keeps: the manager may have this one back.
+    Offer,
 }
 
 /// Messages of the barrier engine.
@@ -262,7 +264,7 @@ impl SyncMessage {
             Self::Lock(LockMessage::Grant)
             | Self::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. })
             | Self::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. }) => true,
-            Self::Lock(LockMessage::Request | LockMessage::Recall { .. })
+            Self::Lock(LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer)
             | Self::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
             | Self::Semaphore(SemaphoreMessage::Request)
             | Self::Condition(

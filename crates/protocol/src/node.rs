@@ -70,6 +70,14 @@ pub enum Violation {
     /// The program broke a rule of the synchronization calls.
     #[error("{0}")]
     Misuse(String),
+    /// More is in use than any node may have.
+    #[error("{text}")]
+    Limit {
+        /// By whom: a peer, or threads of this node.
+        from: NodeId,
+        /// How much that is, and of what.
+        text: String,
+    },
 }
 
 /// The engines of one minipage on one node, lent for one step.

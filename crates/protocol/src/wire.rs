@@ -121,6 +121,7 @@ impl Message {
             31 => ConditionMessage::Wake.about(id(words)?),
             32 => BarrierMessage::Retract.about(id(words)?),
             33 => BarrierMessage::Retracted.about(id(words)?),
+            34 => LockMessage::Offer.about(id(words)?),
             kind => match mgs_message(kind) {
                 Some(body) => body.about(MinipageId(words.subject)),
                 None => hlrc_message(words)?.about(MinipageId(words.subject)),
@@ -172,6 +173,7 @@ fn sync_words(body: SyncMessage) -> Words {
         SyncMessage::Lock(LockMessage::Request) => plain(20),
         SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
+        SyncMessage::Lock(LockMessage::Offer) => plain(34),
         SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiet }) => {
             Words { flags: calm(quiet), thread: arrivals, value: total.into(), ..plain(23) }
         }

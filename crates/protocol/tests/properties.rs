@@ -30,7 +30,7 @@ fn page_message() -> impl Strategy<Value = PageMessage> {
 }
 
 fn sync_message() -> impl Strategy<Value = Message> {
-    let fields = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<bool>(), 0..12u8);
+    let fields = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<bool>(), 0..13u8);
     fields.prop_map(|(id, node, count, total, all, which)| match which {
         0 => LockMessage::Request.about(id),
         1 => LockMessage::Recall { to: NodeId(node) }.about(id),
@@ -43,6 +43,7 @@ fn sync_message() -> impl Strategy<Value = Message> {
         8 => ConditionMessage::Enqueue.about(id),
         9 => ConditionMessage::Queued.about(id),
         10 => ConditionMessage::Signal { all }.about(id),
+        11 => LockMessage::Offer.about(id),
         _ => ConditionMessage::Wake.about(id),
     })
 }

@@ -94,6 +94,13 @@ impl AreaRecord {
         self.area.validate().is_ok() && self.owner.0 < nodes && self.items.fit(&self.area)
     }
 
+    /// Whether it is what was asked for, in some place.
+    fn is_wish(&self, wish: &Self) -> bool {
+        let Area { bytes, shape, .. } = wish.area;
+        let area = Area { bytes, shape, ..self.area };
+        *self == Self { area, ..*wish }
+    }
+
     /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
     /// homes move at barriers only.
     pub(crate) fn is_watchable(&self) -> bool {
@@ -182,10 +189,16 @@ impl Runtime {
             })
         })?;
         let id = AreaId(u32::try_from(id).unwrap_or(u32::MAX));
-        self.tables
-            .area(id)
-            .map(|states| states.record)
-            .ok_or_else(|| Error::System(format!("area {} was never announced here", id.0)))
+        match self.tables.area(id).map(|states| states.record) {
+            Some(record) if record.is_wish(&wish) => Ok(record),
+            Some(_) | None if self.me != NodeId(0) => {
+                let what = format!("it gave area {}, which is none that was asked for", id.0);
+                self.peer_broke(NodeId(0), what)
+            }
+            Some(_) | None => {
+                Err(Error::System(format!("area {} is not what was asked for", id.0)))
+            }
+        }
     }
 
     /// Node 0: place the area, announce it, answer when all have mapped it.
@@ -235,7 +248,8 @@ impl Runtime {
         else {
             return false;
         };
-        if !record.is_sound(self.nodes) {
+        let asked = record.owner != self.me || lock(&self.asked).awaits_any(kind::AREA_REQUEST);
+        if !record.is_sound(self.nodes) || !asked {
             return false;
         }
         let code = self.map_record(record);

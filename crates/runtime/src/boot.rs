@@ -358,10 +358,10 @@ fn boot_mesh(
             report::last_words(config.rank, &line);
         }
     };
+    let _ = report::tell(control, format_args!("joining"));
     let mesh = Mesh::boot(boot, &mut refused).inspect_err(|error| {
         if let Some(peer) = error.lost_peer() {
-            // The program says what it makes of it; the launcher looks for the cause.
-            report::tell_loss(control, peer, &error.to_string());
+            report::lost_at_start(control, peer, &error.to_string());
         }
     })?;
     if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {

@@ -6,7 +6,7 @@
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{HlrcMessage, MgsMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::Runner;
 use shuttle::scheduler::RandomScheduler;
 
@@ -60,6 +60,31 @@ fn ask_too_much() {
     let refused: Vec<usize> = (0..codes.0.len()).filter(|&answer| codes.0[answer] != 0).collect();
     assert_eq!(refused, [4 + names::MOST - 1], "one name too many");
     assert_eq!(codes.0[refused[0]], u64::from((-7i32).cast_unsigned()));
+}
+
+/// Node 1 answers what it was not asked, and gives node 0 what it did not ask for.
+fn answer_unasked() {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let header = |kind| Header { kind, thread: 3, ..Header::default() };
+    let serve = |from, header| runtime.serve_request(NodeId(from), &header, b"");
+    let why = serve(1, header(kind::ANSWER)).unwrap_err();
+    assert_eq!(why, "it answers thread 3, which has not asked it");
+    crate::tables::lock(&runtime.asked).ask(ThreadId(3), NodeId(1), kind::FREE);
+    let odd = Header { subject: 1 << 32, ..header(kind::ANSWER) };
+    assert_eq!(serve(1, odd), Err("an answer with code 4294967296".to_owned()));
+    assert_eq!(serve(1, header(kind::ANSWER)), Ok(()));
+    assert!(serve(1, header(kind::ANSWER)).is_err(), "it has its answer");
+    assert!(serve(1, header(kind::AREA_MAPPED)).is_err(), "no area waits for that");
+    drop(theirs);
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_is_refused() {
+    once(answer_unasked);
 }
 
 /// The codes of all answers.

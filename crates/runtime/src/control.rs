@@ -108,6 +108,7 @@ impl Runtime {
             // What this node asks of itself was checked by who asks.
             self.serve_request(self.me, &header, body).map_err(|_| (-1, 0))?;
         } else {
+            lock(&self.asked).ask(thread, to, kind);
             self.send_frame(to, header, Payload::Bytes(body));
         }
         self.wait_for(slot);
@@ -211,6 +212,9 @@ impl Runtime {
         if is_answered(header.kind) && !lock(&self.asked).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
+        if header.kind == kind::ANSWER {
+            return self.take_answer(asker, header);
+        }
         if header.kind == kind::THREAD_START {
             return self.serve_thread_start(asker, header.subject, header.value);
         }
@@ -221,7 +225,7 @@ impl Runtime {
         }
     }
 
-    /// Serves any request but a thread's start; false if it makes no sense.
+    /// Serves any request but a thread's start, and no answer; false if it makes no sense.
     fn serve_other(&self, asker: Asker, header: &Header, body: &[u8]) -> bool {
         let from = asker.node;
         match header.kind {
@@ -247,13 +251,20 @@ impl Runtime {
             kind::RACE_CLOCK => self.serve_race_clock(from, header, body),
             kind::RACE_JUDGED => self.serve_race_judged(asker),
             kind::RACE_WRITES => self.serve_race_writes(from, header.subject, header.value, body),
-            kind::ANSWER => {
-                let code = u32::try_from(header.subject).unwrap_or(u32::MAX).cast_signed();
-                self.answer(Asker { node: self.me, thread: asker.thread }, code, header.value);
-                true
-            }
             _ => false,
         }
+    }
+
+    /// A thread of this node has its answer from the node it asked.
+    fn take_answer(&self, Asker { node, thread }: Asker, header: &Header) -> Result<(), String> {
+        let Ok(code) = u32::try_from(header.subject) else {
+            return Err(format!("an answer with code {}", header.subject));
+        };
+        if !lock(&self.asked).answered(thread, node) {
+            return Err(format!("it answers {thread}, which has not asked it"));
+        }
+        self.answer(Asker { node: self.me, thread }, code.cast_signed(), header.value);
+        Ok(())
     }
 
     /// Node 0 keeps the directories of areas and names; all others hear of areas from it.

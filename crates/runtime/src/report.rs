@@ -39,6 +39,14 @@ impl Runtime {
     }
 }
 
+/// A peer that is gone before this node has joined: the launcher looks for the cause, and has the one
+/// line about it. Returns if there is no launcher, for then the program says what it makes of it.
+pub(crate) fn lost_at_start(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) {
+    if tell_loss(control, peer, why) {
+        exit_now(EXIT_PEER_LOST);
+    }
+}
+
 /// One line to the launcher, if there is one.
 pub(crate) fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool {
     let Some(fd) = control else { return false };
@@ -47,7 +55,7 @@ pub(crate) fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'
 }
 
 /// The launcher hears when it was noticed: of a chain of losses the first one matters.
-pub(crate) fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
+fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     tell(control, format_args!("lost {} @{}.{:09} {why}", peer.0, now.tv_sec, now.tv_nsec))
 }

@@ -27,7 +27,7 @@ impl Runtime {
     /// Waits until this thread holds lock `id`.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`] if it holds the lock already.
+    /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
     pub fn lock(&self, id: u32) -> Result<(), Error> {
         let (thread, slot) = self.my_slot()?;
         self.counters.locks.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Runtime {
         self.end_epoch();
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
         self.mesh.send_lazy();
-        done.map_err(Error::NotPermitted)
+        done
     }
 
     /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
@@ -97,12 +97,12 @@ impl Runtime {
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
     ///
     /// # Errors
-    /// [`Error::Limit`] when the node has too many threads.
+    /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
         tsan::give(Token::Semaphore(id));
         self.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
-        self.step(Input::Sync(post)).map_err(Error::NotPermitted)?;
+        self.step(Input::Sync(post))?;
         self.relieve(self.manager_of(id))
     }
 
@@ -127,7 +127,7 @@ impl Runtime {
     pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
-        self.step(Input::Sync(signal)).map_err(Error::NotPermitted)?;
+        self.step(Input::Sync(signal))?;
         self.relieve(self.manager_of(id))
     }
 
@@ -148,7 +148,7 @@ impl Runtime {
     /// Asks and waits; true if there was nothing to wait for.
     fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
         slot.arm();
-        self.step(Input::Sync(input)).map_err(Error::NotPermitted)?;
+        self.step(Input::Sync(input))?;
         let at_once = slot.word.is_woken_at_once();
         if at_once {
             // No message took the last acks along, and the program may now compute for long.

@@ -3,18 +3,20 @@
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
 use core::sync::atomic::Ordering;
+use std::sync::Once;
 
-use multigrain_memory::diff::{self, Others};
+use multigrain_memory::diff::{self, Diff, DiffError, Others};
 use multigrain_protocol::release::News;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, HlrcMessage, Input, Message, Node, PageMessage, SyncMessage, Violation, World,
 };
-use multigrain_transport::{Header, LinkError, Payload};
+use multigrain_transport::{Header, LinkError, LostReason, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use crate::boot::Runtime;
 use crate::control::kind;
+use crate::error::Error;
 use crate::headers::{header_of, words_of};
 use crate::parking::Waking;
 use crate::slots;
@@ -23,6 +25,8 @@ use crate::tables::lock;
 /// The runtime as the protocol sees it, for the length of one step.
 pub(crate) struct RealWorld<'a> {
     runtime: &'a Runtime,
+    /// Who sent the message at hand; this node itself for anything else.
+    from: NodeId,
     /// The diff that came with the message at hand.
     diff: Option<&'a [u8]>,
     /// What [`World::keep_diff`] keeps, as long as the step may use it up.
@@ -63,21 +67,22 @@ const NEWS_PART: usize = 50_000;
 
 impl Runtime {
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
-    pub(crate) fn step(&self, input: Input) -> Result<(), String> {
+    pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
         self.step_with(input, None, false)
     }
 
     /// The step of a message that has arrived, with its diff.
     pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
-        if let Err(text) = self.step_with(Input::Message { from, message }, diff, false) {
-            self.fatal(&text);
+        if let Err(error) = self.step_with(Input::Message { from, message }, diff, false) {
+            self.fatal(&error.to_string());
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), String> {
+    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), Error> {
+        let from = if let Input::Message { from, .. } = input { from } else { self.me };
         let mut node = Node { me: self.me, nodes: self.nodes, tables: &self.tables };
         let mut world =
-            RealWorld { runtime: self, diff, held: None, news: None, gather, closed: None };
+            RealWorld { runtime: self, from, diff, held: None, news: None, gather, closed: None };
         let done = {
             #[cfg(feature = "mutants")]
             let mut world = crate::mutants::Bent::new(&mut world);
@@ -86,23 +91,38 @@ impl Runtime {
         world.finish();
         match done {
             Ok(()) => Ok(()),
-            Err(Violation::Misuse(text)) => Err(text),
+            Err(Violation::Misuse(text)) => Err(Error::NotPermitted(text)),
+            Err(Violation::Limit { from, text }) if from == self.me => {
+                // A C program sees the code alone.
+                static TOLD: Once = Once::new();
+                TOLD.call_once(|| crate::report::last_words(self.me, &text));
+                Err(Error::Limit(text))
+            }
+            Err(Violation::Limit { from, text }) => self.peer_broke(from, text),
+            Err(Violation::Peer { from, role, state, event }) if from != self.me => {
+                self.peer_broke(from, format!("{event} for the {role} in state {state}"))
+            }
             Err(violation) => self.fatal(&violation.to_string()),
         }
     }
 
+    /// A peer did what no correct one does: it is lost.
+    pub(crate) fn peer_broke(&self, peer: NodeId, what: String) -> ! {
+        self.peer_lost(peer, &LostReason::Violation(what).to_string())
+    }
+
     /// A step that no program can misuse.
     pub(crate) fn step_sure(&self, input: Input) {
-        if let Err(text) = self.step(input) {
-            self.fatal(&text);
+        if let Err(error) = self.step(input) {
+            self.fatal(&error.to_string());
         }
     }
 
     /// A step whose requests for lazily consistent minipages are kept, to go with others to the same
     /// node; the caller sends them.
     pub(crate) fn step_gathered(&self, input: Input) {
-        if let Err(text) = self.step_with(input, None, true) {
-            self.fatal(&text);
+        if let Err(error) = self.step_with(input, None, true) {
+            self.fatal(&error.to_string());
         }
     }
 
@@ -205,8 +225,21 @@ impl<'a> RealWorld<'a> {
     /// The step has not used up the diff that came.
     fn keep_held(&mut self) {
         if let Some((minipage, diff)) = self.held.take() {
+            let (_, len) = self.runtime.memory.privileged(minipage);
+            if let Err(error) = Diff::check(diff, len) {
+                self.refuse_diff(minipage, &error);
+            }
             lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff.to_vec());
         }
+    }
+
+    /// The diff that came makes no sense. One that is kept made sense when it came.
+    fn refuse_diff(&self, minipage: MinipageId, error: &DiffError) -> ! {
+        let what = format!("a diff of {minipage} makes no sense: {error}");
+        if self.from == self.runtime.me {
+            self.runtime.fatal(&what);
+        }
+        self.runtime.peer_broke(self.from, what)
     }
 
     /// Writes what is named by a diff.
@@ -214,7 +247,7 @@ impl<'a> RealWorld<'a> {
         let (page, len) = self.runtime.memory.privileged(minipage);
         // SAFETY: the privileged view is writable for the length of the minipage.
         if let Err(error) = unsafe { diff::apply(diff, page, len, others) } {
-            self.runtime.fatal(&format!("a diff of {minipage} makes no sense: {error}"));
+            self.refuse_diff(minipage, &error);
         }
     }
 

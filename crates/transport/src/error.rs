@@ -130,17 +130,17 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// The peer that was not there any more, where that is the reason.
+    /// The peer that was not there, or not any more, where that is the reason; one of several.
     #[must_use]
     pub fn lost_peer(&self) -> Option<NodeId> {
         match self {
             Self::Connect { peer, errno: Errno::CONNREFUSED, .. }
             | Self::Handshake { peer, .. } => Some(*peer),
+            Self::Missing { missing, .. } => missing.first().copied(),
             Self::Connect { .. }
             | Self::Address { .. }
             | Self::Bind { .. }
             | Self::Refused { .. }
-            | Self::Missing { .. }
             | Self::Config { .. }
             | Self::System { .. } => None,
         }

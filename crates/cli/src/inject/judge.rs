@@ -142,7 +142,8 @@ fn clear_line(seen: &Seen, strike: &Strike) -> Result<String, String> {
             .or_else(|| line.strip_prefix(&format!("multigrain: node {rank}: ")))
     });
     // Some ends explain themselves, others need a word of the node.
-    let explains_itself = verdict.contains(" was lost by ") || verdict.contains("(SIGKILL)");
+    let explains_itself =
+        ["was lost by", "(SIGKILL)", "failed: "].iter().any(|how| verdict.contains(how));
     let line = match words.next() {
         Some(word) => format!("{verdict} [{word}]"),
         None if explains_itself => verdict.to_owned(),

@@ -23,6 +23,8 @@ pub(super) struct Count {
 /// One line of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
+    /// `joining`: mg_init is about to meet the others.
+    Joining,
     /// `ready`: mg_init is done.
     Ready,
     /// `progress DONE TOTAL`.
@@ -49,6 +51,7 @@ impl Message {
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
+            "joining" => Some(Self::Joining),
             "ready" => Some(Self::Ready),
             "left" => Some(Self::Left),
             "refused" => Some(Self::Refused(printable(rest))),
@@ -155,6 +158,7 @@ mod tests {
         let lost = |at| Message::Lost { rank: 2, at, text: "connection reset".into() };
         let at = Duration::new(7, 5);
         for (line, message) in [
+            ("joining", Message::Joining),
             ("ready", Message::Ready),
             ("left", Message::Left),
             ("progress 3 10", Message::Progress(count)),

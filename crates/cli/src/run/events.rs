@@ -14,8 +14,6 @@ use std::time::Duration;
 
 /// Two interrupts within this time mean: at once.
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
-/// Different strangers of one node that are reported.
-const MAX_REFUSED: usize = 32;
 /// Buffers read of a dead node's output before its end is judged, so that its last words come
 /// before the verdict.
 const LAST_WORDS: usize = 16;
@@ -151,6 +149,7 @@ impl Job {
     fn on_message(&mut self, rank: usize, message: Message) {
         let facts = &mut self.facts.nodes[rank];
         match message {
+            Message::Joining => facts.joining = true,
             Message::Ready => facts.ready = true,
             Message::Left => facts.left = true,
             Message::Progress(count) => {
@@ -159,10 +158,9 @@ impl Job {
                 }
             }
             Message::Refused(text) => {
-                let refused = &mut self.nodes[rank].refused;
-                if refused.len() < MAX_REFUSED && refused.insert(text.clone()) {
-                    self.writer.say(&format!("node {rank}: {text}"));
-                }
+                let now = self.now();
+                let line = self.strangers.hear(rank, text, now);
+                line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),
             Message::Race(text) => {
@@ -173,7 +171,9 @@ impl Job {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
-            Message::Fatal(text) => self.writer.say(&format!("node {rank}: {text}")),
+            Message::Fatal(text) => {
+                facts.fatal.get_or_insert(text);
+            }
             Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
         }
     }

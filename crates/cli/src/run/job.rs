@@ -11,6 +11,7 @@ use super::signals::Signals;
 use super::source::Source;
 use super::spawn::Node;
 use super::stdin::Relay;
+use super::strangers::Strangers;
 use super::summary::{NodeReport, Report};
 use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
 use super::writer::{Target, Writer, write_if_possible};
@@ -19,7 +20,6 @@ use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -83,8 +83,6 @@ pub(super) struct Live {
     pub(super) stdout: Option<Pipe>,
     pub(super) stderr: Option<Pipe>,
     pub(super) stats: Option<Map<String, Value>>,
-    /// What was already reported of strangers.
-    pub(super) refused: BTreeSet<String>,
 }
 
 /// See the module.
@@ -97,6 +95,7 @@ pub(super) struct Job {
     pub(super) nodes: Vec<Live>,
     pub(super) facts: Facts,
     pub(super) count: Option<Count>,
+    pub(super) strangers: Strangers,
     /// Pipes not read from because the writer is behind.
     pub(super) paused: Vec<Source>,
     pub(super) last_output: Duration,
@@ -125,7 +124,7 @@ impl Job {
                 relay = Some(Relay::new(pipe)?);
             }
             let (stdout, stderr) = (node.stdout.take(), node.stderr.take());
-            live.push(Live { node, stdout, stderr, stats: None, refused: BTreeSet::new() });
+            live.push(Live { node, stdout, stderr, stats: None });
         }
         let job = Self {
             settings,
@@ -136,6 +135,7 @@ impl Job {
             nodes: live,
             facts,
             count: None,
+            strangers: Strangers::default(),
             paused: Vec::new(),
             last_output: Duration::ZERO,
             last_interrupt: None,
@@ -223,6 +223,7 @@ impl Job {
             self.reap_at = None;
             leftovers::reap_but(&self.own_children());
         }
+        self.strangers.due(now).iter().for_each(|line| self.writer.say(line));
         self.draw(now);
         while let Some(next) = self.next_phase(now) {
             self.phase = next;
@@ -282,7 +283,7 @@ impl Job {
             | Phase::Done => None,
         };
         let line = self.line_wanted().then_some(self.draw_at);
-        phase.into_iter().chain(self.reap_at).chain(line).min()
+        phase.into_iter().chain(self.reap_at).chain(self.strangers.next()).chain(line).min()
     }
 
     /// Running: asks for the verdict.
@@ -301,10 +302,9 @@ impl Job {
             }
             Decision::Over(verdict) => verdict,
         };
-        if let Some(line) = &verdict.line {
-            self.writer.say(line);
-        }
         let good = verdict.code == 0 || self.facts.ended_well();
+        let strangers = self.strangers.end(!good);
+        strangers.iter().chain(&verdict.line).for_each(|line| self.writer.say(line));
         self.verdict = verdict;
         if good {
             self.wall = Some(now);

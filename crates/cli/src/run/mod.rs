@@ -27,6 +27,7 @@ mod signals;
 mod source;
 mod spawn;
 mod stdin;
+mod strangers;
 mod summary;
 mod verdict;
 mod warden;

@@ -20,6 +20,9 @@ const RACY: u8 = 66;
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
 const BROKEN_RULES: u8 = 1;
 
+/// How a node begins that cuts a peer off for what it sent.
+const BROKE_PROTOCOL: &str = "broke the protocol";
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -50,16 +53,33 @@ pub(super) struct Loss {
     pub(super) text: String,
 }
 
+impl Loss {
+    /// Whether the peer was cut off for what it sent.
+    fn is_violation(&self) -> bool {
+        self.text.starts_with(BROKE_PROTOCOL)
+    }
+}
+
+impl End {
+    fn was_killed(&self) -> bool {
+        matches!(self.status, Status::Killed { .. })
+    }
+}
+
 /// What is known about one node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
     pub(super) pid: i32,
+    /// mg_init has begun.
+    pub(super) joining: bool,
     /// mg_init is done.
     pub(super) ready: bool,
     /// mg_finalize is done.
     pub(super) left: bool,
     /// The first peer it lost.
     pub(super) lost: Option<Loss>,
+    /// Why it ends, in its own words.
+    pub(super) fatal: Option<String>,
     pub(super) end: Option<End>,
 }
 
@@ -120,9 +140,11 @@ impl NodeFacts {
         self.lost.is_some() || (self.ready && status == Status::Exited(LOST_PEER))
     }
 
-    /// Went quietly, with the others still counting on it.
-    fn deserted(&self) -> Option<End> {
-        self.end.filter(|end| self.ready && !self.left && end.status == Status::Exited(0))
+    /// Went quietly, with the others still counting on it. They do so too if they join a job, and it
+    /// never did.
+    fn deserted(&self, others_join: bool) -> Option<End> {
+        let awaited = others_join || self.joining || self.ready;
+        self.end.filter(|end| awaited && !self.left && end.status == Status::Exited(0))
     }
 }
 
@@ -140,10 +162,17 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         return Decision::Over(by_order(order));
     }
     if let Some((rank, end)) = first(facts, NodeFacts::failed_first) {
-        return Decision::Over(of_failure(facts, rank, end.status));
+        return Decision::Over(match first_loss(facts) {
+            // Why the others cut it off says more than how it took that.
+            Some((_, loss)) if loss.rank == rank && loss.is_violation() && !end.was_killed() => {
+                of_consequence(facts, rank, end.status)
+            }
+            _ => of_failure(facts, rank, end.status),
+        });
     }
     let all_ended = facts.nodes.iter().all(|node| node.end.is_some());
-    let deserter = first(facts, NodeFacts::deserted);
+    let joined = facts.nodes.iter().any(|node| node.joining || node.ready);
+    let deserter = first(facts, |node| node.deserted(joined));
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.
         return match deserter {
@@ -213,7 +242,10 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
             Verdict { code: code_of_signal(signal), line: Some(line) }
         }
         Status::Exited(code) => {
-            let line = format!("node {rank} (pid {pid}) exited with code {code}; the job ends");
+            let line = match &facts.nodes[rank].fatal {
+                Some(why) => format!("node {rank} (pid {pid}) failed: {why}; the job ends"),
+                None => format!("node {rank} (pid {pid}) exited with code {code}; the job ends"),
+            };
             Verdict { code: u8::try_from(code).unwrap_or(u8::MAX), line: Some(line) }
         }
     }
@@ -221,7 +253,12 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
 
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
     let pid = facts.nodes[rank].pid;
-    let line = format!("node {rank} (pid {pid}) left without mg_finalize; the job ends");
+    let node = &facts.nodes[rank];
+    let how = match node.joining || node.ready {
+        true => "left without mg_finalize",
+        false => "ended without mg_init, while others joined",
+    };
+    let line = format!("node {rank} (pid {pid}) {how}; the job ends");
     Verdict { code: BROKEN_RULES, line: Some(line) }
 }
 
@@ -244,10 +281,13 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
 }
 
 /// A node that lost a peer ends, and so is lost itself: the first of them names the cause, whoever
-/// ended first.
+/// ended first. A peer that broke the protocol is a cause of its own, and may notice that it was cut off
+/// before the other has said so.
 fn first_loss(facts: &Facts) -> Option<(usize, &Loss)> {
     let losses = facts.nodes.iter().enumerate();
-    losses.filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?))).min_by_key(|(_, l)| l.at)
+    losses
+        .filter_map(|(rank, node)| Some((rank, node.lost.as_ref()?)))
+        .min_by_key(|(_, l)| (!l.is_violation(), l.at))
 }
 
 #[cfg(test)]

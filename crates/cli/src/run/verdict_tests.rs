@@ -160,3 +160,54 @@ fn of_a_chain_of_losses_the_first_is_named_whoever_ended_first() {
     assert_eq!(code, 75);
     assert!(line.starts_with("node 0 (pid 100) was lost by node 2"), "{line}");
 }
+
+#[test]
+fn a_node_that_says_why_it_ends_is_quoted() {
+    let mut facts = job(2).exit(1, 5, 70);
+    facts.nodes[1].fatal = Some("the guard failed".to_owned());
+    let line = "node 1 (pid 101) failed: the guard failed; the job ends";
+    assert_eq!(over(&facts, 5), (70, line.to_owned()));
+}
+
+#[test]
+fn the_last_words_of_who_did_not_fail_first_are_not_repeated() {
+    let mut facts = job(2).kill(0, 5, 9).exit(1, 6, 70);
+    facts.nodes[1].fatal = Some("the guard failed".to_owned());
+    assert!(over(&facts, 6).1.starts_with("node 0 (pid 100) was killed"));
+}
+
+#[test]
+fn a_peer_that_was_cut_off_is_blamed_with_the_reason_whatever_it_did_then() {
+    let mut facts = job(3).lost(0, 2).exit(0, 5, 75);
+    let text = "broke the protocol: nonsense".to_owned();
+    facts.nodes[0].lost = Some(Loss { at: ms(1), rank: 2, text });
+    let line = "node 2 (pid 102) was lost by node 0: broke the protocol: nonsense; the job ends";
+    assert_eq!(over(&facts.clone().exit(2, 6, 1), 6), (1, line.to_owned()));
+    assert_eq!(over(&facts.clone(), 1005), (75, line.to_owned()), "it lives on");
+    assert!(over(&facts.kill(2, 6, 9), 6).1.contains("was killed by signal 9"));
+}
+
+#[test]
+fn a_node_that_never_joins_is_blamed_if_others_do() {
+    let mut facts = job(3);
+    for node in &mut facts.nodes {
+        (node.ready, node.joining) = (false, node.pid != 102);
+    }
+    let facts = facts.exit(2, 100, 0);
+    assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(1100)));
+    let (code, line) = over(&facts, 1100);
+    assert_eq!(code, 1);
+    assert_eq!(line, "node 2 (pid 102) ended without mg_init, while others joined; the job ends");
+    let lost = facts.lost(0, 2).exit(0, 110, 75);
+    assert!(over(&lost, 110).1.contains("node 2 (pid 102) ended without mg_init"));
+}
+
+#[test]
+fn who_was_cut_off_may_notice_it_before_the_other_has_said_why() {
+    let mut facts = job(2).lost(1, 0).lost(0, 1).exit(1, 5, 75).exit(0, 6, 75);
+    if let Some(loss) = &mut facts.nodes[0].lost {
+        loss.text = "broke the protocol: nonsense".to_owned();
+    }
+    let line = "node 1 (pid 101) was lost by node 0: broke the protocol: nonsense; the job ends";
+    assert_eq!(over(&facts, 6), (75, line.to_owned()));
+}

@@ -88,6 +88,11 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Its process id; of the launcher itself once it runs, for `env` becomes that.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for its end; `took` counts from here.
     pub(crate) fn wait(mut self) -> Ended {
         let start = Instant::now();

@@ -373,6 +373,7 @@ pub(super) fn refused(from: NodeId, event: &impl core::fmt::Debug, illegal: Ille
 pub(super) fn refuse(from: NodeId, event: &impl core::fmt::Debug, error: SyncError) -> Violation {
     match error {
         SyncError::Misuse(text) => Violation::Misuse(text),
+        SyncError::Limit(text) => Violation::Limit { from, text },
         SyncError::Illegal(state) => {
             refused(from, event, Illegal { role: "synchronization", state })
         }

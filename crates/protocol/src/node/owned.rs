@@ -75,6 +75,12 @@ impl OwnedTables {
         Self { sync: SyncTables::with_threads(threads), ..self }
     }
 
+    /// The same, on a node that keeps so many idle tokens of locks.
+    #[must_use]
+    pub fn with_idle_tokens(self, keep: u32) -> Self {
+        Self { sync: self.sync.with_idle_tokens(keep), ..self }
+    }
+
     /// The same, in a job of `nodes` nodes whose flushes, intervals and moves of homes are counted on
     /// from a number.
     #[must_use]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite};
+use super::{Engine, SyncError, SyncSite};
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
 #[cfg(feature = "mutants")]
@@ -56,12 +56,14 @@ pub(super) struct Party {
     pub(super) threads: u32,
 }
 
-impl Barrier {
+impl Engine for Barrier {
     /// The first state: nobody has come.
-    pub(super) fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncSite) -> Self {
         Self::default()
     }
+}
 
+impl Barrier {
     pub(super) fn arrive(
         &mut self,
         site: &SyncSite,

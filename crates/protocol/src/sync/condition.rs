@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite};
+use super::{Engine, SyncError, SyncSite};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 
@@ -22,12 +22,14 @@ pub struct Condition {
     queue: VecDeque<NodeId>,
 }
 
-impl Condition {
+impl Engine for Condition {
     /// The first state: nobody waits.
-    pub(super) fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncSite) -> Self {
         Self::default()
     }
+}
 
+impl Condition {
     pub(super) fn wait(
         &mut self,
         site: &SyncSite,

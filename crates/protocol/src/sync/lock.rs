@@ -4,12 +4,16 @@
 //! The manager knows only the last node in line (as in a queue lock): a request makes it tell that
 //! node whom to pass the token to. A node keeps a token nobody asks for, so taking it again is
 //! free. Once a successor is known, at most [`LOCAL_HANDOVERS`] local hand-overs come before it.
+//!
+//! A node with more idle tokens than it keeps offers some to their managers. An offer moves nothing:
+//! the manager gets in line as if a thread of its own had asked, unless somebody else is in line by
+//! then, and the token comes as tokens do. So nobody has to know of tokens that are on their way back.
 
 use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite};
+use super::{Engine, SyncError, SyncSite};
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
 
@@ -32,28 +36,41 @@ enum Token {
     Elsewhere,
     Asked,
     Free,
+    /// Free, and the manager was told that it may have it.
+    Offered,
     Owned(ThreadId),
 }
 
-impl Lock {
+impl Engine for Lock {
     /// The first state: the token lies free at the manager.
-    pub(super) fn new(site: &SyncSite) -> Self {
+    fn new(site: &SyncSite) -> Self {
         let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
         Self { tail: site.manager, token, waiting: VecDeque::new(), successor: None, handovers: 0 }
     }
 
+    /// At the manager the last in line, elsewhere this node.
+    fn user(&self, site: &SyncSite) -> Option<NodeId> {
+        Some(if site.is_manager() { self.tail } else { site.me })
+    }
+
+    fn is_idle(&self, site: &SyncSite) -> bool {
+        self.token == Token::Free && !site.is_manager()
+    }
+}
+
+impl Lock {
     /// The thread of this node that holds the lock.
     #[must_use]
     pub fn owner(&self) -> Option<ThreadId> {
         match self.token {
             Token::Owned(thread) => Some(thread),
-            Token::Elsewhere | Token::Asked | Token::Free => None,
+            Token::Elsewhere | Token::Asked | Token::Free | Token::Offered => None,
         }
     }
 
     /// Whether no thread of this node holds it or waits for it, and no node waits for this one.
     pub(super) fn is_unused(&self) -> bool {
-        matches!(self.token, Token::Elsewhere | Token::Free)
+        matches!(self.token, Token::Elsewhere | Token::Free | Token::Offered)
             && self.waiting.is_empty()
             && self.successor.is_none()
     }
@@ -65,7 +82,7 @@ impl Lock {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         match self.token {
-            Token::Free => self.give(thread, out),
+            Token::Free | Token::Offered => self.give(thread, out),
             Token::Owned(owner) if owner == thread => {
                 return Err(SyncError::Misuse(format!(
                     "lock {} is held by this thread already",
@@ -112,6 +129,12 @@ impl Lock {
         Ok(())
     }
 
+    /// Lets the manager have an idle token.
+    pub(super) fn offer(&mut self, site: &SyncSite, out: &mut Effects) {
+        self.token = Token::Offered;
+        site.send(site.manager, LockMessage::Offer.about(site.id), out);
+    }
+
     pub(super) fn receive(
         &mut self,
         site: &SyncSite,
@@ -129,7 +152,7 @@ impl Lock {
             }
             LockMessage::Recall { to } if from == site.manager && self.successor.is_none() => {
                 match self.token {
-                    Token::Free => {
+                    Token::Free | Token::Offered => {
                         self.successor = Some(to);
                         self.pass_on(site, out);
                     }
@@ -143,9 +166,25 @@ impl Lock {
                     self.give(thread, out);
                     Ok(())
                 }
+                // It was offered.
+                None if site.is_manager() => {
+                    self.token = Token::Free;
+                    self.pass_on(site, out);
+                    Ok(())
+                }
                 None => illegal(self),
             },
-            LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Grant => illegal(self),
+            // Somebody else is in line: a recall is on its way already.
+            LockMessage::Offer if site.is_manager() && self.tail != from => Ok(()),
+            LockMessage::Offer if site.is_manager() && self.token == Token::Elsewhere => {
+                (self.tail, self.token) = (site.me, Token::Asked);
+                site.send(from, LockMessage::Recall { to: site.me }.about(site.id), out);
+                Ok(())
+            }
+            LockMessage::Request
+            | LockMessage::Recall { .. }
+            | LockMessage::Grant
+            | LockMessage::Offer => illegal(self),
         }
     }
 

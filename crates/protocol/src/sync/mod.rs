@@ -2,26 +2,26 @@
 //!
 //! Ids are any 32-bit numbers; an id is managed by node `id mod nodes`. Each engine has two roles
 //! in one struct: the manager's, used on the managing node alone, and the node's own. States equal
-//! to the first state are dropped from the tables, so ids cost nothing once they rest.
+//! to the first state are dropped from the tables, so ids cost nothing once they rest. Tokens of locks
+//! stay where they were used last, but a node keeps [`IDLE_TOKENS`] of them at most.
 
 mod barrier;
 mod condition;
 mod lock;
 mod semaphore;
-
-use std::collections::BTreeMap;
+mod tables;
+mod uses;
 
 pub use barrier::Barrier;
-use barrier::Party;
 pub use condition::Condition;
 pub use lock::{LOCAL_HANDOVERS, Lock};
 use multigrain_types::{NodeId, ThreadId};
 pub use semaphore::Semaphore;
+pub use tables::{IDLE_TOKENS, SyncTables};
+pub use uses::MOST_IDS;
 
 use crate::effect::{Effect, Effects};
-use crate::message::{ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage};
-#[cfg(feature = "mutants")]
-use crate::mutants;
+use crate::message::Message;
 
 /// What a synchronization engine knows of its surroundings.
 #[derive(Clone, Copy, Debug)]
@@ -61,19 +61,26 @@ impl SyncSite {
 pub enum SyncError {
     /// The calling program is wrong: unlock without lock, barriers of unlike size.
     Misuse(String),
+    /// Who asks uses more than anybody may.
+    Limit(String),
     /// No correct peer can have sent this now.
     Illegal(String),
 }
 
-/// All synchronization state of one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct SyncTables {
-    locks: BTreeMap<u32, Lock>,
-    barriers: BTreeMap<u32, Barrier>,
-    semaphores: BTreeMap<u32, Semaphore>,
-    conditions: BTreeMap<u32, Condition>,
-    /// Threads of this node that have begun and not ended.
-    threads: u32,
+/// What the tables ask of every engine.
+trait Engine: PartialEq {
+    /// The state of an id at rest, of which nothing is kept.
+    fn new(site: &SyncSite) -> Self;
+
+    /// The node that keeps this one in use, apart from its threads that wait.
+    fn user(&self, _: &SyncSite) -> Option<NodeId> {
+        None
+    }
+
+    /// Whether it is a token that nobody uses, away from its manager.
+    fn is_idle(&self, _: &SyncSite) -> bool {
+        false
+    }
 }
 
 /// What threads ask of the synchronization engines.
@@ -124,217 +131,4 @@ pub enum SyncInput {
         id: u32,
         all: bool,
     },
-}
-
-impl SyncTables {
-    /// No id is in use, and so many threads have begun.
-    #[must_use]
-    pub fn with_threads(threads: u32) -> Self {
-        Self { threads, ..Self::default() }
-    }
-
-    /// Whether every id rests in its first state.
-    #[must_use]
-    pub fn is_resting(&self) -> bool {
-        self.locks.is_empty()
-            && self.barriers.is_empty()
-            && self.semaphores.is_empty()
-            && self.conditions.is_empty()
-    }
-
-    /// Whether nobody holds, waits or is expected: what is left are tokens of free locks.
-    #[must_use]
-    pub fn is_quiescent(&self) -> bool {
-        self.barriers.is_empty()
-            && self.semaphores.is_empty()
-            && self.conditions.is_empty()
-            && self.locks.values().all(Lock::is_unused)
-    }
-
-    /// The lock's state on this node, if it is not at rest.
-    #[must_use]
-    pub fn lock(&self, id: u32) -> Option<&Lock> {
-        self.locks.get(&id)
-    }
-
-    /// One request of a thread of this node.
-    ///
-    /// # Errors
-    /// [`SyncError::Misuse`] when the program broke a rule; nothing was changed then.
-    pub fn ask(
-        &mut self,
-        me: NodeId,
-        nodes: u16,
-        input: &SyncInput,
-        out: &mut Effects,
-    ) -> Result<(), SyncError> {
-        let site = |id| SyncSite::new(me, nodes, id);
-        match *input {
-            SyncInput::Begin { thread } => {
-                self.threads += 1;
-                self.begin(me, nodes, thread, out);
-                Ok(())
-            }
-            SyncInput::End => {
-                self.threads = self.threads.saturating_sub(1);
-                Ok(())
-            }
-            SyncInput::Lock { thread, id } => {
-                with(&mut self.locks, site(id), Lock::new, |lock, site| {
-                    lock.acquire(site, thread, out)
-                })
-            }
-            SyncInput::Unlock { thread, id } => {
-                with(&mut self.locks, site(id), Lock::new, |lock, site| {
-                    lock.release(site, thread, out)
-                })
-            }
-            SyncInput::Barrier { thread, id, local, total, quiet } => {
-                let party = Party { local, total, quiet, threads: self.threads };
-                with(&mut self.barriers, site(id), Barrier::new, |barrier, site| {
-                    barrier.arrive(site, thread, party, out)
-                })
-            }
-            SyncInput::SemaphoreWait { thread, id } => {
-                with(&mut self.semaphores, site(id), Semaphore::new, |sem, site| {
-                    sem.wait(site, thread, out)
-                })
-            }
-            SyncInput::SemaphorePost { id, count } => {
-                site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
-                Ok(())
-            }
-            SyncInput::ConditionWait { thread, id, lock } => {
-                if self.locks.get(&lock).and_then(Lock::owner) != Some(thread) {
-                    return Err(SyncError::Misuse(format!(
-                        "wait on condition {id} without holding lock {lock}"
-                    )));
-                }
-                with(&mut self.conditions, site(id), Condition::new, |condition, site| {
-                    condition.wait(site, thread, lock, out)
-                })
-            }
-            SyncInput::ConditionSignal { id, all } => {
-                site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
-                Ok(())
-            }
-        }
-    }
-
-    /// A thread runs at once, unless this node has said that nothing runs here.
-    fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
-        // All its threads wait in one barrier, so there is no other.
-        let quiet = self.barriers.iter_mut().find(|(_, barrier)| barrier.is_told_quiet());
-        #[cfg(feature = "mutants")]
-        let quiet = quiet.filter(|_| !mutants::on(mutants::Mutant::BeginsUnannounced));
-        match quiet {
-            Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
-            None => out.push(Effect::Wake { thread }),
-        }
-    }
-
-    /// One message about `id` from a node (perhaps this one).
-    ///
-    /// # Errors
-    /// [`SyncError`] when the message fits no state.
-    pub fn receive(
-        &mut self,
-        me: NodeId,
-        nodes: u16,
-        from: NodeId,
-        (id, message): (u32, SyncMessage),
-        out: &mut Effects,
-    ) -> Result<(), SyncError> {
-        let site = SyncSite::new(me, nodes, id);
-        if let SyncMessage::Lock(LockMessage::Recall { to }) = message
-            && to.0 >= nodes
-        {
-            return Err(SyncError::Illegal(format!("a job of {nodes} nodes")));
-        }
-        match message {
-            SyncMessage::Lock(message) => with(&mut self.locks, site, Lock::new, |lock, site| {
-                lock.receive(site, from, message, out)
-            }),
-            SyncMessage::Barrier(message) => {
-                with(&mut self.barriers, site, Barrier::new, |barrier, site| {
-                    barrier.receive(site, from, message, out)
-                })
-            }
-            SyncMessage::Semaphore(message) => {
-                with(&mut self.semaphores, site, Semaphore::new, |sem, site| {
-                    sem.receive(site, from, message, out)
-                })
-            }
-            SyncMessage::Condition(message) => self.condition(&site, nodes, from, message, out),
-        }
-    }
-
-    fn condition(
-        &mut self,
-        site: &SyncSite,
-        nodes: u16,
-        from: NodeId,
-        message: ConditionMessage,
-        out: &mut Effects,
-    ) -> Result<(), SyncError> {
-        let mut waiter = None;
-        with(&mut self.conditions, *site, Condition::new, |condition, site| {
-            let asked = match message {
-                ConditionMessage::Enqueue => {
-                    condition.enqueue(site, from, out);
-                    site.is_manager()
-                }
-                ConditionMessage::Signal { all } => {
-                    condition.signal(site, all, out);
-                    site.is_manager()
-                }
-                ConditionMessage::Queued => {
-                    waiter = condition.queued();
-                    waiter.is_some() && from == site.manager
-                }
-                ConditionMessage::Wake => {
-                    waiter = condition.woken();
-                    waiter.is_some() && from == site.manager
-                }
-            };
-            if asked {
-                Ok(())
-            } else {
-                Err(SyncError::Illegal(format!("{message:?} was not asked for")))
-            }
-        })?;
-        match (message, waiter) {
-            // Only now may the lock go: a signal sent under it comes after us in the queue.
-            (ConditionMessage::Queued, Some((thread, id))) => {
-                self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
-            }
-            #[cfg(feature = "mutants")]
-            (ConditionMessage::Wake, Some((thread, _)))
-                if mutants::on(mutants::Mutant::ConditionWithoutLock) =>
-            {
-                out.push(Effect::Wake { thread });
-                Ok(())
-            }
-            (ConditionMessage::Wake, Some((thread, id))) => {
-                self.ask(site.me, nodes, &SyncInput::Lock { thread, id }, out)
-            }
-            (ConditionMessage::Enqueue | ConditionMessage::Signal { .. }, _)
-            | (ConditionMessage::Queued | ConditionMessage::Wake, None) => Ok(()),
-        }
-    }
-}
-
-/// Runs `step` on the state of an id and drops the state if it is back at rest.
-fn with<T: PartialEq>(
-    table: &mut BTreeMap<u32, T>,
-    site: SyncSite,
-    first: impl Fn(&SyncSite) -> T,
-    step: impl FnOnce(&mut T, &SyncSite) -> Result<(), SyncError>,
-) -> Result<(), SyncError> {
-    let state = table.entry(site.id).or_insert_with(|| first(&site));
-    let result = step(state, &site);
-    if *state == first(&site) {
-        table.remove(&site.id);
-    }
-    result
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite};
+use super::{Engine, SyncError, SyncSite};
 use crate::effect::{Effect, Effects};
 use crate::message::SemaphoreMessage;
 
@@ -15,14 +15,22 @@ pub struct Semaphore {
     /// Manager: units nobody has taken, and nodes that wait for one (a node once per thread).
     value: u64,
     queue: VecDeque<NodeId>,
+    /// Manager: who posted last, while there are units.
+    giver: Option<NodeId>,
 }
 
-impl Semaphore {
+impl Engine for Semaphore {
     /// The first state: no units.
-    pub(super) fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncSite) -> Self {
         Self::default()
     }
 
+    fn user(&self, _: &SyncSite) -> Option<NodeId> {
+        self.giver
+    }
+}
+
+impl Semaphore {
     pub(super) fn wait(
         &mut self,
         site: &SyncSite,
@@ -49,6 +57,7 @@ impl Semaphore {
             }
             SemaphoreMessage::Post { count } if site.is_manager() => {
                 self.value = self.value.saturating_add(count.into());
+                self.giver = Some(from);
                 self.serve(site, out);
                 Ok(())
             }
@@ -71,5 +80,6 @@ impl Semaphore {
             self.value -= 1;
             site.send(to, SemaphoreMessage::Grant.about(site.id), out);
         }
+        self.giver = None;
     }
 }

@@ -59,6 +59,12 @@ impl Cluster {
         Self::with_tables(nodes, (0, 0), consistency, |tables| tables.with_watches(true))
     }
 
+    /// A cluster whose nodes keep so many idle tokens of locks.
+    pub(crate) fn keeping(nodes: u16, tokens: u32) -> Self {
+        let consistency = Consistency::Sequential;
+        Self::with_tables(nodes, (0, 0), consistency, |tables| tables.with_idle_tokens(tokens))
+    }
+
     fn with_tables(
         nodes: u16,
         (manager, owner): (u16, u16),
@@ -66,7 +72,7 @@ impl Cluster {
         set: impl Fn(OwnedTables) -> OwnedTables,
     ) -> Self {
         let node = |rank| {
-            let mut tables = set(OwnedTables::new(NodeId(rank), [])).with_threads(1);
+            let mut tables = set(OwnedTables::new(NodeId(rank), []).with_threads(1));
             for minipage in [M, N] {
                 tables.add(minipage, NodeId(manager), NodeId(owner), consistency);
                 tables.minipage(minipage);
@@ -156,6 +162,12 @@ impl Cluster {
         while self.deliver() {}
     }
 
+    /// What is on its way is lost, and what happened is forgotten.
+    pub(crate) fn drop_packets(&mut self) {
+        self.hub.flying.clear();
+        self.hub.trace.clear();
+    }
+
     /// A fault that is served, resumed and acknowledged, and leaves no trace.
     pub(crate) fn access(&mut self, node: u16, kind: Kind) {
         self.fault(node, kind);
@@ -168,6 +180,11 @@ impl Cluster {
     /// What happened since the last call, one line each.
     pub(crate) fn trace(&mut self) -> Vec<String> {
         core::mem::take(&mut self.hub.trace)
+    }
+
+    /// Ids of synchronization that a node keeps a state of.
+    pub(crate) fn ids(&self, node: u16) -> usize {
+        self.nodes[usize::from(node)].tables.sync_tables().ids()
     }
 
     /// A node's holder.

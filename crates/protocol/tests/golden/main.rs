@@ -6,6 +6,7 @@ mod cluster;
 mod coherence;
 mod extensions;
 mod hlrc;
+mod ids;
 mod mgs;
 mod refusals;
 mod release;

@@ -123,6 +123,7 @@ fn synchronization_messages_out_of_place_are_refused() {
         (1, 0, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 0, LockMessage::Recall { to: NodeId(3) }.about(0)),
+        (1, 2, LockMessage::Offer.about(0)),
         (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiet: false }.about(0)),
         (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1, quiet: false }.about(0)),

@@ -100,7 +100,9 @@ impl Orders {
             SyncMessage::Barrier(BarrierMessage::Release { .. }) => self.opened(id),
             SyncMessage::Barrier(BarrierMessage::Arrive { .. })
             | SyncMessage::Semaphore(SemaphoreMessage::Post { .. }) => now.clone(),
-            SyncMessage::Lock(LockMessage::Request | LockMessage::Recall { .. })
+            SyncMessage::Lock(
+                LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer,
+            )
             | SyncMessage::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
             | SyncMessage::Semaphore(SemaphoreMessage::Request)
             | SyncMessage::Condition(_) => return,
@@ -135,7 +137,9 @@ impl Orders {
                 self.clocks.entry(Object::Semaphore(id)).or_default().join(&clock);
                 None
             }
-            SyncMessage::Lock(LockMessage::Request | LockMessage::Recall { .. })
+            SyncMessage::Lock(
+                LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer,
+            )
             | SyncMessage::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
             | SyncMessage::Semaphore(SemaphoreMessage::Request)
             | SyncMessage::Condition(_) => None,

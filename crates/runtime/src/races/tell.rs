@@ -160,6 +160,10 @@ impl Runtime {
         let Some(races) = &self.races else { return false };
         let Some((clock, [])) = Clock::from_bytes(body, self.nodes) else { return false };
         let Ok(kind) = u8::try_from(header.value) else { return false };
+        let thread = ThreadId(header.thread);
+        if kind == kind::ANSWER && !lock(&self.asked).awaits(thread, from) {
+            return false;
+        }
         #[cfg(feature = "mutants")]
         if crate::mutants::merges_at_arrival() {
             self.follow(races, &clock);

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use multigrain_protocol::Kind;
+use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::{MinipageId, NodeId};
 
 /// What a minipage holds in a checked state: the value last written, or one of the marks below.
@@ -157,15 +158,24 @@ pub struct Job {
     pub windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
+    /// Idle tokens of locks that a node keeps.
+    pub idle_tokens: u32,
 }
 
 impl Job {
     /// A job without minipages and threads.
     #[must_use]
     pub fn new(nodes: u16) -> Self {
-        let (minipages, threads) = (vec![], vec![]);
-        let (trap_gap, progress, windows, observe) = (false, false, false, false);
-        Self { nodes, minipages, threads, trap_gap, progress, windows, observe }
+        Self {
+            nodes,
+            minipages: vec![],
+            threads: vec![],
+            trap_gap: false,
+            progress: false,
+            windows: false,
+            observe: false,
+            idle_tokens: IDLE_TOKENS,
+        }
     }
 
     /// Adds a minipage managed by one node and allocated by another, or the same.
@@ -200,6 +210,13 @@ impl Job {
     #[must_use]
     pub fn with_progress(mut self) -> Self {
         self.progress = true;
+        self
+    }
+
+    /// Lets nodes keep so many idle tokens, and offer the others.
+    #[must_use]
+    pub fn keeping(mut self, idle_tokens: u32) -> Self {
+        self.idle_tokens = idle_tokens;
         self
     }
 

@@ -103,7 +103,8 @@ impl State {
             .map(|(index, placed)| (minipage_id(index), placed.manager, placed.owner))
             .collect();
         let nodes = (0..job.nodes).map(|rank| {
-            let mut tables = OwnedTables::new(NodeId(rank), sites.iter().copied());
+            let mut tables = OwnedTables::new(NodeId(rank), sites.iter().copied())
+                .with_idle_tokens(job.idle_tokens);
             for (id, ..) in &sites {
                 tables.minipage(*id);
             }

@@ -8,6 +8,7 @@
 //! a phase, which then goes on with what it has of owners, but for words that are handed on.
 
 use multigrain_protocol::Kind;
+use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::{Consistency, NodeId};
 
 use super::program::{Job, Op, Placed, Thread, Value, WORDS};
@@ -26,6 +27,7 @@ pub fn generate(rng: &mut Rng) -> Job {
     job.trap_gap = rng.once_in(3);
     job.roams = rng.pick(&[0, 0, 1, 2]);
     job.watches = rng.once_in(2);
+    job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
     // One protocol alone, two or three times of four.

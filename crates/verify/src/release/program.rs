@@ -3,6 +3,7 @@
 use core::fmt;
 
 use multigrain_protocol::Kind;
+use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 /// What a word of a minipage holds; it begins with 0.
@@ -175,6 +176,8 @@ pub struct Job {
     pub roams: u8,
     /// Whether lazily consistent homes that stay are watched instead of closed.
     pub watches: bool,
+    /// Idle tokens of locks that a node keeps.
+    pub idle_tokens: u32,
     /// Flushes, intervals and moves of homes are counted on from here.
     pub first_number: u64,
 }
@@ -190,6 +193,7 @@ impl Job {
             trap_gap: false,
             roams: 0,
             watches: false,
+            idle_tokens: IDLE_TOKENS,
             first_number: 0,
         }
     }
@@ -230,6 +234,12 @@ impl Job {
     #[must_use]
     pub fn watching(self) -> Self {
         Self { watches: true, ..self }
+    }
+
+    /// The same, whose nodes keep so many idle tokens, and offer the others.
+    #[must_use]
+    pub fn keeping(self, idle_tokens: u32) -> Self {
+        Self { idle_tokens, ..self }
     }
 
     /// Adds a thread.

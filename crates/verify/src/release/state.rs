@@ -153,6 +153,7 @@ impl State {
                 .with_roams(job.roams)
                 .with_watches(job.watches)
                 .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
+                .with_idle_tokens(job.idle_tokens)
                 .counting_from(job.first_number, job.nodes);
             for (index, placed) in (0u8..).zip(&job.minipages) {
                 let id = minipage_id(index);

@@ -51,6 +51,29 @@ fn locks() -> Vec<Configuration> {
                 .thread(0, &PASS.repeat(6))
                 .thread(1, &PASS_TWICE),
         ),
+        row(
+            "lock/idle-tokens-go-home",
+            944,
+            Job::new(2)
+                .keeping(0)
+                .minipage(0, 1)
+                .thread(0, &SECTION)
+                .thread(1, &SECTION)
+                .thread(1, &PASS_TWICE),
+        ),
+        row(
+            "lock/offers-meet-requests",
+            1667,
+            Job::new(3).keeping(0).thread(0, &PASS).thread(1, &PASS_TWICE).thread(2, &PASS_TWICE),
+        ),
+        row(
+            "lock/one-of-two-tokens-is-kept",
+            234,
+            Job::new(2)
+                .keeping(1)
+                .thread(0, &[Lock(0), Unlock(0), Lock(2), Unlock(2)])
+                .thread(1, &[Lock(0), Unlock(0), Lock(2), Unlock(2), Lock(0), Unlock(0)]),
+        ),
     ]
 }
 
@@ -134,6 +157,16 @@ fn signals() -> Vec<Configuration> {
                         Unlock(0),
                     ],
                 ),
+        ),
+        row(
+            "condition/in-turn-and-no-token-kept",
+            2267,
+            Job::new(3)
+                .keeping(0)
+                .minipage(0, 0)
+                .thread(0, &[Lock(0), until(1), Write(0, 2), Signal(1, true), Unlock(0)])
+                .thread(1, &[Lock(0), until(2), Unlock(0)])
+                .thread(2, &[Lock(0), Write(0, 1), Unlock(0), Signal(1, true)]),
         ),
     ]
 }

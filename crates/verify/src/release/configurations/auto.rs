@@ -35,7 +35,7 @@ const STATES: [(&str, usize); 28] = [
     ("auto/release-of-one-thread-while-another-writes", 1281),
     ("auto/three-writers-in-turn", 23_026),
     ("auto/two-threads-a-node-at-a-barrier", 4150),
-    ("auto/posts-that-nobody-waits-for", 2559),
+    ("auto/posts-that-nobody-waits-for", 2658),
     ("auto/posts-and-prefetches", 5600),
     ("auto/two-locks-on-three-nodes", 57_350),
     ("auto/two-threads-a-node-and-late-traps", 64_582),

@@ -31,7 +31,7 @@ const STATES: [(&str, usize); 28] = [
     ("eager/release-of-one-thread-while-another-writes", 627),
     ("eager/three-writers-in-turn", 25_503),
     ("eager/two-threads-a-node-at-a-barrier", 5744),
-    ("eager/posts-that-nobody-waits-for", 9563),
+    ("eager/posts-that-nobody-waits-for", 9625),
     ("eager/posts-and-prefetches", 10_220),
     ("eager/two-locks-on-three-nodes", 19_250),
     ("eager/two-threads-a-node-and-late-traps", 98_957),

@@ -32,7 +32,7 @@ const STATES: [(&str, usize); 28] = [
     ("lazy/release-of-one-thread-while-another-writes", 1246),
     ("lazy/three-writers-in-turn", 11_797),
     ("lazy/two-threads-a-node-at-a-barrier", 4150),
-    ("lazy/posts-that-nobody-waits-for", 2741),
+    ("lazy/posts-that-nobody-waits-for", 2840),
     ("lazy/posts-and-prefetches", 3613),
     ("lazy/two-locks-on-three-nodes", 32_432),
     ("lazy/two-threads-a-node-and-late-traps", 67_039),

@@ -20,6 +20,11 @@ pub(super) fn rows() -> Vec<Configuration> {
     vec![
         row("mixed/one-lock", 123, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
         row(
+            "mixed/one-lock-whose-token-goes-home",
+            913,
+            three(2, 0, 1, 0).keeping(0).thread(0, &ALL).thread(1, &ALL).thread(1, &ALL),
+        ),
+        row(
             "mixed/one-barrier",
             929,
             three(2, 1, 0, 0)

@@ -33,7 +33,7 @@ const STATES: [(&str, usize); 28] = [
     ("watched/release-of-one-thread-while-another-writes", 911),
     ("watched/three-writers-in-turn", 10_343),
     ("watched/two-threads-a-node-at-a-barrier", 3594),
-    ("watched/posts-that-nobody-waits-for", 2199),
+    ("watched/posts-that-nobody-waits-for", 2288),
     ("watched/posts-and-prefetches", 3285),
     ("watched/two-locks-on-three-nodes", 28_719),
     ("watched/two-threads-a-node-and-late-traps", 40_053),

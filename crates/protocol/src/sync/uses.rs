@@ -1,0 +1,148 @@
+//! How much of this node's tables each node keeps in use, and how much it may.
+//!
+//! A state that is back at rest is dropped, so what counts is what rests nowhere: tokens that are away
+//! from their manager, units of semaphores that nobody has taken, threads that wait. A program makes up
+//! ids as it likes and a peer may be hostile; a manager keeps state for both, so both have a bound.
+
+use std::collections::BTreeMap;
+
+use multigrain_types::NodeId;
+
+use super::{SyncError, SyncSite};
+use crate::effect::Effect;
+use crate::message::{
+    BarrierMessage, ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage,
+};
+use crate::release::EARLY;
+
+/// Ids that one node may have in use at one manager, and locks that the threads of a node may have in
+/// use there: held, waited for, or idle.
+pub const MOST_IDS: u32 = 1 << 20;
+/// Threads of one node that may wait at one manager: no node has more.
+const MOST_WAITS: u32 = EARLY;
+
+/// The ids and threads of all nodes that have any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct Uses(BTreeMap<NodeId, Use>);
+
+/// Those of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+struct Use {
+    ids: u32,
+    waits: u32,
+}
+
+impl Uses {
+    /// An id's user has changed.
+    pub(super) fn change(&mut self, before: Option<NodeId>, after: Option<NodeId>) {
+        if before == after {
+            return;
+        }
+        if let Some(node) = before {
+            self.update(node, |of| of.ids = of.ids.saturating_sub(1));
+        }
+        if let Some(node) = after {
+            self.update(node, |of| of.ids += 1);
+        }
+    }
+
+    /// A message of a node was taken at its manager: threads of that node wait now.
+    pub(super) fn came(&mut self, from: NodeId, message: SyncMessage) {
+        let waits = match message {
+            SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, .. }) => arrivals,
+            SyncMessage::Semaphore(SemaphoreMessage::Request)
+            | SyncMessage::Condition(ConditionMessage::Enqueue) => 1,
+            SyncMessage::Lock(
+                LockMessage::Request
+                | LockMessage::Recall { .. }
+                | LockMessage::Grant
+                | LockMessage::Offer,
+            )
+            | SyncMessage::Barrier(
+                BarrierMessage::Release { .. }
+                | BarrierMessage::Retract
+                | BarrierMessage::Retracted,
+            )
+            | SyncMessage::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. })
+            | SyncMessage::Condition(
+                ConditionMessage::Queued | ConditionMessage::Signal { .. } | ConditionMessage::Wake,
+            ) => return,
+        };
+        self.update(from, |of| of.waits = of.waits.saturating_add(waits));
+    }
+
+    /// What the manager does about it lets threads go.
+    pub(super) fn answered(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            let &Effect::Send { to, message: Message::Sync { body, .. } } = effect else {
+                continue;
+            };
+            let waits = match body {
+                SyncMessage::Barrier(BarrierMessage::Release { arrivals, .. }) => arrivals,
+                SyncMessage::Semaphore(SemaphoreMessage::Grant)
+                | SyncMessage::Condition(ConditionMessage::Wake) => 1,
+                SyncMessage::Lock(_)
+                | SyncMessage::Barrier(
+                    BarrierMessage::Arrive { .. }
+                    | BarrierMessage::Retract
+                    | BarrierMessage::Retracted,
+                )
+                | SyncMessage::Semaphore(
+                    SemaphoreMessage::Request | SemaphoreMessage::Post { .. },
+                )
+                | SyncMessage::Condition(
+                    ConditionMessage::Enqueue
+                    | ConditionMessage::Queued
+                    | ConditionMessage::Signal { .. },
+                ) => continue,
+            };
+            self.update(to, |of| of.waits = of.waits.saturating_sub(waits));
+        }
+    }
+
+    /// Whether a thread of this node may begin to use one more id.
+    ///
+    /// # Errors
+    /// [`SyncError::Limit`].
+    pub(super) fn check_own(&self, me: NodeId) -> Result<(), SyncError> {
+        if self.of(me).ids < MOST_IDS {
+            return Ok(());
+        }
+        Err(SyncError::Limit(format!("this node uses {MOST_IDS} synchronization ids, {RULE}")))
+    }
+
+    /// Whether another node keeps no more than it may.
+    ///
+    /// # Errors
+    /// [`SyncError::Limit`].
+    pub(super) fn check_peer(&self, site: &SyncSite, from: NodeId) -> Result<(), SyncError> {
+        let Use { ids, waits } = self.of(from);
+        if from == site.me {
+            return Ok(());
+        }
+        if ids > MOST_IDS {
+            let text = format!("it uses more than {MOST_IDS} synchronization ids, {RULE}");
+            return Err(SyncError::Limit(text));
+        }
+        if waits > MOST_WAITS {
+            let text = format!("more than {MOST_WAITS} threads of it wait, the most a node has");
+            return Err(SyncError::Limit(text));
+        }
+        Ok(())
+    }
+
+    fn of(&self, node: NodeId) -> Use {
+        self.0.get(&node).copied().unwrap_or_default()
+    }
+
+    fn update(&mut self, node: NodeId, change: impl FnOnce(&mut Use)) {
+        let of = self.0.entry(node).or_default();
+        change(of);
+        if *of == Use::default() {
+            self.0.remove(&node);
+        }
+    }
+}
+
+/// What the user is told of the bound.
+const RULE: &str = "the most that a node may have in use at one manager: locks that are held, semaphores with units";
