@@ -87,6 +87,7 @@ pub enum Mutant {
     IntervalsWrap,
     NoticesForgottenEarly,
     OldTurnRepeated,
+    ToldBeforeQueued,
     // Runtime.
     TwinAfterOpening,
     ClockMergedAtArrival,

@@ -4,7 +4,7 @@ use super::row;
 use crate::mutants::list::{Mutant, Row};
 
 /// Eager, lazy, and what nodes tell each other.
-pub(super) const RELEASE: [Row; 39] = {
+pub(super) const RELEASE: [Row; 40] = {
     use Mutant as M;
     [
         row(
@@ -185,6 +185,11 @@ pub(super) const RELEASE: [Row; 39] = {
             M::OldTurnRepeated,
             "old-turn-repeated",
             "Lazy: moves of homes told of twice are made twice when nobody wrote in between.",
+        ),
+        row(
+            M::ToldBeforeQueued,
+            "told-before-queued",
+            "Lazy: news count as told before they are on their way, and another message overtakes them.",
         ),
     ]
 };
