@@ -44,6 +44,9 @@ enum Command {
     Bounds(bounds::BoundsArgs),
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
+    #[cfg(feature = "mutants")]
+    #[command(hide = true)]
+    Scenes(mutants::ScenesArgs),
     /// Writes the manual pages into a directory.
     #[command(hide = true)]
     Man {
@@ -66,6 +69,8 @@ fn main() -> ExitCode {
         Command::Bounds(args) => bounds::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
+        #[cfg(feature = "mutants")]
+        Command::Scenes(args) => mutants::play(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -1,9 +1,11 @@
 //! The table of mutants, from its parts.
 
+mod queues;
 mod release;
 mod runtime;
 mod sequential;
 
+use self::queues::QUEUES;
 use self::release::RELEASE;
 use self::runtime::RUNTIME;
 use self::sequential::SEQUENTIAL;
@@ -13,11 +15,11 @@ const fn row(mutant: Mutant, name: &'static str, breaks: &'static str) -> Row {
     Row { mutant, name, breaks }
 }
 
-const COUNT: usize = SEQUENTIAL.len() + RELEASE.len() + RUNTIME.len();
+const COUNT: usize = SEQUENTIAL.len() + RELEASE.len() + RUNTIME.len() + QUEUES.len();
 
 /// Every mutant.
 pub const MUTANTS: [Row; COUNT] = {
-    let parts: [&[Row]; 3] = [&SEQUENTIAL, &RELEASE, &RUNTIME];
+    let parts: [&[Row]; 4] = [&SEQUENTIAL, &RELEASE, &RUNTIME, &QUEUES];
     let mut all = [SEQUENTIAL[0]; COUNT];
     let (mut part, mut filled) = (0, 0);
     while part < parts.len() {
