@@ -2,6 +2,8 @@
 //! lets a load return. A thread that parks and is never nudged is found as a deadlock. Tests,
 //! and a tool that shall find mutants.
 
+#![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
+
 mod shim {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, fence};
     use loom::sync::{Condvar, Mutex, MutexGuard};

@@ -1,6 +1,8 @@
 //! The marks of kept frames under loom: every order of two threads' steps, and every value that the
 //! C11 memory model lets a load return. Tests, and a tool that shall find mutants.
 
+#![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
+
 mod shim {
     pub(super) use loom::sync::atomic::AtomicU64;
 }
