@@ -54,7 +54,7 @@ soak: apps
 
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
 # build has them, and quickly, for nobody measures it. The short form is the model checkers against
-# those of the protocol.
+# those of the protocol, and the tools for flags and queues against theirs.
 MUTANTS = $(TARGET)/mutants/release/multigrain mutants
 
 mutants: build-mutants
@@ -62,6 +62,7 @@ mutants: build-mutants
 
 test-mutants: build-mutants
 	$(MUTANTS) --protocol --tools check,check-release
+	$(MUTANTS) --tools loom,peers,bounds
 
 build-mutants:
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \

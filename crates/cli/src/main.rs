@@ -3,6 +3,7 @@
 //! Each subcommand is a module of its own; this file knows their names and nothing else of them.
 
 mod bench;
+mod bounds;
 mod check;
 mod inject;
 mod litmus;
@@ -39,8 +40,13 @@ enum Command {
     Inject(inject::InjectArgs),
     Races(races::RacesArgs),
     Random(random::RandomArgs),
+    #[command(hide = true)]
+    Bounds(bounds::BoundsArgs),
     #[cfg(feature = "mutants")]
     Mutants(mutants::MutantsArgs),
+    #[cfg(feature = "mutants")]
+    #[command(hide = true)]
+    Scenes(mutants::ScenesArgs),
     /// Writes the manual pages into a directory.
     #[command(hide = true)]
     Man {
@@ -60,8 +66,11 @@ fn main() -> ExitCode {
         Command::Inject(args) => inject::run(&args),
         Command::Races(args) => races::run(&args),
         Command::Random(args) => random::run(&args),
+        Command::Bounds(args) => bounds::run(&args),
         #[cfg(feature = "mutants")]
         Command::Mutants(args) => mutants::run(&args),
+        #[cfg(feature = "mutants")]
+        Command::Scenes(args) => mutants::play(&args),
         Command::Man { directory } => match man::write_pages(&directory) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants;
 use multigrain_protocol::release::EARLY;
 use multigrain_types::{NodeId, ThreadId};
 
@@ -27,7 +29,10 @@ impl Asked {
     #[must_use]
     pub(crate) fn open(&mut self, asker: Asker) -> bool {
         let exists = usize::try_from(asker.thread.0).is_ok_and(|thread| thread < MAX_THREADS);
-        exists && self.theirs.insert((asker.node.0, asker.thread.0))
+        let first = exists && self.theirs.insert((asker.node.0, asker.thread.0));
+        #[cfg(feature = "mutants")]
+        let first = first || mutants::on(mutants::Mutant::AskedTwice);
+        exists && first
     }
 
     /// It is about to be answered.

@@ -1,6 +1,7 @@
 //! What the fuzzers (fuzz/) drive: one real node, with real memory and tables, whose peers are the
 //! fuzzer. Where a node would end, this unwinds instead, so that the fuzzer may go on.
 
+use core::cell::Cell;
 use core::fmt;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -34,9 +35,16 @@ const LINE_BYTES: usize = 1 << 18;
 /// The exit status of a node that ended; travels instead of a panic.
 struct Exit(i32);
 
+std::thread_local! {
+    /// Whether this thread drives a victim just now, and not a node of a job.
+    static DRIVES: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Ends a node as `_exit` would, up to where the fuzzer stands.
-pub(crate) fn exit(status: i32) -> ! {
-    resume_unwind(Box::new(Exit(status)))
+pub(crate) fn exit(status: i32) {
+    if DRIVES.get() {
+        resume_unwind(Box::new(Exit(status)))
+    }
 }
 
 /// A node that is given what a hostile peer may send.
@@ -170,7 +178,9 @@ impl Victim {
     }
 
     fn live(&mut self, deed: impl FnOnce(&Runtime)) -> Outcome {
+        DRIVES.set(true);
         let lived = catch_unwind(AssertUnwindSafe(|| deed(&self.runtime)));
+        DRIVES.set(false);
         let said = self.said();
         match lived {
             Ok(()) => {

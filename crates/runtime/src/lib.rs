@@ -28,8 +28,14 @@ pub mod fuzzing;
 mod habits;
 mod headers;
 mod hints;
-#[cfg(all(test, feature = "loom"))]
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub mod hostile;
+#[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub mod loomed;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod names;

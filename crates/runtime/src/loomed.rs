@@ -1,5 +1,8 @@
 //! Parking under loom: every order of the threads' steps, and every value that the C11 memory model
-//! lets a load return. A thread that parks and is never nudged is found as a deadlock.
+//! lets a load return. A thread that parks and is never nudged is found as a deadlock. Tests,
+//! and a tool that shall find mutants.
+
+#![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
 
 mod shim {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, fence};
@@ -38,6 +41,19 @@ use loom::sync::Arc;
 use loom::thread;
 use protocol::{Role, WAITING, Waking, Word};
 use shim::AtomicU32;
+
+/// All scenes, by name.
+#[cfg(feature = "mutants")]
+pub const SCENES: [(&str, fn()); 2] = [
+    (
+        "who parks while the role is given back gets it",
+        who_parks_while_the_role_is_given_back_gets_it,
+    ),
+    (
+        "a nudge of a thread that is woken then is passed on",
+        a_nudge_of_a_thread_that_is_woken_then_is_passed_on,
+    ),
+];
 
 /// Times the scheduler may preempt a thread that could go on.
 const PREEMPTIONS: usize = 2;
@@ -85,7 +101,7 @@ fn explore(scene: impl Fn() + Sync + Send + 'static) {
     model.check(scene);
 }
 
-#[test]
+#[cfg_attr(test, test)]
 fn who_parks_while_the_role_is_given_back_gets_it() {
     explore(|| {
         let node = Arc::new(Node::receiving());
@@ -96,7 +112,7 @@ fn who_parks_while_the_role_is_given_back_gets_it() {
     });
 }
 
-#[test]
+#[cfg_attr(test, test)]
 fn a_nudge_of_a_thread_that_is_woken_then_is_passed_on() {
     explore(|| {
         let node = Arc::new(Node::receiving());

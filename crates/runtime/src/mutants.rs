@@ -181,6 +181,11 @@ impl World for Bent<'_> {
     }
 }
 
+/// How much may wait: so much, or without end.
+pub(crate) fn bound(mutant: Mutant, most: usize) -> usize {
+    if on(mutant) { usize::MAX } else { most }
+}
+
 /// Whether a race clock is merged when it arrives, whatever it belongs to.
 pub(crate) fn merges_at_arrival() -> bool {
     on(Mutant::ClockMergedAtArrival)

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants::Mutant;
 use multigrain_types::NodeId;
 
 use crate::boot::Runtime;
@@ -57,7 +59,10 @@ impl Runtime {
         }
         let object = Object::Name(name.to_vec());
         let mut names = lock(&self.names);
-        if names.known.len() == MOST && !names.known.contains_key(name) {
+        let most = MOST;
+        #[cfg(feature = "mutants")]
+        let most = crate::mutants::bound(Mutant::NamesWithoutEnd, most);
+        if names.known.len() == most && !names.known.contains_key(name) {
             drop(names);
             self.answer(asker, Error::Limit(String::new()).code(), 0);
             return true;

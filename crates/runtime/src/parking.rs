@@ -140,11 +140,19 @@ impl Role {
     /// The caller looks for parked threads after it.
     pub(crate) fn give_back(&self) {
         self.receiving.store(false, Ordering::Release);
+        #[cfg(feature = "mutants")]
+        if mutants::on(mutants::Mutant::RoleFreedUnfenced) {
+            return;
+        }
         fence(Ordering::SeqCst);
     }
 
     /// Asked by who has announced that it parks.
     fn is_free(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        if mutants::on(mutants::Mutant::ParkedUnfenced) {
+            return !self.receiving.load(Ordering::Relaxed);
+        }
         fence(Ordering::SeqCst);
         !self.receiving.load(Ordering::Relaxed)
     }
@@ -174,6 +182,8 @@ impl Role {
             }
         }
         let others = self.waiting.fetch_sub(1, Ordering::Relaxed) > 1;
+        #[cfg(feature = "mutants")]
+        let others = others && !mutants::on(mutants::Mutant::NudgeNotPassedOn);
         // A nudge may have come just before the wake-up. If the role is taken, whoever has it nudges.
         if last == StoodBy::Parked && others && self.is_free() {
             nudge_one();
@@ -194,7 +204,7 @@ impl Role {
     }
 }
 
-#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod tests {
     use super::*;
 

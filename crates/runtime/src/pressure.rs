@@ -6,10 +6,14 @@
 //! goes on receiving meanwhile: nodes that wait for room at each other make it, and a peer that is
 //! lost ends the node as ever.
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants::Mutant;
 use multigrain_types::NodeId;
 
 use crate::boot::Runtime;
 use crate::error::Error;
+#[cfg(feature = "mutants")]
+use crate::mutants::bound;
 
 /// Bytes that may wait for a peer before those who send of their own accord wait.
 const WAITING: usize = 4 << 20;
@@ -22,10 +26,14 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub(crate) fn relieve(&self, to: NodeId) -> Result<(), Error> {
-        while self.mesh.waiting_bytes(to) > WAITING {
+        let (room, most) = (WAITING, HELD);
+        #[cfg(feature = "mutants")]
+        let (room, most) =
+            (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
+        while self.mesh.waiting_bytes(to) > room {
             self.mesh.wait_for_room(to);
         }
-        if self.tables.held() > HELD {
+        if self.tables.held() > most {
             self.release()?;
         }
         Ok(())
@@ -33,7 +41,10 @@ impl Runtime {
 
     /// The same, whoever it was sent to.
     pub(crate) fn relieve_all(&self) {
-        while let Some(to) = self.mesh.most_waiting(WAITING) {
+        let room = WAITING;
+        #[cfg(feature = "mutants")]
+        let room = bound(Mutant::HintsWithoutRoom, room);
+        while let Some(to) = self.mesh.most_waiting(room) {
             self.mesh.wait_for_room(to);
         }
     }

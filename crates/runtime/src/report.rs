@@ -69,11 +69,9 @@ pub(crate) fn last_words(me: NodeId, why: &str) {
 pub(crate) fn exit_now(status: i32) -> ! {
     #[cfg(feature = "fuzzing")]
     crate::fuzzing::exit(status);
-    #[cfg(not(feature = "fuzzing"))]
     rustix_exit(status)
 }
 
-#[cfg(not(feature = "fuzzing"))]
 #[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
 fn rustix_exit(status: i32) -> ! {
     // SAFETY: _exit ends the process and touches no memory of it.

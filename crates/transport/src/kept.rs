@@ -14,6 +14,8 @@
 //! `loomed.rs` checks this file with loom's atomics in the place of `shim`'s.
 
 use super::shim::AtomicU64;
+#[cfg(feature = "mutants")]
+use crate::mutants;
 use std::sync::atomic::Ordering;
 
 const BITS: usize = u64::BITS as usize;
@@ -38,7 +40,7 @@ impl Kept {
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            let mut marked = word.swap(0, Ordering::AcqRel);
+            let mut marked = take_all(word);
             while marked != 0 {
                 send(index * BITS + marked.trailing_zeros() as usize);
                 marked &= marked - 1;
@@ -47,7 +49,17 @@ impl Kept {
     }
 }
 
-#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+fn take_all(word: &AtomicU64) -> u64 {
+    #[cfg(feature = "mutants")]
+    if mutants::on(mutants::KEPT_MARK_OVERWRITTEN) {
+        let marked = word.load(Ordering::Relaxed);
+        word.store(0, Ordering::Relaxed);
+        return marked;
+    }
+    word.swap(0, Ordering::AcqRel)
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod tests {
     use super::*;
 

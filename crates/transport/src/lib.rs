@@ -29,14 +29,23 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub mod hostile;
 mod incoming;
 mod kept;
 mod late;
-#[cfg(all(test, feature = "loom"))]
+#[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub mod loomed;
 mod mesh;
+#[cfg(feature = "mutants")]
+#[doc(hidden)]
+pub mod mutants;
 mod outgoing;
-#[cfg(feature = "shuttle")]
+#[cfg(any(feature = "shuttle", feature = "mutants"))]
 mod pair;
 mod piece;
 mod queue;
@@ -57,7 +66,7 @@ pub use error::{FrameError, LinkError, TransportError};
 pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use mesh::Mesh;
-#[cfg(feature = "shuttle")]
+#[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::pair;
 pub use piece::Payload;
 pub use sink::{LostReason, MAX_BUFFER, Place, Sink};

@@ -1,5 +1,7 @@
 //! The marks of kept frames under loom: every order of two threads' steps, and every value that the
-//! C11 memory model lets a load return.
+//! C11 memory model lets a load return. Tests, and a tool that shall find mutants.
+
+#![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
 
 mod shim {
     pub(super) use loom::sync::atomic::AtomicU64;
@@ -11,6 +13,20 @@ mod marks;
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use marks::Kept;
+
+/// All scenes, by name.
+#[cfg(feature = "mutants")]
+pub const SCENES: [(&str, fn()); 3] = [
+    (
+        "who keeps a frame and sends what is kept leaves none behind",
+        who_keeps_a_frame_and_sends_what_is_kept_leaves_none_behind,
+    ),
+    (
+        "a frame that goes with another and one kept behind it are both sent",
+        a_frame_that_goes_with_another_and_one_kept_behind_it_are_both_sent,
+    ),
+    ("who is told of a kept frame sends it", who_is_told_of_a_kept_frame_sends_it),
+];
 
 /// Links with frames that wait for company, as the mesh has them.
 struct Mesh {
@@ -56,7 +72,7 @@ impl Mesh {
     }
 }
 
-#[test]
+#[cfg_attr(test, test)]
 fn who_keeps_a_frame_and_sends_what_is_kept_leaves_none_behind() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());
@@ -73,7 +89,7 @@ fn who_keeps_a_frame_and_sends_what_is_kept_leaves_none_behind() {
     });
 }
 
-#[test]
+#[cfg_attr(test, test)]
 fn a_frame_that_goes_with_another_and_one_kept_behind_it_are_both_sent() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());
@@ -90,7 +106,7 @@ fn a_frame_that_goes_with_another_and_one_kept_behind_it_are_both_sent() {
     });
 }
 
-#[test]
+#[cfg_attr(test, test)]
 fn who_is_told_of_a_kept_frame_sends_it() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());

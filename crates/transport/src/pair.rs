@@ -1,4 +1,4 @@
-//! Two nodes of one job in one process, for tests of schedules.
+//! Two nodes of one job in one process, for tests of schedules and of bounds.
 
 use crate::boot::Booted;
 use crate::handshake::Identity;

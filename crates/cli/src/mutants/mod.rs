@@ -5,9 +5,11 @@
 //!
 //! | file | part |
 //! |---|---|
+//! | `scenes` | tools that need no job |
 //! | `tool` | the tools, and how one is run |
 //! | `table` | what caught what, as Markdown |
 
+mod scenes;
 mod table;
 mod tool;
 
@@ -15,6 +17,7 @@ use crate::proof::Section;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use multigrain_protocol::mutants::{MUTANTS, Row};
+pub(crate) use scenes::{ScenesArgs, play};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +27,8 @@ use tool::{Game, TOOLS, Tool, Verdict};
 
 /// Runs every tool against every seeded fault of the protocol and the runtime.
 ///
-/// Those of release consistency have tools of their own, the same on release consistent memory.
+/// Those of release consistency have tools of their own, the same on release consistent memory; so
+/// have flags in the wrong order and queues without a bound.
 /// Exits with 1 if a mutant survives all tools, if a tool catches none, or if a tool finds
 /// something without a mutant.
 #[derive(Debug, Args)]

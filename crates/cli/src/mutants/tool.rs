@@ -14,19 +14,28 @@ pub(super) enum Game {
     Sequential,
     /// Of release consistency.
     Release,
+    /// Of the order of flags and the bounds of queues.
+    Queues,
 }
 
 impl Game {
-    pub(super) const ALL: [Self; 2] = [Self::Sequential, Self::Release];
+    pub(super) const ALL: [Self; 3] = [Self::Sequential, Self::Release, Self::Queues];
 
     pub(super) fn of(row: &Row) -> Self {
-        if row.mutant.is_of_release() { Self::Release } else { Self::Sequential }
+        if row.mutant.is_of_release() {
+            Self::Release
+        } else if row.mutant.is_of_queues() {
+            Self::Queues
+        } else {
+            Self::Sequential
+        }
     }
 
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Sequential => "Sequential consistency, synchronization and the runtime",
             Self::Release => "Release consistency",
+            Self::Queues => "The order of flags, and the bounds of queues",
         }
     }
 }
@@ -42,7 +51,7 @@ pub(super) struct Tool {
 }
 
 /// All tools, the quickest of each game first. Each takes seconds: a few tests of many, a few seeds.
-pub(super) const TOOLS: [Tool; 9] = [
+pub(super) const TOOLS: [Tool; 12] = [
     tool("check", &CHECK, Game::Sequential),
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
     tool("sim-shares", &["sim", "--shares"], Game::Sequential),
@@ -56,6 +65,9 @@ pub(super) const TOOLS: [Tool; 9] = [
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
     Tool { may_hang: true, ..tool("races", &RACES, Game::Release) },
+    tool("loom", &["scenes", "loom"], Game::Queues),
+    tool("peers", &["scenes", "peers"], Game::Queues),
+    tool("bounds", &["bounds", "--transport", "unix"], Game::Queues),
 ];
 
 const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game) -> Tool {

@@ -88,6 +88,7 @@ pub enum Mutant {
     IntervalsWrap,
     NoticesForgottenEarly,
     OldTurnRepeated,
+    ToldBeforeQueued,
     // Runtime.
     TwinAfterOpening,
     ClockMergedAtArrival,
@@ -97,6 +98,19 @@ pub enum Mutant {
     KeptAckLost,
     ParkedThreadForgotten,
     ServiceSleeps,
+    // Orders that weak memory allows.
+    KeptMarkOverwritten,
+    RoleFreedUnfenced,
+    ParkedUnfenced,
+    NudgeNotPassedOn,
+    // Bounds of what a program or a peer can fill.
+    PostsWithoutRoom,
+    HintsWithoutRoom,
+    HeldWithoutEnd,
+    AskedTwice,
+    NamesWithoutEnd,
+    EarlyWithoutEnd,
+    AnswersWithoutEnd,
 }
 
 impl Mutant {
@@ -104,6 +118,13 @@ impl Mutant {
     #[must_use]
     pub const fn is_of_runtime(self) -> bool {
         self as usize >= Self::TwinAfterOpening as usize
+    }
+
+    /// Whether it is a flag in the wrong order or a queue without a bound, which tools of their own look
+    /// for.
+    #[must_use]
+    pub const fn is_of_queues(self) -> bool {
+        self as usize >= Self::KeptMarkOverwritten as usize
     }
 
     /// Whether only release consistent memory shows it.

@@ -79,6 +79,10 @@ impl<T: Tables> Node<T> {
                 let mut ledger = self.tables.ledger();
                 if let Some(news) = ledger.chronicle.news_for(node, self.nodes, None) {
                     world.send_news(node, news);
+                    #[cfg(feature = "mutants")]
+                    if !mutants::queues_what_it_tells() {
+                        return Ok(());
+                    }
                     world.news_go_alone();
                 }
                 Ok(())

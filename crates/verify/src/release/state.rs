@@ -7,6 +7,7 @@ use multigrain_protocol::release::News;
 use multigrain_protocol::{Message, Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 
+use super::late::Late;
 use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
 
 /// Mark: this node has no copy, and what its memory holds is of no meaning.
@@ -130,6 +131,8 @@ pub struct State {
     pub memory: Vec<Vec<Page>>,
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
+    /// News that steps have left over, oldest first.
+    pub late: Vec<Late>,
     /// Whether the step at hand told its thread to hold a minipage.
     pub(super) told_to_hold: bool,
     /// The threads.
@@ -181,6 +184,7 @@ impl State {
             nodes: nodes.collect(),
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
+            late: Vec::new(),
             told_to_hold: false,
             threads: job.threads.iter().map(thread).collect(),
             told: vec![Vec::new(); usize::from(job.nodes)],

@@ -24,6 +24,8 @@ pub enum Action {
     },
     /// A thread does the next thing it can do.
     Run(usize),
+    /// The news at this place in [`State::late`] are queued.
+    Queue(usize),
 }
 
 impl State {
@@ -39,6 +41,10 @@ impl State {
             let filled = row.iter().zip(0..).filter(|(link, _)| !link.is_empty());
             let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
             actions.extend(filled.map(deliver));
+        }
+        if !self.late.is_empty() {
+            actions.retain(|&action| !self.is_stopped(action));
+            actions.extend((0..self.late.len()).map(Action::Queue));
         }
     }
 
@@ -65,7 +71,9 @@ impl State {
         match action {
             Action::Deliver { from, to } => self.deliver(job, from, to),
             Action::Run(thread) => self.run(job, thread),
+            Action::Queue(index) => self.queue(job, index),
         }
+        self.stepped(action);
     }
 
     /// When all threads are done: one of every node releases, and everything arrives.
@@ -82,8 +90,8 @@ impl State {
         loop {
             actions.clear();
             self.actions(job, &mut actions);
-            let deliver = |action: &&Action| matches!(action, Action::Deliver { .. });
-            let Some(&action) = actions.iter().find(deliver) else { return };
+            let travels = |action: &&Action| !matches!(action, Action::Run(_));
+            let Some(&action) = actions.iter().find(travels) else { return };
             self.take(job, action);
         }
     }
@@ -254,7 +262,7 @@ impl State {
         }
         self.input(job, node, input);
         if let Op::Tell(to, id) = op {
-            self.links[job.link(node, NodeId(to))].push_back(Packet::Told(id));
+            self.say(job, (node, NodeId(to)), Packet::Told(id));
         }
     }
 
@@ -289,10 +297,14 @@ impl State {
         };
         let mut nodes = core::mem::take(&mut self.nodes);
         let node = &mut nodes[me.index()];
-        let mut stage = Stage { job, me, state: self, page, diff };
+        let mut stage = Stage { job, me, state: self, page, diff, news: None };
         let taken = catch_unwind(AssertUnwindSafe(|| Arc::make_mut(node).step(input, &mut stage)));
         let unused = (stage.page.is_some(), stage.diff.is_some());
+        let news = stage.news.take();
         self.nodes = nodes;
+        if let Some((to, news)) = news {
+            self.leave_over(me, to, news);
+        }
         match (taken, about) {
             (Err(_), _) => self.breaks(Broken::Protocol(format!("{me}: the engine panicked"))),
             (Ok(Err(violation)), _) => {

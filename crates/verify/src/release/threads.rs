@@ -77,7 +77,7 @@ impl State {
     pub(super) fn tell(&mut self, job: &Job, (from, to): (NodeId, NodeId), packet: Packet) {
         if from != to {
             self.input(job, from, Input::Tell { node: to });
-            self.links[job.link(from, to)].push_back(packet);
+            self.say(job, (from, to), packet);
             return;
         }
         match packet {

@@ -16,6 +16,8 @@ pub(super) struct Stage<'a> {
     pub(super) page: Option<Words>,
     /// What came with the message at hand of what was written.
     pub(super) diff: Option<Diff>,
+    /// News that the next message takes along.
+    pub(super) news: Option<(NodeId, News)>,
 }
 
 impl Stage<'_> {
@@ -33,6 +35,9 @@ impl Stage<'_> {
             return;
         }
         let link = self.job.link(self.me, to);
+        if let Some((_, news)) = self.news.take_if(|(other, _)| *other == to) {
+            self.state.links[link].push_back(Packet::News(news));
+        }
         self.state.links[link].push_back(packet);
     }
 
@@ -95,7 +100,15 @@ impl World for Stage<'_> {
         if News::from_bytes(&news.to_bytes(), self.job.nodes).as_ref() != Ok(&news) {
             self.broken(format!("{news:?} does not survive its bytes"));
         }
-        self.post(to, Packet::News(news));
+        if let Some((other, _)) = self.news.replace((to, news)) {
+            self.broken(format!("news for {other} are left when {to} is told"));
+        }
+    }
+
+    fn news_go_alone(&mut self) {
+        if let Some((to, news)) = self.news.take() {
+            self.post(to, Packet::News(news));
+        }
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {

@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 8];
+type Rows = [(&'static str, usize); 9];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
@@ -42,6 +42,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/sequential/on-its-own-node", 69),
             ("starts/sequential/numbers-near-the-end", 3346),
             ("starts/sequential/numbers-near-the-end-at-barriers", 509),
+            ("starts/sequential/two-that-end-at-once", 9944),
         ],
     ),
     (
@@ -55,6 +56,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/eager/on-its-own-node", 69),
             ("starts/eager/numbers-near-the-end", 3160),
             ("starts/eager/numbers-near-the-end-at-barriers", 880),
+            ("starts/eager/two-that-end-at-once", 9602),
         ],
     ),
     (
@@ -68,6 +70,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/lazy/on-its-own-node", 69),
             ("starts/lazy/numbers-near-the-end", 2965),
             ("starts/lazy/numbers-near-the-end-at-barriers", 450),
+            ("starts/lazy/two-that-end-at-once", 14_014),
         ],
     ),
     (
@@ -81,6 +84,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("starts/auto/on-its-own-node", 69),
             ("starts/auto/numbers-near-the-end", 2890),
             ("starts/auto/numbers-near-the-end-at-barriers", 445),
+            ("starts/auto/two-that-end-at-once", 11_286),
         ],
     ),
 ];
@@ -143,5 +147,13 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, at_barriers[0])
             .thread(1, at_barriers[1])
             .counting_from(NEAR_THE_END),
+        // Of two threads that tell a node, one may find nothing left to say: the other has said all.
+        Job::new(2)
+            .minipage(c, 0, 0)
+            .thread(1, &[Read(0, 1), Start(3), Join(3), Read(0, 1)])
+            .thread(1, &[Start(4), Join(4)])
+            .thread(0, &[Write(0, 3, 7)])
+            .started_thread(0, &[Write(0, 1, 1)])
+            .started_thread(0, &[]),
     ]
 }
