@@ -8,17 +8,17 @@ pub(super) fn short() -> Vec<Configuration> {
     vec![
         row(
             "coherence/two-writers",
-            282,
+            208,
             Job::new(2).minipage(0, 0).thread(0, &[Add(0), Add(0)]).thread(1, &[Add(0), Add(0)]),
         ),
         row(
             "coherence/remote-manager",
-            352,
+            328,
             Job::new(3).minipage(0, 1).thread(1, &[Write(0, 1)]).thread(2, &[Add(0), Read(0)]),
         ),
         row(
             "coherence/three-writers",
-            1171,
+            865,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -27,7 +27,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/readers-and-a-writer",
-            4015,
+            3555,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1), Write(0, 2)])
@@ -36,7 +36,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/upgrades",
-            1173,
+            1069,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(1, &[Read(0), Write(0, 1)])
@@ -44,7 +44,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-threads-a-node",
-            1120,
+            798,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1)])
@@ -54,7 +54,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/three-threads-a-node",
-            4498,
+            3930,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Add(0)])
@@ -64,7 +64,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/traps-on-three-nodes",
-            46_079,
+            38_865,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0)])
@@ -75,7 +75,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/four-nodes",
-            59_959,
+            83_448,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Read(0)])
@@ -85,7 +85,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-minipages",
-            469,
+            331,
             Job::new(2)
                 .minipage(0, 1)
                 .minipage(1, 0)
@@ -94,7 +94,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/three-minipages",
-            22_037,
+            6227,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)

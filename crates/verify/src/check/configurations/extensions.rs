@@ -16,7 +16,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
     vec![
         row(
             "prefetch/races-with-faults",
-            1435,
+            1139,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Add(0), Add(0)])
@@ -25,7 +25,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "prefetch/three-nodes",
-            6759,
+            6253,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Add(0)])
@@ -34,7 +34,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/meets-a-read",
-            2064,
+            1965,
             Job::new(3)
                 .minipage(1, 0)
                 .thread(0, &[Write(0, 1), Push(0)])
@@ -43,7 +43,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/meets-writes",
-            4056,
+            4339,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Push(0), Add(0)])
@@ -52,7 +52,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/by-two",
-            574,
+            669,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Push(0); 7])
@@ -60,7 +60,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/by-three",
-            147_489,
+            170_384,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Push(0), Add(0), Push(0), Push(0)])
@@ -74,7 +74,7 @@ fn reclaim() -> Vec<Configuration> {
     vec![
         row(
             "reclaim/meets-accesses",
-            2469,
+            1927,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Reclaim(0), Write(0, 7), Read(0)])
@@ -83,7 +83,7 @@ fn reclaim() -> Vec<Configuration> {
         ),
         row(
             "reclaim/meets-own-faults",
-            2633,
+            1824,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Read(0), Reclaim(0), Write(0, 7)])
@@ -93,7 +93,7 @@ fn reclaim() -> Vec<Configuration> {
         ),
         row(
             "reclaim/meets-prefetch-and-push",
-            406,
+            275,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Prefetch(0, ForRead), Reclaim(0), Write(0, 7)])
@@ -101,7 +101,7 @@ fn reclaim() -> Vec<Configuration> {
         ),
         row(
             "reclaim/three-nodes",
-            4045,
+            3264,
             Job::new(3)
                 .minipage(1, 0)
                 .thread(0, &[Reclaim(0), Write(0, 7), Push(0)])

@@ -11,29 +11,29 @@ pub(super) fn short() -> Vec<Configuration> {
     let mut rows = vec![
         row(
             "litmus/store-buffering",
-            459,
+            321,
             two(0, 0).thread(0, &[Write(0, 1), Read(1)]).thread(1, &[Write(1, 1), Read(0)]),
         ),
         row(
             "litmus/message-passing",
-            481,
+            343,
             two(0, 1).thread(0, &[Write(0, 1), Write(1, 1)]).thread(1, &[Read(1), Read(0)]),
         ),
         row(
             "litmus/load-buffering",
-            585,
+            415,
             two(1, 1).thread(0, &[Read(0), Write(1, 1)]).thread(1, &[Read(1), Write(0, 1)]),
         ),
         row(
             "litmus/two-writes-twice",
-            1624,
+            1102,
             two(1, 0)
                 .thread(0, &[Write(0, 1), Write(1, 2), Read(0)])
                 .thread(1, &[Write(1, 1), Write(0, 2), Read(1)]),
         ),
         row(
             "litmus/store-buffering-with-hints",
-            6302,
+            2447,
             two(0, 0)
                 .thread(0, &[Prefetch(1, ForRead), Write(0, 1), Push(0), Read(1)])
                 .thread(1, &[Prefetch(0, ForWrite), Write(1, 1), Push(1), Read(0)]),
@@ -47,7 +47,7 @@ fn many() -> Vec<Configuration> {
     vec![
         row(
             "litmus/store-buffering-of-three",
-            22_037,
+            6227,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -59,7 +59,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/write-to-read-causality",
-            12_674,
+            9040,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(0, 2)
@@ -70,7 +70,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/independent-reads-of-two-nodes",
-            18_602,
+            9200,
             Job::new(2)
                 .minipage(0, 0)
                 .minipage(1, 0)
@@ -82,7 +82,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/independent-reads-of-four-nodes",
-            192_972,
+            114_175,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -94,7 +94,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/coherence-order",
-            13_900,
+            12_189,
             Job::new(3)
                 .minipage(0, 0)
                 .observed()
@@ -104,7 +104,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/atomic-adds",
-            1188,
+            902,
             Job::new(3)
                 .minipage(0, 0)
                 .observed()

@@ -17,7 +17,7 @@ fn windows() -> Vec<Configuration> {
     vec![
         row(
             "progress/windows-of-two-nodes",
-            0,
+            1150,
             Job::new(2)
                 .minipage(0, 1)
                 .thread(0, &[Add(0), Write(0, 7)])
@@ -26,7 +26,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-of-three-nodes",
-            0,
+            31_871,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -36,7 +36,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-of-readers",
-            0,
+            24_248,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0)])
@@ -46,7 +46,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-of-threads",
-            0,
+            12_430,
             Job::new(2)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0)])
@@ -56,7 +56,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-across-two",
-            0,
+            3101,
             Job::new(2)
                 .minipage(0, 1)
                 .minipage(0, 1)
@@ -71,7 +71,7 @@ fn one_minipage() -> Vec<Configuration> {
     vec![
         row(
             "progress/the-manager-against-one",
-            603,
+            518,
             Job::new(2)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -80,7 +80,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/one-against-the-manager",
-            711,
+            533,
             Job::new(2)
                 .minipage(0, 1)
                 .thread(0, &[Write(0, 1); 5])
@@ -89,7 +89,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/the-manager-against-two",
-            27_070,
+            24_901,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -99,7 +99,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/a-reader-among-writers",
-            20_072,
+            19_661,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Write(0, 1); 2])
@@ -109,7 +109,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/threads-of-one-node",
-            6455,
+            5030,
             Job::new(2)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -119,7 +119,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/traps-of-threads",
-            11_575,
+            9192,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1); 3])
@@ -130,7 +130,7 @@ fn one_minipage() -> Vec<Configuration> {
         ),
         row(
             "progress/upgrades",
-            10_365,
+            7551,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Read(0), Write(0, 1), Read(0), Write(0, 2)])
@@ -145,7 +145,7 @@ fn two_minipages() -> Vec<Configuration> {
     vec![
         row(
             "progress/both-against-each",
-            4967,
+            3721,
             Job::new(2)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -155,7 +155,7 @@ fn two_minipages() -> Vec<Configuration> {
         ),
         row(
             "progress/both-against-two",
-            54_010,
+            51_204,
             Job::new(3)
                 .minipage(0, 1)
                 .minipage(1, 2)
@@ -166,7 +166,7 @@ fn two_minipages() -> Vec<Configuration> {
         ),
         row(
             "progress/both-crosswise",
-            2811,
+            2177,
             Job::new(2)
                 .minipage(0, 0)
                 .minipage(0, 1)

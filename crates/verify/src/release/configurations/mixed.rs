@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         ),
         row(
             "mixed/three-nodes",
-            101_312,
+            85_797,
             three(3, 0, 1, 2)
                 .thread(
                     0,

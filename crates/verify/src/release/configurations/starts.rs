@@ -34,15 +34,15 @@ const STATES: [(Consistency, Rows); 4] = [
     (
         Sequential,
         [
-            ("starts/sequential/at-an-arrived-node", 845),
-            ("starts/sequential/at-an-arrived-manager", 830),
-            ("starts/sequential/runs-on-across-the-barrier", 883),
+            ("starts/sequential/at-an-arrived-node", 469),
+            ("starts/sequential/at-an-arrived-manager", 445),
+            ("starts/sequential/runs-on-across-the-barrier", 528),
             ("starts/sequential/starts-another", 3852),
-            ("starts/sequential/under-a-lock", 390),
+            ("starts/sequential/under-a-lock", 349),
             ("starts/sequential/on-its-own-node", 69),
             ("starts/sequential/numbers-near-the-end", 3346),
-            ("starts/sequential/numbers-near-the-end-at-barriers", 509),
-            ("starts/sequential/two-that-end-at-once", 9944),
+            ("starts/sequential/numbers-near-the-end-at-barriers", 356),
+            ("starts/sequential/two-that-end-at-once", 6510),
         ],
     ),
     (
