@@ -41,9 +41,9 @@ fn sor_on_two_nodes_sends_what_its_formula_says() {
         assert_eq!((result.read_faults, result.write_faults), (2 * sweeps, 2 * sweeps - 1));
         // Node 1's read and upgrade: request, reply, ack. Node 0 manages: its read is a forward and
         // a page, its upgrade an invalidation and the answer. It finds the edge of node 1 in an
-        // open transaction and asks for the ack, and behind its own grant has node 1 echo.
+        // open transaction and asks for the ack.
         // A barrier is two messages.
-        let (first, sweep, barrier) = (3 + 2 + 2, 3 + 3 + 1 + 2 + 2 + 2, 2);
+        let (first, sweep, barrier) = (3 + 2 + 2, 3 + 3 + 1 + 2 + 2, 2);
         let messages = first + (sweeps - 1) * sweep + (sweeps + 1) * barrier;
         assert_eq!(result.messages, messages);
         assert_eq!(result.bytes, 40 * messages + 256 * 2 * sweeps);
