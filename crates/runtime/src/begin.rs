@@ -10,11 +10,8 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
-use crate::boot::Runtime;
+use crate::boot::{OWN_THREADS, Runtime};
 use crate::slots::{self, Slot};
-
-/// Threads of the process that are the runtime's own: the service thread and the starter.
-const OWN_THREADS: u64 = 2;
 
 impl Runtime {
     /// This thread's slot; at its first call the thread begins. `None` when all slots are taken.
@@ -57,6 +54,6 @@ impl Runtime {
         // A directory has two links more than it has directories in it, here one for each thread.
         let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
         let begun = u64::from(self.threads_begun.load(Ordering::Relaxed));
-        self.unborn.load(Ordering::Relaxed) == 0 && tasks == begun + OWN_THREADS + 2
+        self.unborn.load(Ordering::Relaxed) == 0 && tasks == begun + OWN_THREADS as u64 + 2
     }
 }

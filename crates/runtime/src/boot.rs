@@ -83,6 +83,13 @@ pub struct Runtime {
     leaving: AtomicBool,
 }
 
+/// A thread of the runtime's own: its name, and what it does until this node leaves.
+type Helper = (&'static str, fn(&Runtime));
+/// Those of a node that has peers.
+const HELPERS: [Helper; 2] = [("mg-service", Runtime::serve), ("mg-turns", Runtime::keep_time)];
+/// Threads of such a node that are the runtime's own: those, and the one that starts others.
+pub(crate) const OWN_THREADS: usize = HELPERS.len() + 1;
+
 const JOINED: u8 = 0;
 const FINALIZING: u8 = 1;
 const LEFT: u8 = 2;
@@ -208,14 +215,12 @@ impl Runtime {
         });
         let mut helpers = vec![started];
         if self.nodes > 1 {
-            helpers.push(thread::Builder::new().name("mg-service".into()).spawn(move || {
-                prefer_latency();
-                self.serve();
-            }));
-            helpers.push(thread::Builder::new().name("mg-turns".into()).spawn(move || {
-                prefer_latency();
-                self.keep_time();
-            }));
+            for (name, run) in HELPERS {
+                helpers.push(thread::Builder::new().name(name.into()).spawn(move || {
+                    prefer_latency();
+                    run(self);
+                }));
+            }
         }
         drop(masked);
         helpers.into_iter().try_for_each(|helper| helper.map(drop).map_err(system))

@@ -68,7 +68,7 @@ fn answer_unasked() {
     let [ours, theirs] = pair(None);
     let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None);
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let header = |kind| Header { kind, thread: 3, ..Header::default() };
     let serve = |from, header| runtime.serve_request(NodeId(from), &header, b"");
     let why = serve(1, header(kind::ANSWER)).unwrap_err();

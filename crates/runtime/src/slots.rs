@@ -16,6 +16,7 @@ use crate::boot::started;
 use crate::companions::Scan;
 use crate::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
+use crate::stepping;
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -78,6 +79,8 @@ pub(crate) fn prepare() -> Result<(), i32> {
 }
 
 unsafe extern "C" fn at_thread_end(value: *mut c_void) {
+    // It may end in the middle of an instruction that holds something, by a jump.
+    stepping::forget();
     MINE.with(|mine| mine.set(0));
     if let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) {
         free(index);
@@ -142,6 +145,7 @@ pub(crate) fn held() -> Option<ThreadId> {
 /// Gives this thread's slot back before the thread ends.
 pub(crate) fn leave() {
     if let Some(ThreadId(index)) = held() {
+        stepping::forget();
         MINE.with(|mine| mine.set(0));
         at_exit_free(core::ptr::null());
         free(index);

@@ -109,6 +109,7 @@ impl Runtime {
         insists
     }
 
+    /// Somebody waits for them.
     fn retire(&self, thread: ThreadId, minipages: impl IntoIterator<Item = MinipageId>) {
         for minipage in minipages {
             self.let_go(minipage);
@@ -130,12 +131,16 @@ impl Runtime {
         let kept = match for_ {
             For::Instruction { insists, since_ns } => {
                 let stepped = insists && step();
-                self.begin_window((thread, minipage), since_ns, turns, stepped) || stepped || step()
+                self.begin_window((thread, minipage), since_ns, (turns, urgent), stepped)
+                    || stepped
+                    || step()
             }
             For::Call => false,
         };
-        if !kept {
+        if !kept && urgent {
             self.retire(thread, [minipage]);
+        } else if !kept {
+            self.step_sure(Input::Retired { thread, minipage });
         }
     }
 }

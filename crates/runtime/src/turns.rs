@@ -9,8 +9,10 @@
 //! [`Runtime::begin_window`] took it, else its caller.
 
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -25,6 +27,9 @@ use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex};
 use crate::tables::lock;
 
+/// Between two looks at the clock where the program has closed the timer.
+const WITHOUT_TIMER: Duration = Duration::from_millis(1);
+
 /// A thread keeps a minipage.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -33,6 +38,8 @@ struct Window {
     ends_ns: u64,
     /// Its instruction is not through yet.
     stepped: bool,
+    /// Somebody waited when it began: the minipage is taken away as soon as it may be.
+    urgent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -72,8 +79,8 @@ impl Windows {
             tv_nsec: (at_ns % 1_000_000_000).cast_signed(),
         };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
-        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
-        assert!(set.is_ok(), "timerfd_settime of our own timer: {set:?}");
+        // It only fails if the program has closed it; the helper looks at the clock then.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
     }
 
     /// The helper ends its sleep at once.
@@ -89,7 +96,7 @@ impl Runtime {
         &self,
         (thread, minipage): (ThreadId, MinipageId),
         since_ns: u64,
-        turns: u16,
+        (turns, urgent): (u16, bool),
         stepped: bool,
     ) -> bool {
         if turns == 0 {
@@ -107,7 +114,9 @@ impl Runtime {
         if books.open.iter().all(|window| ends_ns < window.ends_ns) {
             self.windows.ring_at(ends_ns);
         }
-        books.open.push(Window { thread, minipage, ends_ns, stepped });
+        // A free may have ended the grant of another, early.
+        books.open.retain(|window| (window.thread, window.minipage) != (thread, minipage));
+        books.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
         self.windows.any.store(true, Ordering::Relaxed);
         true
     }
@@ -161,20 +170,25 @@ impl Runtime {
     fn end_windows(&self, over: impl Fn(&Window) -> bool) {
         let mut ended = Vec::new();
         let mut books = lock(&self.windows.books);
+        let open = books.open.len();
         books.open.retain(|window| {
             let over = over(window);
             if over && !window.stepped {
-                ended.push((window.thread, window.minipage));
+                ended.push(*window);
             }
             !over
         });
-        match books.open.iter().map(|window| window.ends_ns).min() {
-            Some(next_ns) => self.windows.ring_at(next_ns),
-            None => self.windows.any.store(false, Ordering::Relaxed),
+        if books.open.len() < open {
+            match books.open.iter().map(|window| window.ends_ns).min() {
+                Some(next_ns) => self.windows.ring_at(next_ns),
+                None => self.windows.any.store(false, Ordering::Relaxed),
+            }
         }
         drop(books);
-        for (thread, minipage) in ended {
-            self.let_go(minipage);
+        for Window { thread, minipage, urgent, .. } in ended {
+            if urgent {
+                self.let_go(minipage);
+            }
             self.step_sure(Input::Retired { thread, minipage });
         }
     }
@@ -184,7 +198,11 @@ impl Runtime {
         while !self.is_leaving() {
             let mut rings = [0; 8];
             // A signal ends the wait early, which does no harm.
-            let _ = rustix::io::read(&self.windows.timer, &mut rings);
+            if let Err(errno) = rustix::io::read(&self.windows.timer, &mut rings)
+                && errno != Errno::INTR
+            {
+                std::thread::sleep(WITHOUT_TIMER);
+            }
             let now_ns = now_ns();
             self.end_windows(|window| window.ends_ns <= now_ns);
         }

@@ -333,12 +333,16 @@ impl Holder {
             // waits for it, and may be late where nobody does.
             (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
                 let urgent = open.urgency == Urgency::Hurry;
-                if !urgent && open.turns == 0 {
+                if !urgent && (open.turns == 0 || !open.writers.is_empty()) {
                     self.unpin(site, *thread, out);
                 } else if open.threads.contains(thread) {
                     // Whoever waits ends the turn of a writer.
                     let ends = urgent && self.access == ReadWrite;
-                    let turns = open.turns.max(u16::from(ends));
+                    // Writers of this node wait for it to be over.
+                    let turns = match open.writers.is_empty() {
+                        true => open.turns.max(u16::from(ends)),
+                        false => 0,
+                    };
                     let (thread, minipage) = (*thread, site.minipage);
                     out.push(Effect::Hold { thread, minipage, turns, urgent });
                 }

@@ -161,11 +161,15 @@ impl Entry {
         ask: Ask,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
-        let Some(open) = self.open.as_mut() else {
+        if self.is_idle() {
             self.serve(site, Request { from, ask, turns: 0 }, VecDeque::new(), out);
             return Ok(());
-        };
+        }
         let request = Request { from, ask, turns: 0 };
+        if self.joins_readers(site, request, out) {
+            return Ok(());
+        }
+        let Some(open) = self.open.as_mut() else { return Err(self.illegal()) };
         let is_fetch = |request: &Request| request.ask != Ask::Push;
         let twice =
             |other: &Request| other.from == request.from && is_fetch(other) == is_fetch(&request);
@@ -213,9 +217,32 @@ impl Entry {
         readers.push_front(first);
         let awaited = readers.iter().map(|request| request.from).collect();
         open.phase = Phase::Supplied { awaited };
-        for request in readers {
+        // First those who need a page: a replica may be a reader itself, and its reply comes behind.
+        let (have, need): (Vec<Request>, Vec<Request>) =
+            readers.into_iter().partition(|reader| self.copyset.contains(reader.from));
+        for request in need.into_iter().chain(have) {
             self.supply_read(site, request, out);
         }
+    }
+
+    /// Readers are served, and another one comes: it is served as well, by a replica at rest, unless a
+    /// writer waits. True if so.
+    fn joins_readers(&mut self, site: &Site, request: Request, out: &mut Effects) -> bool {
+        let Some(open) = self.open.as_mut() else { return false };
+        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
+        let Phase::Supplied { awaited } = &mut open.phase else { return false };
+        let mut rest = self.copyset.clone();
+        awaited.iter().for_each(|node| _ = rest.remove(node));
+        let alone = reads(&open.request) && reads(&request) && open.queue.is_empty();
+        if !alone || awaited.contains(request.from) || self.copyset.contains(request.from) {
+            return false;
+        }
+        let to = if rest.contains(site.me) { Some(site.me) } else { rest.first() };
+        let Some(to) = to else { return false };
+        awaited.insert(request.from);
+        let (kind, requester) = (Kind::Read, request.from);
+        send(site, to, PageMessage::Forward { kind, requester, hurry: false, turns: 0 }, out);
+        true
     }
 
     /// Figure 3, manager: Handle Read Request: find a replica, forward.

@@ -390,6 +390,55 @@ fn readers_that_wait_are_served_together_when_the_first_has_its_turn() {
     assert!(trace.contains(&"3: wake 3".to_owned()), "{trace:#?}");
 }
 
+/// A reader of several may have a copy already, of another thread of its node.
+#[test]
+fn a_reader_with_a_copy_may_supply_those_that_are_served_with_it() {
+    let mut cluster = Cluster::new(3, 0, 1);
+    cluster.fault(2, Write);
+    cluster.settle();
+    cluster.resume(2);
+    cluster.settle();
+    cluster.access(1, Read);
+    cluster.fault(2, Write);
+    cluster.settle();
+    cluster.input(1, Input::Insist { thread: ThreadId(8), minipage: M, kind: Read });
+    cluster.fault(0, Read);
+    cluster.settle();
+    for node in [2, 0, 1] {
+        cluster.resume(node);
+        cluster.settle();
+    }
+    cluster.input(1, Input::Resumed { thread: ThreadId(8), minipage: M });
+    cluster.input(1, Input::Retired { thread: ThreadId(8), minipage: M });
+    cluster.settle();
+    let trace = cluster.trace();
+    assert!(trace.contains(&"0: wake 0".to_owned()), "{trace:#?}");
+    assert!(cluster.entry(0).is_idle(), "{trace:#?}");
+}
+
+#[test]
+fn a_reader_that_comes_while_others_are_served_joins_them_unless_a_writer_waits() {
+    let mut cluster = Cluster::new(5, 0, 0);
+    cluster.fault(1, Read);
+    cluster.settle();
+    cluster.trace();
+    cluster.fault(2, Read);
+    cluster.settle();
+    let joined =
+        ["2 > 0: Request Read", "0 > 2: Reply Read Page", "2: install ReadOnly", "2: wake 2"];
+    assert_eq!(cluster.trace(), joined);
+    cluster.fault(3, Write);
+    cluster.fault(4, Read);
+    cluster.settle();
+    assert_eq!(cluster.entry(0).queued(), 2, "behind the writer");
+    for node in [1, 2, 3, 4] {
+        cluster.resume(node);
+        cluster.settle();
+    }
+    let trace = cluster.trace();
+    assert!(trace.contains(&"4: wake 4".to_owned()), "{trace:#?}");
+}
+
 #[test]
 fn an_upgrade_overtaken_by_another_writer_is_served_with_data() {
     let mut cluster = Cluster::new(3, 0, 0);

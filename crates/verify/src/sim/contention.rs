@@ -81,8 +81,9 @@ struct Thread {
     accesses: Accesses<()>,
     insists: bool,
     trapped_ns: u64,
-    /// A window keeps the minipage for it.
+    /// A window keeps the minipage for it; somebody waited when it began.
     in_window: bool,
+    urgent: bool,
     done: u64,
     turns: u64,
     faults: u32,
@@ -146,6 +147,7 @@ impl Thread {
             insists: false,
             trapped_ns: 0,
             in_window: false,
+            urgent: false,
             done: 0,
             turns: 0,
             faults: 0,
@@ -269,7 +271,8 @@ impl Run {
     /// A thread keeps the minipage for a while, or until its instruction is through, as the runtime
     /// does.
     fn hold(&mut self, number: usize, told: Told) -> Result<(), Broken> {
-        let Thread { node, local, trapped_ns, insists, .. } = self.threads[number];
+        let Thread { node, trapped_ns, insists, .. } = self.threads[number];
+        self.threads[number].urgent = told.urgent;
         let waited_ns = self.cluster.now_ns() - trapped_ns;
         let window_ns = self.cluster.window_ns(node, self.minipage, (waited_ns, told.turns));
         if window_ns > 0 {
@@ -279,7 +282,7 @@ impl Run {
         if told.urgent && (window_ns == 0 || insists) {
             self.threads[number].accesses.hold(self.minipage);
         } else if window_ns == 0 {
-            self.cluster.retire(node, local, self.minipage)?;
+            self.retire_one(number)?;
         }
         Ok(())
     }
@@ -290,7 +293,17 @@ impl Run {
         if thread.accesses.holds_any() {
             return Ok(());
         }
-        self.cluster.retire(thread.node, thread.local, self.minipage)
+        self.retire_one(number)
+    }
+
+    fn retire_one(&mut self, number: usize) -> Result<(), Broken> {
+        let Thread { node, local: thread, urgent, .. } = self.threads[number];
+        let minipage = self.minipage;
+        if urgent {
+            self.cluster.retire(node, thread, minipage)
+        } else {
+            self.cluster.step(node, Input::Retired { thread, minipage })
+        }
     }
 
     fn retire(&mut self, number: usize) -> Result<(), Broken> {

@@ -27,7 +27,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/readers-and-a-writer",
-            3555,
+            4510,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1), Write(0, 2)])
@@ -36,7 +36,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/upgrades",
-            1069,
+            833,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(1, &[Read(0), Write(0, 1)])
@@ -44,7 +44,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-threads-a-node",
-            798,
+            799,
             Job::new(2)
                 .minipage(0, 0)
                 .thread(0, &[Write(0, 1)])
@@ -64,7 +64,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/traps-on-three-nodes",
-            38_865,
+            38_904,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0)])
@@ -75,7 +75,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "coherence/four-nodes",
-            83_448,
+            126_142,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Read(0)])

@@ -25,7 +25,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "prefetch/three-nodes",
-            6253,
+            6098,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Add(0)])
@@ -34,7 +34,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/meets-a-read",
-            1965,
+            2544,
             Job::new(3)
                 .minipage(1, 0)
                 .thread(0, &[Write(0, 1), Push(0)])
@@ -60,7 +60,7 @@ fn prefetch_and_push() -> Vec<Configuration> {
         ),
         row(
             "push/by-three",
-            170_384,
+            174_728,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Push(0), Add(0), Push(0), Push(0)])
@@ -83,7 +83,7 @@ fn reclaim() -> Vec<Configuration> {
         ),
         row(
             "reclaim/meets-own-faults",
-            1824,
+            1825,
             Job::new(2)
                 .minipage(1, 0)
                 .thread(0, &[Read(0), Reclaim(0), Write(0, 7)])

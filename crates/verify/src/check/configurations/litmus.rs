@@ -59,7 +59,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/write-to-read-causality",
-            9040,
+            9621,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(0, 2)
@@ -82,7 +82,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/independent-reads-of-four-nodes",
-            114_175,
+            139_999,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -94,7 +94,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/coherence-order",
-            12_189,
+            15_487,
             Job::new(3)
                 .minipage(0, 0)
                 .observed()

@@ -36,7 +36,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-of-readers",
-            24_248,
+            32_084,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0)])
@@ -53,6 +53,18 @@ fn windows() -> Vec<Configuration> {
                 .thread(0, &[Add(0)])
                 .thread(1, &[Write(0, 1); 2])
                 .with_windows(),
+        ),
+        row(
+            "progress/readers-that-have-a-copy",
+            268_191,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(1, &[Read(0)])
+                .thread(1, &[Write(0, 5)])
+                .thread(2, &[Write(0, 1), Write(0, 2), Read(0)])
+                .thread(0, &[Read(0)])
+                .with_trap_gap()
+                .with_progress(),
         ),
         row(
             "progress/windows-across-two",

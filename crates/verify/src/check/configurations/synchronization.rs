@@ -98,7 +98,7 @@ fn barriers() -> Vec<Configuration> {
         ),
         row(
             "barrier/of-three-nodes",
-            24_544,
+            30_285,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 2)
@@ -131,7 +131,7 @@ fn signals() -> Vec<Configuration> {
         ),
         row(
             "condition/broadcast",
-            1315,
+            1474,
             Job::new(3)
                 .minipage(2, 2)
                 .thread(0, &[Lock(0), until(1), Unlock(0)])
@@ -140,7 +140,7 @@ fn signals() -> Vec<Configuration> {
         ),
         row(
             "condition/in-turn",
-            5249,
+            5410,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Lock(0), until(1), Write(0, 2), Signal(1, true), Unlock(0)])
