@@ -7,6 +7,8 @@
  * value on every node. Globals, the stack and malloc memory stay private to a node.
  * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
  * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
+ * A handler of any other signal must not touch shared memory while its thread is inside a function of
+ * this interface: access and call would wait in the same place, and one of them for ever.
  *
  * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
  * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).

@@ -339,6 +339,15 @@ fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
 }
 
 #[test]
+fn a_thread_that_ends_in_the_middle_of_a_held_instruction_holds_it_no_longer() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "leaves");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(3) }, &program, &[]);
+    }
+}
+
+#[test]
 fn a_breakpoint_of_the_program_ends_it() {
     let dir = TestDir::new();
     let program = compile(&dir, "breakpoint");

@@ -210,10 +210,10 @@ impl Config {
             ));
         }
         if let Some(fd) = variable("LISTEN_FD")? {
-            self.listen_fd = Some(number("LISTEN_FD", &fd)?);
+            self.listen_fd = Some(descriptor("LISTEN_FD", &fd)?);
         }
         if let Some(fd) = variable("CONTROL_FD")? {
-            self.control_fd = Some(number("CONTROL_FD", &fd)?);
+            self.control_fd = Some(descriptor("CONTROL_FD", &fd)?);
         }
         Ok(())
     }
@@ -240,6 +240,11 @@ fn wrong(name: &str, text: &str) -> Error {
 
 fn number<T: core::str::FromStr>(name: &str, text: &str) -> Result<T, Error> {
     text.parse().map_err(|_| wrong(name, &format!("{text}: it is a number")))
+}
+
+fn descriptor(name: &str, text: &str) -> Result<RawFd, Error> {
+    let fd = number(name, text)?;
+    if fd < 0 { Err(wrong(name, text)) } else { Ok(fd) }
 }
 
 fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
@@ -302,6 +307,8 @@ mod tests {
     fn what_makes_no_sense_is_named_and_so_is_what_would() {
         let error = choose("WAIT", "doze", &[("spin", 1), ("block", 2)]).unwrap_err().to_string();
         assert_eq!(error, "invalid argument: MULTIGRAIN_WAIT cannot be doze: it is spin or block");
+        let error = descriptor("LISTEN_FD", "-1").unwrap_err().to_string();
+        assert_eq!(error, "invalid argument: MULTIGRAIN_LISTEN_FD cannot be -1");
         let error = number::<u64>("SHARED", "1G").unwrap_err().to_string();
         assert_eq!(error, "invalid argument: MULTIGRAIN_SHARED cannot be 1G: it is a number");
     }

@@ -90,7 +90,10 @@ fn check_all(rows: &[Row], until_first: bool) -> (Vec<Report>, usize) {
         if let Some(counterexample) = &report.counterexample {
             print!("{counterexample}");
         } else if !report.is_clean() {
-            println!("has {} states; the source says {}", report.states, report.expected);
+            println!(
+                "every property holds, but there are {} states and the source says {}",
+                report.states, report.expected
+            );
         }
         let found = report.counterexample.is_some();
         reports.push(report);

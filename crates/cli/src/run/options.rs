@@ -59,7 +59,8 @@ pub(crate) struct RunArgs {
     pub(super) consistency: Option<Consistency>,
 
     /// Reports bytes of release-consistent memory that two nodes write without synchronization, each
-    /// with its address and its allocation; the exit code is then 66. Costs time.
+    /// with its address and its allocation; the exit code is then 66. A write that does not change a
+    /// byte is not seen. Costs time.
     #[arg(long)]
     pub(super) check_races: bool,
 
