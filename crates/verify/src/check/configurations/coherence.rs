@@ -110,7 +110,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "coherence/four-writers",
-            512_924,
+            858_353,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0), Read(0)])
@@ -120,7 +120,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "coherence/two-threads-on-three-nodes",
-            728_876,
+            748_212,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Add(0), Read(0)])
@@ -132,7 +132,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "coherence/traps-of-five-threads",
-            634_942,
+            583_111,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(0, &[Read(0), Add(0)])
@@ -144,7 +144,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "coherence/three-minipages-in-turn",
-            745_659,
+            550_264,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -155,7 +155,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "coherence/four-nodes-two-minipages",
-            2_454_607,
+            2_747_972,
             Job::new(4)
                 .minipage(0, 1)
                 .minipage(3, 3)

@@ -115,7 +115,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "push/four-nodes-prefetch",
-            1_760_747,
+            1_599_578,
             Job::new(4)
                 .minipage(0, 0)
                 .thread(0, &[Add(0), Push(0), Add(0)])
@@ -125,7 +125,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "push/two-minipages",
-            482_886,
+            237_500,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 0)
@@ -135,7 +135,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "reclaim/under-fire",
-            614_245,
+            758_053,
             Job::new(3)
                 .minipage(1, 0)
                 .thread(0, &[Read(0), Reclaim(0), Write(0, 7), Push(0), Reclaim(0), Write(0, 9)])

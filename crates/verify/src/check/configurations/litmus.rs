@@ -119,7 +119,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "litmus/independent-reads-pushed",
-            4_417_388,
+            2_238_951,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)
@@ -131,7 +131,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "litmus/independent-reads-prefetched",
-            930_830,
+            637_765,
             Job::new(4)
                 .minipage(0, 0)
                 .minipage(1, 1)

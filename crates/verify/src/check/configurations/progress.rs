@@ -193,7 +193,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "progress/four-nodes",
-            171_603,
+            193_588,
             Job::new(4)
                 .minipage(0, 1)
                 .thread(0, &[Add(0)])
@@ -204,7 +204,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "progress/both-against-writers",
-            170_702,
+            95_907,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(0, 1)
@@ -215,7 +215,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "progress/both-in-a-ring",
-            547_653,
+            200_538,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(1, 1)

@@ -175,7 +175,7 @@ pub(super) fn long() -> Vec<Configuration> {
     vec![
         row(
             "lock/five-threads-over-data",
-            38_001,
+            37_551,
             Job::new(3)
                 .minipage(1, 1)
                 .thread(0, &SECTION)
