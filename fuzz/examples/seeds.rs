@@ -24,17 +24,15 @@ fn messages() -> Vec<Message> {
         PageMessage::Request { kind },
         PageMessage::ReclaimRequest,
         PageMessage::PushRequest,
-        PageMessage::Forward { kind, requester: NodeId(2), hurry },
+        PageMessage::Forward { kind, requester: NodeId(2), hurry, turns: 2 },
         PageMessage::PushForward { target: NodeId(2) },
-        PageMessage::Reply { kind, attach: Attach::Page, hurry: false },
-        PageMessage::Reply { kind, attach: Attach::Nothing, hurry },
+        PageMessage::Reply { kind, attach: Attach::Page, hurry: false, turns: 0 },
+        PageMessage::Reply { kind, attach: Attach::Nothing, hurry, turns: 3 },
         PageMessage::PushReply,
         PageMessage::InvalidateRequest,
         PageMessage::InvalidateReply,
         PageMessage::Ack,
         PageMessage::Hurry,
-        PageMessage::Echo,
-        PageMessage::EchoReply,
     ]
     .into_iter()
     .map(|body| body.about(minipage))

@@ -20,7 +20,11 @@ fn check(message: &Message) {
         | Message::Race(text)
         | Message::Fatal(text)
         | Message::Lost { text, .. } => text,
-        Message::Ready | Message::Left | Message::Progress(_) | Message::Stats(_) => return,
+        Message::Joining
+        | Message::Ready
+        | Message::Left
+        | Message::Progress(_)
+        | Message::Stats(_) => return,
     };
     assert!(!text.contains(char::is_control), "{text:?}");
 }

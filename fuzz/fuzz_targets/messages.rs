@@ -63,7 +63,7 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId) {
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
         self.effects += 1;
     }
 
