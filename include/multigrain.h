@@ -55,7 +55,8 @@ const char *mg_version(void);
  * Both arguments may be NULL. Call once, before any other call, from the main thread, while no other
  * thread uses the environment: the job's secret is taken out of it. So a program that a node starts
  * cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is
- * a job of one node.
+ * a job of one node. If a node dies while the job starts, mg_init ends this process, so that the launcher
+ * can say in one line who it was.
  */
 int mg_init(int *argc, char ***argv);
 /*
@@ -178,8 +179,8 @@ int mg_touch_write(void *p, size_t bytes);
  *
  * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units
- * that it posted. Beyond that it gets MG_ELIMIT from ids it manages itself, and a manager elsewhere
- * ends the job with one line that names the node and the limit.
+ * that it posted. Beyond that it gets MG_ELIMIT, or the manager, if it is another node and finds out
+ * first, ends the job with one line that names the node and the limit.
  */
 
 int mg_lock(uint32_t id);

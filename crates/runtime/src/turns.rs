@@ -48,6 +48,32 @@ struct Books {
     open: Vec<Window>,
 }
 
+impl Books {
+    /// The instruction that waited for a minipage is through: true if no window keeps it.
+    fn is_through(&mut self, thread: ThreadId, minipage: MinipageId) -> bool {
+        // A thread has a second window on a minipage if a free has ended the first one's grant.
+        let of = (thread, minipage, true);
+        let mut open = self.open.iter_mut();
+        match open.find(|window| (window.thread, window.minipage, window.stepped) == of) {
+            Some(window) => {
+                window.stepped = false;
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Ends windows: those whose pins go now. The others go when their instructions are through.
+    fn end(&mut self, over: impl Fn(&Window) -> bool) -> Vec<Window> {
+        let ended = self.open.extract_if(.., |window| over(window));
+        ended.filter(|window| !window.stepped).collect()
+    }
+
+    fn next_end_ns(&self) -> Option<u64> {
+        self.open.iter().map(|window| window.ends_ns).min()
+    }
+}
+
 /// The windows of a node.
 #[derive(Debug)]
 pub(crate) struct Windows {
@@ -111,11 +137,9 @@ impl Runtime {
             return false;
         }
         let ends_ns = now_ns + window_ns;
-        if books.open.iter().all(|window| ends_ns < window.ends_ns) {
+        if books.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns) {
             self.windows.ring_at(ends_ns);
         }
-        // A free may have ended the grant of another, early.
-        books.open.retain(|window| (window.thread, window.minipage) != (thread, minipage));
         books.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
         self.windows.any.store(true, Ordering::Relaxed);
         true
@@ -123,15 +147,8 @@ impl Runtime {
 
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     pub(crate) fn is_through(&self, thread: ThreadId, minipage: MinipageId) -> bool {
-        if !self.windows.any.load(Ordering::Relaxed) {
-            return true;
-        }
-        let mut books = lock(&self.windows.books);
-        let same = |window: &&mut Window| (window.thread, window.minipage) == (thread, minipage);
-        books.open.iter_mut().find(same).is_none_or(|window| {
-            window.stepped = false;
-            false
-        })
+        !self.windows.any.load(Ordering::Relaxed)
+            || lock(&self.windows.books).is_through(thread, minipage)
     }
 
     /// A thread is about to wait for something else: its windows are over.
@@ -168,18 +185,11 @@ impl Runtime {
 
     /// Ends windows, and retires the threads that are through.
     fn end_windows(&self, over: impl Fn(&Window) -> bool) {
-        let mut ended = Vec::new();
         let mut books = lock(&self.windows.books);
         let open = books.open.len();
-        books.open.retain(|window| {
-            let over = over(window);
-            if over && !window.stepped {
-                ended.push(*window);
-            }
-            !over
-        });
+        let ended = books.end(over);
         if books.open.len() < open {
-            match books.open.iter().map(|window| window.ends_ns).min() {
+            match books.next_end_ns() {
                 Some(next_ns) => self.windows.ring_at(next_ns),
                 None => self.windows.any.store(false, Ordering::Relaxed),
             }
@@ -205,6 +215,46 @@ impl Runtime {
             }
             let now_ns = now_ns();
             self.end_windows(|window| window.ends_ns <= now_ns);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    const THREAD: ThreadId = ThreadId(1);
+    const PAGE: MinipageId = MinipageId(7);
+
+    fn window(stepped: bool, ends_ns: u64) -> Window {
+        Window { thread: THREAD, minipage: PAGE, ends_ns, stepped, urgent: true }
+    }
+
+    /// Pins that go in this order of events: the step is through, a window ends.
+    fn pins(windows: &[Window], events: &str) -> usize {
+        let mut books = Books { open: windows.to_vec(), ..Books::default() };
+        let pins = |event| match event {
+            't' => usize::from(books.is_through(THREAD, PAGE)),
+            _ => books.next_end_ns().map_or(0, |next| books.end(|of| of.ends_ns <= next).len()),
+        };
+        events.chars().map(pins).sum()
+    }
+
+    #[test]
+    fn a_pin_goes_once_and_not_before_its_instruction_and_its_window_are_over() {
+        assert_eq!((pins(&[], "t"), pins(&[window(false, 9)], "e")), (1, 1));
+        let stepped = window(true, 9);
+        assert_eq!((pins(&[stepped], "t"), pins(&[stepped], "e")), (0, 0));
+        assert_eq!((pins(&[stepped], "te"), pins(&[stepped], "et")), (1, 1));
+    }
+
+    #[test]
+    fn a_thread_with_two_windows_on_a_minipage_gives_two_pins_back() {
+        for (first, second) in [(8, 9), (9, 8)] {
+            let both = [window(false, first), window(true, second)];
+            for events in ["tee", "ete", "eet"] {
+                assert_eq!(pins(&both, events), 2, "{both:?} {events}");
+            }
         }
     }
 }

@@ -210,8 +210,8 @@ impl Entry {
     /// A reader has its turn, and so has every other one that waits.
     fn supply_readers(&mut self, site: &Site, first: Request, out: &mut Effects) {
         let Some(open) = self.open.as_mut() else { return };
-        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
-        let (readers, others) = core::mem::take(&mut open.queue).into_iter().partition(reads);
+        let (readers, others) =
+            core::mem::take(&mut open.queue).into_iter().partition(Request::reads);
         open.queue = others;
         let mut readers: VecDeque<Request> = readers;
         readers.push_front(first);
@@ -229,16 +229,15 @@ impl Entry {
     /// writer waits. True if so.
     fn joins_readers(&mut self, site: &Site, request: Request, out: &mut Effects) -> bool {
         let Some(open) = self.open.as_mut() else { return false };
-        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
         let Phase::Supplied { awaited } = &mut open.phase else { return false };
-        let mut rest = self.copyset.clone();
-        awaited.iter().for_each(|node| _ = rest.remove(node));
-        let alone = reads(&open.request) && reads(&request) && open.queue.is_empty();
+        let alone = open.request.reads() && request.reads() && open.queue.is_empty();
         if !alone || awaited.contains(request.from) || self.copyset.contains(request.from) {
             return false;
         }
-        let to = if rest.contains(site.me) { Some(site.me) } else { rest.first() };
-        let Some(to) = to else { return false };
+        // Who has not acknowledged its own grant must not be asked to supply.
+        let mut at_rest = self.copyset.clone();
+        awaited.iter().for_each(|node| _ = at_rest.remove(node));
+        let Some(to) = nearest(site, &at_rest) else { return false };
         awaited.insert(request.from);
         let (kind, requester) = (Kind::Read, request.from);
         send(site, to, PageMessage::Forward { kind, requester, hurry: false, turns: 0 }, out);
@@ -317,21 +316,18 @@ impl Entry {
         }
     }
 
-    /// Figure 3, `find_replica`: the manager's own copy saves a message.
+    /// Figure 3, `find_replica`.
     fn replica(&self, site: &Site) -> NodeId {
-        if self.copyset.contains(site.me) {
-            return site.me;
-        }
-        self.copyset.first().expect("a minipage has a copy somewhere while no transaction moves it")
+        nearest(site, &self.copyset)
+            .expect("a minipage has a copy somewhere while no transaction moves it")
     }
 
     /// All acks are in.
     fn close(&mut self, site: &Site, out: &mut Effects) {
         let Some(open) = self.open.take() else { return };
         let mut queue = open.queue;
-        let reads = |request: &Request| request.ask == Ask::Fetch(Kind::Read);
         for waiting in &mut queue {
-            if !(reads(waiting) && reads(&open.request)) {
+            if !(waiting.reads() && open.request.reads()) {
                 waiting.turns = waiting.turns.saturating_add(1);
             }
         }
@@ -339,6 +335,17 @@ impl Entry {
             self.serve(site, next, queue, out);
         }
     }
+}
+
+impl Request {
+    fn reads(&self) -> bool {
+        self.ask == Ask::Fetch(Kind::Read)
+    }
+}
+
+/// The manager's own copy saves a message.
+fn nearest(site: &Site, copies: &NodeSet) -> Option<NodeId> {
+    if copies.contains(site.me) { Some(site.me) } else { copies.first() }
 }
 
 fn send(site: &Site, to: NodeId, body: PageMessage, out: &mut Effects) {
