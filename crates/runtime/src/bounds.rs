@@ -10,15 +10,14 @@ use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::Runner;
 use shuttle::scheduler::RandomScheduler;
 
-use crate::areas::{AreaRecord, Items};
-use crate::boot::Runtime;
+use crate::area::{AreaRecord, Items};
 use crate::config::Config;
-use crate::control::kind;
-use crate::headers::header_of;
-use crate::names;
-use crate::receive::NodeSink;
+use crate::directory::names;
+use crate::driver::sink::NodeSink;
+use crate::frames::{header_of, kind};
+use crate::job::Runtime;
+use crate::receiver::slots;
 use crate::schedules::ALONE;
-use crate::slots;
 
 fn once(play: fn()) {
     let _alone = ALONE.lock().expect("the test before this one passed");
@@ -37,7 +36,7 @@ fn ask_too_much() {
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let asks = |kind, thread, body: &[u8]| {
         let header = Header { kind, thread, ..Header::default() };
-        runtime.serve_request(NodeId(1), &header, body).is_ok()
+        runtime.driver.serve_request(NodeId(1), &header, body).is_ok()
     };
     assert!(asks(kind::LOOKUP, 3, b"late") && asks(kind::LOOKUP, 4, b"late"));
     assert!(!asks(kind::LOOKUP, 3, b"other"), "it waits for its answer");
@@ -70,10 +69,10 @@ fn answer_unasked() {
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let header = |kind| Header { kind, thread: 3, ..Header::default() };
-    let serve = |from, header| runtime.serve_request(NodeId(from), &header, b"");
+    let serve = |from, header| runtime.driver.serve_request(NodeId(from), &header, b"");
     let why = serve(1, header(kind::ANSWER)).unwrap_err();
     assert_eq!(why, "it answers thread 3, which has not asked it");
-    crate::tables::lock(&runtime.asked).ask(ThreadId(3), NodeId(1), kind::FREE);
+    runtime.driver.pretend_to_ask(ThreadId(3), NodeId(1), kind::FREE);
     let odd = Header { subject: 1 << 32, ..header(kind::ANSWER) };
     assert_eq!(serve(1, odd), Err("an answer with code 4294967296".to_owned()));
     assert_eq!(serve(1, header(kind::ANSWER)), Ok(()));
@@ -133,7 +132,7 @@ fn send_long_diffs() {
         } else {
             HlrcMessage::Diff { writer: NodeId(1), flush: 1, epoch: 0 }.about(minipage)
         };
-        NodeSink::new(&runtime).place(NodeId(1), &Header { payload, ..header_of(message) })
+        NodeSink::new(&runtime.driver).place(NodeId(1), &Header { payload, ..header_of(message) })
     };
     let relaxed = [Consistency::EagerRelease, Consistency::LazyRelease, Consistency::Auto];
     for (id, consistency) in (0..).zip(relaxed) {

@@ -14,10 +14,10 @@ use multigrain_transport::{Header, LostReason, Sink};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
 
-use crate::areas::{AreaRecord, Items};
-use crate::boot::Runtime;
+use crate::area::{AreaRecord, Items};
 use crate::config::Config;
-use crate::receive::NodeSink;
+use crate::driver::sink::NodeSink;
+use crate::job::Runtime;
 
 /// Nodes of the victim's job.
 pub const NODES: u16 = 3;
@@ -50,13 +50,14 @@ pub(crate) fn exit(status: i32) {
 /// A node that is given what a hostile peer may send.
 pub struct Victim {
     runtime: Runtime,
-    /// The launcher's end of the control channel.
+    /// The node's end of the control channel, and the launcher's.
+    mouth: BorrowedFd<'static>,
     ear: OwnedFd,
 }
 
 impl fmt::Debug for Victim {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Victim({})", self.runtime.me)
+        write!(out, "Victim({})", self.runtime.rank())
     }
 }
 
@@ -83,10 +84,11 @@ impl Victim {
             multigrain_memory::Config { shared_bytes: SHARED_BYTES, guard: GuardChoice::Mprotect };
         let memory = Memory::new(&memory).expect("shared memory");
         let config = Config { rank, placement, ..Config::single() };
-        let control = Some(leak(mouth));
+        let mouth = leak(mouth);
         let mesh = mesh_without_peers(rank, NODES);
         let victim = Self {
-            runtime: Runtime::assemble(&config, NODES, memory, mesh, control).unwrap(),
+            runtime: Runtime::assemble(&config, NODES, memory, mesh, Some(mouth)).unwrap(),
+            mouth,
             ear,
         };
         let own = Shape::Sub { slot: 1024, per_page: 4 };
@@ -125,7 +127,7 @@ impl Victim {
             5 => Input::Retired { thread, minipage },
             _ => Input::Reclaim { minipage },
         };
-        self.live(|runtime| runtime.step_sure(input))
+        self.live(|runtime| runtime.driver.engine().step_sure(input))
     }
 
     /// A thread of the victim synchronizes, or this node tells or is told by other means. What a
@@ -146,7 +148,7 @@ impl Victim {
             }
         };
         self.live(|runtime| {
-            let _ = runtime.step(input);
+            let _ = runtime.driver.step(input);
         })
     }
 
@@ -154,7 +156,7 @@ impl Victim {
     pub fn request(&mut self, from: NodeId, header: &Header, body: &[u8]) -> Outcome {
         let header = Header { from: from.0, payload: body.len() as u64, ..*header };
         self.live(|runtime| {
-            let mut sink = NodeSink::new(runtime);
+            let mut sink = NodeSink::new(&runtime.driver);
             if let Err(why) = sink.frame(from, &header, Some(body)) {
                 sink.lost(from, LostReason::Violation(why));
             }
@@ -170,7 +172,7 @@ impl Victim {
         cut: impl FnMut() -> usize,
     ) -> Outcome {
         self.live(|runtime| {
-            let mut sink = NodeSink::new(runtime);
+            let mut sink = NodeSink::new(&runtime.driver);
             if let Err(reason) = link.feed(bytes, cut, &mut sink) {
                 sink.lost(from, reason);
             }
@@ -213,9 +215,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        if let Some(control) = self.runtime.control.take() {
-            close(control);
-        }
+        close(self.mouth);
     }
 }
 

@@ -6,9 +6,8 @@ use multigrain_protocol::release::EARLY;
 use multigrain_transport::Header;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
-use crate::control::kind;
+use crate::frames::{header_of, kind};
 use crate::fuzzing::{AREAS, Outcome, Victim};
-use crate::headers::header_of;
 
 /// All scenes, by name.
 pub const SCENES: [(&str, fn()); 2] = [

@@ -5,67 +5,72 @@
 //! keeps the directory of areas, allocates, and starts threads. The C and Rust interfaces are thin
 //! layers over [`Runtime`].
 //!
-//! The path of a fault (no hand-over between threads): trap, [`fault`] -> `Node::step` in the
-//! faulting thread -> frames out -> [`wait`]: the same thread receives until its wake-up is there
+//! Modules see those below them alone:
+//!
+//! ```text
+//! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//! sync       prefetch     threads      heap
+//!                                      directory             services
+//! driver     a step and what it waits for; requests between nodes
+//! engine     the protocol's effects become protections, frames and wake-ups
+//! races      windows      platform     tables      receiver  what the engines stand on
+//! area       membership   launcher     stats       frames    signals  program  config  error  shim
+//! ```
+//!
+//! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
+//! faulting thread -> frames out -> [`receiver`]: the same thread receives until its wake-up is there
 //! -> the ack -> the instruction is retried.
 
-mod alloc;
-mod areas;
-mod asked;
-mod begin;
-mod boot;
+mod area;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod bounds;
-mod companions;
 mod config;
-mod control;
+mod directory;
+mod driver;
+mod engine;
 mod error;
-mod fault;
+mod frames;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod habits;
-mod headers;
-mod hints;
+mod heap;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod hostile;
+mod job;
+mod launcher;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loomed;
+mod membership;
 #[cfg(feature = "mutants")]
 mod mutants;
-mod names;
-mod parking;
-mod pressure;
+mod platform;
+mod prefetch;
 mod program;
 mod races;
-mod receive;
-mod report;
+mod receiver;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
 mod secret;
 mod shim;
 mod signals;
-mod slots;
 mod stats;
-mod stepping;
 mod sync;
 mod tables;
 mod threads;
+mod trap;
 mod tsan;
-mod turns;
-mod wait;
-mod world;
+mod windows;
 
-pub use alloc::{LARGEST_SINGLE_BYTES, Policy};
-pub use boot::{Runtime, runtime};
 pub use config::{Config, WaitMode};
 pub use error::Error;
+pub use heap::{LARGEST_SINGLE_BYTES, Policy};
+pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
 pub use stats::Stats;
 pub use threads::ThreadHandle;

@@ -32,7 +32,7 @@ mod shim {
         CHANGE.notify_all();
     }
 }
-#[path = "parking.rs"]
+#[path = "receiver/parking.rs"]
 #[expect(dead_code, reason = "what is particular to sleeping in the mesh")]
 #[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
 mod protocol;

@@ -21,13 +21,13 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::mpsc;
 use shuttle::{Runner, thread};
 
-use crate::areas::{AreaRecord, Items};
-use crate::boot::{LEAVING_BARRIER, Runtime};
+use crate::area::{AreaRecord, Items};
 use crate::config::{Config, WaitMode};
-use crate::control::kind;
-use crate::headers::{header_of, words_of};
-use crate::receive::NodeSink;
-use crate::slots;
+use crate::driver::sink::NodeSink;
+use crate::frames::{header_of, kind, words_of};
+use crate::job::Runtime;
+use crate::receiver::slots;
+use crate::sync::LEAVING_BARRIER;
 
 /// Schedules of a test, of each scheduler and way to wait, when nothing else is said.
 const SCHEDULES: usize = 150;
@@ -95,7 +95,7 @@ fn play(scene: Scene) {
 
     let service = scene.service.then(|| {
         let runtime = Arc::clone(&runtime);
-        thread::spawn(move || runtime.serve())
+        thread::spawn(move || runtime.driver.serve_peers())
     });
     let (served, all_served) = mpsc::channel();
     let peer = thread::spawn(move || Peer::new(theirs, scene).live(&served));
@@ -120,7 +120,7 @@ fn play(scene: Scene) {
 fn work(runtime: &Runtime, scene: Scene, number: u64, counter: &AtomicU64) {
     for question in 0..scene.questions {
         let subject = number << 32 | question;
-        let answer = runtime.ask(NodeId(1), kind::LOOKUP, subject, 0, &[]);
+        let answer = runtime.driver.ask(NodeId(1), kind::LOOKUP, subject, 0, &[]);
         assert_eq!(answer, Ok(answer_to(subject)));
     }
     for _ in 0..scene.locks {
@@ -295,14 +295,17 @@ fn fetch_in_a_row() {
     assert_eq!(runtime.adopt(AreaRecord { area, owner: NodeId(1), items, consistency }), 0);
     let [first, second] = [0, 1].map(|index| MinipageId::new(id, index));
     let fault = |minipage, kind| {
-        runtime.step_sure(Input::Fault { thread: ThreadId(0), minipage, kind });
+        runtime.driver.engine().step_sure(Input::Fault { thread: ThreadId(0), minipage, kind });
     };
     let get = |minipage| {
         let (kind, attach) = (Kind::Read, Attach::Page);
         let reply = PageMessage::Reply { kind, attach, hurry: false, turns: 0 }.about(minipage);
         theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
-        assert_eq!(runtime.mesh.receive(&mut NodeSink::new(&runtime), Timeout::Now), 1);
-        runtime.step_sure(Input::Resumed { thread: ThreadId(0), minipage });
+        assert_eq!(
+            runtime.driver.mesh().receive(&mut NodeSink::new(&runtime.driver), Timeout::Now),
+            1
+        );
+        runtime.driver.engine().step_sure(Input::Resumed { thread: ThreadId(0), minipage });
     };
     let expect = |messages: &[Message]| {
         let mut order = Order::default();

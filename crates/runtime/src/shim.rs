@@ -3,6 +3,8 @@
 //! With feature `shuttle` (tests only) each is a point where the test's schedule may switch
 //! threads, and a sleep that nobody ends is found as a deadlock; see `schedules.rs`.
 
+use std::sync::PoisonError;
+
 #[cfg(feature = "shuttle")]
 pub(crate) use model::{Instant, fence, futex_wait, futex_wake};
 #[cfg(feature = "shuttle")]
@@ -26,6 +28,11 @@ pub(crate) use {
     std::thread_local,
     std::time::Instant,
 };
+
+/// A panic elsewhere must not stop the node from telling its peers: take the lock all the same.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[cfg(not(feature = "shuttle"))]
 mod system {

@@ -2,9 +2,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use multigrain_memory::Twins;
+use multigrain_transport::Mesh;
 use serde::Serialize;
 
-use crate::boot::Runtime;
+use crate::tables::SharedTables;
 
 /// A node's counters since it joined; the fields of `struct mg_stats`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,14 +60,12 @@ pub(crate) struct Counters {
     pub(crate) notices: AtomicU64,
 }
 
-impl Runtime {
-    /// This node's counters.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let frames = self.mesh.counters();
-        let own = &self.counters;
+impl Stats {
+    /// A node's counters now.
+    pub(crate) fn read(own: &Counters, mesh: &Mesh, tables: &SharedTables, twins: &Twins) -> Self {
+        let frames = mesh.counters();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Stats {
+        Self {
             read_faults: read(&own.read_faults),
             write_faults: read(&own.write_faults),
             local_faults: read(&own.local_faults),
@@ -84,11 +84,11 @@ impl Runtime {
             shared_bytes: read(&own.shared_bytes),
             views: read(&own.views),
             twins: read(&own.twins),
-            twin_bytes: self.twins.bytes() as u64,
+            twin_bytes: twins.bytes() as u64,
             diffs_sent: read(&own.diffs_sent),
             diff_bytes_sent: read(&own.diff_bytes_sent),
             notices_sent: read(&own.notices),
-            notices_kept: self.tables.notices_kept() as u64,
+            notices_kept: tables.notices_kept() as u64,
         }
     }
 }

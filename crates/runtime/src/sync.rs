@@ -6,10 +6,9 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::{SyncInput, SyncSite};
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::boot::{LEAVING_BARRIER, Runtime};
+use crate::driver::Driver;
 use crate::error::Error;
-use crate::slots::{self, Slot};
-use crate::stepping;
+use crate::receiver::slots::Slot;
 use crate::tsan::{self, Token};
 
 /// Threads of this node that have left barriers of the whole job.
@@ -23,16 +22,45 @@ impl Leavers {
     }
 }
 
-impl Runtime {
+/// The barrier every node passes before it leaves; programs are refused this id.
+pub(crate) const LEAVING_BARRIER: u32 = u32::MAX;
+
+/// Synchronization of a node: what threads of the whole job agree on is the engines'.
+#[derive(Debug)]
+pub(crate) struct Synchronization {
+    /// Threads each node is meant to run.
+    threads: u32,
+    left_barriers: Leavers,
+}
+
+/// A barrier that a thread has passed.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) thread: ThreadId,
+    pub(crate) slot: &'static Slot,
+    /// It is the first of this node's threads to pass a barrier of the whole job.
+    pub(crate) first: bool,
+}
+
+impl Synchronization {
+    pub(crate) fn new(threads: u32) -> Self {
+        Self { threads, left_barriers: Leavers::default() }
+    }
+
+    /// Threads each node is meant to run.
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads
+    }
+
     /// Waits until this thread holds lock `id`.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
-    pub fn lock(&self, id: u32) -> Result<(), Error> {
-        let (thread, slot) = self.my_slot()?;
-        self.counters.locks.fetch_add(1, Ordering::Relaxed);
-        if !self.synchronize(slot, SyncInput::Lock { thread, id })? {
-            self.counters.lock_messages.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        let (thread, slot) = driver.my_slot()?;
+        driver.counters().locks.fetch_add(1, Ordering::Relaxed);
+        if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
+            driver.counters().lock_messages.fetch_add(1, Ordering::Relaxed);
         }
         tsan::take(Token::Lock(id));
         Ok(())
@@ -42,12 +70,12 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
-    pub fn unlock(&self, id: u32) -> Result<(), Error> {
-        let (thread, _) = self.my_slot()?;
+    pub(crate) fn unlock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        let (thread, _) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
-        self.end_epoch();
-        let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
-        self.mesh.send_lazy();
+        driver.end_epoch();
+        let done = driver.step(Input::Sync(SyncInput::Unlock { thread, id }));
+        driver.mesh().send_lazy();
         done
     }
 
@@ -55,41 +83,29 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
-    pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
-        if id == LEAVING_BARRIER {
-            return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
-        }
-        self.pass_barrier(id, total)
-    }
-
-    /// [`Runtime::barrier`] for any id.
-    pub(crate) fn pass_barrier(&self, id: u32, total: u32) -> Result<(), Error> {
-        let (thread, slot) = self.my_slot()?;
-        self.counters.barriers.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn barrier(&self, driver: &Driver, id: u32, total: u32) -> Result<Passed, Error> {
+        let (thread, slot) = driver.my_slot()?;
+        driver.counters().barriers.fetch_add(1, Ordering::Relaxed);
         let (local, total) = match total {
-            0 => (self.threads, self.threads.saturating_mul(self.nodes.into())),
+            0 => (self.threads, self.threads.saturating_mul(driver.nodes().into())),
             total => (0, total),
         };
         tsan::give(Token::Barrier(id));
-        self.end_epoch();
-        let quiet = self.may_be_quiet(local);
-        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
+        driver.end_epoch();
+        let quiet = driver.may_be_quiet(local);
+        synchronize(driver, slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
         tsan::take(Token::Barrier(id));
-        slot.scan.forget();
-        // Of the threads that left together, one looks ahead for the node.
-        if local > 0 && self.left_barriers.is_first_of(local) {
-            self.fetch_ahead();
-        }
-        Ok(())
+        let first = local > 0 && self.left_barriers.is_first_of(local);
+        Ok(Passed { thread, slot, first })
     }
 
     /// Takes one unit of semaphore `id`.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
-    pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
-        let (thread, slot) = self.my_slot()?;
-        self.synchronize(slot, SyncInput::SemaphoreWait { thread, id })?;
+    pub(crate) fn semaphore_wait(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        let (thread, slot) = driver.my_slot()?;
+        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id })?;
         tsan::take(Token::Semaphore(id));
         Ok(())
     }
@@ -98,65 +114,60 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
-    pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
+    pub(crate) fn semaphore_post(&self, driver: &Driver, id: u32, count: u32) -> Result<(), Error> {
         tsan::give(Token::Semaphore(id));
-        self.end_epoch();
+        driver.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
-        self.step(Input::Sync(post))?;
-        self.relieve(self.manager_of(id))
+        driver.step(Input::Sync(post))?;
+        driver.relieve(manager_of(driver, id))
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold the lock.
-    pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
-        let (thread, slot) = self.my_slot()?;
+    pub(crate) fn condition_wait(&self, driver: &Driver, id: u32, lock: u32) -> Result<(), Error> {
+        let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
-        self.end_epoch();
-        self.synchronize(slot, SyncInput::ConditionWait { thread, id, lock })?;
+        driver.end_epoch();
+        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock })?;
         tsan::take(Token::Condition(id));
         tsan::take(Token::Lock(lock));
         Ok(())
     }
 
-    /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
+    /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
-    pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
+    pub(crate) fn condition_signal(
+        &self,
+        driver: &Driver,
+        id: u32,
+        all: bool,
+    ) -> Result<(), Error> {
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
-        self.step(Input::Sync(signal))?;
-        self.relieve(self.manager_of(id))
+        driver.step(Input::Sync(signal))?;
+        driver.relieve(manager_of(driver, id))
     }
+}
 
-    fn manager_of(&self, id: u32) -> NodeId {
-        SyncSite::new(self.me, self.nodes, id).manager
-    }
+fn manager_of(driver: &Driver, id: u32) -> NodeId {
+    SyncSite::new(driver.me(), driver.nodes(), id).manager
+}
 
-    pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
-        stepping::forget();
-        self.own_slot().ok_or_else(|| {
-            Error::Limit(format!(
-                "more than {} threads of one node use shared memory",
-                slots::MAX_THREADS
-            ))
-        })
+/// Asks and waits; true if there was nothing to wait for.
+fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+    slot.arm();
+    driver.step(Input::Sync(input))?;
+    let at_once = slot.word.is_woken_at_once();
+    if at_once {
+        // No message took the last acks along, and the program may now compute for long.
+        driver.mesh().send_lazy();
     }
-
-    /// Asks and waits; true if there was nothing to wait for.
-    fn synchronize(&self, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
-        slot.arm();
-        self.step(Input::Sync(input))?;
-        let at_once = slot.word.is_woken_at_once();
-        if at_once {
-            // No message took the last acks along, and the program may now compute for long.
-            self.mesh.send_lazy();
-        }
-        self.wait_for(slot);
-        Ok(at_once)
-    }
+    driver.wait_for(slot);
+    Ok(at_once)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //!   carries it.
 //! - A clock is merged before the watch is renewed: nothing that follows an acquire is dated before.
 //!   So what the judge calls a race was not ordered by anything this runtime knows of.
-//! - A release leaves when all judges have what was written before it ([`Runtime::end_epoch`]). So a
+//! - A release leaves when all judges have what was written before it ([`Races::end_epoch`]). So a
 //!   judge hears of writes in an order that agrees with synchronization, and the last writes of each
 //!   byte are all it needs to find that a byte was raced for.
 //!
@@ -49,20 +49,18 @@ use multigrain_memory::diff::{self, Diff};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
-use crate::boot::Runtime;
-use crate::control::{Asker, kind};
-use crate::report::last_words;
-use crate::shim::Mutex;
-use crate::tables::lock;
+use crate::frames::kind;
+use crate::platform::Platform;
+use crate::shim::{Mutex, lock};
 use judge::{Judge, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;
 use site::Sites;
 use written::Written;
 
-/// The books of one node.
+/// What a node that checks for races knows.
 #[derive(Debug, Default)]
-pub(crate) struct Races {
+pub(crate) struct Checker {
     open: Mutex<Open>,
     orders: Mutex<Orders>,
     judge: Mutex<Judge>,
@@ -107,17 +105,37 @@ impl Open {
     }
 }
 
-impl Runtime {
-    /// The books, if this minipage is to be in them.
-    fn races_of(&self, minipage: MinipageId) -> Option<&Races> {
-        let races = self.races.as_ref()?;
-        let relaxed = self.tables.consistency_of(minipage) != Consistency::Sequential;
-        relaxed.then_some(races)
+/// The checker of a node and what it checks; does nothing where nothing is to be checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Races<'a> {
+    checker: Option<&'a Checker>,
+    platform: &'a Platform,
+}
+
+impl<'a> Races<'a> {
+    pub(crate) fn new(checker: Option<&'a Checker>, platform: &'a Platform) -> Self {
+        Self { checker, platform }
+    }
+
+    pub(crate) fn are_checked(&self) -> bool {
+        self.checker.is_some()
+    }
+
+    /// The checker, if this minipage is to be checked.
+    fn checker_of(&self, minipage: MinipageId) -> Option<&'a Checker> {
+        let relaxed = self.platform.tables().consistency_of(minipage) != Consistency::Sequential;
+        self.checker.filter(|_| relaxed)
+    }
+
+    /// Whether what threads of this node write there now will be judged.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn is_watched(&self, minipage: MinipageId) -> bool {
+        self.checker.is_some_and(|races| lock(&races.open).watched.contains_key(&minipage))
     }
 
     /// The caller holds the minipage's lock and is about to open it for writes.
     pub(crate) fn watch(&self, minipage: MinipageId) {
-        let Some(races) = self.races_of(minipage) else { return };
+        let Some(races) = self.checker_of(minipage) else { return };
         let mut open = lock(&races.open);
         if !open.watched.contains_key(&minipage) {
             let since = open.clock.clone();
@@ -128,15 +146,15 @@ impl Runtime {
 
     /// The caller holds the minipage's lock and has closed it for writes.
     pub(crate) fn unwatch(&self, minipage: MinipageId) {
-        let Some(races) = self.races_of(minipage) else { return };
+        let Some(races) = self.checker_of(minipage) else { return };
         let mut open = lock(&races.open);
         let Some(watched) = open.watched.remove(&minipage) else { return };
         let bytes = written(&watched.bytes, &self.snapshot(minipage));
         if bytes.is_empty() {
             return;
         }
-        let epoch = open.epoch(self.me);
-        let writes = Writes { writer: self.me, epoch, since: watched.since, bytes };
+        let epoch = open.epoch(self.platform.me());
+        let writes = Writes { writer: self.platform.me(), epoch, since: watched.since, bytes };
         // Under `open`: once it is free, a release finds that the judge has been sent these.
         self.hand_in(races, &mut open, minipage, writes);
     }
@@ -144,48 +162,32 @@ impl Runtime {
     /// The caller holds the minipage's lock. Whatever was written is dated now, and whoever writes
     /// next traps: its engine goes on believing that it is open, and sees a spurious fault.
     pub(crate) fn close_watched(&self, minipage: MinipageId) {
-        let Some(races) = self.races_of(minipage) else { return };
+        let Some(races) = self.checker_of(minipage) else { return };
         if !lock(&races.open).watched.contains_key(&minipage) {
             return;
         }
-        let closed = self.memory.protect(minipage, Access::ReadWrite, Access::ReadOnly);
+        let closed = self.platform.memory().protect(minipage, Access::ReadWrite, Access::ReadOnly);
         if let Err(error) = closed {
-            self.fatal(&error.to_string());
+            self.platform.fatal(&error.to_string());
         }
         self.unwatch(minipage);
     }
 
-    /// Before a thread of this node releases: what was written here so far comes before. Returns when
-    /// all judges have it.
-    pub(crate) fn end_epoch(&self) {
-        let Some(races) = &self.races else { return };
-        if !self.tables.is_relaxed() {
-            return;
+    /// Before a thread of this node releases: what was written here so far comes before. The release
+    /// waits until each of these judges has said that it has it ([`kind::RACE_JUDGED`]).
+    pub(crate) fn end_epoch(&self) -> BTreeSet<NodeId> {
+        let Some(races) = self.checker else { return BTreeSet::new() };
+        if !self.platform.tables().is_relaxed() {
+            return BTreeSet::new();
         }
         self.renew_watch(races);
-        let told = {
-            let mut open = lock(&races.open);
-            open.end_epoch(self.me);
-            core::mem::take(&mut open.told)
-        };
-        for judge in told {
-            // Links keep their order: who answers this has all that was sent before. A node without
-            // a slot for this thread has told its caller, or will.
-            let _ = self.question(judge, kind::RACE_JUDGED, (0, 0), &[]);
-        }
-    }
-
-    /// A peer asks whether its writes have been judged, as they have.
-    pub(crate) fn serve_race_judged(&self, asker: Asker) -> bool {
-        if self.races.is_none() || asker.node == self.me {
-            return false;
-        }
-        self.send_answer(asker, 0, 0);
-        true
+        let mut open = lock(&races.open);
+        open.end_epoch(self.platform.me());
+        core::mem::take(&mut open.told)
     }
 
     /// A peer's writes; false for what none sends.
-    pub(crate) fn serve_race_writes(
+    pub(crate) fn receive_writes(
         &self,
         writer: NodeId,
         minipage: u64,
@@ -193,12 +195,15 @@ impl Runtime {
         body: &[u8],
     ) -> bool {
         let minipage = MinipageId(minipage);
-        if !self.tables.knows(minipage) || self.judge_of(minipage) != self.me {
+        if !self.platform.tables().knows(minipage) || self.judge_of(minipage) != self.platform.me()
+        {
             return false;
         }
-        let Some(races) = self.races_of(minipage) else { return false };
-        let (_, len) = self.memory.privileged(minipage);
-        let Some((since, rest)) = Clock::from_bytes(body, self.nodes) else { return false };
+        let Some(races) = self.checker_of(minipage) else { return false };
+        let (_, len) = self.platform.memory().privileged(minipage);
+        let Some((since, rest)) = Clock::from_bytes(body, self.platform.nodes()) else {
+            return false;
+        };
         let Some(bytes) = Written::from_bytes(rest, len) else { return false };
         self.judge(races, minipage, Writes { writer, epoch, since, bytes });
         true
@@ -206,8 +211,9 @@ impl Runtime {
 
     /// What a program is told that asks for a check of nothing.
     pub(crate) fn note_unchecked(&self) {
-        if self.races.is_some() && !self.tables.is_relaxed() && self.me == NodeId(0) {
-            self.tell_launcher(format_args!(
+        let first = self.platform.me() == NodeId(0);
+        if self.are_checked() && !self.platform.tables().is_relaxed() && first {
+            self.platform.launcher().tell(format_args!(
                 "note --check-races has found nothing to check: no memory of this job is release \
                  consistent (--consistency)"
             ));
@@ -215,51 +221,51 @@ impl Runtime {
     }
 
     /// Dates what was written so far in every open minipage.
-    fn renew_watch(&self, races: &Races) {
+    fn renew_watch(&self, races: &Checker) {
         let open: Vec<MinipageId> = lock(&races.open).watched.keys().copied().collect();
         for minipage in open {
-            let lent = self.tables.lend(minipage);
+            let lent = self.platform.tables().lend(minipage);
             self.close_watched(minipage);
             drop(lent);
         }
     }
 
-    fn hand_in(&self, races: &Races, open: &mut Open, minipage: MinipageId, writes: Writes) {
+    fn hand_in(&self, races: &Checker, open: &mut Open, minipage: MinipageId, writes: Writes) {
         let judge = self.judge_of(minipage);
-        if judge == self.me {
+        if judge == self.platform.me() {
             self.judge(races, minipage, writes);
             return;
         }
         let header = Header {
             kind: kind::RACE_WRITES,
-            from: self.me.0,
+            from: self.platform.me().0,
             subject: minipage.0,
             value: writes.epoch,
             ..Header::default()
         };
         let mut body = writes.since.to_bytes();
         writes.bytes.append_to(&mut body);
-        self.send_frame(judge, header, Payload::Owned(body));
+        self.platform.send_frame(judge, header, Payload::Owned(body));
         open.told.insert(judge);
     }
 
-    fn judge(&self, races: &Races, minipage: MinipageId, writes: Writes) {
+    fn judge(&self, races: &Checker, minipage: MinipageId, writes: Writes) {
         let found = lock(&races.judge).hear(minipage, writes);
         for race in found {
-            let line = self.describe(races, &race);
-            if !self.tell_launcher(format_args!("race {line}")) {
-                last_words(self.me, &format!("race: {line}"));
-            }
+            self.platform.launcher().race(&self.describe(races, &race));
         }
     }
 
     /// The node that allocated it, which knows what it is part of.
     fn judge_of(&self, minipage: MinipageId) -> NodeId {
-        self.tables.area(minipage.area()).map_or(self.me, |area| area.record.owner)
+        self.platform
+            .tables()
+            .area(minipage.area())
+            .map_or(self.platform.me(), |area| area.record.owner)
     }
 
     fn snapshot(&self, minipage: MinipageId) -> Vec<u8> {
-        let (page, len) = self.memory.privileged(minipage);
+        let (page, len) = self.platform.memory().privileged(minipage);
         let mut bytes = vec![0; len];
         // SAFETY: the privileged view is readable for the length of the minipage, and others may
         // write it meanwhile: bytes are copied, never referred to.

@@ -10,14 +10,12 @@ use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::thread;
 
-use crate::areas::{AreaRecord, Items};
-use crate::boot::Runtime;
+use crate::area::{AreaRecord, Items};
 use crate::config::Config;
-use crate::control::kind;
-use crate::headers::header_of;
+use crate::frames::{header_of, kind};
+use crate::job::Runtime;
+use crate::receiver::slots;
 use crate::schedules::ALONE;
-use crate::slots;
-use crate::tables::lock;
 
 /// Headers that came at the other node, in order.
 #[derive(Default)]
@@ -62,10 +60,10 @@ fn write_and_post() {
     let memory = Memory::new(&memory).unwrap();
     let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
     let minipage = adopt(&runtime, NodeId(1));
-    let lent = runtime.tables.lend(minipage);
-    runtime.watch(minipage);
+    let lent = runtime.driver.tables().lend(minipage);
+    runtime.driver.races().watch(minipage);
     // SAFETY: the privileged view is writable for the length of the minipage.
-    unsafe { runtime.memory.privileged(minipage).0.write(7) };
+    unsafe { runtime.driver.memory().privileged(minipage).0.write(7) };
     drop(lent);
 
     let poster = {
@@ -105,26 +103,23 @@ fn write_and_merge() {
     let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None).unwrap();
     let minipage = adopt(&runtime, NodeId(0));
     let fault = Input::Fault { thread: ThreadId(0), minipage, kind: Kind::Write };
-    runtime.step_sure(fault.clone());
+    runtime.driver.engine().step_sure(fault.clone());
     // SAFETY: the privileged view is writable for the length of the minipage.
-    unsafe { runtime.memory.privileged(minipage).0.write(7) };
+    unsafe { runtime.driver.memory().privileged(minipage).0.write(7) };
     let fetch = HlrcMessage::Fetch { requester: NodeId(1), epoch: 0, waits: true };
-    runtime.step_received(NodeId(1), fetch.about(minipage), None);
-    runtime.step_sure(fault);
-    let watched = || {
-        let open = lock(&runtime.races.as_ref().unwrap().open);
-        open.watched.contains_key(&minipage)
-    };
+    runtime.driver.engine().step_received(NodeId(1), fetch.about(minipage), None);
+    runtime.driver.engine().step_sure(fault);
+    let watched = || runtime.driver.races().is_watched(minipage);
     assert!(watched(), "a node that writes is watched");
     let (before, mut after, mut bytes) = ([0; 4096], [0; 4096], Vec::new());
     after[8] = 1;
     // SAFETY: both have the length of the minipage.
     unsafe { diff::encode(&before, after.as_ptr(), &mut bytes) };
     let message = HlrcMessage::Diff { writer: NodeId(1), flush: 1, epoch: 0 }.about(minipage);
-    runtime.step_received(NodeId(1), message, Some(&bytes));
+    runtime.driver.engine().step_received(NodeId(1), message, Some(&bytes));
     assert!(!watched(), "what is written from now on traps, and finds the page as merged");
     // SAFETY: the privileged view is readable for the length of the minipage.
-    assert_eq!(unsafe { runtime.memory.privileged(minipage).0.wrapping_add(8).read() }, 1);
+    assert_eq!(unsafe { runtime.driver.memory().privileged(minipage).0.wrapping_add(8).read() }, 1);
 }
 
 #[test]

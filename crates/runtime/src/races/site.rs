@@ -4,13 +4,11 @@ use core::fmt::Write as _;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::BTreeMap;
 
-use super::Races;
 use super::judge::Race;
 use super::orders::Object;
-use crate::alloc::element_address;
-use crate::areas::AreaRecord;
-use crate::boot::Runtime;
-use crate::tables::lock;
+use super::{Checker, Races};
+use crate::area::AreaRecord;
+use crate::shim::lock;
 
 /// Allocations whose place in the program is remembered: each costs some kilobytes.
 const MOST_SITES: usize = 4096;
@@ -46,11 +44,11 @@ struct Item {
     element: Option<(usize, u64)>,
 }
 
-impl Runtime {
+impl Races<'_> {
     /// Remembers an allocation, before it is used; it follows the free of what was there before.
     pub(crate) fn note_allocation(&self, address: usize, bytes: usize) {
-        let Some(races) = &self.races else { return };
-        self.order_follow(&Object::Freed(address));
+        let Some(races) = self.checker else { return };
+        self.follow(&Object::Freed(address));
         let trace = Backtrace::force_capture();
         let mut sites = lock(&races.sites);
         if sites.0.len() < MOST_SITES || sites.0.contains_key(&address) {
@@ -59,8 +57,10 @@ impl Runtime {
     }
 
     /// The line about a race: where, in what, by whom.
-    pub(super) fn describe(&self, races: &Races, race: &Race) -> String {
-        let Some(area) = self.tables.area(race.minipage.area()) else { return String::new() };
+    pub(super) fn describe(&self, races: &Checker, race: &Race) -> String {
+        let Some(area) = self.platform.tables().area(race.minipage.area()) else {
+            return String::new();
+        };
         let record = &area.record;
         let start = record.area.address(race.minipage.index());
         let address = start + race.bytes.start;
@@ -104,7 +104,7 @@ fn item_at(record: &AreaRecord, minipage: u32, offset: usize) -> Item {
     let within = if chunk > 1 { (offset / bytes).min(chunk - 1) } else { 0 };
     let index = first + within;
     let element = items.array.then_some((index, items.count));
-    Item { base: element_address(record, index), bytes, element }
+    Item { base: record.item_address(index), bytes, element }
 }
 
 /// The program's function that allocated, with file and line if the program says.

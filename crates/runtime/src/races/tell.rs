@@ -4,42 +4,42 @@
 //! same link, and waits there until that message is taken. What a node sends to itself is treated
 //! alike, but for the frame.
 
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants::{self, Mutant};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Message, SyncMessage};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
-use super::Races;
 use super::clock::Clock;
 use super::orders::Object;
-use crate::boot::Runtime;
-use crate::control::{Asker, kind};
-use crate::headers::header_of;
-use crate::tables::lock;
+use super::{Checker, Races};
+use crate::frames::{Asker, header_of, kind};
+use crate::shim::lock;
 
 /// The header by which a synchronization message is known.
 fn header_of_sync(id: u32, body: SyncMessage) -> Header {
     header_of(Message::Sync { id, body })
 }
 
-impl Runtime {
+impl Races<'_> {
     /// A thread's request to the synchronization engines was granted.
-    pub(crate) fn order_asks(&self, asked: &SyncInput) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn asks(&self, asked: &SyncInput) {
+        let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
         lock(&races.orders).asks(asked, &now);
     }
 
     /// The synchronization engines want this message sent, when what it releases is seen.
-    pub(crate) fn order_posts(&self, to: NodeId, id: u32, body: SyncMessage) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn posts(&self, to: NodeId, id: u32, body: SyncMessage) {
+        let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
         lock(&races.orders).posts(to, id, body, &now);
     }
 
     /// This message leaves for another node now.
-    pub(crate) fn order_leaves(&self, to: NodeId, message: Message) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn leaves(&self, to: NodeId, message: Message) {
+        let Some(races) = self.checker else { return };
         if let Message::Sync { id, body } = message
             && body.is_release()
         {
@@ -49,14 +49,14 @@ impl Runtime {
     }
 
     /// The synchronization engines are about to take this message, perhaps from their own node.
-    pub(crate) fn order_takes(&self, from: NodeId, id: u32, body: SyncMessage) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn takes(&self, from: NodeId, id: u32, body: SyncMessage) {
+        let Some(races) = self.checker else { return };
         if !body.is_release() {
             return;
         }
         let followed = {
             let mut orders = lock(&races.orders);
-            let clock = if from == self.me {
+            let clock = if from == self.platform.me() {
                 orders.leaves(from, id, body)
             } else {
                 let header = header_of_sync(id, body);
@@ -65,13 +65,13 @@ impl Runtime {
             orders.takes(id, body, clock)
         };
         if let Some(clock) = followed {
-            self.follow(races, &clock);
+            self.merge(races, &clock);
         }
     }
 
     /// Before a request of the runtime's own that orders what is done because of it.
-    pub(crate) fn order_request(&self, to: NodeId, header: &Header) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn request(&self, to: NodeId, header: &Header) {
+        let Some(races) = self.checker else { return };
         if matches!(header.kind, kind::FREE | kind::PUBLISH | kind::THREAD_START) {
             let now = lock(&races.open).clock.clone();
             self.send_clock(races, to, header, now);
@@ -79,58 +79,58 @@ impl Runtime {
     }
 
     /// The clock of a request becomes that of an object here.
-    pub(crate) fn order_keep(&self, object: Object, asker: Asker, kind: u8) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn keep(&self, object: Object, asker: Asker, kind: u8) {
+        let Some(races) = self.checker else { return };
         let mut orders = lock(&races.orders);
         let clock = orders.came_with((asker.node, kind, asker.thread));
         orders.keep(object, clock);
     }
 
     /// What this node's threads have done becomes the clock of an object here.
-    pub(crate) fn order_keep_own(&self, object: Object) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn keep_own(&self, object: Object) {
+        let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
         lock(&races.orders).keep(object, now);
     }
 
     /// Before an answer: who gets it follows this object.
-    pub(crate) fn order_answer(&self, asker: Asker, object: &Object) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn answer(&self, asker: Asker, object: &Object) {
+        let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);
         let header = Header { kind: kind::ANSWER, thread: asker.thread.0, ..Header::default() };
         self.send_clock(races, asker.node, &header, clock);
     }
 
     /// Nobody will follow this object.
-    pub(crate) fn order_forget(&self, object: &Object) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn forget(&self, object: &Object) {
+        let Some(races) = self.checker else { return };
         let _ = lock(&races.orders).give(object);
     }
 
     /// A thread has its answer from that node.
-    pub(crate) fn order_answered(&self, from: NodeId, thread: ThreadId) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn answered(&self, from: NodeId, thread: ThreadId) {
+        let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).came_with((from, kind::ANSWER, thread));
-        self.follow(races, &clock);
+        self.merge(races, &clock);
     }
 
     /// The calling thread follows an object of this node.
-    pub(crate) fn order_follow(&self, object: &Object) {
-        let Some(races) = &self.races else { return };
+    pub(crate) fn follow(&self, object: &Object) {
+        let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);
-        self.follow(races, &clock);
+        self.merge(races, &clock);
     }
 
     /// What is written here from now on comes after all that the clock knows of.
-    fn follow(&self, races: &Races, clock: &Clock) {
-        if lock(&races.open).hear(self.me, clock) {
+    fn merge(&self, races: &Checker, clock: &Clock) {
+        if lock(&races.open).hear(self.platform.me(), clock) {
             self.renew_watch(races);
         }
     }
 
-    fn send_clock(&self, races: &Races, to: NodeId, about: &Header, clock: Clock) {
+    fn send_clock(&self, races: &Checker, to: NodeId, about: &Header, clock: Clock) {
         #[cfg(feature = "mutants")]
-        let clock = if crate::mutants::tells_the_moment() {
+        let clock = if mutants::on(Mutant::ClockOfTheMoment) {
             lock(&races.open).clock.clone()
         } else {
             clock
@@ -138,7 +138,7 @@ impl Runtime {
         if clock.is_empty() {
             return;
         }
-        if to == self.me {
+        if to == self.platform.me() {
             let tag = (to, about.kind, ThreadId(about.thread));
             let room = lock(&races.orders).arrives(tag, clock);
             assert!(room, "a node has no more threads");
@@ -146,27 +146,35 @@ impl Runtime {
         }
         let header = Header {
             kind: kind::RACE_CLOCK,
-            from: self.me.0,
+            from: self.platform.me().0,
             thread: about.thread,
             value: about.kind.into(),
             ..Header::default()
         };
-        self.send_frame(to, header, Payload::Owned(clock.to_bytes()));
+        self.platform.send_frame(to, header, Payload::Owned(clock.to_bytes()));
     }
 
     /// A peer's clock, of the frame that comes next of that kind and thread; false for what none
-    /// sends.
-    pub(crate) fn serve_race_clock(&self, from: NodeId, header: &Header, body: &[u8]) -> bool {
-        let Some(races) = &self.races else { return false };
-        let Some((clock, [])) = Clock::from_bytes(body, self.nodes) else { return false };
+    /// sends. `awaits`: whether a thread of this node waits for an answer of the peer.
+    pub(crate) fn receive_clock(
+        &self,
+        from: NodeId,
+        header: &Header,
+        body: &[u8],
+        awaits: impl FnOnce(ThreadId) -> bool,
+    ) -> bool {
+        let Some(races) = self.checker else { return false };
+        let Some((clock, [])) = Clock::from_bytes(body, self.platform.nodes()) else {
+            return false;
+        };
         let Ok(kind) = u8::try_from(header.value) else { return false };
         let thread = ThreadId(header.thread);
-        if kind == kind::ANSWER && !lock(&self.asked).awaits(thread, from) {
+        if kind == kind::ANSWER && !awaits(thread) {
             return false;
         }
         #[cfg(feature = "mutants")]
-        if crate::mutants::merges_at_arrival() {
-            self.follow(races, &clock);
+        if mutants::on(Mutant::ClockMergedAtArrival) {
+            self.merge(races, &clock);
         }
         lock(&races.orders).arrives((from, kind, ThreadId(header.thread)), clock)
     }

@@ -13,8 +13,8 @@ use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
-use super::{AreaStates, SharedTables, States, lock};
-use crate::shim::MutexGuard;
+use super::{AreaStates, SharedTables, States};
+use crate::shim::{MutexGuard, lock};
 
 /// The states of one minipage, under its shard's lock.
 #[derive(Debug)]

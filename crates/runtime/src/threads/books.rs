@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::NUMBER_BITS;
-use crate::control::Asker;
+use crate::frames::Asker;
 
 /// Most results of ended threads that a node keeps for who may yet join them.
 const MAX_KEPT: usize = 65_536;
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_slots_is_the_one_that_is_named() {
-        assert_eq!(crate::slots::MAX_THREADS, 4096);
+        assert_eq!(crate::receiver::slots::MAX_THREADS, 4096);
         assert!(Refusal::Slots.reason().contains("4,096"));
     }
 }

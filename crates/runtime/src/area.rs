@@ -1,0 +1,231 @@
+//! An area: a range of shared memory of one shape, owner and consistency, as all nodes know it.
+
+use multigrain_memory::{Area, Shape};
+use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// What an area consists of, from the allocator's point of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Items {
+    /// Bytes of one item.
+    pub(crate) bytes: u64,
+    /// Items in the area.
+    pub(crate) count: u64,
+    /// Items that share a minipage (chunking level, Millipage 4.4).
+    pub(crate) chunk: u32,
+    /// Whether they are one array, not allocations of their own.
+    pub(crate) array: bool,
+}
+
+/// An area as all nodes know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AreaRecord {
+    pub(crate) area: Area,
+    /// The allocating node: first holder of every minipage.
+    pub(crate) owner: NodeId,
+    pub(crate) items: Items,
+    /// What all its minipages promise, and so which protocol keeps them.
+    pub(crate) consistency: Consistency,
+}
+
+/// A request for an area, and its announcement, on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct AreaBody {
+    id: u32,
+    owner: u16,
+    base: u64,
+    file_offset: u64,
+    bytes: u64,
+    slot: u32,
+    per_page: u16,
+    pages: u32,
+    items: Items,
+    /// See [`number_of`].
+    consistency: u8,
+}
+
+impl Items {
+    /// Minipages an item takes: one, unless it is larger than a minipage of whole pages.
+    pub(crate) fn span(&self, shape: Shape) -> u64 {
+        match shape {
+            Shape::Pages { pages } if self.chunk == 1 => {
+                self.bytes.div_ceil(u64::from(pages) * PAGE_BYTES as u64)
+            }
+            Shape::Pages { .. } | Shape::Sub { .. } => 1,
+        }
+    }
+
+    /// Whether they fit an area, so that no later arithmetic about them leaves it.
+    fn fit(&self, area: &Area) -> bool {
+        let Self { bytes, count, chunk, .. } = *self;
+        let room = bytes.checked_mul(count).is_some_and(|all| all <= area.bytes);
+        let minipages = |chunk: u32| {
+            let chunks = count.div_ceil(chunk.into());
+            chunks.checked_mul(self.span(area.shape))
+        };
+        room && bytes > 0
+            && chunk > 0
+            && minipages(chunk).is_some_and(|all| all <= u64::from(area.minipages()))
+    }
+}
+
+impl AreaRecord {
+    /// Address of item `index`: its first minipage, and its place in the chunk.
+    pub(crate) fn item_address(&self, index: usize) -> usize {
+        let chunk = self.items.chunk as usize;
+        let minipage = (index / chunk) as u64 * self.items.span(self.area.shape);
+        let minipage = u32::try_from(minipage).unwrap_or(u32::MAX);
+        let within = usize::try_from(self.items.bytes).unwrap_or(0) * (index % chunk);
+        self.area.address(minipage) + within
+    }
+
+    /// As it goes over the wire.
+    ///
+    /// # Errors
+    /// None that is known: what a serializer may say.
+    pub(crate) fn to_bytes(self) -> Result<Vec<u8>, Error> {
+        postcard::to_allocvec(&AreaBody::from_record(&self))
+            .map_err(|error| Error::System(error.to_string()))
+    }
+
+    /// From the wire; none if a number stands for nothing.
+    pub(crate) fn from_bytes(body: &[u8]) -> Option<Self> {
+        postcard::from_bytes::<AreaBody>(body).ok().and_then(AreaBody::to_record)
+    }
+
+    /// Whether an area that came over the wire makes sense here.
+    pub(crate) fn is_sound(&self, nodes: u16) -> bool {
+        self.area.validate().is_ok() && self.owner.0 < nodes && self.items.fit(&self.area)
+    }
+
+    /// Whether it is what was asked for, in some place.
+    pub(crate) fn is_wish(&self, wish: &Self) -> bool {
+        let Area { bytes, shape, .. } = wish.area;
+        let area = Area { bytes, shape, ..self.area };
+        *self == Self { area, ..*wish }
+    }
+
+    /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
+    /// homes move at barriers only.
+    pub(crate) fn is_watchable(&self) -> bool {
+        matches!(self.area.shape, Shape::Pages { .. })
+            && self.consistency == Consistency::LazyRelease
+    }
+}
+
+impl AreaBody {
+    fn from_record(record: &AreaRecord) -> Self {
+        let Area { id, base, file_offset, bytes, shape } = record.area;
+        let (slot, per_page, pages) = match shape {
+            Shape::Sub { slot, per_page } => (slot, per_page, 0),
+            Shape::Pages { pages } => (0, 0, pages),
+        };
+        Self {
+            id: id.0,
+            owner: record.owner.0,
+            base: base as u64,
+            file_offset,
+            bytes,
+            slot,
+            per_page,
+            pages,
+            items: record.items,
+            consistency: number_of(record.consistency),
+        }
+    }
+
+    /// None if a number stands for nothing.
+    fn to_record(self) -> Option<AreaRecord> {
+        let shape = if self.pages == 0 {
+            Shape::Sub { slot: self.slot, per_page: self.per_page }
+        } else {
+            Shape::Pages { pages: self.pages }
+        };
+        let area = Area {
+            id: AreaId(self.id),
+            base: usize::try_from(self.base).ok()?,
+            file_offset: self.file_offset,
+            bytes: self.bytes,
+            shape,
+        };
+        let known = |&consistency: &Consistency| number_of(consistency) == self.consistency;
+        let consistency = Consistency::ALL.into_iter().find(known)?;
+        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items, consistency })
+    }
+}
+
+/// A consistency on the wire.
+const fn number_of(consistency: Consistency) -> u8 {
+    match consistency {
+        Consistency::Sequential => 0,
+        Consistency::EagerRelease => 1,
+        Consistency::LazyRelease => 2,
+        Consistency::Auto => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use multigrain_memory::VIEWS_BASE;
+
+    #[test]
+    fn an_area_whose_items_or_owner_or_place_make_no_sense_is_not_sound() {
+        let shape = Shape::Sub { slot: 1024, per_page: 4 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 4096, bytes: 8192, shape };
+        let items = Items { bytes: 1024, count: 8, chunk: 1, array: true };
+        let consistency = Consistency::Sequential;
+        let good = AreaRecord { area, owner: NodeId(1), items, consistency };
+        assert!(good.is_sound(2));
+        let with_items = |items| AreaRecord { items, ..good };
+        for wrong in [
+            with_items(Items { chunk: 0, ..items }),
+            with_items(Items { bytes: 0, ..items }),
+            with_items(Items { count: 9, ..items }),
+            with_items(Items { bytes: u64::MAX, count: 2, ..items }),
+            AreaRecord { owner: NodeId(2), ..good },
+            AreaRecord { area: Area { bytes: 8000, ..area }, ..good },
+            AreaRecord { area: Area { base: 4096, ..area }, ..good },
+            AreaRecord { area: Area { shape: Shape::Pages { pages: 0 }, ..area }, ..good },
+            AreaRecord {
+                area: Area { shape: Shape::Sub { slot: 0, per_page: 0 }, ..area },
+                ..good
+            },
+        ] {
+            assert!(!wrong.is_sound(2), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn items_of_several_minipages_have_to_fit_with_all_of_them() {
+        let shape = Shape::Pages { pages: 1 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 6 * 4096, shape };
+        let items = Items { bytes: 5000, count: 3, chunk: 1, array: true };
+        assert_eq!(items.span(shape), 2);
+        assert_eq!(items.span(Shape::Pages { pages: 2 }), 1);
+        assert!(items.fit(&area));
+        // Four would fit by their bytes, but not in eight minipages.
+        assert!(!Items { count: 4, ..items }.fit(&area));
+        assert!(
+            !Items { bytes: 4 * 4096 + 1, count: 1, ..items }
+                .fit(&Area { bytes: 4 * 4096, ..area })
+        );
+    }
+
+    #[test]
+    fn the_consistency_of_an_area_crosses_the_wire_and_an_unknown_one_is_refused() {
+        let shape = Shape::Pages { pages: 1 };
+        let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
+        let items = Items { bytes: 64, count: 128, chunk: 64, array: false };
+        for consistency in Consistency::ALL {
+            let record = AreaRecord { area, owner: NodeId(1), items, consistency };
+            let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap();
+            let heard: AreaBody = postcard::from_bytes(&body).unwrap();
+            assert_eq!(heard.to_record(), Some(record));
+            let unknown = AreaBody { consistency: heard.consistency + 4, ..heard };
+            assert_eq!(unknown.to_record(), None);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The directory of areas: node 0 hands out address space, every node maps every area.
+//!
+//! An area is announced to all nodes, and mapped by all, before its allocator learns of it; so no
+//! pointer into it can reach a node that does not know it. Areas are made rarely (their sizes grow
+//! geometrically), so the round of messages does not matter.
+
+pub(crate) mod names;
+mod places;
+
+use crate::area::{AreaRecord, Items};
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::frames::{Asker, kind};
+use crate::shim::{Mutex, lock};
+use multigrain_memory::{Area, Shape, VIEWS_BASE};
+use multigrain_protocol::NodeSet;
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
+use places::{Announced, Places};
+
+/// What an answer about a minipage takes while it waits, in bytes: a header and where its contents
+/// are.
+const ANSWER_BYTES: usize = 160;
+
+/// The directory of areas: of any use on node 0 alone, but for what it announces.
+#[derive(Debug, Default)]
+pub(crate) struct Directory(Mutex<Places>);
+
+/// Makes a new area owned by this node; every node has mapped it when this returns.
+pub(crate) fn new_area(
+    driver: &Driver,
+    shape: Shape,
+    bytes: u64,
+    items: Items,
+    consistency: Consistency,
+) -> Result<AreaRecord, Error> {
+    let bytes = bytes
+        .checked_next_multiple_of(PAGE_BYTES as u64)
+        .ok_or_else(|| Error::NoMemory(format!("{bytes} bytes")))?;
+    let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
+    let wish = AreaRecord { area, owner: driver.me(), items, consistency };
+    let body = wish.to_bytes()?;
+    let id = driver.ask(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
+        let views = shape.views();
+        let shared = driver.memory().shared_bytes();
+        Error::from_code(code, &match code {
+            -7 => format!(
+                "an area in {views} views cannot be made: one of the job's nodes has reached a limit, which its stderr names (areas of a job, vm.max_map_count)"
+            ),
+            _ => format!(
+                "an area of {bytes} bytes in {views} views cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)"
+            ),
+        })
+    })?;
+    let id = AreaId(u32::try_from(id).unwrap_or(u32::MAX));
+    match driver.tables().area(id).map(|states| states.record) {
+        Some(record) if record.is_wish(&wish) => Ok(record),
+        Some(_) | None if driver.me() != NodeId(0) => {
+            let what = format!("it gave area {}, which is none that was asked for", id.0);
+            driver.platform().peer_broke(NodeId(0), what)
+        }
+        Some(_) | None => Err(Error::System(format!("area {} is not what was asked for", id.0))),
+    }
+}
+
+/// Any node: map what node 0 announced.
+pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> bool {
+    let Some(record) = AreaRecord::from_bytes(body) else { return false };
+    let asked = record.owner != driver.me() || driver.awaits_any(kind::AREA_REQUEST);
+    if !record.is_sound(driver.nodes()) || !asked {
+        return false;
+    }
+    let code = map_record(driver, record);
+    let header = Header {
+        kind: kind::AREA_MAPPED,
+        from: driver.me().0,
+        subject: record.area.id.0.into(),
+        value: u64::from(code.cast_unsigned()),
+        ..Header::default()
+    };
+    driver.platform().send_frame(from, header, Payload::None);
+    true
+}
+
+/// Maps an area and enters it in the tables; an error code or 0.
+fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
+    let watched = driver.races().are_checked() && record.consistency != Consistency::Sequential;
+    let fresh = record.owner == driver.me() && !watched;
+    let mut mapped = driver.memory().map_area(record.area, fresh);
+    if record.is_watchable() {
+        mapped = mapped.and_then(|()| driver.memory().watch_area(record.area.id));
+    }
+    if let Err(error) = mapped {
+        driver.platform().launcher().warn(&error.to_string());
+        return Error::Limit(String::new()).code();
+    }
+    if driver.tables().add(record, record.area.minipages()) {
+        // A node may ask for all of them at once, and then be slow to read.
+        driver.mesh().allow_answers(ANSWER_BYTES * record.area.minipages() as usize);
+        0
+    } else {
+        Error::Limit(String::new()).code()
+    }
+}
+
+impl Directory {
+    /// Node 0: place the area, announce it, answer when all have mapped it.
+    pub(crate) fn serve_request(&self, driver: &Driver, asker: Asker, body: &[u8]) -> bool {
+        let Some(wish) = AreaRecord::from_bytes(body) else { return false };
+        // A wish names no place yet; any will do for judging the rest.
+        let somewhere = Area { base: VIEWS_BASE, file_offset: 0, ..wish.area };
+        let sound =
+            AreaRecord { area: somewhere, owner: asker.node, ..wish }.is_sound(driver.nodes());
+        let views = u64::from(wish.area.shape.views());
+        let mut directory = lock(&self.0);
+        // What makes no sense has no place anywhere.
+        let bytes = if sound { wish.area.bytes } else { u64::MAX };
+        let (id, base, file_offset) =
+            match directory.place(bytes, views, driver.memory().shared_bytes()) {
+                Ok(place) => place,
+                Err(why) => {
+                    drop(directory);
+                    if let Some(line) = why.line() {
+                        driver.platform().launcher().warn(line);
+                    }
+                    driver.answer(asker, why.code(), 0);
+                    return true;
+                }
+            };
+        let missing = NodeSet::all(driver.nodes());
+        directory.announced.insert(id.0, Announced { asker, missing, code: 0 });
+        drop(directory);
+
+        let area = Area { id, base, file_offset, ..wish.area };
+        let record = AreaRecord { area, owner: asker.node, ..wish };
+        let body = record.to_bytes().unwrap_or_default();
+        for to in (0..driver.nodes()).map(NodeId).filter(|&to| to != driver.me()) {
+            let header =
+                Header { kind: kind::AREA_ANNOUNCE, from: driver.me().0, ..Header::default() };
+            driver.platform().send_frame(to, header, Payload::Bytes(&body));
+        }
+        let code = map_record(driver, record);
+        self.serve_mapped(driver, driver.me(), id.0.into(), u64::from(code.cast_unsigned()))
+    }
+
+    /// An area that is there from the start, placed as node 0 would place it; a code or 0.
+    #[cfg(any(feature = "fuzzing", all(test, feature = "shuttle")))]
+    pub(crate) fn adopt(&self, driver: &Driver, record: AreaRecord) -> i32 {
+        let Area { bytes, shape, .. } = record.area;
+        let placed =
+            lock(&self.0).place(bytes, shape.views().into(), driver.memory().shared_bytes());
+        assert!(placed.is_ok(), "{record:?} has no place");
+        map_record(driver, record)
+    }
+
+    /// Node 0: one more node has mapped the area.
+    pub(crate) fn serve_mapped(&self, driver: &Driver, from: NodeId, id: u64, code: u64) -> bool {
+        let mut directory = lock(&self.0);
+        let Ok(id) = u32::try_from(id) else { return false };
+        let Some(announced) = directory.announced.get_mut(&id) else { return false };
+        if !announced.missing.remove(from) {
+            return false;
+        }
+        if code != 0 {
+            announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
+        }
+        if announced.missing.is_empty() {
+            let (asker, code) = (announced.asker, announced.code);
+            directory.announced.remove(&id);
+            drop(directory);
+            driver.answer(asker, code, id.into());
+        }
+        true
+    }
+}

@@ -1,0 +1,274 @@
+//! An instruction that holds minipages until it is through (ADR 17).
+//!
+//! Role: tells the thread's [`Accesses`] which instruction trapped, and has the processor say when it
+//! is through: the trap flag in the frame that the handler returns to makes it raise SIGTRAP right
+//! behind the instruction, and what the thread holds is retired there. Until then no asynchronous
+//! signal is let through: its handler would run before the instruction, for as long as it likes.
+//!
+//! Where that cannot be (another architecture, a program with a SIGTRAP handler of its own, a
+//! debugger's that was there first), what was granted is retired before the instruction, and a
+//! contended minipage may be lost again.
+
+#![expect(unsafe_code, reason = "reads and writes the frame a signal handler returns to")]
+
+#[cfg_attr(target_arch = "x86_64", path = "frame_x86.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "frame_other.rs")]
+mod frame;
+
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+
+use multigrain_protocol::access::{Accesses, Asking};
+use multigrain_protocol::{Input, Kind};
+use multigrain_types::{MinipageId, ThreadId};
+
+use super::Driver;
+use crate::receiver::slots::{self, Slot};
+use crate::windows::Ended;
+
+/// Which instruction: the registers it begins with. It has them again whenever it is retried, and
+/// the same instruction in the next turn of a loop hardly ever has.
+pub(crate) type Instruction = u64;
+
+thread_local! {
+    /// Constant and without destructor: usable in a trap.
+    static ACCESSES: Cell<Accesses<Instruction>> = const { Cell::new(Accesses::new()) };
+    /// The instructions that are stepped, the innermost last: a program's handler of a signal that one
+    /// of them raised itself may need another.
+    static STEPPED: Cell<Stepped> = const { Cell::new(Stepped::NONE) };
+}
+
+/// Handlers that are left by `siglongjmp` leave theirs behind: of so many, the oldest are forgotten.
+const DEEPEST: usize = 4;
+
+/// Instructions that are stepped, each by the signals that its thread had blocked.
+#[derive(Clone, Copy)]
+struct Stepped {
+    blocked: [u64; DEEPEST],
+    count: usize,
+}
+
+impl Stepped {
+    const NONE: Self = Self { blocked: [0; DEEPEST], count: 0 };
+
+    fn push(mut self, blocked: u64) -> Self {
+        if self.count == DEEPEST {
+            self.blocked.rotate_left(1);
+            self.count -= 1;
+        }
+        self.blocked[self.count] = blocked;
+        self.count += 1;
+        self
+    }
+
+    fn pop() -> Option<u64> {
+        let mut stepped = STEPPED.with(Cell::get);
+        stepped.count = stepped.count.checked_sub(1)?;
+        STEPPED.with(|place| place.set(stepped));
+        Some(stepped.blocked[stepped.count])
+    }
+}
+
+fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
+    ACCESSES.with(|cell| {
+        let mut accesses = cell.get();
+        let result = act(&mut accesses);
+        cell.set(accesses);
+        result
+    })
+}
+
+impl Driver {
+    /// What the thread was granted says nothing about what comes: it calls the runtime, so no
+    /// instruction is under way, or one whose signal a handler of the program serves, which may never
+    /// return to it.
+    pub(crate) fn forget_access(&self) {
+        self.end_access();
+        if let Some((thread, _)) = slots::known() {
+            self.retire_ended(self.engine.windows().end_of(thread));
+        }
+    }
+
+    /// The same of a thread that ends. Its windows are those of the node, whose other threads may go on
+    /// with them: a program may do each of its steps in a thread of its own.
+    pub(super) fn end_access(&self) {
+        if with(|accesses| accesses.holds_any()) {
+            self.retire_all();
+        }
+        with(Accesses::forget);
+    }
+
+    /// The instruction that trapped gives up what it must not hold while it waits for a minipage;
+    /// true if it insists.
+    pub(crate) fn begin_access(
+        &self,
+        thread: ThreadId,
+        minipage: MinipageId,
+        context: *const c_void,
+    ) -> bool {
+        // SAFETY: the kernel gave the handler this context.
+        let Some(at) = (unsafe { frame::instruction(context) }) else { return false };
+        // SAFETY: as above.
+        if !unsafe { frame::is_stepped(context) } && with(|accesses| accesses.holds_any()) {
+            // Another instruction, in a handler that the stepped one has run into.
+            self.retire_all();
+        }
+        let Asking { given_up, insists } = with(|accesses| accesses.fault(at, minipage));
+        for &minipage in &given_up {
+            self.end_windows_on(minipage);
+        }
+        self.retire(thread, given_up);
+        insists
+    }
+
+    /// Somebody waits for them.
+    fn retire(&self, thread: ThreadId, minipages: impl IntoIterator<Item = MinipageId>) {
+        for minipage in minipages {
+            self.let_go(minipage);
+            self.engine.step_sure(Input::Retired { thread, minipage });
+        }
+    }
+
+    /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
+    /// it comes back here when it is through.
+    pub(crate) fn resume(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        minipage: MinipageId,
+        for_: For,
+    ) {
+        self.engine.step_sure(Input::Resumed { thread, minipage });
+        let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
+        let step = || urgent && frame::is_ours() && with(|all| all.hold(minipage));
+        let kept = match for_ {
+            For::Instruction { insists, since_ns } => {
+                let stepped = insists && step();
+                let since = (since_ns, self.tables().manages(minipage));
+                let windows = self.engine.windows();
+                windows.begin((thread, minipage), since, (turns, urgent), stepped)
+                    || stepped
+                    || step()
+            }
+            For::Call => false,
+        };
+        if !kept && urgent {
+            self.retire(thread, [minipage]);
+        } else if !kept {
+            self.engine.step_sure(Input::Retired { thread, minipage });
+        }
+    }
+
+    /// Steps the protocol for a thread that needs access and waits for it; true if no message was
+    /// needed.
+    pub(crate) fn fetch(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        minipage: MinipageId,
+        kind: Kind,
+        for_: For,
+    ) -> bool {
+        slot.arm();
+        self.engine.step_sure(match for_ {
+            For::Instruction { insists: true, .. } => Input::Insist { thread, minipage, kind },
+            For::Instruction { insists: false, .. } | For::Call => {
+                Input::Fault { thread, minipage, kind }
+            }
+        });
+        let at_once = slot.word.is_woken_at_once();
+        self.wait_for(slot);
+        self.resume((thread, slot), minipage, for_);
+        at_once
+    }
+
+    fn retire_all(&self) {
+        let held = with(Accesses::retire);
+        if let Some((thread, _)) = slots::known() {
+            let windows = self.engine.windows();
+            let through = |minipage: &MinipageId| windows.is_through(thread, *minipage);
+            self.retire(thread, held.into_iter().filter(through));
+        }
+    }
+
+    /// A minipage is let go: somebody waits for it.
+    fn let_go(&self, minipage: MinipageId) {
+        if !self.tables().manages(minipage) {
+            self.engine.windows().let_go(minipage);
+        }
+    }
+
+    /// A thread of this node wants to write a minipage, or an instruction gives it up.
+    pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
+        self.retire_ended(self.engine.windows().end_on(minipage));
+    }
+
+    /// The helper: ends windows when they are over, until this node leaves.
+    pub(crate) fn keep_time(&self) {
+        while !self.membership.is_leaving() {
+            self.engine.windows().sleep();
+            self.retire_ended(self.engine.windows().end_due());
+        }
+    }
+
+    fn retire_ended(&self, ended: Vec<Ended>) {
+        for Ended { thread, minipage, urgent } in ended {
+            if urgent {
+                self.let_go(minipage);
+            }
+            self.engine.step_sure(Input::Retired { thread, minipage });
+        }
+    }
+
+    /// The instruction ends in somebody else's handler.
+    pub(crate) fn abandon_step(&self, context: *mut c_void) {
+        // SAFETY: the kernel gave the handler this context.
+        if !unsafe { frame::is_stepped(context) } {
+            return;
+        }
+        if let Some(blocked) = Stepped::pop() {
+            // SAFETY: as above; the handler returns to it.
+            unsafe { frame::end_step(context, blocked) };
+            self.retire_all();
+        }
+    }
+
+    /// SIGTRAP: true if it came from an instruction that was stepped here.
+    pub(crate) fn on_step(&self, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
+        // SAFETY: the kernel gave the handler this information.
+        let code: c_int = unsafe { (*info).si_code };
+        if code != libc::TRAP_TRACE || STEPPED.with(Cell::get).count == 0 {
+            return false;
+        }
+        self.abandon_step(context);
+        true
+    }
+}
+
+/// What wants a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// An instruction that trapped, and may have lost the minipage before.
+    Instruction {
+        /// Whether it did.
+        insists: bool,
+        /// When it trapped.
+        since_ns: u64,
+    },
+    /// A call of the runtime, which does not access the minipage itself.
+    Call,
+}
+
+/// The handler of a trap is about to return to the instruction: whatever that holds shall be retired
+/// behind it.
+pub(crate) fn leave(context: *mut c_void) {
+    if !with(|accesses| accesses.holds_any()) {
+        return;
+    }
+    // SAFETY: the kernel gave the handler this context, which it returns to.
+    if unsafe { frame::is_stepped(context) } {
+        // A second trap of the same instruction.
+        return;
+    }
+    // SAFETY: as above.
+    let blocked = unsafe { frame::step(context) };
+    STEPPED.with(|stepped| stepped.set(stepped.get().push(blocked)));
+}

@@ -1,0 +1,94 @@
+//! Requests of the runtime that have not been answered yet, of both sides.
+//!
+//! A thread waits for its answer before it asks again, so there is at most one request a thread of
+//! the job. What is kept for requests (look-ups of names to come, joins of running threads, areas that
+//! are being mapped, threads to start) is bounded by that: a node that asks twice breaks the protocol.
+//! So does one that answers what it was not asked, for somebody waits in that place for another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants;
+use multigrain_protocol::release::EARLY;
+use multigrain_types::{NodeId, ThreadId};
+
+use crate::frames::Asker;
+use crate::receiver::slots::MAX_THREADS;
+
+const _: () = assert!(MAX_THREADS <= EARLY as usize, "a bound that a node's threads could break");
+
+/// Who waits for an answer of this node, and who of this node for one of another.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    theirs: BTreeSet<(u16, u32)>,
+    ours: BTreeMap<u32, (NodeId, u8)>,
+}
+
+impl Asked {
+    /// A request has come; false if its thread does not exist, or waits for an answer already.
+    #[must_use]
+    pub(crate) fn open(&mut self, asker: Asker) -> bool {
+        let exists = usize::try_from(asker.thread.0).is_ok_and(|thread| thread < MAX_THREADS);
+        let first = exists && self.theirs.insert((asker.node.0, asker.thread.0));
+        #[cfg(feature = "mutants")]
+        let first = first || mutants::on(mutants::Mutant::AskedTwice);
+        exists && first
+    }
+
+    /// It is about to be answered.
+    pub(crate) fn close(&mut self, asker: Asker) {
+        self.theirs.remove(&(asker.node.0, asker.thread.0));
+    }
+
+    /// A thread of this node is about to ask another node for something of that kind.
+    pub(crate) fn ask(&mut self, thread: ThreadId, node: NodeId, kind: u8) {
+        self.ours.insert(thread.0, (node, kind));
+    }
+
+    /// Whether that thread waits for an answer of that node.
+    #[must_use]
+    pub(crate) fn awaits(&self, thread: ThreadId, node: NodeId) -> bool {
+        self.ours.get(&thread.0).is_some_and(|(asked, _)| *asked == node)
+    }
+
+    /// Whether any thread waits for something of that kind.
+    #[must_use]
+    pub(crate) fn awaits_any(&self, kind: u8) -> bool {
+        self.ours.values().any(|(_, awaited)| *awaited == kind)
+    }
+
+    /// An answer has come; false if its sender was not asked by that thread.
+    #[must_use]
+    pub(crate) fn answered(&mut self, thread: ThreadId, by: NodeId) -> bool {
+        self.awaits(thread, by) && self.ours.remove(&thread.0).is_some()
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_asks_again_when_it_has_its_answer() {
+        let asker = |node, thread| Asker { node: NodeId(node), thread: ThreadId(thread) };
+        let mut asked = Asked::default();
+        assert!(asked.open(asker(1, 0)) && asked.open(asker(1, 4095)) && asked.open(asker(2, 0)));
+        assert!(!asked.open(asker(1, 0)), "it waits for its answer");
+        assert!(!asked.open(asker(1, 4096)), "no node has such a thread");
+        asked.close(asker(1, 0));
+        assert!(asked.open(asker(1, 0)));
+    }
+
+    #[test]
+    fn an_answer_has_to_be_asked_for_and_comes_once_from_who_was_asked() {
+        let mut asked = Asked::default();
+        let (one, other) = (NodeId(1), NodeId(2));
+        assert!(!asked.answered(ThreadId(3), one), "nobody asked");
+        asked.ask(ThreadId(3), one, 64);
+        assert!(asked.awaits_any(64) && !asked.awaits_any(65));
+        assert!(!asked.answered(ThreadId(3), other), "somebody else was asked");
+        assert!(!asked.answered(ThreadId(4), one), "somebody else asked");
+        assert!(asked.answered(ThreadId(3), one));
+        assert!(!asked.answered(ThreadId(3), one), "it has its answer");
+    }
+}

@@ -1,0 +1,51 @@
+//! Back-pressure: who sends without waiting for an answer waits for room instead, once enough waits
+//! for the receiver. A node that is slow, or stopped, slows down those who post to it; it does not
+//! fill their memory.
+//!
+//! Any thread may wait so, with no lock held. The service thread, or whoever has the receiver's role,
+//! goes on receiving meanwhile: nodes that wait for room at each other make it, and a peer that is
+//! lost ends the node as ever.
+
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants::Mutant;
+use multigrain_types::NodeId;
+
+use super::Driver;
+use crate::error::Error;
+#[cfg(feature = "mutants")]
+use crate::mutants::bound;
+
+/// Bytes that may wait for a peer before those who send of their own accord wait.
+const WAITING: usize = 4 << 20;
+/// Messages that may wait in the ledger for flushes to end.
+const HELD: usize = 1 << 16;
+
+impl Driver {
+    /// After something was sent to a peer that does not answer.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub(crate) fn relieve(&self, to: NodeId) -> Result<(), Error> {
+        let (room, most) = (WAITING, HELD);
+        #[cfg(feature = "mutants")]
+        let (room, most) =
+            (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
+        while self.mesh().waiting_bytes(to) > room {
+            self.mesh().wait_for_room(to);
+        }
+        if self.tables().held() > most {
+            self.release()?;
+        }
+        Ok(())
+    }
+
+    /// The same, whoever it was sent to.
+    pub(crate) fn relieve_all(&self) {
+        let room = WAITING;
+        #[cfg(feature = "mutants")]
+        let room = bound(Mutant::HintsWithoutRoom, room);
+        while let Some(to) = self.mesh().most_waiting(room) {
+            self.mesh().wait_for_room(to);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Threads of the program begin and end: what the protocol knows of who may write here.
+//!
+//! A thread begins at its first call or trap, or before it runs if it is started through Multigrain.
+//! If this node has said at a barrier that nothing runs here, that is taken back first
+//! ([`SyncInput::Begin`]): homes of minipages move at barriers that find the whole job quiet.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use multigrain_protocol::Input;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_types::ThreadId;
+
+use super::Driver;
+use crate::error::Error;
+use crate::receiver::slots::{self, Slot};
+
+/// Threads of the program on this node.
+#[derive(Debug, Default)]
+pub(super) struct Population {
+    /// Those that have begun and not ended.
+    begun: AtomicU32,
+    /// Of them, those that do not run yet.
+    unborn: AtomicU32,
+    /// Threads of the process that are the runtime's own.
+    own: AtomicU32,
+}
+
+impl Driver {
+    /// This thread's slot; at its first call the thread begins. `None` when all slots are taken.
+    pub(crate) fn own_slot(&self) -> Option<(ThreadId, &'static Slot)> {
+        if let Some(known) = slots::known() {
+            return Some(known);
+        }
+        let (thread, slot) = slots::mine()?;
+        self.begin(thread, slot);
+        Some((thread, slot))
+    }
+
+    /// The slot of a thread that calls the runtime.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when all slots are taken.
+    pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
+        self.forget_access();
+        self.own_slot().ok_or_else(|| {
+            Error::Limit(format!(
+                "more than {} threads of one node use shared memory",
+                slots::MAX_THREADS
+            ))
+        })
+    }
+
+    /// A thread with this slot begins before it runs: [`Driver::is_born`] follows.
+    pub(crate) fn begin_unborn(&self, thread: ThreadId, slot: &Slot) {
+        self.population.unborn.fetch_add(1, Ordering::Relaxed);
+        self.begin(thread, slot);
+    }
+
+    /// It runs now, or will not.
+    pub(crate) fn is_born(&self) {
+        self.population.unborn.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A thread of the runtime's own has been started.
+    pub(crate) fn has_helper(&self) {
+        self.population.own.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
+    fn begin(&self, thread: ThreadId, slot: &Slot) {
+        self.population.begun.fetch_add(1, Ordering::Relaxed);
+        slot.begin();
+        slot.arm();
+        self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
+        self.wait_for(slot);
+    }
+
+    /// The thread of this slot ends, if it had begun; called before the slot is free.
+    pub(crate) fn end(&self, thread: ThreadId, slot: &Slot) {
+        if slots::held() == Some(thread) {
+            // It may end in the middle of an instruction that holds something, by a jump.
+            self.end_access();
+        }
+        if slot.end() {
+            self.population.begun.fetch_sub(1, Ordering::Relaxed);
+            self.engine.step_sure(Input::Sync(SyncInput::End));
+        }
+    }
+
+    /// Whether homes may move at a barrier that so many threads of this node come to together. Writes
+    /// of threads that have not begun trap, but for those of homes that the kernel watches: there every
+    /// thread of the process has to be known.
+    pub(crate) fn may_be_quiet(&self, local: u32) -> bool {
+        if local == 0 || !self.tables().is_lazy() {
+            return false;
+        }
+        if !self.memory().watches() {
+            return true;
+        }
+        // A directory has two links more than it has directories in it, here one for each thread.
+        let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
+        let Population { begun, unborn, own } = &self.population;
+        let known = begun.load(Ordering::Relaxed) + own.load(Ordering::Relaxed);
+        unborn.load(Ordering::Relaxed) == 0 && tasks == u64::from(known) + 2
+    }
+}

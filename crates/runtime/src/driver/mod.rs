@@ -1,0 +1,157 @@
+//! The driver of a node: an input comes in, a step is made, its effects go out, and who has to wait
+//! waits, receiving for the node.
+//!
+//! ```text
+//! trap, call -> Driver -> Engine::step -> frames, protections, wake-ups
+//!                 ^  |
+//!    requests     |  +-> Receiver::wait -> Mesh -> NodeSink -+-> Engine::step_received
+//!  of services ---+                                          +-> Driver::serve -> Services
+//! ```
+//!
+//! Faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
+//! ([`lifecycle`]) enter here; nothing below knows who asked. What a request means is known to the
+//! services above, which the driver only knows as [`Services`].
+
+pub(crate) mod access;
+mod asked;
+mod back_pressure;
+mod lifecycle;
+mod requests;
+pub(crate) mod sink;
+
+use core::fmt;
+
+use multigrain_memory::Memory;
+use multigrain_protocol::Input;
+use multigrain_transport::{Header, LostReason, Mesh};
+use multigrain_types::NodeId;
+
+use crate::config::WaitMode;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::frames::Asker;
+use crate::membership::{Loss, Membership};
+use crate::platform::Platform;
+use crate::races::Races;
+use crate::receiver::Receiver;
+use crate::receiver::slots::Slot;
+use crate::shim::Mutex;
+use crate::stats::Counters;
+use crate::tables::SharedTables;
+use asked::Asked;
+use lifecycle::Population;
+use sink::NodeSink;
+
+/// What serves the requests of this node and of its peers.
+pub(crate) trait Services: Send + Sync + fmt::Debug {
+    /// Serves one request, now or later; [`Driver::answer`] ends it if it is one that is answered.
+    ///
+    /// # Errors
+    /// What is wrong with it: what no correct peer asks.
+    fn serve(
+        &self,
+        driver: &Driver,
+        asker: Asker,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<(), String>;
+}
+
+/// What runs a node; see the module.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    engine: Engine,
+    receiver: Receiver,
+    membership: Membership,
+    asked: Mutex<Asked>,
+    population: Population,
+    services: Box<dyn Services>,
+}
+
+impl Driver {
+    pub(crate) fn new(engine: Engine, wait: WaitMode, services: Box<dyn Services>) -> Self {
+        Self {
+            engine,
+            receiver: Receiver::new(wait),
+            membership: Membership::default(),
+            asked: Mutex::default(),
+            population: Population::default(),
+            services,
+        }
+    }
+
+    pub(crate) fn platform(&self) -> &Platform {
+        self.engine.platform()
+    }
+
+    pub(crate) fn me(&self) -> NodeId {
+        self.platform().me()
+    }
+
+    pub(crate) fn nodes(&self) -> u16 {
+        self.platform().nodes()
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        self.platform().memory()
+    }
+
+    pub(crate) fn mesh(&self) -> &Mesh {
+        self.platform().mesh()
+    }
+
+    pub(crate) fn tables(&self) -> &SharedTables {
+        self.platform().tables()
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        self.platform().counters()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn races(&self) -> Races<'_> {
+        self.engine.races()
+    }
+
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] and [`Error::Limit`].
+    pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
+        self.engine.step(input)
+    }
+
+    /// Waits until `slot` is woken, receiving for the node if nobody does.
+    pub(crate) fn wait_for(&self, slot: &Slot) {
+        self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+    }
+
+    /// The service thread: receives while no thread of the program waits.
+    pub(crate) fn serve_peers(&self) {
+        self.receiver.serve(self.mesh(), &mut NodeSink::new(self), &self.membership);
+    }
+
+    /// All nodes have come to the end: says goodbye, and reads what the peers still say.
+    pub(crate) fn leave(&self, at_most: core::time::Duration) {
+        self.membership.leave();
+        self.mesh().leave();
+        self.receiver.receive_goodbyes(self.mesh(), &mut NodeSink::new(self), at_most);
+        self.mesh().wake();
+        self.engine.windows().ring();
+    }
+
+    /// A peer's link has ended.
+    fn lost(&self, peer: NodeId, reason: &LostReason) {
+        match self.membership.lost(reason) {
+            Loss::Expected => {}
+            Loss::EndsJob(why) => self.platform().launcher().peer_lost(peer, &why),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The runtime's own requests between nodes: areas, frees, names, threads.
+//!
+//! A request names the waiting thread's slot; the reply brings it a code and a value. These are
+//! not coherence: they are rare, and may allocate.
+
+use multigrain_protocol::Input;
+use multigrain_protocol::release::News;
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{NodeId, ThreadId};
+
+use super::Driver;
+use crate::error::Error;
+use crate::frames::{Asker, kind};
+use crate::receiver::slots::{self, Slot};
+use crate::shim::lock;
+
+/// Whether who sends such a frame waits for its answer.
+fn is_answered(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::AREA_REQUEST
+            | kind::FREE
+            | kind::PUBLISH
+            | kind::LOOKUP
+            | kind::THREAD_START
+            | kind::THREAD_JOIN
+            | kind::THREAD_DETACH
+    )
+}
+
+impl Driver {
+    /// Sends a request to a node and waits for its answer. `to` may be this node itself.
+    pub(crate) fn ask(
+        &self,
+        to: NodeId,
+        kind: u8,
+        subject: u64,
+        value: u64,
+        body: &[u8],
+    ) -> Result<u64, (i32, u64)> {
+        let answer = self.question(to, kind, (subject, value), body);
+        self.acquire();
+        answer
+    }
+
+    /// The same, after which this node may still look at what it has.
+    pub(crate) fn question(
+        &self,
+        to: NodeId,
+        kind: u8,
+        (subject, value): (u64, u64),
+        body: &[u8],
+    ) -> Result<u64, (i32, u64)> {
+        self.forget_access();
+        let Some((thread, slot)) = self.own_slot() else {
+            return Err((Error::Limit(String::new()).code(), 0));
+        };
+        slot.arm();
+        let header = Header {
+            kind,
+            from: self.me().0,
+            thread: thread.0,
+            subject,
+            value,
+            ..Header::default()
+        };
+        if to != self.me() && kind != kind::RACE_JUDGED {
+            self.tell(to);
+        }
+        self.races().request(to, &header);
+        if to == self.me() {
+            // What this node asks of itself was checked by who asks.
+            self.serve_request(self.me(), &header, body).map_err(|_| (-1, 0))?;
+        } else {
+            lock(&self.asked).ask(thread, to, kind);
+            self.platform().send_frame(to, header, Payload::Bytes(body));
+        }
+        self.wait_for(slot);
+        self.races().answered(to, thread);
+        match slot.answer() {
+            (0, value) => Ok(value),
+            (code, value) => Err((code, value)),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
+        lock(&self.asked).close(asker);
+        if asker.node == self.me() {
+            if let Some(slot) = slots::slot(asker.thread) {
+                slot.set_answer(code, value);
+                self.platform().wake_thread(asker.thread);
+            }
+            return;
+        }
+        self.tell(asker.node);
+        self.send_answer(asker, code, value);
+    }
+
+    /// Answers another node, and tells it nothing else.
+    pub(crate) fn send_answer(&self, asker: Asker, code: i32, value: u64) {
+        let header = Header {
+            kind: kind::ANSWER,
+            from: self.me().0,
+            thread: asker.thread.0,
+            subject: u64::from(code.cast_unsigned()),
+            value,
+            ..Header::default()
+        };
+        self.platform().send_frame(asker.node, header, Payload::None);
+    }
+
+    /// Returns when what this node wrote can be seen by whoever is told next by other means than
+    /// synchronization calls (a thread's start, a free, a name).
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub(crate) fn release(&self) -> Result<(), Error> {
+        if !self.tables().is_relaxed() {
+            return Ok(());
+        }
+        self.release_as(self.my_slot()?);
+        Ok(())
+    }
+
+    /// The same for a thread that has a slot.
+    pub(crate) fn release_as(&self, (thread, slot): (ThreadId, &Slot)) {
+        if self.tables().is_relaxed() {
+            self.end_epoch();
+            slot.arm();
+            self.engine.step_sure(Input::Release { thread });
+            self.wait_for(slot);
+        }
+    }
+
+    /// Before a node is told by other means: what it has to forget then.
+    pub(crate) fn tell(&self, node: NodeId) {
+        if self.tables().is_lazy() && node != self.me() {
+            self.engine.step_sure(Input::Tell { node });
+        }
+    }
+
+    /// After this node was told by other means.
+    pub(crate) fn acquire(&self) {
+        if self.tables().is_lazy() {
+            self.engine.step_sure(Input::Acquire);
+        }
+    }
+
+    pub(crate) fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
+        let Ok(news) = News::from_bytes(body, self.nodes()) else { return false };
+        let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
+        let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
+        let lazy = |minipage| {
+            self.tables().knows(minipage) && self.tables().consistency_of(minipage).is_lazy()
+        };
+        if !named.into_iter().all(lazy) {
+            return false;
+        }
+        self.engine.step_sure(Input::News { from, news });
+        true
+    }
+
+    /// Serves one request.
+    ///
+    /// # Errors
+    /// What is wrong with it: a kind that does not exist or is not for this node, a body that makes
+    /// no sense, a function that is none of the program.
+    pub(crate) fn serve_request(
+        &self,
+        from: NodeId,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<(), String> {
+        let asker = Asker { node: from, thread: ThreadId(header.thread) };
+        if is_answered(header.kind) && !lock(&self.asked).open(asker) {
+            return Err(format!("{} asks before it has its answer", asker.thread));
+        }
+        if header.kind == kind::ANSWER {
+            return self.take_answer(asker, header);
+        }
+        let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
+        match self.take_notice(asker, header, body) {
+            Some(true) => Ok(()),
+            Some(false) => senseless(),
+            None if self.may_ask(from, header.kind) => {
+                self.services.serve(self, asker, header, body)
+            }
+            None => senseless(),
+        }
+    }
+
+    /// What this crate's own bookkeeping is told; `None` for requests to services.
+    fn take_notice(&self, asker: Asker, header: &Header, body: &[u8]) -> Option<bool> {
+        let from = asker.node;
+        match header.kind {
+            kind::NEWS => Some(self.serve_news(from, body)),
+            kind::RACE_CLOCK => {
+                let awaits = |thread| lock(&self.asked).awaits(thread, from);
+                Some(self.races().receive_clock(from, header, body, awaits))
+            }
+            kind::RACE_JUDGED => Some(self.serve_race_judged(asker)),
+            kind::RACE_WRITES => {
+                Some(self.races().receive_writes(from, header.subject, header.value, body))
+            }
+            _ => None,
+        }
+    }
+
+    /// A peer asks whether its writes have been judged, as they have.
+    fn serve_race_judged(&self, asker: Asker) -> bool {
+        if !self.races().are_checked() || asker.node == self.me() {
+            return false;
+        }
+        self.send_answer(asker, 0, 0);
+        true
+    }
+
+    /// Before a thread of this node releases, where races are checked. Returns when all judges have what
+    /// was written before.
+    pub(crate) fn end_epoch(&self) {
+        for judge in self.races().end_epoch() {
+            // Links keep their order: who answers this has all that was sent before. A node without
+            // a slot for this thread has told its caller, or will.
+            let _ = self.question(judge, kind::RACE_JUDGED, (0, 0), &[]);
+        }
+    }
+
+    /// As if a thread of this node had asked.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn pretend_to_ask(&self, thread: ThreadId, node: NodeId, kind: u8) {
+        lock(&self.asked).ask(thread, node, kind);
+    }
+
+    /// Whether any thread of this node waits for an answer to a request of that kind.
+    pub(crate) fn awaits_any(&self, kind: u8) -> bool {
+        lock(&self.asked).awaits_any(kind)
+    }
+
+    /// A thread of this node has its answer from the node it asked.
+    fn take_answer(&self, Asker { node, thread }: Asker, header: &Header) -> Result<(), String> {
+        let Ok(code) = u32::try_from(header.subject) else {
+            return Err(format!("an answer with code {}", header.subject));
+        };
+        if !lock(&self.asked).answered(thread, node) {
+            return Err(format!("it answers {thread}, which has not asked it"));
+        }
+        self.answer(Asker { node: self.me(), thread }, code.cast_signed(), header.value);
+        Ok(())
+    }
+
+    /// Node 0 keeps the directories of areas and names; all others hear of areas from it.
+    fn may_ask(&self, from: NodeId, kind: u8) -> bool {
+        match kind {
+            kind::AREA_REQUEST | kind::AREA_MAPPED | kind::PUBLISH | kind::LOOKUP => {
+                self.me() == NodeId(0)
+            }
+            kind::AREA_ANNOUNCE => self.me() != NodeId(0) && from == NodeId(0),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The engines of a node over its platform: one step takes an input, and its effects become protections,
+//! frames and wake-ups before it returns ([`world`]).
+//!
+//! Any thread may step. States are locked by the tables; nothing is left over when a step ends, but what
+//! it deferred in the links, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
+
+mod closed;
+#[cfg(feature = "mutants")]
+pub(crate) mod mutants;
+mod pending_diffs;
+mod world;
+
+use std::sync::Once;
+
+use multigrain_memory::Twins;
+use multigrain_protocol::{Input, Message, Node, Violation};
+use multigrain_types::{MinipageId, NodeId};
+
+use crate::error::Error;
+use crate::platform::Platform;
+use crate::races::{Checker, Races};
+use crate::shim::{Mutex, lock};
+use crate::stats::Stats;
+use crate::windows::Windows;
+use closed::Openings;
+use pending_diffs::PendingDiffs;
+use world::RealWorld;
+
+/// The engines of a node and what their effects need.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    platform: Platform,
+    twins: Twins,
+    openings: Openings,
+    pending_diffs: PendingDiffs,
+    races: Option<Checker>,
+    windows: Windows,
+    reclaimed: Mutex<Vec<MinipageId>>,
+}
+
+impl Engine {
+    /// # Errors
+    /// No timer is left for windows.
+    pub(crate) fn new(platform: Platform, checks_races: bool) -> Result<Self, Error> {
+        Ok(Self {
+            platform,
+            twins: Twins::new(),
+            openings: Openings::default(),
+            pending_diffs: PendingDiffs::default(),
+            races: checks_races.then(Checker::default),
+            windows: Windows::new()?,
+            reclaimed: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    pub(crate) fn races(&self) -> Races<'_> {
+        Races::new(self.races.as_ref(), &self.platform)
+    }
+
+    pub(crate) fn windows(&self) -> &Windows {
+        &self.windows
+    }
+
+    /// This node's counters.
+    pub(crate) fn stats(&self) -> Stats {
+        let platform = &self.platform;
+        Stats::read(platform.counters(), platform.mesh(), platform.tables(), &self.twins)
+    }
+
+    /// Freed minipages of which no other node has a copy any more, since it was asked last.
+    pub(crate) fn take_reclaimed(&self) -> Vec<MinipageId> {
+        core::mem::take(&mut lock(&self.reclaimed))
+    }
+
+    /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] and [`Error::Limit`].
+    pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
+        self.step_with(input, None, false)
+    }
+
+    /// A step that no program can misuse.
+    pub(crate) fn step_sure(&self, input: Input) {
+        self.sure(self.step(input));
+    }
+
+    /// The step of a message that has arrived, with its diff.
+    pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
+        self.sure(self.step_with(Input::Message { from, message }, diff, false));
+    }
+
+    /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
+    /// same node; the caller flushes them.
+    pub(crate) fn step_gathered(&self, input: Input) {
+        self.sure(self.step_with(input, None, true));
+    }
+
+    fn sure(&self, done: Result<(), Error>) {
+        if let Err(error) = done {
+            self.platform.fatal(&error.to_string());
+        }
+    }
+
+    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), Error> {
+        let me = self.platform.me();
+        let from = if let Input::Message { from, .. } = input { from } else { me };
+        let mut node = Node { me, nodes: self.platform.nodes(), tables: self.platform.tables() };
+        let mut world = RealWorld::new(self, from, diff, gather);
+        let done = {
+            #[cfg(feature = "mutants")]
+            let mut world = mutants::Bent::new(&mut world);
+            node.step(input, &mut world)
+        };
+        world.finish();
+        done.map_err(|violation| self.judge(violation))
+    }
+
+    /// Who broke a rule: the program, which is told, or a node, which is the end of the job.
+    fn judge(&self, violation: Violation) -> Error {
+        let me = self.platform.me();
+        match violation {
+            Violation::Misuse(text) => Error::NotPermitted(text),
+            Violation::Limit { from, text } if from == me => {
+                // A C program sees the code alone.
+                static TOLD: Once = Once::new();
+                TOLD.call_once(|| self.platform.launcher().warn(&text));
+                Error::Limit(text)
+            }
+            Violation::Limit { from, text } => self.platform.peer_broke(from, text),
+            Violation::Peer { from, role, state, event } if from != me => {
+                let what = format!("{event} for the {role} in state {state}");
+                self.platform.peer_broke(from, what)
+            }
+            violation @ (Violation::Peer { .. } | _) => self.platform.fatal(&violation.to_string()),
+        }
+    }
+}

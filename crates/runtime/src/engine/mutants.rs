@@ -1,0 +1,209 @@
+//! Seeded faults of the runtime: see [`multigrain_protocol::mutants`].
+//!
+//! Those of the protocol are in these nodes too. Here is what lies below it, where only real nodes
+//! can show it: the order of bytes, protections and wake-ups.
+
+#![expect(unsafe_code, reason = "a mutant writes page bytes at the wrong time")]
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use multigrain_protocol::mutants::{Mutant, on};
+use multigrain_protocol::release::News;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Attach, Message, PageMessage, SyncMessage, World};
+use multigrain_transport::Place;
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+
+use crate::platform::Platform;
+use crate::shim::lock;
+
+/// How late [`Mutant::ProtectedLate`] is: long enough for another thread to write.
+const LATE: Duration = Duration::from_micros(200);
+
+/// The real world, but for the mutant this process is. Without one it changes nothing.
+pub(crate) struct Bent<'a> {
+    real: &'a mut dyn World,
+    late: Option<(MinipageId, Access, Access)>,
+}
+
+/// [`Mutant::TwinAfterOpening`]: these twins are made when somebody wants the diff.
+static LATE_TWINS: Mutex<Vec<MinipageId>> = Mutex::new(Vec::new());
+
+/// Whether there was one.
+fn forget_late_twin(minipage: MinipageId) -> bool {
+    let mut twins = lock(&LATE_TWINS);
+    let place = twins.iter().position(|&late| late == minipage);
+    place.map(|place| twins.swap_remove(place)).is_some()
+}
+
+impl<'a> Bent<'a> {
+    pub(crate) fn new(real: &'a mut dyn World) -> Self {
+        Self { real, late: None }
+    }
+
+    fn protect_now(&mut self) {
+        if let Some((minipage, from, to)) = self.late.take() {
+            thread::sleep(LATE);
+            self.real.protect(minipage, from, to);
+        }
+    }
+}
+
+impl Drop for Bent<'_> {
+    fn drop(&mut self) {
+        self.protect_now();
+    }
+}
+
+impl World for Bent<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        if let (Attach::Diff, Some(minipage)) = (message.attach(), message.minipage())
+            && forget_late_twin(minipage)
+        {
+            self.real.make_twin(minipage);
+        }
+        self.real.send(to, message);
+        self.protect_now();
+    }
+
+    fn asks(&mut self, asked: &SyncInput) {
+        self.real.asks(asked);
+    }
+
+    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+        self.real.posts(to, id, message);
+    }
+
+    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+        self.real.takes(from, id, message);
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        let ack = matches!(message, Message::Page { body: PageMessage::Ack, .. });
+        if !(ack && on(Mutant::KeptAckLost)) {
+            self.real.send_later(to, message);
+        }
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.real.install(minipage, access);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        if on(Mutant::ProtectedLate) && to < from {
+            self.late = Some((minipage, from, to));
+        } else {
+            self.real.protect(minipage, from, to);
+        }
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        self.real.reprotect(minipage, access);
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        self.real.wake(thread);
+    }
+
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool) {
+        self.real.hold(thread, minipage, turns, urgent);
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        self.real.reclaimed(minipage);
+    }
+
+    fn competing(&mut self, minipage: MinipageId) {
+        self.real.competing(minipage);
+    }
+
+    fn send_news(&mut self, to: NodeId, news: News) {
+        self.real.send_news(to, news);
+    }
+
+    fn news_go_alone(&mut self) {
+        self.real.news_go_alone();
+    }
+
+    fn closing(&mut self, minipages: &[MinipageId]) {
+        self.real.closing(minipages);
+    }
+
+    fn send_kept(&mut self) {
+        self.real.send_kept();
+    }
+
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        self.real.watch(minipage, from);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        self.real.written()
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        if on(Mutant::TwinAfterOpening) {
+            lock(&LATE_TWINS).push(minipage);
+        } else {
+            self.real.make_twin(minipage);
+        }
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        forget_late_twin(minipage);
+        self.real.drop_twin(minipage);
+    }
+
+    fn store(&mut self, minipage: MinipageId) {
+        self.real.store(minipage);
+    }
+
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        self.real.keep_diff(minipage);
+    }
+
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
+        self.real.merge_diffs(minipage, open);
+    }
+
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        self.real.pass_diff(to, message);
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.real.install_zero(minipage, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        self.real.close_if_zero(minipage)
+    }
+}
+
+/// [`Mutant::GrantedBeforeBytes`]: page bytes wait here until the next frame comes.
+static ON_THEIR_WAY: Mutex<Option<(MinipageId, Vec<u8>)>> = Mutex::new(None);
+
+/// Where page bytes go instead of their place.
+pub(crate) fn detour(place: Place) -> Place {
+    if on(Mutant::GrantedBeforeBytes) { Place::Buffer } else { place }
+}
+
+/// A frame is about to be taken: puts the last page in its place and keeps the one that came.
+pub(crate) fn arrive(platform: &Platform, message: Message, body: Option<&[u8]>) {
+    if !on(Mutant::GrantedBeforeBytes) {
+        return;
+    }
+    let mut waiting = lock(&ON_THEIR_WAY);
+    if let Some((minipage, bytes)) = waiting.take() {
+        let (place, length) = platform.memory().privileged(minipage);
+        assert_eq!(bytes.len(), length, "the detour keeps the bytes of a minipage");
+        // SAFETY: the minipage's place in the privileged view is writable for its length.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), place, length) };
+    }
+    if let (Message::Page { minipage, .. }, Attach::Page, Some(bytes)) =
+        (message, message.attach(), body)
+    {
+        *waiting = Some((minipage, bytes.to_vec()));
+    }
+}

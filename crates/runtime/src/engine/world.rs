@@ -1,0 +1,357 @@
+//! The real world: effects of the protocol become protections, frames and wake-ups.
+
+#![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
+
+mod diffs;
+
+use core::sync::atomic::Ordering;
+
+use multigrain_protocol::release::News;
+use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::{Attach, HlrcMessage, Message, PageMessage, SyncMessage, World};
+use multigrain_transport::{Header, Payload};
+use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
+
+use super::Engine;
+use super::closed::Closed;
+use crate::frames::{header_of, kind, words_of};
+use crate::platform::Platform;
+use crate::receiver::slots;
+use crate::shim::lock;
+
+/// The runtime as the protocol sees it, for the length of one step.
+pub(super) struct RealWorld<'a> {
+    engine: &'a Engine,
+    /// Who sent the message at hand; this node itself for anything else.
+    from: NodeId,
+    /// The diff that came with the message at hand.
+    diff: Option<&'a [u8]>,
+    /// What [`World::keep_diff`] keeps, as long as the step may use it up.
+    held: Option<(MinipageId, &'a [u8])>,
+    /// News that go with the next message to this node.
+    news: Option<(NodeId, Vec<u8>)>,
+    /// Requests go together: the caller sends what is kept.
+    gather: bool,
+    /// What [`World::closing`] has closed, as long as nothing was opened since.
+    closed: Option<Closed>,
+}
+
+/// Answers of at most so many bytes are copied to go together: a page's worth of small minipages is
+/// one message.
+const SMALL: usize = 2048;
+
+/// While more bytes wait for a peer, answers to it are not copied.
+const COPIED: usize = 1 << 20;
+
+/// Notices, or moves, in one frame.
+const NEWS_PART: usize = 50_000;
+
+impl<'a> RealWorld<'a> {
+    pub(super) fn new(
+        engine: &'a Engine,
+        from: NodeId,
+        diff: Option<&'a [u8]>,
+        gather: bool,
+    ) -> Self {
+        Self { engine, from, diff, held: None, news: None, gather, closed: None }
+    }
+
+    fn platform(&self) -> &'a Platform {
+        &self.engine.platform
+    }
+
+    /// A minipage has been opened; its lock is held.
+    fn count_opened(&self, access: Access) {
+        if access == Access::ReadWrite {
+            self.engine.openings.count();
+        }
+    }
+
+    /// Whether no thread of this node can write the minipage since [`World::closing`].
+    fn is_closed(&self, minipage: MinipageId) -> bool {
+        let closed = self.closed.as_ref();
+        closed.is_some_and(|closed| closed.still(minipage, &self.engine.openings))
+    }
+
+    /// One acknowledgement for two, of diffs of one flush. Not where homes go from hand to hand, for
+    /// there each minipage counts its own.
+    fn join(&self, last: &Header, message: Message) -> Option<Header> {
+        use HlrcMessage::DiffAck;
+        let last = Message::from_words(&words_of(last)).ok()?;
+        let (
+            Message::Hlrc { minipage, body: DiffAck { flush, count } },
+            Message::Hlrc { minipage: other, body: DiffAck { flush: same, count: more } },
+        ) = (last, message)
+        else {
+            return None;
+        };
+        let stays = |of| self.platform().tables().consistency_of(of) == Consistency::LazyRelease;
+        if flush != same || !stays(minipage) || !stays(other) {
+            return None;
+        }
+        let count = count.checked_add(more)?;
+        Some(header_of(DiffAck { flush, count }.about(minipage)))
+    }
+
+    /// The step is done: what it has left over waits.
+    pub(super) fn finish(&mut self) {
+        self.keep_held();
+        self.keep_news();
+    }
+
+    /// News that no message of this step takes along.
+    fn keep_news(&mut self) {
+        if let Some((to, news)) = self.news.take() {
+            let header = Header { kind: kind::NEWS, ..Header::default() };
+            self.platform().defer_with(to, header, |out| out.extend(news));
+        }
+    }
+}
+
+/// Appends a minipage as it is now; threads may write it meanwhile.
+///
+/// # Safety
+/// `page` is readable for `len` bytes.
+unsafe fn append(page: *const u8, len: usize, out: &mut Vec<u8>) {
+    out.reserve(len);
+    let room = out.spare_capacity_mut();
+    // SAFETY: `page` is readable as the caller says, and there is room for `len` bytes.
+    unsafe { core::ptr::copy_nonoverlapping(page, room.as_mut_ptr().cast::<u8>(), len) };
+    let whole = out.len() + len;
+    // SAFETY: these bytes have just been written.
+    unsafe { out.set_len(whole) };
+}
+
+/// Whether all bytes of a minipage are zero.
+fn is_zero(page: *const u8, len: usize) -> bool {
+    // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
+    (0..len).all(|index| unsafe { page.wrapping_add(index).read_volatile() } == 0)
+}
+
+impl World for RealWorld<'_> {
+    fn asks(&mut self, asked: &SyncInput) {
+        self.engine.races().asks(asked);
+    }
+
+    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+        self.engine.races().posts(to, id, message);
+    }
+
+    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+        self.engine.races().takes(from, id, message);
+    }
+
+    fn send_later(&mut self, to: NodeId, message: Message) {
+        let header = header_of(message);
+        let kept = if let Message::Hlrc { .. } = message {
+            // The acknowledgements of a flush are as many as its diffs: they go together like them,
+            // and most as one.
+            self.platform().mesh().keep_or_join(to, header, |last| self.join(last, message))
+        } else {
+            self.platform().mesh().keep(to, header)
+        };
+        self.platform().check_sent(to, kept);
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.engine.races().leaves(to, message);
+        let header = header_of(message);
+        let payload = match (message.attach(), message.minipage()) {
+            (Attach::Page, Some(minipage)) => {
+                let (ptr, len) = self.platform().memory().privileged(minipage);
+                self.platform().counters().page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
+                // An answer: it goes with others to who asked for several, when all that has come
+                // is answered.
+                if matches!(message, Message::Hlrc { .. })
+                    && len <= SMALL
+                    && self.platform().mesh().waiting_bytes(to) <= COPIED
+                {
+                    self.platform().defer_with(to, header, |out| {
+                        // SAFETY: the privileged view is readable for the length of the minipage.
+                        unsafe { append(ptr, len, out) };
+                    });
+                    return;
+                }
+                // Sequential: the bytes stay unchanged until the requester's ack closes the
+                // transaction: this node is ReadOnly or NoAccess now and nobody else is served
+                // before that. Release consistent: what changes meanwhile was not released to the
+                // requester, who does not look at it.
+                Payload::Memory { ptr, len }
+            }
+            (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
+            (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
+        };
+        if let Message::Sync { .. } = message
+            && let Some((_, news)) = self.news.take_if(|(of, _)| *of == to)
+        {
+            return self.platform().send_frame(to, header, Payload::Bytes(&news));
+        }
+        if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
+            self.platform().defer_with(to, header, |_| ());
+            return;
+        }
+        if let Message::Page { body: PageMessage::Request { .. }, .. } = message {
+            // The manager answers first, and then closes what acks of the past close.
+            let words = words_of(&header);
+            let passes = |kept: &Header| words.may_pass(&words_of(kept));
+            return self
+                .platform()
+                .check_sent(to, self.platform().mesh().send_past(to, header, passes));
+        }
+        self.platform().send_frame(to, header, payload);
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        // The bytes lie in the privileged view already: the receiver put them there.
+        self.protect(minipage, Access::NoAccess, access);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        let counters = &self.platform().counters();
+        match (from, to) {
+            (Access::ReadOnly, Access::ReadWrite) => {
+                counters.upgrades.fetch_add(1, Ordering::Relaxed);
+            }
+            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => {
+                counters.invalidations.fetch_add(1, Ordering::Relaxed);
+            }
+            (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
+        }
+        if to == Access::ReadWrite {
+            self.engine.races().watch(minipage);
+        }
+        if to < from {
+            self.engine.windows.taken(minipage);
+        }
+        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
+        if !(closes && self.is_closed(minipage))
+            && let Err(error) = self.platform().memory().protect(minipage, from, to)
+        {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(to);
+        if to != Access::ReadWrite {
+            self.engine.races().unwatch(minipage);
+        }
+    }
+
+    fn watch(&mut self, minipage: MinipageId, from: Access) {
+        if let Err(error) = self.platform().memory().watch(minipage, from) {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(Access::ReadWrite);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let mut found = Vec::new();
+        if let Err(error) = self.platform().memory().written(&mut |minipage| found.push(minipage)) {
+            self.platform().fatal(&error.to_string());
+        }
+        found
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        if access == Access::ReadWrite {
+            self.engine.races().watch(minipage);
+        }
+        if let Err(error) = self.platform().memory().reprotect(minipage, access) {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(access);
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        self.platform().wake_thread(thread);
+    }
+
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
+        if let Some(slot) = slots::slot(thread) {
+            slot.tell_to_hold(turns, urgent);
+        }
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        lock(&self.engine.reclaimed).push(minipage);
+    }
+
+    fn competing(&mut self, _: MinipageId) {
+        self.platform().counters().competing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn send_news(&mut self, to: NodeId, news: News) {
+        let mut parts = news.into_parts(NEWS_PART);
+        let count = |part: &News| {
+            let notices = part.notices.len() as u64;
+            self.platform().counters().notices.fetch_add(notices, Ordering::Relaxed);
+        };
+        parts.iter().for_each(count);
+        // The last goes with what they are about, which comes right behind them.
+        self.news = parts.pop().map(|last| (to, last.to_bytes()));
+        for part in parts {
+            let header = Header { kind: kind::NEWS, ..Header::default() };
+            self.platform().defer_with(to, header, |out| out.extend(part.to_bytes()));
+        }
+    }
+
+    fn news_go_alone(&mut self) {
+        self.keep_news();
+    }
+
+    fn closing(&mut self, minipages: &[MinipageId]) {
+        let closed = Closed::close(minipages, self.platform().memory(), &self.engine.openings);
+        self.closed =
+            Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
+    }
+
+    fn send_kept(&mut self) {
+        self.platform().mesh().send_lazy();
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        let (page, len) = self.platform().memory().privileged(minipage);
+        self.platform().counters().twins.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the privileged view is readable for the length of the minipage.
+        unsafe { self.engine.twins.make(minipage, page, len) };
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        drop(self.engine.twins.take(minipage));
+    }
+
+    fn store(&mut self, _: MinipageId) {
+        // The bytes lie in the privileged view already: the receiver put them there.
+    }
+
+    fn keep_diff(&mut self, minipage: MinipageId) {
+        self.held = Some((minipage, self.diff.take().unwrap_or_default()));
+    }
+
+    fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
+        self.merge_pending(minipage, open);
+    }
+
+    fn pass_diff(&mut self, to: NodeId, message: Message) {
+        self.pass_pending(to, message);
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        let (page, len) = self.platform().memory().privileged(minipage);
+        // SAFETY: the privileged view is writable for the length of the minipage.
+        unsafe { core::ptr::write_bytes(page, 0, len) };
+        self.protect(minipage, Access::NoAccess, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        let (page, len) = self.platform().memory().privileged(minipage);
+        if !is_zero(page, len) {
+            return false;
+        }
+        self.protect(minipage, Access::ReadWrite, Access::NoAccess);
+        // A thread may have written between the look and the closing.
+        let zero = is_zero(page, len);
+        if !zero {
+            self.protect(minipage, Access::NoAccess, Access::ReadWrite);
+        }
+        zero
+    }
+}

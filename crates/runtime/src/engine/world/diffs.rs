@@ -1,0 +1,86 @@
+//! Diffs: made from twins and sent, kept until their round is complete, and merged (MGS 3.2, ParADE).
+
+use core::sync::atomic::Ordering;
+
+use multigrain_memory::diff::{self, Diff, DiffError, Others};
+use multigrain_protocol::Message;
+use multigrain_types::{MinipageId, NodeId};
+
+use super::RealWorld;
+use crate::frames::header_of;
+
+impl<'a> RealWorld<'a> {
+    /// The diff of the message at hand, if it is about this minipage and not used up.
+    fn take_held(&mut self, minipage: MinipageId) -> Option<&'a [u8]> {
+        self.held.take_if(|(of, _)| *of == minipage).map(|(_, diff)| diff)
+    }
+
+    /// The step has not used up the diff that came.
+    pub(super) fn keep_held(&mut self) {
+        if let Some((minipage, diff)) = self.held.take() {
+            let (_, len) = self.platform().memory().privileged(minipage);
+            if let Err(error) = Diff::check(diff, len) {
+                self.refuse_diff(minipage, &error);
+            }
+            self.engine.pending_diffs.add(minipage, diff);
+        }
+    }
+
+    /// The diff that came makes no sense. One that is kept made sense when it came.
+    fn refuse_diff(&self, minipage: MinipageId, error: &DiffError) -> ! {
+        let what = format!("a diff of {minipage} makes no sense: {error}");
+        if self.from == self.platform().me() {
+            self.platform().fatal(&what);
+        }
+        self.platform().peer_broke(self.from, what)
+    }
+
+    /// Writes what is named by a diff.
+    fn merge(&self, minipage: MinipageId, diff: &[u8], others: Others) {
+        let (page, len) = self.platform().memory().privileged(minipage);
+        // SAFETY: the privileged view is writable for the length of the minipage.
+        if let Err(error) = unsafe { diff::apply(diff, page, len, others) } {
+            self.refuse_diff(minipage, &error);
+        }
+    }
+
+    /// Sends what this node wrote since it made the twin, which is used up. A flush has many of
+    /// them, so they go together.
+    pub(super) fn send_diff(&self, to: NodeId, message: Message, minipage: MinipageId) {
+        let (page, _) = self.platform().memory().privileged(minipage);
+        let twin = self.engine.twins.take(minipage);
+        let encode = |out: &mut Vec<u8>| {
+            if let Some(twin) = &twin {
+                // SAFETY: the privileged view is readable for the length of the minipage, which is
+                // that of its twin.
+                unsafe { diff::encode(twin, page, out) };
+            }
+        };
+        let keep = || self.platform().defer_with(to, header_of(message), encode);
+        if let Some(bytes) = self.platform().mesh().unasked(to, keep) {
+            let counters = &self.platform().counters();
+            counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
+            counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Merges all diffs of a round; `open`: threads of this node may be writing the minipage.
+    pub(super) fn merge_pending(&mut self, minipage: MinipageId, open: bool) {
+        let pending = self.engine.pending_diffs.take_all(minipage);
+        let mut diffs: Vec<&[u8]> = pending.iter().map(Vec::as_slice).collect();
+        diffs.extend(self.take_held(minipage));
+        self.engine.races().close_watched(minipage);
+        let others = if open { Others::Write } else { Others::Read };
+        for diff in diffs {
+            self.merge(minipage, diff, others);
+        }
+    }
+
+    /// Sends the oldest diff on to where the home has moved.
+    pub(super) fn pass_pending(&mut self, to: NodeId, message: Message) {
+        let Some(minipage) = message.minipage() else { return };
+        self.keep_held();
+        let oldest = self.engine.pending_diffs.take_oldest(minipage);
+        self.platform().defer_with(to, header_of(message), |out| out.extend(oldest));
+    }
+}

@@ -1,0 +1,74 @@
+//! Frames of this crate: messages of the protocol in headers of the transport, neither of which knows
+//! the other, and the runtime's own kinds.
+
+use multigrain_protocol::{Message, Words};
+use multigrain_transport::Header;
+use multigrain_types::{NodeId, ThreadId};
+
+/// The frame header that carries a message; the mesh adds sender and payload length.
+pub(crate) fn header_of(message: Message) -> Header {
+    let words = message.to_words();
+    Header {
+        kind: words.kind,
+        flags: words.flags,
+        from: 0,
+        thread: words.thread,
+        subject: words.subject,
+        value: words.value,
+        extra: words.extra,
+        payload: 0,
+    }
+}
+
+/// What of a header is the message's.
+pub(crate) fn words_of(header: &Header) -> Words {
+    Words {
+        kind: header.kind,
+        flags: header.flags,
+        thread: header.thread,
+        subject: header.subject,
+        value: header.value,
+        extra: header.extra,
+    }
+}
+
+/// Numbers of the runtime's own frames, above those of the protocol.
+pub(crate) mod kind {
+    /// To node 0: make an area of the shape in the body.
+    pub(crate) const AREA_REQUEST: u8 = 64;
+    /// From node 0 to all: the area in the body exists now.
+    pub(crate) const AREA_ANNOUNCE: u8 = 65;
+    /// To node 0: `subject` is mapped here; `value` is an error code or 0.
+    pub(crate) const AREA_MAPPED: u8 = 66;
+    /// To an area's owner: free the allocation at `subject`.
+    pub(crate) const FREE: u8 = 67;
+    /// To node 0: the name in the body is the address `subject`.
+    pub(crate) const PUBLISH: u8 = 68;
+    /// To node 0: wait for the name in the body.
+    pub(crate) const LOOKUP: u8 = 69;
+    /// Start a thread: `subject` is the function, `value` its argument.
+    pub(crate) const THREAD_START: u8 = 70;
+    /// Wait for the end of thread `subject`.
+    pub(crate) const THREAD_JOIN: u8 = 71;
+    /// Nobody will wait for the end of thread `subject`.
+    pub(crate) const THREAD_DETACH: u8 = 77;
+    /// What the sender knows of lazily consistent writes; no answer.
+    pub(crate) const NEWS: u8 = 73;
+    /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
+    pub(crate) const ANSWER: u8 = 72;
+    /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes
+    /// next; no answer.
+    pub(crate) const RACE_CLOCK: u8 = 74;
+    /// With `--check-races`, to who allocated minipage `subject`: what was written there in the
+    /// sender's epoch `value`; no answer.
+    pub(crate) const RACE_WRITES: u8 = 75;
+    /// With `--check-races`: whether all that the sender has told of its writes was judged.
+    pub(crate) const RACE_JUDGED: u8 = 76;
+}
+
+/// Who asked, so that the answer finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    pub(crate) node: NodeId,
+    pub(crate) thread: ThreadId,
+}

@@ -1,0 +1,358 @@
+//! Allocation: minipages for variables (Millipage 2.3, dynamic layout).
+//!
+//! - Up to half a page: minipages of one size class share pages, each in a view of its own. The
+//!   class is the number of minipages that fit a page, so 148 bytes make 27 views and 672 make 6,
+//!   as in Table 2.
+//! - Up to [`LARGEST_SINGLE_BYTES`]: one minipage of whole pages.
+//! - Beyond: an area of its own, divided into minipages of the grain asked for, a page by default.
+//!
+//! That is sequentially consistent memory. Under release consistency the minipage is a page: small
+//! allocations of a class share one (chunking, Millipage 4.4), larger ones have several. [`Policy`]
+//! has the rules. An area has one consistency, and so has a page.
+//!
+//! A node allocates from areas it owns, without a message, and is the first holder of what it
+//! allocates. A freed minipage is reclaimed (all other copies are invalidated) before it is used
+//! again; it goes back to the node that allocated it.
+
+mod books;
+mod policy;
+mod slab;
+// Miri has no memory objects, and no schedule of shuttle runs these.
+#[cfg(test)]
+#[cfg(not(any(miri, feature = "shuttle")))]
+mod tests;
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use books::Books;
+use multigrain_memory::Shape;
+use multigrain_protocol::Input;
+use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
+pub use policy::Policy;
+use policy::{ArrayCut, bounded, is_paged};
+use slab::SlabKey;
+
+use crate::area::{AreaRecord, Items};
+use crate::directory;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::frames::{Asker, kind};
+use crate::races::Object;
+use crate::shim::{Mutex, MutexGuard, lock};
+use crate::tsan::{self, Token};
+
+/// Largest allocation that is one minipage unless a grain is given, or release consistency wants
+/// pages.
+pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
+
+/// Alignment of small allocations, as malloc's callers expect for ordinary types.
+const SMALL_ALIGN: usize = 8;
+
+/// What this node has allocated, and how it allocates.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    books: Mutex<Books>,
+    /// The chunking level of later allocations (Millipage 4.4).
+    chunking: AtomicU32,
+    /// The consistency of allocations that ask for none.
+    consistency: Consistency,
+}
+
+impl Heap {
+    pub(crate) fn new(chunking: u32, consistency: Consistency) -> Self {
+        Self { books: Mutex::default(), chunking: AtomicU32::new(chunking), consistency }
+    }
+
+    /// Sets the chunking level of later allocations of this node; 1 is off.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for 0.
+    pub(crate) fn set_chunking(&self, level: u32) -> Result<(), Error> {
+        if level == 0 {
+            return Err(Error::Invalid("a chunking level of 0; 1 is off".into()));
+        }
+        self.chunking.store(level, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The books, with what has come back since they were opened last.
+    fn books(&self, driver: &Driver) -> MutexGuard<'_, Books> {
+        let mut books = lock(&self.books);
+        for minipage in driver.engine().take_reclaimed() {
+            books.end_free(minipage);
+        }
+        books
+    }
+
+    /// `bytes` of shared memory as a policy wants it, fresh or used before.
+    ///
+    /// # Errors
+    /// Zero bytes or grain, or no room.
+    pub(crate) fn malloc_with(
+        &self,
+        driver: &Driver,
+        bytes: usize,
+        policy: Policy,
+    ) -> Result<usize, Error> {
+        let (address, _) = self.allocate(driver, bytes, policy)?;
+        driver.races().note_allocation(address, bytes);
+        Ok(address)
+    }
+
+    /// `bytes` of zeroed shared memory.
+    ///
+    /// # Errors
+    /// Zero bytes, or no room.
+    pub(crate) fn calloc(&self, driver: &Driver, bytes: usize) -> Result<usize, Error> {
+        let (address, used) = self.allocate(driver, bytes, Policy::new())?;
+        driver.races().note_allocation(address, bytes);
+        if used {
+            self.zero(address, bytes);
+        }
+        Ok(address)
+    }
+
+    /// The consistency a policy stands for in this job.
+    fn consistency_for(&self, policy: Policy) -> Result<Consistency, Error> {
+        if policy.grain == Some(0) {
+            return Err(Error::Invalid("a grain of 0 bytes".into()));
+        }
+        Ok(policy.consistency.unwrap_or(self.consistency))
+    }
+
+    fn allocate(
+        &self,
+        driver: &Driver,
+        bytes: usize,
+        policy: Policy,
+    ) -> Result<(usize, bool), Error> {
+        if bytes == 0 {
+            return Err(Error::Invalid("an allocation of 0 bytes".into()));
+        }
+        let consistency = self.consistency_for(policy)?;
+        let large = bytes > LARGEST_SINGLE_BYTES;
+        let key = match policy.grain {
+            None if large => return self.block(driver, bytes, PAGE_BYTES, consistency),
+            None if is_paged(consistency, bytes) => SlabKey::paged(bytes, consistency),
+            None => SlabKey::new(bytes, self.chunking.load(Ordering::Relaxed), consistency),
+            Some(grain) if large || bytes.div_ceil(PAGE_BYTES) > grain.div_ceil(PAGE_BYTES) => {
+                return self.block(driver, bytes, grain, consistency);
+            }
+            Some(_) => SlabKey::new(bytes, 1, consistency),
+        };
+        self.slab_item(driver, key)
+    }
+
+    /// An item of a slab, and whether it was used before.
+    fn slab_item(&self, driver: &Driver, key: SlabKey) -> Result<(usize, bool), Error> {
+        loop {
+            let grow = {
+                let mut heap = self.books(driver);
+                match heap.slab(key).take() {
+                    slab::Taken::Item { area, index, used, populate } => {
+                        // Under the lock: populating opens every minipage of these pages, which
+                        // must not happen once one of them has been handed out.
+                        if let Some(pages) = populate {
+                            self.populate(driver, area, pages)?;
+                        }
+                        let states = driver.tables().area(area).expect("slabs hold own areas");
+                        heap.count(driver.counters(), key, &states.record, (index, used));
+                        tsan::take(Token::Free);
+                        return Ok((states.record.item_address(index as usize), used));
+                    }
+                    slab::Taken::Full { next_bytes } => next_bytes,
+                }
+            };
+            let record =
+                directory::new_area(driver, key.shape(), grow, key.items(grow), key.consistency())?;
+            self.books(driver).slab(key).add(record);
+        }
+    }
+
+    /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
+    /// consistency.
+    ///
+    /// # Errors
+    /// Zero bytes or grain, or no room.
+    pub(crate) fn malloc_grain(
+        &self,
+        driver: &Driver,
+        bytes: usize,
+        grain: usize,
+    ) -> Result<usize, Error> {
+        if bytes == 0 || grain == 0 {
+            return Err(Error::Invalid("an allocation or a grain of 0 bytes".into()));
+        }
+        let (address, _) = self.block(driver, bytes, grain, self.consistency)?;
+        driver.races().note_allocation(address, bytes);
+        Ok(address)
+    }
+
+    fn block(
+        &self,
+        driver: &Driver,
+        bytes: usize,
+        grain: usize,
+        consistency: Consistency,
+    ) -> Result<(usize, bool), Error> {
+        let grain = bounded(grain, consistency);
+        let pages = u32::try_from(grain.min(bytes).div_ceil(PAGE_BYTES))
+            .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
+        let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };
+        self.own_area(driver, Shape::Pages { pages }, bytes as u64, items, consistency)
+    }
+
+    /// `count` elements of `bytes` as a policy wants them; [`Heap::element`] knows where they
+    /// lie.
+    ///
+    /// # Errors
+    /// Zero count, bytes or grain, or no room.
+    pub(crate) fn malloc_array(
+        &self,
+        driver: &Driver,
+        count: usize,
+        bytes: usize,
+        policy: Policy,
+    ) -> Result<usize, Error> {
+        if bytes == 0 || count == 0 {
+            return Err(Error::Invalid("an array of 0 elements or of elements of 0 bytes".into()));
+        }
+        let consistency = self.consistency_for(policy)?;
+        let level = self.chunking.load(Ordering::Relaxed);
+        let ArrayCut { shape, items, area_bytes } =
+            ArrayCut::new((count, bytes), policy.grain, consistency, level)
+                .ok_or_else(|| Error::NoMemory(format!("{count} elements of {bytes} bytes")))?;
+        let (address, _) = self.own_area(driver, shape, area_bytes, items, consistency)?;
+        driver.races().note_allocation(address, count * bytes);
+        Ok(address)
+    }
+
+    /// Maps new pages at once; those that are watched for races trap at their first touch.
+    fn populate(&self, driver: &Driver, area: AreaId, pages: Range<u32>) -> Result<(), Error> {
+        if driver.memory().is_fresh(area) == Some(true) {
+            driver.memory().populate(area, pages)?;
+        }
+        Ok(())
+    }
+
+    /// An area for one allocation: one given back before, or a new one.
+    fn own_area(
+        &self,
+        driver: &Driver,
+        shape: Shape,
+        bytes: u64,
+        items: Items,
+        consistency: Consistency,
+    ) -> Result<(usize, bool), Error> {
+        let used =
+            self.books(driver).take_area(driver.counters(), shape, bytes, items, consistency);
+        if let Some(record) = used {
+            tsan::take(Token::Free);
+            return Ok((record.area.base, true));
+        }
+        let record = directory::new_area(driver, shape, bytes, items, consistency)?;
+        if let Shape::Sub { .. } = shape {
+            let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
+                .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
+            self.populate(driver, record.area.id, 0..pages)?;
+        }
+        self.books(driver).enter_area(driver.counters(), record);
+        Ok((record.area.base, false))
+    }
+
+    /// Address of element `index` of an array.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if `array` is no array, [`Error::Invalid`] if it has no such element.
+    pub(crate) fn element(
+        &self,
+        driver: &Driver,
+        array: usize,
+        index: usize,
+    ) -> Result<usize, Error> {
+        let is_array = |record: &AreaRecord| record.items.array && record.area.base == array;
+        let record = record_at(driver, array).filter(is_array);
+        let record = record.ok_or(Error::NotShared(array))?;
+        if index as u64 >= record.items.count {
+            return Err(Error::Invalid(format!(
+                "element {index} of an array of {}",
+                record.items.count
+            )));
+        }
+        Ok(record.item_address(index))
+    }
+
+    /// Addresses of the first elements of an array, as many as `out` takes.
+    ///
+    /// # Errors
+    /// As [`Heap::element`], for the last one.
+    pub(crate) fn elements(
+        &self,
+        driver: &Driver,
+        array: usize,
+        out: &mut [usize],
+    ) -> Result<(), Error> {
+        let Some(last) = out.len().checked_sub(1) else { return Ok(()) };
+        self.element(driver, array, last)?;
+        let record = record_at(driver, array).ok_or(Error::NotShared(array))?;
+        for (index, place) in out.iter_mut().enumerate() {
+            *place = record.item_address(index);
+        }
+        Ok(())
+    }
+
+    /// Gives an allocation back; any node may.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
+    pub(crate) fn free(&self, driver: &Driver, address: usize) -> Result<(), Error> {
+        let record = record_at(driver, address).ok_or(Error::NotShared(address))?;
+        tsan::give(Token::Free);
+        driver.release()?;
+        driver.ask(record.owner, kind::FREE, address as u64, 0, &[]).map(drop).map_err(
+            |(code, _)| match code {
+                -6 => Error::NotShared(address),
+                _ => Error::NotPermitted(format!("free of {address:#x}, which is free already")),
+            },
+        )
+    }
+
+    /// The owner: take the minipages of an allocation back.
+    pub(crate) fn serve_free(&self, driver: &Driver, asker: Asker, address: u64) {
+        let freed = usize::try_from(address)
+            .ok()
+            .and_then(|address| record_at(driver, address).map(|record| (address, record)))
+            .filter(|(_, record)| record.owner == driver.me())
+            .ok_or(Error::NotShared(0))
+            .and_then(|(address, record)| {
+                self.books(driver).begin_free(driver.counters(), address, &record)
+            });
+        let code = match freed {
+            Ok(minipages) => {
+                let object = usize::try_from(address).map(Object::Freed);
+                object.into_iter().for_each(|freed| driver.races().keep(freed, asker, kind::FREE));
+                for minipage in minipages {
+                    driver.engine().step_sure(Input::Reclaim { minipage });
+                }
+                0
+            }
+            Err(error) => error.code(),
+        };
+        driver.answer(asker, code, 0);
+    }
+
+    /// Zeroes memory that this node may have given out before.
+    #[expect(unsafe_code, reason = "shared memory is written by pointer")]
+    fn zero(&self, address: usize, bytes: usize) {
+        let place = core::ptr::with_exposed_provenance_mut::<u8>(address);
+        // SAFETY: the allocation was just made and is known to nobody else; a trap brings it here.
+        unsafe { core::ptr::write_bytes(place, 0, bytes) };
+    }
+}
+
+/// The record of the area an address lies in.
+fn record_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
+    let minipage = driver.memory().translate(address)?;
+    driver.tables().area(minipage.area()).map(|states| states.record)
+}

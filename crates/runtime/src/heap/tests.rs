@@ -1,0 +1,154 @@
+//! Allocation on a node that is alone: where policies put memory, and that it comes back.
+
+use std::sync::{Mutex, MutexGuard};
+
+use multigrain_memory::{Area, GuardChoice, Memory};
+use multigrain_transport::Mesh;
+
+use super::*;
+use crate::config::Config;
+use crate::job::Runtime;
+
+/// Memory lies at fixed addresses: one node at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const CONSISTENCIES: [Consistency; 4] = Consistency::ALL;
+
+fn node(consistency: Consistency) -> (MutexGuard<'static, ()>, Runtime) {
+    let alone = lock(&ALONE);
+    let memory = multigrain_memory::Config { shared_bytes: 64 << 20, guard: GuardChoice::Mprotect };
+    let memory = Memory::new(&memory).unwrap();
+    let config = Config { consistency, ..Config::single() };
+    (alone, Runtime::assemble(&config, 1, memory, Mesh::single(), None).unwrap())
+}
+
+/// The record of the area an allocation lies in, which every minipage agrees with.
+fn record(node: &Runtime, address: usize) -> AreaRecord {
+    let minipage = node.driver.memory().translate(address).unwrap();
+    let record = record_at(&node.driver, address).unwrap();
+    assert_eq!(node.driver.tables().consistency_of(minipage), record.consistency);
+    record
+}
+
+fn area(node: &Runtime, address: usize) -> Area {
+    record(node, address).area
+}
+
+#[test]
+fn allocations_of_unlike_consistency_never_share_an_area() {
+    let (_alone, node) = node(Consistency::Sequential);
+    let arrays = |policy| node.malloc_array_with(10, 64, policy).unwrap();
+    let makers: [(&str, &dyn Fn(Policy) -> usize); 5] = [
+        ("small", &|policy| node.malloc_with(64, policy).unwrap()),
+        ("pages", &|policy| node.malloc_with(9000, policy).unwrap()),
+        ("grain", &|policy| node.malloc_with(64, policy.grain(64)).unwrap()),
+        ("block", &|policy| node.malloc_with(1 << 20, policy).unwrap()),
+        ("array", &arrays),
+    ];
+    for (what, make) in makers {
+        // Twice, the second time from what was given back.
+        for round in 0..2 {
+            let made = CONSISTENCIES.map(|each| make(Policy::new().consistency(each)));
+            for (address, consistency) in made.into_iter().zip(CONSISTENCIES) {
+                assert_eq!(record(&node, address).consistency, consistency, "{what} {round}");
+            }
+            let mut areas = made.map(|address| area(&node, address).id).to_vec();
+            areas.sort_unstable();
+            areas.dedup();
+            assert_eq!(areas.len(), CONSISTENCIES.len(), "{what} {round}");
+            made.iter().for_each(|&address| node.free(address).unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_is_as_the_job_has_it() {
+    for consistency in CONSISTENCIES {
+        let (_alone, node) = node(consistency);
+        let made = [
+            node.malloc(64),
+            node.malloc(9000),
+            node.malloc(1 << 20),
+            node.malloc_grain(9000, 4096),
+            node.malloc_array(10, 64),
+            node.malloc_with(64, Policy::new().grain(64)),
+        ];
+        for address in made {
+            assert_eq!(record(&node, address.unwrap()).consistency, consistency);
+        }
+        let other = Policy::new().consistency(Consistency::Sequential);
+        let asked = node.malloc_with(64, other).unwrap();
+        assert_eq!(record(&node, asked).consistency, Consistency::Sequential);
+    }
+}
+
+#[test]
+fn a_release_consistent_page_is_full_before_the_next_one_begins() {
+    let (_alone, node) = node(Consistency::LazyRelease);
+    let first = node.malloc(60).unwrap();
+    assert_eq!(first % PAGE_BYTES, 0);
+    for nth in 1..64 {
+        assert_eq!(node.malloc(64).unwrap(), first + 64 * nth);
+    }
+    assert_eq!(node.malloc(57).unwrap(), first + PAGE_BYTES);
+    assert_eq!(area(&node, first).shape, Shape::Pages { pages: 1 });
+    // Freed alone, though its page is in use.
+    node.free(first + 64).unwrap();
+    assert!(matches!(node.free(first + 64), Err(Error::NotPermitted(_))));
+    assert_eq!(node.malloc(64).unwrap(), first + 64);
+}
+
+#[test]
+fn a_release_consistent_block_of_pages_is_cut_and_comes_back_whole() {
+    let (_alone, node) = node(Consistency::EagerRelease);
+    let [one, two] = [9000, 12_000].map(|bytes| node.malloc(bytes).unwrap());
+    assert_eq!((area(&node, one).id, two), (area(&node, two).id, one + 3 * PAGE_BYTES));
+    let minipages = |address: usize| node.driver.memory().translate_range(address, 9000).count();
+    assert_eq!((minipages(one), minipages(two)), (3, 3));
+    for address in [one + 1, one + PAGE_BYTES, two + 2 * PAGE_BYTES] {
+        assert!(matches!(node.free(address), Err(Error::NotShared(_))));
+    }
+    node.free(one).unwrap();
+    assert_eq!(node.malloc(8193).unwrap(), one);
+    node.free(two).unwrap();
+    assert_eq!(node.calloc(9000).unwrap(), two);
+}
+
+#[test]
+fn elements_of_several_pages_begin_pages() {
+    let (_alone, node) = node(Consistency::LazyRelease);
+    let array = node.malloc_array(5, 6000).unwrap();
+    for index in 0..5 {
+        assert_eq!(node.element(array, index).unwrap(), array + index * 2 * PAGE_BYTES);
+    }
+    let small = node.malloc_array(100, 72).unwrap();
+    let mut all = [0; 100];
+    node.elements(small, &mut all).unwrap();
+    assert_eq!((all[55], all[56]), (small + 55 * 72, small + PAGE_BYTES));
+    for array in [array, small] {
+        node.free(array).unwrap();
+        assert!(matches!(node.free(array), Err(Error::NotPermitted(_))));
+    }
+    assert_eq!(node.malloc_array(100, 72).unwrap(), small);
+}
+
+#[test]
+fn a_grain_is_heeded_by_every_consistency() {
+    for consistency in CONSISTENCIES {
+        let (_alone, node) = node(consistency);
+        let shape = |bytes, grain| {
+            let address = node.malloc_with(bytes, Policy::new().grain(grain)).unwrap();
+            area(&node, address).shape
+        };
+        assert_eq!(shape(64, 64).views(), 64);
+        assert_eq!(shape(64, usize::MAX).views(), 64);
+        assert_eq!(shape(100, 1).views(), 39);
+        assert_eq!(shape(9000, 9000), Shape::Pages { pages: 3 });
+        assert_eq!(shape(9000, 5000), Shape::Pages { pages: 2 });
+        assert_eq!(shape(1 << 20, 8192), Shape::Pages { pages: 2 });
+        assert_eq!(shape(1 << 19, usize::MAX), Shape::Pages { pages: 128 });
+        let none = Policy::new().grain(0);
+        assert!(matches!(node.malloc_with(64, none), Err(Error::Invalid(_))));
+        assert!(matches!(node.malloc_array_with(8, 64, none), Err(Error::Invalid(_))));
+    }
+}

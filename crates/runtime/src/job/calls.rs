@@ -1,0 +1,248 @@
+//! The calls of a program that one service serves; what each does is said there.
+
+use multigrain_protocol::Kind;
+
+use super::Runtime;
+use crate::directory::names::Names;
+use crate::error::Error;
+use crate::heap::Policy;
+use crate::prefetch::Prefetcher;
+use crate::program::ThreadFunction;
+use crate::threads::{ThreadHandle, Threads};
+
+/// Memory.
+impl Runtime {
+    /// `bytes` of shared memory, fresh or used before.
+    ///
+    /// # Errors
+    /// Zero bytes, or no room.
+    pub fn malloc(&self, bytes: usize) -> Result<usize, Error> {
+        self.services.heap.malloc_with(&self.driver, bytes, Policy::new())
+    }
+
+    /// `bytes` of shared memory as a policy wants it, fresh or used before.
+    ///
+    /// # Errors
+    /// Zero bytes or grain, or no room.
+    pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
+        self.services.heap.malloc_with(&self.driver, bytes, policy)
+    }
+
+    /// `bytes` of zeroed shared memory.
+    ///
+    /// # Errors
+    /// Zero bytes, or no room.
+    pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
+        self.services.heap.calloc(&self.driver, bytes)
+    }
+
+    /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
+    /// consistency.
+    ///
+    /// # Errors
+    /// Zero bytes or grain, or no room.
+    pub fn malloc_grain(&self, bytes: usize, grain: usize) -> Result<usize, Error> {
+        self.services.heap.malloc_grain(&self.driver, bytes, grain)
+    }
+
+    /// `count` elements of `bytes`, of the job's consistency and at its natural grain: each a
+    /// minipage of its own (or each chunk of them) if it is sequential.
+    ///
+    /// # Errors
+    /// Zero count or bytes, or no room.
+    pub fn malloc_array(&self, count: usize, bytes: usize) -> Result<usize, Error> {
+        self.malloc_array_with(count, bytes, Policy::new())
+    }
+
+    /// `count` elements of `bytes` as a policy wants them; [`Runtime::element`] knows where they
+    /// lie.
+    ///
+    /// # Errors
+    /// Zero count, bytes or grain, or no room.
+    pub fn malloc_array_with(
+        &self,
+        count: usize,
+        bytes: usize,
+        policy: Policy,
+    ) -> Result<usize, Error> {
+        self.services.heap.malloc_array(&self.driver, count, bytes, policy)
+    }
+
+    /// Address of element `index` of an array.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if `array` is no array, [`Error::Invalid`] if it has no such element.
+    pub fn element(&self, array: usize, index: usize) -> Result<usize, Error> {
+        self.services.heap.element(&self.driver, array, index)
+    }
+
+    /// Addresses of the first elements of an array, as many as `out` takes.
+    ///
+    /// # Errors
+    /// As [`Runtime::element`], for the last one.
+    pub fn elements(&self, array: usize, out: &mut [usize]) -> Result<(), Error> {
+        self.services.heap.elements(&self.driver, array, out)
+    }
+
+    /// Gives an allocation back; any node may.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
+    pub fn free(&self, address: usize) -> Result<(), Error> {
+        self.services.heap.free(&self.driver, address)
+    }
+
+    /// Sets the chunking level of later allocations of this node; 1 is off.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for 0.
+    pub fn set_chunking(&self, level: u32) -> Result<(), Error> {
+        self.services.heap.set_chunking(level)
+    }
+}
+
+/// Copies ahead of time.
+impl Runtime {
+    /// Asks for copies of the minipages in `bytes` from `address`, without waiting for them (Millipage
+    /// 4.3.1, the prefetch calls of LU).
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
+        Prefetcher::prefetch(&self.driver, address, bytes, kind)
+    }
+
+    /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting
+    /// for them.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
+        Prefetcher::push(&self.driver, address, bytes)
+    }
+
+    /// Returns once this node has held every minipage for `kind` of access: what a system call
+    /// needs, for the kernel does not trap but fails.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
+        self.prefetcher.touch(&self.driver, address, bytes, kind)
+    }
+}
+
+/// Synchronization.
+impl Runtime {
+    /// Waits until this thread holds lock `id`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
+    pub fn lock(&self, id: u32) -> Result<(), Error> {
+        self.sync.lock(&self.driver, id)
+    }
+
+    /// Gives lock `id` back.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not hold it.
+    pub fn unlock(&self, id: u32) -> Result<(), Error> {
+        self.sync.unlock(&self.driver, id)
+    }
+
+    /// Takes one unit of semaphore `id`.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
+        self.sync.semaphore_wait(&self.driver, id)
+    }
+
+    /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads or ids in use.
+    pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
+        self.sync.semaphore_post(&self.driver, id, count)
+    }
+
+    /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not hold the lock.
+    pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
+        self.sync.condition_wait(&self.driver, id, lock)
+    }
+
+    /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
+        self.sync.condition_signal(&self.driver, id, all)
+    }
+
+    /// Returns when what this node wrote can be seen by whoever is told next by other means than
+    /// synchronization calls (a thread's start, a free, a name).
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when the node has too many threads.
+    pub fn release(&self) -> Result<(), Error> {
+        self.driver.release()
+    }
+}
+
+/// Threads and names.
+impl Runtime {
+    /// The next node in turn, for threads that may run anywhere.
+    pub fn any_node(&self) -> i64 {
+        self.services.threads.any_node(self.driver.nodes())
+    }
+
+    /// Starts `function(argument)` on a node; returns when it runs. The function is one of the
+    /// program: of its executable, or of a shared object that needs libmultigrain and was loaded
+    /// before this process joined.
+    ///
+    /// # Errors
+    /// [`Error::NoNode`]; [`Error::Invalid`] for a function of no such object; [`Error::Limit`] when
+    /// the node can start no more threads, with the limit's name.
+    pub fn thread_create(
+        &self,
+        node: i64,
+        function: ThreadFunction,
+        argument: u64,
+    ) -> Result<ThreadHandle, Error> {
+        self.services.threads.create(&self.driver, node, function, argument)
+    }
+
+    /// Waits for the end of a thread; returns its result.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
+    pub fn thread_join(&self, handle: ThreadHandle) -> Result<u64, Error> {
+        Threads::join(&self.driver, handle)
+    }
+
+    /// Nobody will wait for the end of a thread: its node forgets it then.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
+    pub fn thread_detach(&self, handle: ThreadHandle) -> Result<(), Error> {
+        Threads::detach(&self.driver, handle)
+    }
+
+    /// Makes an address known to the job. A name can be given again: later look-ups see the last.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.
+    pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
+        Names::publish(&self.driver, name, address)
+    }
+
+    /// The address published under a name; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an empty or overlong name.
+    pub fn lookup(&self, name: &[u8]) -> Result<usize, Error> {
+        Names::lookup(&self.driver, name)
+    }
+}

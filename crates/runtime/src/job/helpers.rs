@@ -1,0 +1,78 @@
+//! The runtime's own threads of a node: one that starts others, and where there are peers one that
+//! receives while nobody waits and one that ends windows.
+
+#![expect(unsafe_code, reason = "a scheduling attribute that libc has no wrapper for")]
+
+use std::thread;
+
+use super::Runtime;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::signals::SignalMask;
+
+/// A helper: its name, and what it does until this node leaves.
+type Helper = (&'static str, fn(&Driver));
+
+/// Those of a node that has peers.
+const HELPERS: [Helper; 2] = [("mg-service", Driver::serve_peers), ("mg-turns", Driver::keep_time)];
+
+/// Starts them.
+///
+/// # Errors
+/// [`Error::System`] if a thread cannot be started.
+pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
+    let driver = &runtime.driver;
+    let threads = &runtime.services.threads;
+    let starts = threads.open();
+    // Threads inherit the signal mask: the program's handlers must not run in ours.
+    let masked = SignalMask::block_all();
+    let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
+    let mut helpers = vec![started];
+    if driver.nodes() > 1 {
+        helpers.extend(HELPERS.map(|(name, run)| {
+            spawn(driver, name, move || {
+                prefer_latency();
+                run(driver);
+            })
+        }));
+    }
+    drop(masked);
+    helpers.into_iter().collect()
+}
+
+fn spawn(driver: &Driver, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    driver.has_helper();
+    let spawned = thread::Builder::new().name(name.into()).spawn(run);
+    spawned.map(drop).map_err(|error| Error::System(format!("cannot start a thread: {error}")))
+}
+
+/// Short slices make the scheduler run a helper soon after it wakes, before a thread that
+/// computes (EEVDF: an earlier deadline).
+fn prefer_latency() {
+    #[repr(C)]
+    struct SchedAttr {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SLICE_NS: u64 = 100_000;
+    let size = u32::try_from(size_of::<SchedAttr>()).unwrap_or(0);
+    let attr = SchedAttr {
+        size,
+        policy: 0,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: SLICE_NS,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: `attr` is a valid sched_attr of the size it states; older kernels refuse it, which
+    // leaves the thread as it was.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+}

@@ -1,0 +1,242 @@
+//! A node of a job: the services put together, joining and leaving.
+//!
+//! [`Runtime`] is what the interfaces of all languages call. Each call is one of a service's, which says
+//! what it does; what orders them is here: a barrier is followed by what is fetched ahead, and leaving
+//! waits for all nodes.
+
+mod boot;
+mod calls;
+mod helpers;
+mod services;
+
+use core::sync::atomic::Ordering;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use multigrain_memory::{GuardKind, Memory};
+use multigrain_transport::Mesh;
+use multigrain_types::{NodeId, ThreadId};
+
+use crate::config::Config;
+use crate::directory::Directory;
+use crate::directory::names::Names;
+use crate::driver::Driver;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::heap::Heap;
+use crate::launcher::Launcher;
+use crate::platform::Platform;
+use crate::prefetch::Prefetcher;
+use crate::program::Program;
+use crate::receiver::slots::{self, Slot};
+use crate::shim::AtomicU64;
+use crate::stats::Stats;
+use crate::sync::{LEAVING_BARRIER, Synchronization};
+use crate::tables::SharedTables;
+use crate::threads::Threads;
+use crate::{secret, trap};
+use services::{NodeServices, Shared};
+
+/// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
+const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// A node of a job.
+#[derive(Debug)]
+pub struct Runtime {
+    pub(crate) driver: Driver,
+    services: Arc<NodeServices>,
+    prefetcher: Prefetcher,
+    sync: Synchronization,
+    /// The tenth of a second at which the launcher was told of progress last.
+    progress: AtomicU64,
+}
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// This process's runtime.
+///
+/// # Errors
+/// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`].
+pub fn runtime() -> Result<&'static Runtime, Error> {
+    let joined = RUNTIME.get().filter(|runtime| runtime.driver.membership().is_member());
+    joined.ok_or(Error::NotInitialized)
+}
+
+/// A thread of this process, or one that was to run, ends.
+fn thread_ends(thread: ThreadId, slot: &Slot) {
+    if let Some(runtime) = RUNTIME.get() {
+        runtime.driver.end(thread, slot);
+    }
+}
+
+impl Runtime {
+    /// Joins the job that the environment describes.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers.
+    pub fn join() -> Result<&'static Runtime, Error> {
+        if RUNTIME.get().is_some() {
+            return Err(Error::AlreadyInitialized);
+        }
+        let config = Config::from_environment();
+        secret::leave_environment();
+        RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
+        let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
+        slots::prepare(thread_ends).map_err(|errno| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            Error::System(format!("no pthread key is left for the ends of threads: {error}"))
+        })?;
+        trap::install(&runtime.driver, &runtime.prefetcher)?;
+        helpers::start(runtime)?;
+        runtime.launcher().tell(format_args!("ready"));
+        Ok(runtime)
+    }
+
+    fn new(config: &Config) -> Result<Self, Error> {
+        let secret = config.secret_to_join()?;
+        let memory = boot::memory(config)?;
+        let control = boot::control(config);
+        let nodes = u16::try_from(config.peers.len().max(1))
+            .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
+        let mesh = match nodes {
+            1 => Mesh::single(),
+            _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
+        };
+        Self::assemble(config, nodes, memory, mesh, control)
+    }
+
+    /// A node of these parts.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub(crate) fn assemble(
+        config: &Config,
+        nodes: u16,
+        memory: Memory,
+        mesh: Mesh,
+        control: Option<BorrowedFd<'static>>,
+    ) -> Result<Self, Error> {
+        let me = config.rank;
+        let tables = SharedTables::new(me, nodes, config.placement).with_watches(memory.watches());
+        let launcher = Launcher::new(me, control);
+        let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
+        let engine = Engine::new(platform, config.check_races && nodes > 1)?;
+        let services = Arc::new(NodeServices {
+            directory: Directory::default(),
+            names: Names::default(),
+            heap: Heap::new(config.chunk, config.consistency),
+            threads: Threads::new(Program::of_this_process()),
+        });
+        let shared = Box::new(Shared(Arc::clone(&services)));
+        Ok(Self {
+            driver: Driver::new(engine, config.wait, shared),
+            services,
+            prefetcher: Prefetcher::new(config.learn && nodes > 1),
+            sync: Synchronization::new(config.threads.max(1)),
+            progress: AtomicU64::new(0),
+        })
+    }
+
+    #[cfg(all(test, not(miri), not(feature = "shuttle")))]
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.services.threads
+    }
+
+    fn launcher(&self) -> &Launcher {
+        self.driver.platform().launcher()
+    }
+
+    /// This node's rank.
+    #[must_use]
+    pub fn rank(&self) -> NodeId {
+        self.driver.me()
+    }
+
+    /// Nodes in the job.
+    #[must_use]
+    pub fn node_count(&self) -> u16 {
+        self.driver.nodes()
+    }
+
+    /// Threads each node is meant to run.
+    #[must_use]
+    pub fn threads_per_node(&self) -> u32 {
+        self.sync.threads()
+    }
+
+    /// Which guard is in use, and why.
+    #[must_use]
+    pub fn guard_note(&self) -> &str {
+        self.driver.memory().guard_note()
+    }
+
+    /// The guard in use.
+    #[must_use]
+    pub fn guard(&self) -> GuardKind {
+        self.driver.memory().guard()
+    }
+
+    /// This node's counters.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.driver.engine().stats()
+    }
+
+    /// Tells the launcher how far the program is; passed on ten times a second at most.
+    pub fn progress(&self, done: u64, total: u64) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        let tenths = now.tv_sec.cast_unsigned() * 10 + now.tv_nsec.cast_unsigned() / 100_000_000;
+        if self.progress.swap(tenths, Ordering::Relaxed) != tenths || done == total {
+            self.launcher().tell(format_args!("progress {done} {total}"));
+        }
+    }
+
+    /// Waits for all nodes, then leaves the job.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] if this node is leaving already.
+    pub fn leave(&self) -> Result<(), Error> {
+        let driver = &self.driver;
+        if !driver.membership().finalize() {
+            return Err(Error::NotInitialized);
+        }
+        if driver.nodes() > 1 {
+            self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
+            driver.leave(GOODBYE_DEADLINE);
+        }
+        driver.races().note_unchecked();
+        if let Ok(stats) = serde_json::to_string(&self.stats()) {
+            self.launcher().tell(format_args!("stats {stats}"));
+        }
+        self.launcher().tell(format_args!("left"));
+        driver.membership().has_left();
+        Ok(())
+    }
+
+    /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] when threads disagree about the size.
+    pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+        if id == LEAVING_BARRIER {
+            return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
+        }
+        self.pass_barrier(id, total)
+    }
+
+    fn pass_barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+        let passed = self.sync.barrier(&self.driver, id, total)?;
+        self.prefetcher.pass_barrier(&self.driver, passed.thread, passed.slot, passed.first);
+        Ok(())
+    }
+}
+
+/// An area that is there from the start, as tests and fuzzers want it.
+#[cfg(any(feature = "fuzzing", all(test, feature = "shuttle")))]
+impl Runtime {
+    /// A code or 0.
+    pub(crate) fn adopt(&self, record: crate::area::AreaRecord) -> i32 {
+        self.services.directory.adopt(&self.driver, record)
+    }
+}

@@ -1,0 +1,119 @@
+//! What a node tells its launcher, and the lines with which it ends.
+//!
+//! With a launcher, lines go through the control socket and the launcher prints them; without one,
+//! they go to stderr. A line is one `write`, built without allocation where a trap may be around.
+
+use core::fmt::Write as _;
+use std::io::Write as _;
+use std::os::fd::BorrowedFd;
+
+use multigrain_types::NodeId;
+
+/// Exit status of a node that failed by itself.
+const EXIT_FATAL: i32 = 70;
+/// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
+const EXIT_PEER_LOST: i32 = 75;
+
+/// This node's way to its launcher.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    me: NodeId,
+    control: Option<BorrowedFd<'static>>,
+}
+
+impl Launcher {
+    pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
+        Self { me, control }
+    }
+
+    /// One line to the launcher, if there is one.
+    pub(crate) fn tell(&self, line: core::fmt::Arguments<'_>) -> bool {
+        tell(self.control, line)
+    }
+
+    /// What this node's stderr says.
+    pub(crate) fn warn(&self, line: &str) {
+        last_words(self.me, line);
+    }
+
+    /// A connection was refused.
+    pub(crate) fn refused(&self, line: &str) {
+        if !self.tell(format_args!("refused {line}")) {
+            self.warn(line);
+        }
+    }
+
+    /// A race was found.
+    pub(crate) fn race(&self, line: &str) {
+        if !self.tell(format_args!("race {line}")) {
+            self.warn(&format!("race: {line}"));
+        }
+    }
+
+    /// Ends this node with one line that says why.
+    pub(crate) fn fatal(&self, why: &str) -> ! {
+        if !self.tell(format_args!("fatal {why}")) {
+            self.warn(why);
+        }
+        exit_now(EXIT_FATAL)
+    }
+
+    /// A peer is gone and the job with it.
+    pub(crate) fn peer_lost(&self, peer: NodeId, why: &str) -> ! {
+        if !tell_loss(self.control, peer, why) {
+            self.warn(&format!("{peer} is gone ({why}); the job ends"));
+        }
+        exit_now(EXIT_PEER_LOST)
+    }
+
+    /// A peer that is gone before this node has joined: the launcher looks for the cause, and has the
+    /// one line about it. Returns if there is no launcher, for then the program says what it makes of
+    /// it.
+    pub(crate) fn lost_at_start(&self, peer: NodeId, why: &str) {
+        if tell_loss(self.control, peer, why) {
+            exit_now(EXIT_PEER_LOST);
+        }
+    }
+}
+
+/// One line to the launcher, if there is one.
+fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool {
+    let Some(fd) = control else { return false };
+    let mut text = String::with_capacity(256);
+    writeln!(text, "{line}").is_ok() && write_all(fd, text.as_bytes())
+}
+
+/// The launcher hears when it was noticed: of a chain of losses the first one matters.
+fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    tell(control, format_args!("lost {} @{}.{:09} {why}", peer.0, now.tv_sec, now.tv_nsec))
+}
+
+/// One line on stderr.
+fn last_words(me: NodeId, why: &str) {
+    let _ = writeln!(std::io::stderr(), "multigrain: {me}: {why}");
+}
+
+/// Ends the process without running anything of the program.
+fn exit_now(status: i32) -> ! {
+    #[cfg(feature = "fuzzing")]
+    crate::fuzzing::exit(status);
+    rustix_exit(status)
+}
+
+#[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
+fn rustix_exit(status: i32) -> ! {
+    // SAFETY: _exit ends the process and touches no memory of it.
+    unsafe { libc::_exit(status) }
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::net::send(fd, bytes, rustix::net::SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}

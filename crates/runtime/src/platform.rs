@@ -1,0 +1,123 @@
+//! What the engines of a node stand on: its memory, its links, the protocol's states, its counters and
+//! its launcher.
+//!
+//! Everything above reaches these through here, and nothing here knows what is above.
+
+#![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
+
+use multigrain_memory::Memory;
+use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload};
+use multigrain_types::{NodeId, ThreadId};
+
+use crate::launcher::Launcher;
+use crate::receiver::parking::Waking;
+use crate::receiver::slots;
+use crate::stats::Counters;
+use crate::tables::SharedTables;
+
+/// A node's parts below the engines.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    me: NodeId,
+    nodes: u16,
+    memory: Memory,
+    mesh: Mesh,
+    tables: SharedTables,
+    counters: Counters,
+    launcher: Launcher,
+}
+
+impl Platform {
+    pub(crate) fn new(
+        (me, nodes): (NodeId, u16),
+        memory: Memory,
+        mesh: Mesh,
+        tables: SharedTables,
+        launcher: Launcher,
+    ) -> Self {
+        Self { me, nodes, memory, mesh, tables, counters: Counters::default(), launcher }
+    }
+
+    /// This node's rank.
+    pub(crate) fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// Nodes in the job.
+    pub(crate) fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    pub(crate) fn tables(&self) -> &SharedTables {
+        &self.tables
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn launcher(&self) -> &Launcher {
+        &self.launcher
+    }
+
+    /// Ends this node with one line that says why.
+    pub(crate) fn fatal(&self, why: &str) -> ! {
+        self.launcher.fatal(why)
+    }
+
+    /// A peer did what no correct one does: it is lost.
+    pub(crate) fn peer_broke(&self, peer: NodeId, what: String) -> ! {
+        self.launcher.peer_lost(peer, &LostReason::Violation(what).to_string())
+    }
+
+    /// Wakes a thread of this node, wherever it waits.
+    pub(crate) fn wake_thread(&self, thread: ThreadId) {
+        let Some(slot) = slots::slot(thread) else { return };
+        // A thread that wakes itself is not asleep.
+        let own = slots::held() == Some(thread);
+        if slot.word.wake(own) == Waking::KickMesh && !own {
+            self.mesh.wake();
+        }
+    }
+
+    /// Sends a frame; a peer that is gone is noticed by the receiver, not here.
+    pub(crate) fn send_frame(&self, to: NodeId, header: Header, payload: Payload<'_>) {
+        // SAFETY: memory payloads come from the engine's world, which says why they stay unchanged.
+        self.check_sent(to, unsafe { self.mesh.send(to, header, payload) });
+    }
+
+    /// A peer that is gone is noticed by the receiver; anything else ends this node.
+    pub(crate) fn check_sent(&self, to: NodeId, sent: Result<(), LinkError>) {
+        match sent {
+            Ok(()) | Err(LinkError::Gone { .. }) => {}
+            Err(error) => self.cannot_send(to, &error),
+        }
+    }
+
+    /// Defers a frame with a payload, which travels with others to the same node; the payload's length,
+    /// if the peer is there.
+    pub(crate) fn defer_with(
+        &self,
+        to: NodeId,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<u64> {
+        match self.mesh.keep_with(to, header, fill) {
+            Ok(bytes) => Some(bytes),
+            Err(LinkError::Gone { .. }) => None,
+            Err(error) => self.cannot_send(to, &error),
+        }
+    }
+
+    fn cannot_send(&self, to: NodeId, error: &LinkError) -> ! {
+        self.fatal(&format!("cannot send to {to}: {error}"))
+    }
+}

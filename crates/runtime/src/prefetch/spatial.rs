@@ -1,0 +1,156 @@
+//! Spatial prefetch: minipages of a page that a thread reads one after the other are fetched together
+//! (ADR 12).
+//!
+//! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
+//! all. Under [`Consistency::Auto`] the runtime finds out: a thread that has to fetch a second minipage
+//! of a page to read it, with nothing fetched in between, *scans*; it asks for the others of the page
+//! that are not here at once, and as long as it goes on with the next page, for all of that one. The
+//! requests to one node are one message, and so are the answers. That each is under a lock of its own
+//! changes nothing: who was there before has told of all it wrote with the first lock.
+//!
+//! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
+//! nothing else.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use multigrain_memory::Shape;
+use multigrain_protocol::{Cell as _, Input, Kind};
+use multigrain_types::{Access, Consistency, MinipageId, ThreadId};
+
+use crate::driver::Driver;
+use crate::driver::access::For;
+use crate::receiver::slots::Slot;
+use crate::shim::AtomicU64;
+use crate::tables::SharedTables;
+
+/// Asked for at once, at most: a request and an answer each cost more than the smallest minipages hold.
+const MOST: usize = 64;
+
+/// Whether a thread scans, in [`Slot::remembered`]: twice the number of the page fetched from last, and 1
+/// more while the thread scans; 0 at the start and after a barrier.
+struct Scan<'a>(&'a AtomicU64);
+
+impl Scan<'_> {
+    /// What the thread has fetched says nothing about what comes: a barrier, another thread.
+    fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// The thread fetches a minipage of this page to read it, where pages have numbers above 0; true
+    /// if it scans.
+    fn reads(&self, page: u64) -> bool {
+        let last = self.0.load(Ordering::Relaxed);
+        let scanned = last & 1 == 1;
+        let scans = last >> 1 == page || (scanned && (last >> 1) + 1 == page);
+        self.0.store(page << 1 | u64::from(scans), Ordering::Relaxed);
+        scans
+    }
+}
+
+/// A thread has passed a barrier: what it fetched says nothing about what comes.
+pub(super) fn forget(slot: &Slot) {
+    Scan(&slot.remembered).forget();
+}
+
+/// The page of an area that a minipage lies in, and all minipages of it.
+pub(super) struct Page {
+    /// Above 0, and neighbours have neighbouring numbers.
+    number: u64,
+    minipages: Range<u32>,
+}
+
+impl Page {
+    /// All but this one, those behind it first: a scan goes forwards.
+    fn others(&self, index: u32) -> impl Iterator<Item = u32> {
+        (index + 1..self.minipages.end).chain(self.minipages.start..index)
+    }
+}
+
+/// The page of a minipage that may have companions: it adapts, and pages of it hold several.
+pub(super) fn page_of(tables: &SharedTables, minipage: MinipageId) -> Option<Page> {
+    let record = tables.area(minipage.area())?.record;
+    let Shape::Sub { per_page, .. } = record.area.shape else { return None };
+    if record.consistency != Consistency::Auto {
+        return None;
+    }
+    let per_page = u32::from(per_page);
+    let page = minipage.index() / per_page;
+    let first = page * per_page;
+    let number = (u64::from(minipage.area().0) << 31 | u64::from(page)) + 1;
+    Some(Page { number, minipages: first..first.saturating_add(per_page) })
+}
+
+/// Fetches a minipage of the page to read it, and what else of it is not here if the thread
+/// scans; true if no message was needed.
+pub(super) fn fetch(
+    driver: &Driver,
+    (thread, slot): (ThreadId, &Slot),
+    minipage: MinipageId,
+    page: &Page,
+) -> bool {
+    let scan = Scan(&slot.remembered);
+    slot.arm();
+    driver.engine().step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
+    let at_once = slot.word.is_woken_at_once();
+    let mut asked = Vec::new();
+    if !at_once && scan.reads(page.number) {
+        let others = page.others(minipage.index());
+        let others = others.map(|index| MinipageId::new(minipage.area(), index));
+        let missing = others.filter(|&other| {
+            driver.tables().knows(other) && driver.tables().lend(other).access() == Access::NoAccess
+        });
+        asked.extend(missing.take(MOST));
+        asked
+            .iter()
+            .for_each(|&other| driver.engine().step_gathered(Input::Ask { minipage: other }));
+    }
+    driver.mesh().send_lazy();
+    driver.wait_for(slot);
+    if driver.tables().lend(minipage).copy().is_alone() {
+        // It was zero: nobody's data, and no reason to ask for more of it.
+        scan.forget();
+    }
+    driver.engine().step_sure(Input::Resumed { thread, minipage });
+    // Who asks waits: a home may be on its way here.
+    for minipage in asked {
+        if !driver.tables().lend(minipage).copy().is_idle() {
+            driver.fetch((thread, slot), minipage, Kind::Read, For::Call);
+        }
+    }
+    at_once
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_scans_from_the_second_minipage_of_a_page_on() {
+        let word = AtomicU64::new(0);
+        let scan = Scan(&word);
+        assert!(!scan.reads(7) && scan.reads(7), "the second");
+        assert!(scan.reads(8) && scan.reads(9), "the first of the next pages");
+        assert!(!scan.reads(11), "not of a page farther on");
+        assert!(!scan.reads(12), "which is a start again");
+        assert!(scan.reads(12) && !scan.reads(11), "and not backwards");
+    }
+
+    #[test]
+    fn a_scan_asks_for_what_lies_ahead_first() {
+        let page = Page { number: 1, minipages: 12..18 };
+        assert!(page.others(15).eq([16, 17, 12, 13, 14]));
+        assert!(page.others(12).eq(13..18) && page.others(17).eq(12..17));
+    }
+
+    #[test]
+    fn a_barrier_ends_a_scan() {
+        let word = AtomicU64::new(0);
+        let scan = Scan(&word);
+        assert!(!scan.reads(7) && scan.reads(7));
+        scan.forget();
+        assert!(!scan.reads(7) && scan.reads(7));
+        scan.forget();
+        assert!(!scan.reads(8));
+    }
+}

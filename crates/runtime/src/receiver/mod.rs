@@ -1,0 +1,29 @@
+//! How threads of a node wait: one receives for all, the others park on their slots.
+//!
+//! One thread at a time has the *receiver's role*. An application thread that takes it claims the mesh,
+//! so that arrivals do not wake the service thread; others park on their slot. Whoever gives the role
+//! back hands it to a parked thread, or re-arms the service thread. What arrives goes to the sink that
+//! the caller brings: nothing here knows what a frame means.
+
+pub(crate) mod parking;
+pub(crate) mod slots;
+mod wait;
+
+// `parking` is checked by loom with other atomics in this place.
+use crate::shim;
+
+use crate::config::WaitMode;
+use parking::Role;
+
+/// Who receives on this node, and how.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    role: Role,
+    mode: WaitMode,
+}
+
+impl Receiver {
+    pub(crate) fn new(mode: WaitMode) -> Self {
+        Self { role: Role::default(), mode }
+    }
+}

@@ -1,0 +1,288 @@
+//! Thread slots: where a thread of this node waits and where its answer lands.
+//!
+//! A slot is a number the protocol knows as `ThreadId`. A thread that Multigrain starts has one
+//! before it runs ([`reserve`]); any other takes one at its first call or trap. It gives the slot
+//! back when it ends. Nothing here allocates: a trap may come first.
+
+#![expect(unsafe_code, reason = "a thread-exit hook needs pthread keys, which work inside a trap")]
+
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+use std::sync::OnceLock;
+
+use multigrain_types::ThreadId;
+
+use super::parking::{WAITING, Word};
+use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
+
+/// Most threads of one node that can wait at the same time.
+pub(crate) const MAX_THREADS: usize = 4096;
+
+/// In [`Slot::tell_to_hold`]: beyond all counts of turns.
+const URGENT: u32 = 1 << 17;
+
+/// One waiting place.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    taken: AtomicBool,
+    /// Its thread has begun, as far as the protocol knows, and not ended.
+    begun: AtomicBool,
+    pub(crate) word: Word,
+    value: AtomicU64,
+    code: AtomicI32,
+    /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
+    /// 1, the turns of others.
+    told_to_hold: AtomicU32,
+    /// What the prefetcher remembers of its thread; 0 for a new one.
+    pub(crate) remembered: AtomicU64,
+}
+
+static SLOTS: [Slot; MAX_THREADS] = [const {
+    Slot {
+        taken: AtomicBool::new(false),
+        begun: AtomicBool::new(false),
+        word: Word(AtomicU32::new(WAITING)),
+        value: AtomicU64::new(0),
+        code: AtomicI32::new(0),
+        told_to_hold: AtomicU32::new(0),
+        remembered: AtomicU64::new(0),
+    }
+}; MAX_THREADS];
+
+/// Slots from here on were never taken.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// Pthread key + 1 of the hook that frees a slot when its thread ends; 0 before the first.
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// Slot index + 1; 0 for none yet. Constant and without destructor: usable in a trap.
+    static MINE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What the runtime does before a slot becomes free, mostly in the thread that had it.
+pub(crate) type AtEnd = fn(ThreadId, &Slot);
+
+static AT_END: OnceLock<AtEnd> = OnceLock::new();
+
+/// Makes the thread-exit hook, which calls `at_end` first; call once at start.
+///
+/// # Errors
+/// The system's error number if the process has no pthread key left.
+pub(crate) fn prepare(at_end: AtEnd) -> Result<(), i32> {
+    let _ = AT_END.set(at_end);
+    let mut key = 0;
+    // SAFETY: `at_thread_end` has the signature of a key destructor and `key` is a valid place.
+    let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(at_thread_end)) };
+    if failed != 0 {
+        return Err(failed);
+    }
+    EXIT_KEY.store(key + 1, Ordering::Release);
+    Ok(())
+}
+
+unsafe extern "C" fn at_thread_end(value: *mut c_void) {
+    if let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) {
+        give_back(index);
+    }
+}
+
+/// A slot for a thread that is about to start; free again when dropped, unless the thread has
+/// adopted it.
+#[derive(Debug)]
+pub(crate) struct Reserved(u32);
+
+/// Takes a slot for a thread to come; `None` when [`MAX_THREADS`] are taken.
+pub(crate) fn reserve() -> Option<Reserved> {
+    take().map(Reserved)
+}
+
+impl Reserved {
+    /// The slot, in the name of the thread to come.
+    pub(crate) fn place(&self) -> (ThreadId, &'static Slot) {
+        (ThreadId(self.0), &SLOTS[self.0 as usize])
+    }
+
+    /// The slot is this thread's from now on, until the thread ends or [`leave`]s it.
+    pub(crate) fn adopt(self) -> (ThreadId, &'static Slot) {
+        let place = self.place();
+        hold(self.0);
+        core::mem::forget(self);
+        place
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        free(self.0);
+    }
+}
+
+/// This thread's slot, taken at the first call; `None` when [`MAX_THREADS`] are taken.
+pub(crate) fn mine() -> Option<(ThreadId, &'static Slot)> {
+    let thread = match held() {
+        Some(thread) => thread,
+        None => {
+            let index = take()?;
+            hold(index);
+            ThreadId(index)
+        }
+    };
+    Some((thread, slot(thread)?))
+}
+
+/// This thread's slot, if it has one.
+pub(crate) fn known() -> Option<(ThreadId, &'static Slot)> {
+    let thread = held()?;
+    Some((thread, slot(thread)?))
+}
+
+/// The slot this thread has already, if any.
+pub(crate) fn held() -> Option<ThreadId> {
+    MINE.with(Cell::get).checked_sub(1).map(ThreadId)
+}
+
+/// Gives this thread's slot back before the thread ends.
+pub(crate) fn leave() {
+    if let Some(ThreadId(index)) = held() {
+        at_exit_free(core::ptr::null());
+        give_back(index);
+    }
+}
+
+/// The one place where slots are taken.
+fn take() -> Option<u32> {
+    let found = SLOTS.iter().position(|slot| {
+        slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })?;
+    HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
+    SLOTS[found].remembered.store(0, Ordering::Relaxed);
+    u32::try_from(found).ok()
+}
+
+/// This thread's slot becomes free.
+fn give_back(index: u32) {
+    free(index);
+    MINE.with(|mine| mine.set(0));
+}
+
+/// The one place where slots become free.
+fn free(index: u32) {
+    if let Some(slot) = slot(ThreadId(index)) {
+        if let Some(at_end) = AT_END.get() {
+            at_end(ThreadId(index), slot);
+        }
+        slot.taken.store(false, Ordering::Release);
+    }
+}
+
+/// Makes a taken slot this thread's.
+fn hold(index: u32) {
+    MINE.with(|mine| mine.set(index + 1));
+    at_exit_free(core::ptr::without_provenance(index as usize + 1));
+}
+
+/// What [`at_thread_end`] gets; nothing for NULL.
+fn at_exit_free(value: *const c_void) {
+    let key = EXIT_KEY.load(Ordering::Acquire);
+    if key != 0 {
+        // SAFETY: the key was created by `prepare` and is never deleted.
+        unsafe { libc::pthread_setspecific(key - 1, value) };
+    }
+}
+
+/// The slot of a thread by its number.
+pub(crate) fn slot(thread: ThreadId) -> Option<&'static Slot> {
+    SLOTS.get(usize::try_from(thread.0).ok()?)
+}
+
+impl Slot {
+    /// Its thread begins.
+    pub(crate) fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
+    }
+
+    /// Its thread ends; whether it had begun.
+    pub(crate) fn end(&self) -> bool {
+        self.begun.swap(false, Ordering::AcqRel)
+    }
+
+    /// Before asking for something that ends in a wake-up.
+    pub(crate) fn arm(&self) {
+        self.word.arm();
+    }
+
+    /// Whether the wake-up has come.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.word.is_woken()
+    }
+
+    /// The answer that came with the wake-up: an error code or 0, and a value.
+    pub(crate) fn answer(&self) -> (i32, u64) {
+        (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
+    }
+
+    /// The thread shall hold the minipage it resumes for. In its own step.
+    pub(crate) fn tell_to_hold(&self, turns: u16, urgent: bool) {
+        let told = u32::from(turns) + 1 + if urgent { URGENT } else { 0 };
+        self.told_to_hold.store(told, Ordering::Relaxed);
+    }
+
+    /// Whether the step just done told the thread to hold: after how many turns of others, and whether
+    /// that is urgent.
+    pub(crate) fn take_told_to_hold(&self) -> Option<(u16, bool)> {
+        let told = self.told_to_hold.load(Ordering::Relaxed);
+        self.told_to_hold.store(0, Ordering::Relaxed);
+        let turns = (told % URGENT).checked_sub(1)?;
+        Some((u16::try_from(turns).ok()?, told >= URGENT))
+    }
+
+    /// Lays down the answer that the next wake-up brings.
+    pub(crate) fn set_answer(&self, code: i32, value: u64) {
+        self.code.store(code, Ordering::Release);
+        self.value.store(value, Ordering::Release);
+    }
+}
+
+/// No slot was ever taken: every schedule of a test begins so.
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+pub(crate) fn forget_all() {
+    for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
+        slot.taken.store(false, Ordering::Relaxed);
+        slot.begun.store(false, Ordering::Relaxed);
+        slot.word.arm();
+    }
+}
+
+/// Nudges one parked thread of this node, if there is one.
+pub(crate) fn nudge_one() {
+    let used = HIGHEST.load(Ordering::Acquire);
+    let _ = SLOTS.iter().take(used).any(|slot| slot.word.nudge());
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_slot_is_adopted_or_free_again() {
+        let taken = |index: u32| SLOTS[index as usize].taken.load(Ordering::Acquire);
+        let reserved = reserve().unwrap();
+        let index = reserved.0;
+        assert!(taken(index));
+        drop(reserved);
+        assert!(!taken(index), "nobody adopted it");
+        std::thread::spawn(move || {
+            assert_eq!(held(), None);
+            let (thread, _) = reserve().unwrap().adopt();
+            assert_eq!((held(), mine().unwrap().0), (Some(thread), thread));
+            leave();
+            assert_eq!(held(), None);
+            assert!(!taken(thread.0), "left");
+        })
+        .join()
+        .unwrap();
+    }
+}

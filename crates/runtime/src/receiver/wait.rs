@@ -1,0 +1,154 @@
+//! Waiting, serving and the last look at what arrives.
+
+use std::time::Duration;
+
+#[cfg(feature = "mutants")]
+use multigrain_protocol::mutants;
+use multigrain_transport::{Mesh, Sink, Timeout};
+
+use super::Receiver;
+use super::parking::StoodBy;
+use super::slots::{self, Slot};
+use crate::config::WaitMode;
+use crate::membership::Membership;
+use crate::shim::{Instant, spin_loop, yield_now};
+
+/// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
+/// keeping a core from somebody else.
+const POLL_FOR: Duration = Duration::from_micros(60);
+
+/// A claim of the mesh by a thread that is about to wait; given back when dropped.
+#[derive(Debug)]
+struct Claim<'a>(&'a Mesh);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+impl Receiver {
+    fn claim<'a>(&self, mesh: &'a Mesh) -> Claim<'a> {
+        mesh.claim(match self.mode {
+            WaitMode::Block => multigrain_transport::Receiver::Sleeps,
+            WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => {
+                multigrain_transport::Receiver::Polls
+            }
+        });
+        Claim(mesh)
+    }
+
+    /// Waits until `slot` is woken; what arrives meanwhile goes to the sink if this thread receives.
+    pub(crate) fn wait(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
+        if slot.is_woken() {
+            return;
+        }
+        self.role.wait(
+            &slot.word,
+            || self.receive_until(slot, mesh, sink),
+            || self.stand_by(slot),
+            slots::nudge_one,
+        );
+    }
+
+    /// Has the role; gives it back when the wake-up is there.
+    fn receive_until(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
+        // The request is under way: claiming costs its time, not the reply's.
+        let claim = self.claim(mesh);
+        // Acks of earlier faults that did not go with the request go now, while it travels.
+        mesh.send_lazy();
+        let mut polling_since = None;
+        while !slot.is_woken() {
+            if self.mode == WaitMode::Block {
+                sleep(slot, mesh, sink);
+                continue;
+            }
+            if mesh.receive(sink, Timeout::Now) > 0 {
+                polling_since = None;
+                continue;
+            }
+            match self.mode {
+                WaitMode::Spin => {
+                    let since = *polling_since.get_or_insert_with(Instant::now);
+                    // Nodes that spin may be more than cores: who would send needs one as well.
+                    if since.elapsed() < POLL_FOR { spin_loop() } else { yield_now() }
+                }
+                WaitMode::Yield => yield_now(),
+                WaitMode::Adaptive | WaitMode::Block => {
+                    let since = *polling_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() < POLL_FOR {
+                        yield_now();
+                    } else {
+                        sleep(slot, mesh, sink);
+                        // Whatever ended the sleep, the answer is likely to be near.
+                        polling_since = None;
+                    }
+                }
+            }
+        }
+        self.role.give_back();
+        drop(claim);
+        // A thread that parked while the role was taken takes over; one that is about to park
+        // looks at the role once more after announcing it.
+        if self.role.waits_for_more_than(1) {
+            slots::nudge_one();
+        }
+    }
+
+    /// Another thread receives: wait for the wake-up, or for the role.
+    fn stand_by(&self, slot: &Slot) -> StoodBy {
+        match self.mode {
+            // Who receives needs a core more than who only waits for it.
+            WaitMode::Spin | WaitMode::Yield => yield_now(),
+            WaitMode::Block | WaitMode::Adaptive => return self.role.park(&slot.word),
+        }
+        StoodBy::Awake
+    }
+
+    /// The service thread: serves while no application thread waits, until this node leaves.
+    pub(crate) fn serve(&self, mesh: &Mesh, sink: &mut dyn Sink, membership: &Membership) {
+        while !membership.is_leaving() {
+            if !mesh.service_wait(Timeout::Forever) {
+                continue;
+            }
+            #[cfg(feature = "mutants")]
+            if mutants::on(mutants::Mutant::ServiceSleeps) && !membership.is_finalizing() {
+                std::thread::sleep(POLL_FOR);
+                continue;
+            }
+            if self.role.try_take() {
+                mesh.receive(sink, Timeout::Now);
+                self.role.give_back();
+                if self.role.waits_for_more_than(0) {
+                    slots::nudge_one();
+                }
+            } else {
+                yield_now();
+            }
+        }
+    }
+
+    /// Reads what the peers still say, up to their ends of stream or for so long: a socket closed with
+    /// unread bytes would look like a death to them.
+    pub(crate) fn receive_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, at_most: Duration) {
+        let end = std::time::Instant::now() + at_most;
+        while mesh.links_alive() > 0 && std::time::Instant::now() < end {
+            if self.role.try_take() {
+                mesh.claim(multigrain_transport::Receiver::Sleeps);
+                mesh.receive(sink, Timeout::Millis(20));
+                mesh.release();
+                self.role.give_back();
+            } else {
+                yield_now();
+            }
+        }
+    }
+}
+
+/// Sleeps in the mesh until something arrives or this thread is woken by another.
+fn sleep(slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
+    if slot.word.announce_sleep() {
+        mesh.receive(sink, Timeout::Forever);
+        slot.word.end_sleep();
+    }
+}

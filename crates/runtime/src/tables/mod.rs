@@ -1,0 +1,306 @@
+//! The protocol's states of this node, shared by its threads.
+//!
+//! One lock per shard of minipages guards a minipage's state together with its protection
+//! (KERNEL-FACTS: "a lock per minipage around state and PTE together"). Blocks of states come into
+//! being at first use, so an area nobody touches costs nothing, and no cost grows with the number
+//! of minipages.
+
+#![expect(
+    unsafe_code,
+    reason = "states are lent under a shard's lock, which the compiler cannot see"
+)]
+
+mod lent;
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+
+pub(crate) use lent::Lent;
+
+use multigrain_memory::MAX_AREAS;
+use multigrain_protocol::coherence::{Entry, Holder};
+use multigrain_protocol::hlrc::Copy;
+use multigrain_protocol::mgs::{Client, Server};
+use multigrain_protocol::release::Ledger;
+use multigrain_protocol::sync::SyncTables;
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
+
+use crate::area::AreaRecord;
+use crate::shim::{Mutex, lock};
+
+/// Shards; more than the threads of a large machine that fault at once.
+const SHARDS: usize = 256;
+/// Minipages per block of states.
+const BLOCK: usize = 256;
+/// Areas per page of the registry; pages come into being at first use.
+const AREAS: usize = 256;
+const PAGES: usize = MAX_AREAS / AREAS;
+
+type Row<T> = Box<[UnsafeCell<T>]>;
+
+/// Blocks of states of one kind.
+#[derive(Debug)]
+struct Blocks<T>(Box<[OnceLock<Row<T>>]>);
+
+impl<T> Blocks<T> {
+    fn new(minipages: u32) -> Self {
+        let blocks = (minipages as usize).div_ceil(BLOCK);
+        Self((0..blocks).map(|_| OnceLock::new()).collect())
+    }
+
+    /// The state of a minipage; its block comes into being with first states.
+    fn get(&self, index: u32, first: impl Fn() -> T) -> &UnsafeCell<T> {
+        let (block, index) = (index as usize / BLOCK, index as usize % BLOCK);
+        &self.0[block].get_or_init(|| (0..BLOCK).map(|_| UnsafeCell::new(first())).collect())[index]
+    }
+}
+
+/// The engines' states of one area's minipages on this node.
+#[derive(Debug)]
+enum States {
+    Sequential { holders: Blocks<Holder>, entries: Blocks<Entry> },
+    Eager { clients: Blocks<Client>, servers: Blocks<Server> },
+    Lazy { copies: Blocks<Copy> },
+}
+
+impl States {
+    fn new(consistency: Consistency, minipages: u32) -> Self {
+        match consistency {
+            Consistency::Sequential => Self::Sequential {
+                holders: Blocks::new(minipages),
+                entries: Blocks::new(minipages),
+            },
+            Consistency::EagerRelease => {
+                Self::Eager { clients: Blocks::new(minipages), servers: Blocks::new(minipages) }
+            }
+            Consistency::LazyRelease | Consistency::Auto => {
+                Self::Lazy { copies: Blocks::new(minipages) }
+            }
+        }
+    }
+}
+
+/// One area on this node.
+#[derive(Debug)]
+pub(crate) struct AreaStates {
+    pub(crate) record: AreaRecord,
+    minipages: u32,
+    states: States,
+}
+
+// SAFETY: the cells are only reached through `Lent`, under the shard lock of their minipage.
+unsafe impl Sync for AreaStates {}
+// SAFETY: the states hold no thread-bound values.
+unsafe impl Send for AreaStates {}
+
+type RegistryPage = Box<[OnceLock<AreaStates>]>;
+
+/// All states of a node.
+#[derive(Debug)]
+pub(crate) struct SharedTables {
+    me: NodeId,
+    nodes: u16,
+    placement: Placement,
+    shards: Box<[Mutex<()>]>,
+    areas: Box<[OnceLock<RegistryPage>]>,
+    sync: Mutex<SyncTables>,
+    ledger: Mutex<Ledger>,
+    /// Whether any area is release consistent: only then is there anything to release.
+    relaxed: AtomicBool,
+    /// Whether any is lazily so.
+    lazy: AtomicBool,
+    /// Whether the kernel finds what homes write, where it can.
+    watches: bool,
+}
+
+impl SharedTables {
+    pub(crate) fn new(me: NodeId, nodes: u16, placement: Placement) -> Self {
+        Self {
+            me,
+            nodes,
+            placement,
+            shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
+            areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
+            sync: Mutex::new(SyncTables::default()),
+            ledger: Mutex::new(Ledger::new(me)),
+            relaxed: AtomicBool::new(false),
+            lazy: AtomicBool::new(false),
+            watches: false,
+        }
+    }
+
+    /// The same, where the kernel finds what homes write, or not.
+    pub(crate) fn with_watches(self, watches: bool) -> Self {
+        Self { watches, ..self }
+    }
+
+    /// Enters an area; false if its id is taken or out of range.
+    pub(crate) fn add(&self, record: AreaRecord, minipages: u32) -> bool {
+        let (page, index) = registry_place(record.area.id);
+        let Some(page) = self.areas.get(page) else { return false };
+        let page = page.get_or_init(|| (0..AREAS).map(|_| OnceLock::new()).collect());
+        if record.consistency != Consistency::Sequential {
+            self.relaxed.store(true, Ordering::Release);
+        }
+        if record.consistency.is_lazy() {
+            self.lazy.store(true, Ordering::Release);
+        }
+        let states = States::new(record.consistency, minipages);
+        page[index].set(AreaStates { record, minipages, states }).is_ok()
+    }
+
+    /// Whether any area of the job is release consistent.
+    pub(crate) fn is_relaxed(&self) -> bool {
+        self.relaxed.load(Ordering::Acquire)
+    }
+
+    /// Whether any area of the job is lazily release consistent.
+    pub(crate) fn is_lazy(&self) -> bool {
+        self.lazy.load(Ordering::Acquire)
+    }
+
+    /// Write notices this node keeps; none without lazily release consistent areas.
+    pub(crate) fn notices_kept(&self) -> usize {
+        if self.is_lazy() { lock(&self.ledger).chronicle.notices() } else { 0 }
+    }
+
+    /// Messages that wait for flushes to end; none without release consistent areas.
+    pub(crate) fn held(&self) -> usize {
+        if self.is_relaxed() { lock(&self.ledger).held() } else { 0 }
+    }
+
+    /// An area by its id.
+    pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
+        let (page, index) = registry_place(id);
+        self.areas.get(page)?.get()?.get(index)?.get()
+    }
+
+    /// Whether the minipage exists; ids from peers are checked with this before use.
+    pub(crate) fn knows(&self, minipage: MinipageId) -> bool {
+        self.area(minipage.area()).is_some_and(|area| minipage.index() < area.minipages)
+    }
+
+    /// Who keeps the directory entry of a minipage of this area.
+    fn manager_of(&self, area: &AreaStates, minipage: MinipageId) -> NodeId {
+        match self.placement {
+            Placement::First => NodeId(0),
+            Placement::Allocator => area.record.owner,
+            Placement::Spread => {
+                let turn = minipage.area().0.wrapping_add(minipage.index()) % u32::from(self.nodes);
+                NodeId(u16::try_from(turn).unwrap_or(0))
+            }
+        }
+    }
+
+    /// Whether this node keeps the directory entry of a known minipage.
+    pub(crate) fn manages(&self, minipage: MinipageId) -> bool {
+        let area = self.area(minipage.area());
+        area.is_some_and(|area| self.manager_of(area, minipage) == self.me)
+    }
+
+    /// What a minipage promises; sequential if it is unknown here.
+    pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
+        self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
+    }
+
+    /// Lends the states of a known minipage until the result is dropped.
+    ///
+    /// # Panics
+    /// If the minipage is unknown: callers translate or check ids first.
+    pub(crate) fn lend(&self, minipage: MinipageId) -> Lent<'_> {
+        let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
+        let lock = lock(&self.shards[shard_of(minipage)]);
+        Lent::new(self, area, minipage, lock)
+    }
+}
+
+fn registry_place(id: AreaId) -> (usize, usize) {
+    (id.0 as usize / AREAS, id.0 as usize % AREAS)
+}
+
+fn shard_of(minipage: MinipageId) -> usize {
+    (minipage.index() as usize ^ (minipage.area().0 as usize).wrapping_mul(61)) % SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use multigrain_protocol::Cell as _;
+
+    use super::*;
+    use crate::area::Items;
+    use multigrain_memory::{Area, Shape, VIEWS_BASE};
+
+    /// Miri is the judge here: without the lock it reports a race.
+    #[test]
+    fn a_minipage_is_lent_to_one_thread_at_a_time() {
+        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let (id, shape) = (AreaId(3), Shape::Pages { pages: 1 });
+        let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        let consistency = Consistency::Sequential;
+        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
+        let minipage = MinipageId::new(id, 0);
+        let swap = || {
+            for _ in 0..8 {
+                let mut lent = tables.lend(minipage);
+                let now = core::mem::take(lent.holder());
+                *lent.holder() = if now == Holder::default() { Holder::owner() } else { now };
+                let entry = lent.entry().clone();
+                *lent.entry() = entry;
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(swap);
+            scope.spawn(swap);
+        });
+        assert_eq!(*tables.lend(minipage).holder(), Holder::owner());
+        assert!(!tables.knows(MinipageId::new(id, 1)));
+    }
+
+    #[test]
+    fn every_id_the_memory_takes_has_a_place_in_the_registry() {
+        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        let shape = Shape::Pages { pages: 1 };
+        let consistency = Consistency::Sequential;
+        let record = |id: u32| {
+            let area =
+                Area { id: AreaId(id), base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+            AreaRecord { area, owner: NodeId(0), items, consistency }
+        };
+        let last = u32::try_from(MAX_AREAS).unwrap() - 1;
+        assert_eq!(last, (1 << 20) - 1);
+        // All below 70,000, and far apart up to the last one.
+        let many = if cfg!(miri) { 0..300 } else { 0..70_000 };
+        for id in many.clone().chain([100_000, 1 << 19, last]) {
+            assert!(tables.add(record(id), 1), "area {id}");
+            assert!(!tables.add(record(id), 1), "area {id} is there already");
+        }
+        for id in many.chain([100_000, 1 << 19, last]) {
+            assert!(tables.knows(MinipageId::new(AreaId(id), 0)), "area {id}");
+        }
+        assert!(!tables.add(record(last + 1), 1));
+        assert!(!tables.knows(MinipageId::new(AreaId(last + 1), 0)));
+    }
+
+    #[test]
+    fn a_minipage_has_the_consistency_of_its_area() {
+        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let shape = Shape::Pages { pages: 1 };
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        for (id, consistency) in (0..).map(AreaId).zip(Consistency::ALL) {
+            let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
+            assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
+            assert_eq!(tables.consistency_of(MinipageId::new(id, 0)), consistency);
+        }
+        let unknown = MinipageId::new(AreaId(4), 0);
+        assert_eq!(tables.consistency_of(unknown), Consistency::Sequential);
+    }
+
+    #[test]
+    fn a_minipage_costs_less_than_64_bytes_of_state() {
+        let bytes = size_of::<UnsafeCell<Holder>>() + size_of::<UnsafeCell<Entry>>();
+        assert!(bytes < 64, "{bytes} bytes a minipage");
+    }
+}

@@ -1,0 +1,329 @@
+//! Threads on named nodes: a program's function runs there, and any node may wait for its end.
+//!
+//! Function addresses agree because every node runs the same program at the same addresses
+//! (`multigrain run` turns address randomization off). A node starts nothing but functions of the
+//! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
+//! what it wrote before its end is told.
+
+mod books;
+
+use core::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use multigrain_types::NodeId;
+
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::frames::{Asker, kind};
+use crate::program::{Program, ThreadFunction};
+use crate::races::Object;
+use crate::receiver::slots::{self, Reserved};
+use crate::shim::{AtomicU64, Mutex, lock};
+use crate::signals::SignalMask;
+use crate::tsan::{self, Token};
+use books::{Books, Refusal};
+
+/// A thread somewhere in the job: its node in the top 16 bits, a number there, from 1, in the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadHandle(pub u64);
+
+const NUMBER_BITS: u32 = 48;
+
+impl ThreadHandle {
+    fn new(node: NodeId, number: u64) -> Self {
+        Self(u64::from(node.0) << NUMBER_BITS | number)
+    }
+
+    fn node(self) -> NodeId {
+        NodeId(u16::try_from(self.0 >> NUMBER_BITS).unwrap_or(u16::MAX))
+    }
+
+    fn number(self) -> u64 {
+        self.0 & ((1 << NUMBER_BITS) - 1)
+    }
+}
+
+/// A thread to start: what it runs, its place here, and who waits for the news.
+#[derive(Debug)]
+pub(crate) struct Start {
+    asker: Asker,
+    number: u64,
+    slot: Reserved,
+    function: ThreadFunction,
+    argument: u64,
+}
+
+/// Threads started through Multigrain on this node.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    books: Mutex<Books>,
+    /// The thread that starts others; the receiver must not.
+    starter: Mutex<Option<Sender<Start>>>,
+    /// Where functions of the program lie, the only ones that threads may start with.
+    program: Program,
+    next_node: AtomicU64,
+}
+
+impl Threads {
+    pub(crate) fn new(program: Program) -> Self {
+        Self {
+            books: Mutex::default(),
+            starter: Mutex::default(),
+            program,
+            next_node: AtomicU64::new(0),
+        }
+    }
+
+    /// The next node in turn, for threads that may run anywhere.
+    pub(crate) fn any_node(&self, nodes: u16) -> i64 {
+        let turn = self.next_node.fetch_add(1, Ordering::Relaxed) % u64::from(nodes);
+        turn.cast_signed()
+    }
+
+    /// The starter: starts what is asked for, until this node ends. The caller blocks all signals.
+    pub(crate) fn start_as_asked(&'static self, driver: &'static Driver, starts: &Receiver<Start>) {
+        for start in starts {
+            self.start(driver, start);
+        }
+    }
+
+    /// Starts may be asked for from now on; the result is for [`Threads::start_as_asked`].
+    pub(crate) fn open(&self) -> Receiver<Start> {
+        let (starter, starts) = mpsc::channel();
+        *lock(&self.starter) = Some(starter);
+        starts
+    }
+
+    /// Starts `function(argument)` on a node; returns when it runs. The function is one of the
+    /// program: of its executable, or of a shared object that needs libmultigrain and was loaded
+    /// before this process joined.
+    ///
+    /// # Errors
+    /// [`Error::NoNode`]; [`Error::Invalid`] for a function of no such object; [`Error::Limit`] when
+    /// the node can start no more threads, with the limit's name.
+    pub(crate) fn create(
+        &self,
+        driver: &Driver,
+        node: i64,
+        function: ThreadFunction,
+        argument: u64,
+    ) -> Result<ThreadHandle, Error> {
+        let to = match u16::try_from(node) {
+            Ok(rank) if rank < driver.nodes() => NodeId(rank),
+            _ => return Err(Error::NoNode(node, driver.nodes())),
+        };
+        let address = (function as *const ()).expose_provenance();
+        if self.program.function(address as u64).is_none() {
+            return Err(Error::Invalid(format!(
+                "a thread cannot start at {address:#x}, which is no function of the program: of \
+                 its executable, or of a library that is linked with libmultigrain and was loaded \
+                 before mg_init"
+            )));
+        }
+        tsan::give(Token::ThreadStart);
+        driver.release()?;
+        driver.ask(to, kind::THREAD_START, address as u64, argument, &[]).map(ThreadHandle).map_err(
+            |(code, why)| match Refusal::from_wire(why) {
+                Some(refusal) => {
+                    Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
+                }
+                None => Error::from_code(code, &format!("{to} cannot start a thread")),
+            },
+        )
+    }
+
+    /// Waits for the end of a thread; returns its result.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
+    pub(crate) fn join(driver: &Driver, handle: ThreadHandle) -> Result<u64, Error> {
+        let ended = ask_about(driver, handle, kind::THREAD_JOIN)?;
+        tsan::take(Token::ThreadEnd(handle.0));
+        Ok(ended)
+    }
+
+    /// Nobody will wait for the end of a thread: its node forgets it then.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
+    pub(crate) fn detach(driver: &Driver, handle: ThreadHandle) -> Result<(), Error> {
+        ask_about(driver, handle, kind::THREAD_DETACH).map(drop)
+    }
+
+    /// Takes in a thread that shall start here, or says why it cannot.
+    ///
+    /// # Errors
+    /// The address is no function of the program: what no correct peer asks for.
+    pub(crate) fn serve_start(
+        &self,
+        driver: &Driver,
+        asker: Asker,
+        function: u64,
+        argument: u64,
+    ) -> Result<(), String> {
+        let Some(function) = self.program.function(function) else {
+            return Err(format!(
+                "it asked to start a thread at {function:#x}, which is no function of the program"
+            ));
+        };
+        if let Err(refusal) = self.admit(asker, function, argument) {
+            self.refuse(driver, asker, refusal);
+        }
+        Ok(())
+    }
+
+    fn admit(&self, asker: Asker, function: ThreadFunction, argument: u64) -> Result<(), Refusal> {
+        let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
+        let slot = slots::reserve().ok_or(Refusal::Slots)?;
+        let number = lock(&self.books).admit()?;
+        let start = Start { asker, number, slot, function, argument };
+        starter.send(start).map_err(|_| {
+            lock(&self.books).strike(number);
+            Refusal::System
+        })
+    }
+
+    /// The asker gets the code and the reason; a C program sees the code alone, so this node's
+    /// stderr says the reason, once.
+    fn refuse(&self, driver: &Driver, asker: Asker, refusal: Refusal) {
+        if lock(&self.books).is_news(refusal) {
+            let line = format!("cannot start a thread: {}", refusal.reason());
+            driver.platform().launcher().warn(&line);
+        }
+        driver.answer(asker, Error::Limit(String::new()).code(), refusal.to_wire());
+    }
+
+    /// The starter thread's work: one request.
+    fn start(&'static self, driver: &'static Driver, start: Start) {
+        let Start { asker, number, slot, function, argument } = start;
+        let handle = ThreadHandle::new(driver.me(), number);
+        driver.races().keep(Object::Start(number), asker, kind::THREAD_START);
+        // Before it runs, and before anybody hears that it does.
+        let (thread, place) = slot.place();
+        driver.begin_unborn(thread, place);
+        let run = move || {
+            let held = slot.adopt();
+            driver.is_born();
+            // The starter blocks all signals; a thread of the program must not.
+            SignalMask::clear();
+            tsan::take(Token::ThreadStart);
+            driver.races().follow(&Object::Start(number));
+            driver.acquire();
+            let result = function(argument);
+            tsan::give(Token::ThreadEnd(handle.0));
+            driver.release_as(held);
+            driver.races().keep_own(Object::End(number));
+            // Before the end is told: who joins may count on the slot.
+            slots::leave();
+            let mut books = lock(&self.books);
+            let joiner = books.end(number, result);
+            let kept = books.keeps(number);
+            drop(books);
+            if let Some(asker) = joiner {
+                driver.races().answer(asker, &Object::End(number));
+                driver.answer(asker, 0, result);
+            } else if !kept {
+                driver.races().forget(&Object::End(number));
+            }
+        };
+        match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
+            Ok(_) => driver.answer(asker, 0, handle.0),
+            Err(_) => {
+                driver.is_born();
+                lock(&self.books).strike(number);
+                self.refuse(driver, asker, Refusal::System);
+            }
+        }
+    }
+
+    pub(crate) fn serve_join(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {
+        let joined = match handle.node() == driver.me() {
+            true => lock(&self.books).join(handle.number(), asker),
+            false => Err(books::Unknown),
+        };
+        match joined {
+            Ok(None) => {}
+            Ok(Some(result)) => {
+                driver.races().answer(asker, &Object::End(handle.number()));
+                driver.answer(asker, 0, result);
+            }
+            Err(books::Unknown) => driver.answer(asker, Error::Invalid(String::new()).code(), 0),
+        }
+    }
+
+    pub(crate) fn serve_detach(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {
+        let here = handle.node() == driver.me();
+        let known = here && lock(&self.books).detach(handle.number()).is_ok();
+        if known {
+            driver.races().forget(&Object::End(handle.number()));
+        }
+        let code = if known { 0 } else { Error::Invalid(String::new()).code() };
+        driver.answer(asker, code, 0);
+    }
+}
+
+fn ask_about(driver: &Driver, handle: ThreadHandle, kind: u8) -> Result<u64, Error> {
+    let unknown = || {
+        let text = "does not exist, or was joined or detached";
+        Error::Invalid(format!("thread {:#x} {text}", handle.0))
+    };
+    if handle.node().0 >= driver.nodes() {
+        return Err(unknown());
+    }
+    driver.ask(handle.node(), kind, handle.0, 0, &[]).map_err(|_| unknown())
+}
+
+#[cfg(all(test, not(miri), not(feature = "shuttle")))]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::driver::sink::NodeSink;
+    use crate::job::Runtime;
+    use multigrain_transport::{Header, Sink};
+
+    /// A job of one node, joined once for all tests.
+    fn joined() -> &'static Runtime {
+        static JOINED: OnceLock<&Runtime> = OnceLock::new();
+        JOINED.get_or_init(|| Runtime::join().expect("a job of one node"))
+    }
+
+    extern "C" fn double(number: u64) -> u64 {
+        number * 2
+    }
+
+    #[test]
+    fn threads_with_numbers_beyond_32_bits_are_started_joined_and_detached() {
+        let runtime = joined();
+        lock(&runtime.threads().books).last = (1 << 32) - 2;
+        let create = |argument| runtime.thread_create(0, double, argument).unwrap();
+        let handles = [21, 22, 23, 24].map(create);
+        assert_eq!(handles.map(|handle| handle.0), [1, 2, 3, 4].map(|n| (1 << 32) - 2 + n));
+        runtime.thread_detach(handles[3]).unwrap();
+        for (handle, result) in handles.into_iter().zip([42, 44, 46]) {
+            assert_eq!(runtime.thread_join(handle).unwrap(), result);
+        }
+        for handle in handles {
+            assert!(matches!(runtime.thread_join(handle), Err(Error::Invalid(_))));
+            assert!(matches!(runtime.thread_detach(handle), Err(Error::Invalid(_))));
+        }
+        let elsewhere = ThreadHandle::new(NodeId(1), handles[0].number());
+        assert!(matches!(runtime.thread_join(elsewhere), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn a_peer_that_asks_for_anything_but_a_function_of_the_program_violates_the_protocol() {
+        let runtime = joined();
+        let in_libc = (libc::getpid as *const ()).addr() as u64;
+        let addresses = [in_libc, 0, 1, (&raw const runtime).addr() as u64];
+        for (thread, subject) in (0..).zip(addresses) {
+            let kind = kind::THREAD_START;
+            let header = Header { kind, thread, subject, ..Header::default() };
+            let why = NodeSink::new(&runtime.driver).frame(NodeId(3), &header, None).unwrap_err();
+            let text =
+                format!("start a thread at {subject:#x}, which is no function of the program");
+            assert!(why.contains(&text), "{why}");
+        }
+    }
+}

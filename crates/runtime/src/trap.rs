@@ -1,0 +1,104 @@
+//! Fault entry: a trap becomes a protocol input, in the faulting thread (Millipage Figure 3, "On
+//! Read or Write Fault").
+//!
+//! The handler runs in signal context, but synchronously: the thread stopped at an access to shared
+//! memory, so it holds no lock of the runtime, which never touches an application view. All other
+//! signals stay blocked until the access is there.
+
+#![expect(unsafe_code, reason = "the signal entry")]
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+use std::sync::OnceLock;
+
+use multigrain_memory::Trap;
+use multigrain_protocol::Kind;
+
+use crate::driver::Driver;
+use crate::driver::access::{self, For};
+use crate::error::Error;
+use crate::prefetch::Prefetcher;
+use crate::signals;
+use crate::windows::now_ns;
+
+/// Where traps of this process go.
+#[derive(Debug)]
+struct Entry {
+    driver: &'static Driver,
+    prefetcher: &'static Prefetcher,
+}
+
+static ENTRY: OnceLock<Entry> = OnceLock::new();
+
+/// From now on traps on shared memory, and steps of instructions, come to this node.
+///
+/// # Errors
+/// [`Error::System`]; [`Error::AlreadyInitialized`].
+pub(crate) fn install(
+    driver: &'static Driver,
+    prefetcher: &'static Prefetcher,
+) -> Result<(), Error> {
+    ENTRY.set(Entry { driver, prefetcher }).map_err(|_| Error::AlreadyInitialized)?;
+    signals::install(driver.memory().signal(), on_trap)?;
+    signals::install(libc::SIGTRAP, on_trap)
+}
+
+extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the call has no requirements.
+    let errno_place = unsafe { libc::__errno_location() };
+    // SAFETY: errno's place is valid for this thread.
+    let errno = unsafe { errno_place.read() };
+    let entry = ENTRY.get();
+    let handled = entry.is_some_and(|entry| entry.takes(signal, info, context));
+    if !handled {
+        if let Some(Entry { driver, .. }) = entry {
+            driver.abandon_step(context);
+        }
+        signals::chain(signal, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { errno_place.write(errno) };
+}
+
+impl Entry {
+    /// Whether the signal is the runtime's.
+    fn takes(&self, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
+        if signal == libc::SIGTRAP {
+            return self.driver.on_step(info, context);
+        }
+        let trap = self.driver.memory().decode(signal, info, context);
+        trap.is_some_and(|trap| self.on_fault(trap, context))
+    }
+
+    /// A thread of the program trapped; false if the address is not shared memory.
+    fn on_fault(&self, trap: Trap, context: *mut c_void) -> bool {
+        let driver = self.driver;
+        let Some(minipage) = driver.memory().translate(trap.address) else { return false };
+        if !driver.tables().knows(minipage) {
+            return false;
+        }
+        let kind = if trap.write { Kind::Write } else { Kind::Read };
+        let Some((thread, slot)) = driver.own_slot() else {
+            driver.platform().fatal("more than 4,096 threads of this node use shared memory");
+        };
+        let faults = match kind {
+            Kind::Read => &driver.counters().read_faults,
+            Kind::Write => &driver.counters().write_faults,
+        };
+        faults.fetch_add(1, Ordering::Relaxed);
+        let since_ns = now_ns();
+        if kind == Kind::Write {
+            driver.end_windows_on(minipage);
+        }
+        let insists = driver.begin_access(thread, minipage, context);
+        let for_ = For::Instruction { insists, since_ns };
+        let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
+        access::leave(context);
+        if at_once {
+            driver.counters().local_faults.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.prefetcher.note(minipage, kind);
+        }
+        true
+    }
+}
