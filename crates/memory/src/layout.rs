@@ -47,7 +47,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const BAND: usize = BAND_PAGES as usize;
 
 /// How an area is divided into minipages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
     /// Several minipages to a page, each in a view of its own.
     Sub {

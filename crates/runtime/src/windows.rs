@@ -172,10 +172,17 @@ impl Windows {
         self.end(|window| window.minipage == minipage)
     }
 
-    /// Those whose time is over.
+    /// Those whose time is over: the timer has rung.
     pub(crate) fn end_due(&self) -> Vec<Ended> {
         let now_ns = now_ns();
-        self.end(|window| window.ends_ns <= now_ns)
+        let ended = self.end(|window| window.ends_ns <= now_ns);
+        let books = lock(&self.books);
+        if let Some(next_ns) = books.next_end_ns() {
+            // Whatever it rang for, also if that is not due by this processor's clock.
+            self.ring_at(next_ns);
+        }
+        drop(books);
+        ended
     }
 
     /// A minipage that another node manages is let go.
@@ -259,5 +266,20 @@ mod tests {
                 assert_eq!(pins(&both, events), 2, "{both:?} {events}");
             }
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no timers of this kind")]
+    fn a_timer_that_rings_too_early_is_set_again() {
+        let windows = Windows::new().unwrap();
+        let far = now_ns() + 1_000_000_000_000;
+        windows.any.store(true, Ordering::Relaxed);
+        lock(&windows.books).open.push(window(false, far));
+        // On another processor's clock it was not yet due.
+        windows.ring();
+        windows.sleep();
+        assert_eq!(windows.end_due(), []);
+        let left = rustix::time::timerfd_gettime(&windows.timer).unwrap().it_value;
+        assert!(left.tv_sec > 900, "it rings for the window that is open: {left:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The books of one node: its slabs, its own areas, and what is on its way back.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,7 +22,9 @@ pub(super) struct Books {
     /// Freed items of several minipages, and how many of those are not reclaimed yet.
     returning: BTreeMap<(AreaId, u32), u32>,
     /// Areas of one allocation.
-    own: BTreeMap<AreaId, SingleArea>,
+    single: BTreeMap<AreaId, SingleArea>,
+    /// Those of them that are free, by what they can be used for again.
+    free: BTreeMap<(Consistency, Shape), BTreeSet<AreaId>>,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,7 @@ impl Books {
         counters.minipages.fetch_add(minipages, Ordering::Relaxed);
         counters.shared_bytes.fetch_add(total_bytes(&record.items), Ordering::Relaxed);
         counters.views.fetch_max(views, Ordering::Relaxed);
-        self.own.insert(record.area.id, SingleArea { record, state: AreaState::Live });
+        self.single.insert(record.area.id, SingleArea { record, state: AreaState::Live });
     }
 
     /// A free area that fits: the same shape and consistency, and not twice the size.
@@ -94,22 +96,24 @@ impl Books {
         items: Items,
         consistency: Consistency,
     ) -> Option<AreaRecord> {
-        let fits = |own: &&mut SingleArea| {
-            let area = &own.record.area;
-            let alike = area.shape == shape && own.record.consistency == consistency;
-            let same = if items.count == 1 && own.record.items.count == 1 {
+        let free = self.free.get_mut(&(consistency, shape))?;
+        let fits = |id: &&AreaId| {
+            let record = &self.single[*id].record;
+            if items.count == 1 && record.items.count == 1 {
+                let area = &record.area;
                 area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
             } else {
-                own.record.items == items
-            };
-            own.state == AreaState::Free && alike && same
+                record.items == items
+            }
         };
-        let own = self.own.values_mut().find(fits)?;
-        own.state = AreaState::Live;
+        let id = *free.iter().find(fits)?;
+        free.remove(&id);
+        let area = self.single.get_mut(&id)?;
+        area.state = AreaState::Live;
         // Perhaps fewer bytes than last time: what is added now is subtracted by the free.
-        own.record.items = items;
+        area.record.items = items;
         counters.shared_bytes.fetch_add(total_bytes(&items), Ordering::Relaxed);
-        Some(own.record)
+        Some(area.record)
     }
 
     /// Takes an allocation out of the books; its minipages are to be reclaimed.
@@ -121,16 +125,16 @@ impl Books {
     ) -> Result<Vec<MinipageId>, Error> {
         let id = record.area.id;
         let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
-        if let Some(own) = self.own.get_mut(&id) {
+        if let Some(area) = self.single.get_mut(&id) {
             if address != record.area.base {
                 return Err(Error::NotShared(address));
             }
-            if own.state != AreaState::Live {
+            if area.state != AreaState::Live {
                 return Err(twice());
             }
             let minipages = record.area.minipages();
-            own.state = AreaState::Reclaiming(minipages);
-            subtract(&counters.shared_bytes, total_bytes(&own.record.items));
+            area.state = AreaState::Reclaiming(minipages);
+            subtract(&counters.shared_bytes, total_bytes(&area.record.items));
             return Ok((0..minipages).map(|index| MinipageId::new(id, index)).collect());
         }
         let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;
@@ -166,12 +170,16 @@ impl Books {
 
     /// A minipage of a freed allocation is reclaimed.
     pub(super) fn end_free(&mut self, minipage: MinipageId) {
-        if let Some(own) = self.own.get_mut(&minipage.area()) {
-            own.state = match own.state {
-                AreaState::Reclaiming(left) if left > 1 => AreaState::Reclaiming(left - 1),
-                AreaState::Reclaiming(_) | AreaState::Free => AreaState::Free,
-                AreaState::Live => AreaState::Live,
-            };
+        if let Some(area) = self.single.get_mut(&minipage.area()) {
+            match &mut area.state {
+                AreaState::Reclaiming(left) if *left > 1 => *left -= 1,
+                AreaState::Reclaiming(_) => {
+                    area.state = AreaState::Free;
+                    let use_again = (area.record.consistency, area.record.area.shape);
+                    self.free.entry(use_again).or_default().insert(minipage.area());
+                }
+                AreaState::Free | AreaState::Live => {}
+            }
             return;
         }
         if let Some(&(key, _)) = self.live.get(&minipage.area()) {
@@ -245,5 +253,38 @@ mod tests {
         }
         let again = heap.slab(key).take();
         assert!(matches!(again, Taken::Item { area, index: 1, used: true, .. } if area == id));
+    }
+
+    #[test]
+    fn an_allocation_looks_for_room_among_free_areas_alone() {
+        let (mut books, counters) = (Books::default(), Counters::default());
+        let (shape, consistency) = (Shape::Pages { pages: 1 }, Consistency::Sequential);
+        let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
+        let record = |id: usize| {
+            let base = VIEWS_BASE + id * 4096;
+            let area = Area {
+                id: AreaId(u32::try_from(id).unwrap()),
+                base,
+                file_offset: 0,
+                bytes: 4096,
+                shape,
+            };
+            AreaRecord { area, owner: NodeId(0), items, consistency }
+        };
+        let free = |books: &Books| books.free.values().flatten().copied().collect::<Vec<_>>();
+        (0..3).for_each(|id| books.enter_area(&counters, record(id)));
+        assert!(free(&books).is_empty());
+        for id in [2, 1] {
+            let record = record(id);
+            let minipages = books.begin_free(&counters, record.area.base, &record).unwrap();
+            assert!(!free(&books).contains(&record.area.id), "it is not reclaimed yet");
+            minipages.into_iter().for_each(|minipage| books.end_free(minipage));
+        }
+        assert_eq!(free(&books), [AreaId(1), AreaId(2)]);
+        let mut take = |shape| books.take_area(&counters, shape, 4096, items, consistency);
+        assert_eq!(take(Shape::Pages { pages: 2 }), None);
+        assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(1)));
+        assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(2)));
+        assert_eq!(take(shape), None);
     }
 }

@@ -8,6 +8,7 @@ use multigrain_transport::Mesh;
 use super::*;
 use crate::config::Config;
 use crate::job::Runtime;
+use crate::receiver::slots;
 
 /// Memory lies at fixed addresses: one node at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -151,4 +152,23 @@ fn a_grain_is_heeded_by_every_consistency() {
         assert!(matches!(node.malloc_with(64, none), Err(Error::Invalid(_))));
         assert!(matches!(node.malloc_array_with(8, 64, none), Err(Error::Invalid(_))));
     }
+}
+
+#[test]
+fn a_window_outlives_its_thread_and_ends_when_that_waits_for_something_else() {
+    let (_alone, node) = node(Consistency::Sequential);
+    let driver = &node.driver;
+    let minipage = driver.memory().translate(node.malloc(64).unwrap()).unwrap();
+    let windows = driver.engine().windows();
+    let short_lived = || {
+        let (thread, slot) = driver.my_slot().unwrap();
+        assert!(windows.begin((thread, minipage), (0, true), (1, true), false));
+        driver.end(thread, slot);
+        assert_eq!(windows.end_on(minipage).len(), 1, "others of the node may go on with it");
+        assert!(windows.begin((thread, minipage), (0, true), (1, true), false));
+        driver.my_slot().unwrap();
+        assert_eq!(windows.end_on(minipage), [], "it calls: its windows are over");
+        slots::leave();
+    };
+    std::thread::scope(|scope| scope.spawn(short_lived).join().unwrap());
 }
