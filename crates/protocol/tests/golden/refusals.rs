@@ -127,6 +127,8 @@ fn synchronization_messages_out_of_place_are_refused() {
         (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiet: false }.about(0)),
         (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1, quiet: false }.about(0)),
+        // It frees nobody, and would move homes.
+        (1, 0, BarrierMessage::Release { arrivals: 0, quiet: true }.about(0)),
         (1, 2, SemaphoreMessage::Request.about(0)),
         (1, 0, SemaphoreMessage::Grant.about(0)),
         (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),
