@@ -6,7 +6,7 @@
 
 mod directory;
 
-use multigrain_memory::{Area, Shape, VIEWS_BASE};
+use multigrain_memory::{Area, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
@@ -288,6 +288,8 @@ impl Runtime {
         }
         if self.tables.add(record, record.area.minipages()) {
             // A node may ask for all of them at once, and then be slow to read.
+            let longest = diff::most_bytes(record.area.minipage_bytes(0));
+            lock(&self.kept_diffs).allow(record.area.minipages() as usize, longest);
             self.mesh.allow_answers(ANSWER_BYTES * record.area.minipages() as usize);
             0
         } else {

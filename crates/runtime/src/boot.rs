@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "file descriptors arrive by number, signals are masked per thread")]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use multigrain_memory::{GuardKind, Memory, TrackingKind, Twins};
 use multigrain_transport::{BootConfig, Mesh, Receiver, Timeout};
-use multigrain_types::{Consistency, MinipageId, NodeId};
+use multigrain_types::{Consistency, NodeId};
 
 use crate::alloc::{Chunking, Heap};
 use crate::areas::Directory;
@@ -19,6 +18,7 @@ use crate::asked::Asked;
 use crate::config::{Config, WaitMode};
 use crate::error::Error;
 use crate::habits::Habits;
+use crate::kept::KeptDiffs;
 use crate::names::Names;
 use crate::parking::Role;
 use crate::program::{self, Program};
@@ -53,8 +53,8 @@ pub struct Runtime {
     pub(crate) twins: Twins,
     /// How often any minipage of this node was opened for writes.
     pub(crate) opened: AtomicU64,
-    /// Diffs that wait for the others of their round (MGS arc 33).
-    pub(crate) kept_diffs: Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>,
+    /// Diffs that wait for the others of their round (MGS arc 33), or for a turn.
+    pub(crate) kept_diffs: Mutex<KeptDiffs>,
     pub(crate) races: Option<Races>,
     pub(crate) role: Role,
     pub(crate) counters: Counters,

@@ -31,12 +31,14 @@ fn a_thread_asks_one_thing_at_a_time() {
 
 fn what_comes_too_early_has_a_bound() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
-    let fetch = HlrcMessage::Fetch { requester: PEER, epoch: 1, waits: true };
-    let fetch = header_of(fetch.about(MinipageId::new(LAZY, 0)));
+    // Of a home elsewhere, in the name of whom it likes.
+    let diff = HlrcMessage::Diff { writer: NodeId(2), flush: 1, epoch: 1 };
+    let diff = header_of(diff.about(MinipageId::new(AreaId(LAZY.0 + 1), 0)));
     for _ in 0..EARLY {
-        assert_eq!(victim.request(PEER, &fetch, &[]), Outcome::Alive);
+        assert_eq!(victim.request(PEER, &diff, &[]), Outcome::Alive);
     }
-    let last = victim.request(PEER, &fetch, &[]);
+    assert_eq!(victim.request(NodeId(2), &diff, &[]), Outcome::Alive);
+    let last = victim.request(PEER, &diff, &[]);
     ends(last, "too much that waits for the next turn", "a node asks too early without end");
 }
 

@@ -31,6 +31,7 @@ mod hints;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod hostile;
+mod kept;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
 #[cfg(feature = "mutants")]

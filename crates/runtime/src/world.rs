@@ -229,7 +229,9 @@ impl<'a> RealWorld<'a> {
             if let Err(error) = Diff::check(diff, len) {
                 self.refuse_diff(minipage, &error);
             }
-            lock(&self.runtime.kept_diffs).entry(minipage).or_default().push(diff.to_vec());
+            if !lock(&self.runtime.kept_diffs).keep(self.from, minipage, diff) {
+                self.runtime.peer_broke(self.from, "it sends more diffs than are kept".to_owned());
+            }
         }
     }
 
@@ -502,7 +504,7 @@ impl World for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
-        let kept = lock(&self.runtime.kept_diffs).remove(&minipage).unwrap_or_default();
+        let kept = lock(&self.runtime.kept_diffs).take(minipage);
         let mut diffs: Vec<&[u8]> = kept.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
         self.runtime.close_watched(minipage);
@@ -515,15 +517,7 @@ impl World for RealWorld<'_> {
     fn pass_diff(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
         self.keep_held();
-        let oldest = {
-            let mut all = lock(&self.runtime.kept_diffs);
-            let kept = all.entry(minipage).or_default();
-            let oldest = if kept.is_empty() { Vec::new() } else { kept.remove(0) };
-            if kept.is_empty() {
-                all.remove(&minipage);
-            }
-            oldest
-        };
+        let oldest = lock(&self.runtime.kept_diffs).take_oldest(minipage);
         self.keep_with(to, header_of(message), |out| out.extend(oldest));
     }
 
