@@ -75,6 +75,8 @@ pub struct Runtime {
     pub(crate) left_barriers: Leavers,
     /// Threads of the program that have begun and not ended.
     pub(crate) threads_begun: AtomicU32,
+    /// How often one has begun or ended.
+    pub(crate) thread_changes: AtomicU64,
     /// Of them, those that do not run yet.
     pub(crate) unborn: AtomicU32,
     next_node: AtomicU64,
@@ -194,6 +196,7 @@ impl Runtime {
             windows: Windows::new()?,
             left_barriers: Leavers::default(),
             threads_begun: AtomicU32::new(0),
+            thread_changes: AtomicU64::new(0),
             unborn: AtomicU32::new(0),
             next_node: AtomicU64::new(0),
             progress: AtomicU64::new(0),
