@@ -7,7 +7,7 @@ use super::{Cell, Violation};
 use crate::coherence::{HolderEvent, Illegal, ManagerEvent, Site};
 use crate::effect::{Effect, Effects, World};
 use crate::hlrc::CopyEvent;
-use crate::message::{HlrcMessage, Message, MgsMessage, PageMessage};
+use crate::message::{Attach, HlrcMessage, Message, MgsMessage, PageMessage};
 use crate::mgs::{ClientEvent, ServerEvent};
 #[cfg(feature = "mutants")]
 use crate::mutants;
@@ -176,11 +176,13 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
-        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::InvalidateRequest
+        | PageMessage::Hurry
+        | PageMessage::Reply { attach: Attach::Nothing, .. } => site.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
-        | PageMessage::Reply { .. }
+        | PageMessage::Reply { attach: Attach::Page | Attach::Diff, .. }
         | PageMessage::PushReply
         | PageMessage::InvalidateReply
         | PageMessage::Ack => return Ok(()),
