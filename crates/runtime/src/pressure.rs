@@ -4,7 +4,7 @@
 //!
 //! Any thread may wait so, with no lock held. The service thread, or whoever has the receiver's role,
 //! goes on receiving meanwhile: nodes that wait for room at each other make it, and a peer that is
-//! lost ends the node as ever.
+//! lost ends the node as ever. Nor does it keep a minipage that others want meanwhile.
 
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants::Mutant;
@@ -14,6 +14,7 @@ use crate::boot::Runtime;
 use crate::error::Error;
 #[cfg(feature = "mutants")]
 use crate::mutants::bound;
+use crate::stepping;
 
 /// Bytes that may wait for a peer before those who send of their own accord wait.
 const WAITING: usize = 4 << 20;
@@ -31,6 +32,7 @@ impl Runtime {
         let (room, most) =
             (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
         while self.mesh.waiting_bytes(to) > room {
+            stepping::forget();
             self.mesh.wait_for_room(to);
         }
         if self.tables.held() > most {
@@ -45,6 +47,7 @@ impl Runtime {
         #[cfg(feature = "mutants")]
         let room = bound(Mutant::HintsWithoutRoom, room);
         while let Some(to) = self.mesh.most_waiting(room) {
+            stepping::forget();
             self.mesh.wait_for_room(to);
         }
     }

@@ -74,7 +74,7 @@ impl Runtime {
     /// The step of a message that has arrived, with its diff.
     pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
         if let Err(error) = self.step_with(Input::Message { from, message }, diff, false) {
-            self.fatal(&error.to_string());
+            self.fatal(&format!("{error}, says {from}"));
         }
     }
 
