@@ -183,11 +183,6 @@ pub(crate) fn queues_what_it_tells() -> bool {
     !on(Mutant::ToldBeforeQueued)
 }
 
-/// How much may come too early.
-pub(crate) fn most_early(most: u32) -> u32 {
-    if on(Mutant::EarlyWithoutEnd) { u32::MAX } else { most }
-}
-
 /// The number after another, in 32 bits if this process is that mutant.
 pub(crate) fn next_number(mutant: Mutant, number: u64) -> u64 {
     if on(mutant) { u64::from(u32::try_from(number + 1).unwrap_or(0)) } else { number + 1 }

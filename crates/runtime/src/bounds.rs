@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "the other node's sink")]
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
-use multigrain_protocol::{HlrcMessage, MgsMessage};
+use multigrain_protocol::{HlrcMessage, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::Runner;
@@ -114,6 +114,31 @@ unsafe impl Sink for Codes {
 #[test]
 fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
     once(ask_too_much);
+}
+
+/// Node 1 takes back minipages, of which one is its own.
+fn take_back() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config { shared_bytes: 2 * 4096, guard: GuardChoice::Mprotect };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
+    let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
+    let items = Items { bytes, count: 1, chunk: 1, array: false };
+    let consistency = Consistency::Sequential;
+    for (id, owner) in [(0, NodeId(0)), (1, NodeId(1))] {
+        let base = VIEWS_BASE + usize::from(owner.0) * multigrain_memory::VIEW_ALIGN;
+        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
+        assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency }), 0);
+        let message = PageMessage::ReclaimRequest.about(MinipageId::new(AreaId(id), 0));
+        let place = NodeSink::new(&runtime.driver).place(NodeId(1), &header_of(message));
+        assert_eq!(place.is_err_and(|why| why.contains("not its own")), owner == NodeId(0));
+    }
+}
+
+#[test]
+fn a_node_takes_back_only_what_it_allocated() {
+    once(take_back);
 }
 
 /// A page of each release consistent kind, whose diffs may be so long and no longer.

@@ -2,7 +2,7 @@
 //! tests of the same are in `bounds.rs`.
 
 use multigrain_protocol::HlrcMessage;
-use multigrain_protocol::release::EARLY;
+use multigrain_protocol::release::{EARLY, News, Turn};
 use multigrain_transport::Header;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
@@ -10,9 +10,10 @@ use crate::frames::{header_of, kind};
 use crate::fuzzing::{AREAS, Outcome, Victim};
 
 /// All scenes, by name.
-pub const SCENES: [(&str, fn()); 2] = [
+pub const SCENES: [(&str, fn()); 3] = [
     ("a thread asks one thing at a time", a_thread_asks_one_thing_at_a_time),
     ("what comes too early has a bound", what_comes_too_early_has_a_bound),
+    ("homes move once a barrier", homes_move_once_a_barrier),
 ];
 
 const PEER: NodeId = NodeId(1);
@@ -29,13 +30,26 @@ fn a_thread_asks_one_thing_at_a_time() {
 
 fn what_comes_too_early_has_a_bound() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
-    let fetch = HlrcMessage::Fetch { requester: PEER, epoch: 1, waits: true };
-    let fetch = header_of(fetch.about(MinipageId::new(LAZY, 0)));
+    // Of a home elsewhere, in the name of whom it likes.
+    let diff = HlrcMessage::Diff { writer: NodeId(2), flush: 1, epoch: 1 };
+    let diff = header_of(diff.about(MinipageId::new(AreaId(LAZY.0 + 1), 0)));
     for _ in 0..EARLY {
-        assert_eq!(victim.request(PEER, &fetch, &[]), Outcome::Alive);
+        assert_eq!(victim.request(PEER, &diff, &[]), Outcome::Alive);
     }
-    let last = victim.request(PEER, &fetch, &[]);
+    assert_eq!(victim.request(NodeId(2), &diff, &[]), Outcome::Alive);
+    let last = victim.request(PEER, &diff, &[]);
     ends(last, "too much that waits for the next turn", "a node asks too early without end");
+}
+
+fn homes_move_once_a_barrier() {
+    let mut victim = Victim::new(NodeId(0), Placement::Allocator);
+    let moves = vec![(MinipageId::new(LAZY, 0), PEER)];
+    let turn = Some(Turn { epoch: 1, clock: Vec::new(), moves });
+    let news = News { turn, ..News::default() }.to_bytes();
+    let header = Header { kind: kind::NEWS, ..Header::default() };
+    assert_eq!(victim.request(PEER, &header, &news), Outcome::Alive);
+    let again = victim.request(PEER, &header, &news);
+    ends(again, "has moved the home of another minipage last", "a home moves twice");
 }
 
 fn ends(outcome: Outcome, why: &str, goes_on: &str) {

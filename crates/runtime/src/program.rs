@@ -3,7 +3,7 @@
 //! A peer may ask this node to start a thread at an address. Only addresses in the program's own
 //! code are taken: in executable segments of the main executable, and of shared objects that are
 //! linked with libmultigrain (the program's own libraries). Neither the C library nor libmultigrain
-//! itself belongs to it. Found once, when the node joins.
+//! itself belongs to it, where they are shared objects of their own. Found once, when the node joins.
 
 #![expect(unsafe_code, reason = "the loader's tables, and a function by its address")]
 

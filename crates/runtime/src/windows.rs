@@ -110,20 +110,19 @@ impl Windows {
         Ok(Self { timer, books: Mutex::default(), any, measures })
     }
 
-    /// The timer rings then, and not before.
-    fn ring_at(&self, at_ns: u64) {
+    /// The timer rings then, and not before; false if the program has closed it.
+    fn ring_at(&self, at_ns: u64) -> bool {
         let at = Timespec {
             tv_sec: (at_ns / 1_000_000_000).cast_signed(),
             tv_nsec: (at_ns % 1_000_000_000).cast_signed(),
         };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
-        // It only fails if the program has closed it; the helper looks at the clock then.
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).is_ok()
     }
 
     /// The helper ends its sleep at once.
     pub(crate) fn ring(&self) {
-        self.ring_at(1);
+        let _ = self.ring_at(1);
     }
 }
 
@@ -148,8 +147,9 @@ impl Windows {
             return false;
         }
         let ends_ns = now_ns + window_ns;
-        if books.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns) {
-            self.ring_at(ends_ns);
+        // A closed timer wakes nobody who sleeps on it: no window opens then.
+        if books.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns) && !self.ring_at(ends_ns) {
+            return false;
         }
         books.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
         self.any.store(true, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Windows {
         let books = lock(&self.books);
         if let Some(next_ns) = books.next_end_ns() {
             // Whatever it rang for, also if that is not due by this processor's clock.
-            self.ring_at(next_ns);
+            let _ = self.ring_at(next_ns);
         }
         drop(books);
         ended
@@ -210,7 +210,8 @@ impl Windows {
         let ended = books.end(over);
         if books.open.len() < open {
             match books.next_end_ns() {
-                Some(next_ns) => self.ring_at(next_ns),
+                // If it is closed it rings as it was set before, and the helper looks again and again.
+                Some(next_ns) => _ = self.ring_at(next_ns),
                 None => self.any.store(false, Ordering::Relaxed),
             }
         }
@@ -238,6 +239,14 @@ mod tests {
 
     fn window(stepped: bool, ends_ns: u64) -> Window {
         Window { thread: THREAD, minipage: PAGE, ends_ns, stepped, urgent: true }
+    }
+
+    #[test]
+    fn a_timer_that_the_program_has_closed_or_put_something_else_in_its_place_does_not_ring() {
+        let windows = Windows::new().unwrap();
+        assert!(windows.ring_at(1));
+        let other = std::fs::File::open("/dev/null").unwrap().into();
+        assert!(!Windows { timer: other, ..windows }.ring_at(1));
     }
 
     /// Pins that go in this order of events: the step is through, a window ends.

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Answers that may wait for a peer when nothing else was said, in bytes: those to all its threads
 /// are far less.
 pub(crate) const ANSWERS: usize = 64 << 20;
+/// The same, however many minipages there are: who asks for more than six million at once reads answers
+/// meanwhile.
+const MOST_ANSWERS: usize = 1 << 30;
 /// How long to wait for a socket before looking again whether somebody else has made room.
 const GLANCE: Duration = Duration::from_millis(100);
 
@@ -110,8 +113,28 @@ impl Mesh {
         result
     }
 
-    /// So many more bytes of answers may wait for each peer, which now has more to ask for.
+    /// So many more bytes of answers may wait for each peer, which now has more to ask for; up to
+    /// what one can have asked for at once.
     pub fn allow_answers(&self, more: usize) {
-        self.allowed.fetch_add(more, Ordering::Relaxed);
+        let raised = |allowed: usize| Some(allowed.saturating_add(more).min(MOST_ANSWERS));
+        let _ = self.allowed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raised);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::mesh_without_peers;
+
+    #[test]
+    fn what_may_wait_for_a_peer_has_an_end_however_many_minipages_there_are() {
+        let mesh = mesh_without_peers(NodeId(0), 2);
+        let allowed = || mesh.allowed.load(Ordering::Relaxed);
+        mesh.allow_answers(160);
+        assert_eq!(allowed(), ANSWERS + 160);
+        for _ in 0..2 {
+            mesh.allow_answers(usize::MAX);
+            assert_eq!(allowed(), MOST_ANSWERS);
+        }
     }
 }

@@ -110,6 +110,7 @@ pub enum Mutant {
     AskedTwice,
     NamesWithoutEnd,
     EarlyWithoutEnd,
+    MovesWithoutEnd,
     AnswersWithoutEnd,
 }
 

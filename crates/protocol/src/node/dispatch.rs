@@ -7,11 +7,11 @@ use super::{Cell, Violation};
 use crate::coherence::{HolderEvent, Illegal, ManagerEvent, Site};
 use crate::effect::{Effect, Effects, World};
 use crate::hlrc::CopyEvent;
-use crate::message::{HlrcMessage, Message, MgsMessage, PageMessage};
+use crate::message::{Attach, HlrcMessage, Message, MgsMessage, PageMessage};
 use crate::mgs::{ClientEvent, ServerEvent};
 #[cfg(feature = "mutants")]
 use crate::mutants;
-use crate::release::Early;
+use crate::release::{Early, Ledger};
 use crate::sync::SyncError;
 
 /// A node's place in its job.
@@ -176,11 +176,13 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
-        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::InvalidateRequest
+        | PageMessage::Hurry
+        | PageMessage::Reply { attach: Attach::Nothing, .. } => site.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
-        | PageMessage::Reply { .. }
+        | PageMessage::Reply { attach: Attach::Page | Attach::Diff, .. }
         | PageMessage::PushReply
         | PageMessage::InvalidateReply
         | PageMessage::Ack => return Ok(()),
@@ -302,8 +304,8 @@ fn lazy(
             let mut ledger = cell.ledger();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
             if epoch > ledger.chronicle.epoch() {
-                let room = ledger.defer(site.minipage, Early::Fetch { requester, waits });
-                return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
+                let early = Early::Fetch { requester, waits };
+                return defer(site, &mut ledger, from, &message, (epoch, early));
             }
             drop(ledger);
             let zero = cell.copy().is_fresh() && world.close_if_zero(site.minipage);
@@ -327,8 +329,8 @@ fn lazy(
                     out.push(Effect::SendLater { to: writer, message });
                     return Ok(());
                 }
-                let room = ledger.defer(site.minipage, Early::Diff { writer, flush });
-                return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
+                let early = Early::Diff { writer, flush };
+                return defer(site, &mut ledger, from, &message, (epoch, early));
             }
             CopyEvent::Diff { writer, flush }
         }
@@ -354,9 +356,24 @@ fn copy(
     result.map_err(|illegal| refused(from, event, illegal))
 }
 
-/// More came too early than a correct node has to ask for.
-fn crowded() -> Illegal {
-    Illegal { role: "home", state: "with too much that waits for the next turn".to_owned() }
+/// Keeps what came from a node that knows of one turn more than this one. Nobody knows of two: at the
+/// second barrier this node has to say that it is quiet, which it does when it has turned.
+fn defer(
+    site: &Site,
+    ledger: &mut Ledger,
+    from: NodeId,
+    message: &HlrcMessage,
+    (epoch, early): (u64, Early),
+) -> Result<(), Violation> {
+    let known = ledger.chronicle.epoch();
+    let state = if epoch > known + 1 {
+        format!("that knows of {known} turns, when none has made two more")
+    } else if ledger.defer(site.minipage, from, early) {
+        return Ok(());
+    } else {
+        "with too much that waits for the next turn".to_owned()
+    };
+    Err(refused(from, message, Illegal { role: "home", state }))
 }
 
 fn elsewhere(role: &'static str, site: &Site) -> Illegal {

@@ -13,8 +13,9 @@
 
 use multigrain_types::NodeId;
 
-use super::dispatch::{Local, Place, run};
+use super::dispatch::{Local, Place, refused, run};
 use super::{Cell, SyncCell, Violation, release};
+use crate::coherence::Illegal;
 use crate::effect::World;
 use crate::hlrc::CopyEvent;
 use crate::message::{HlrcMessage, SyncMessage};
@@ -61,7 +62,12 @@ pub(super) fn turn(
     if !message.is_quiet_release() || !manager {
         return Ok(());
     }
-    let moves = guard.ledger().chronicle.turn();
+    // It was told so, and has not been told otherwise: no correct manager decides before.
+    if !guard.tables().is_told_quiet(id) {
+        let state = format!("{} has not come to barrier {id} with all its threads", place.me);
+        return Err(refused(from, &message, Illegal { role: "synchronization", state }));
+    }
+    let moves = guard.ledger().chronicle.turn(from);
     for (minipage, home) in moves {
         let mut cell = guard.minipage(minipage);
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Move { home }), world)?;

@@ -34,8 +34,11 @@ pub struct Chronicle {
     epoch: u64,
     /// The clock at the last of them.
     episode: Vec<u64>,
-    /// What the last quiet barrier's manager found; its release follows, or has.
+    /// What the last quiet barrier's manager found, if this node is that or has its release.
     latest: Turn,
+    /// Of other nodes, what they said the next quiet barrier found: the release that follows says whose
+    /// word counts.
+    turns: BTreeMap<NodeId, Turn>,
 }
 
 /// What one node wrote: of every minipage the last interval.
@@ -225,9 +228,9 @@ impl Chronicle {
     ///
     /// # Errors
     /// [`Illegal`] if it says more of this node than this node has done, that all know what not even
-    /// it knows, or tells of another epoch than the next.
+    /// it knows, tells of another epoch than the next, or moves a home twice.
     pub fn hear(&mut self, from: NodeId, news: &News) -> Result<(), Illegal> {
-        self.check(news)?;
+        self.check(from, news)?;
         let together = |one: &Notice, other: &Notice| {
             (one.writer, one.interval) == (other.writer, other.interval)
         };
@@ -242,19 +245,22 @@ impl Chronicle {
         merge(&mut self.clock, &news.clock);
         merge(self.told.entry(from).or_default(), &news.clock);
         merge(self.heard.entry(from).or_default(), &news.clock);
-        match &news.turn {
-            // News too long for one frame come in parts.
-            Some(turn) if self.is_part(turn) => {
-                self.latest.moves.extend(&turn.moves);
+        if let Some(turn) = &news.turn {
+            #[cfg(feature = "mutants")]
+            let turn = &self.mistake(turn);
+            match self.turns.entry(from) {
+                // News too long for one frame come in parts.
+                Entry::Occupied(parts) => parts.into_mut().moves.extend(&turn.moves),
+                Entry::Vacant(first) => {
+                    first.insert(turn.clone());
+                }
             }
-            Some(turn) => self.latest = turn.clone(),
-            None => {}
         }
         self.forget(&news.floor);
         Ok(())
     }
 
-    fn check(&self, news: &News) -> Result<(), Illegal> {
+    fn check(&self, from: NodeId, news: &News) -> Result<(), Illegal> {
         let own = at(&self.clock, self.me);
         let turn = news.turn.as_ref();
         let own_notices = news.notices.iter().filter(|notice| notice.writer == self.me);
@@ -271,19 +277,23 @@ impl Chronicle {
             format!("all know {:?}, and it knows {:?}", news.floor, news.clock)
         } else if turn.is_some_and(|turn| turn.epoch != epoch) {
             format!("epoch {epoch} is the next")
+        } else if turn.is_some_and(|turn| !self.goes_on(from, turn)) {
+            format!("{from} has moved the home of another minipage last")
         } else {
             return Ok(());
         };
         Err(Illegal { role: "interval log", state })
     }
 
-    /// Whether this is one more part of what this node has heard of the last quiet barrier.
-    fn is_part(&self, turn: &Turn) -> bool {
+    /// Whether these moves go on where those end that the same node told of before: they come in the
+    /// order of minipages, so none has two homes, and no more are kept than there are minipages.
+    fn goes_on(&self, from: NodeId, turn: &Turn) -> bool {
         #[cfg(feature = "mutants")]
-        if self.mistakes(turn) {
+        if crate::mutants::on(crate::mutants::Mutant::MovesWithoutEnd) {
             return true;
         }
-        turn.epoch == self.latest.epoch
+        let before = self.turns.get(&from).and_then(|turn| turn.moves.last());
+        before.into_iter().chain(&turn.moves).is_sorted_by(|one, other| one.0 < other.0)
     }
 
     /// An acquire: the minipages to forget.
@@ -314,8 +324,15 @@ impl Chronicle {
         self.forget(&floor);
     }
 
-    /// The release of a quiet barrier: a new epoch, with these moves.
-    pub fn turn(&mut self) -> Vec<(MinipageId, NodeId)> {
+    /// The release of this manager's quiet barrier: a new epoch, with these moves. What others
+    /// have said of that epoch is void, but for the barrier's manager.
+    pub fn turn(&mut self, manager: NodeId) -> Vec<(MinipageId, NodeId)> {
+        let told = core::mem::take(&mut self.turns).remove(&manager);
+        if manager != self.me {
+            // Who has nothing to tell moves nothing.
+            self.latest.moves.clear();
+            self.latest = told.unwrap_or_else(|| core::mem::take(&mut self.latest));
+        }
         self.epoch += 1;
         self.episode.clone_from(&self.latest.clock);
         self.blurred = false;
@@ -381,7 +398,7 @@ mod tests {
         }
         for chronicle in job {
             chronicle.take_pending();
-            assert_eq!(chronicle.turn(), homes);
+            assert_eq!(chronicle.turn(NodeId(0)), homes);
         }
     }
 
@@ -520,7 +537,7 @@ mod tests {
         write(&mut job, 1, M);
         say(&mut job, 1, 0, GRANT);
         job[0].announce(NODES, Vec::new());
-        job[0].turn();
+        job[0].turn(NodeId(0));
         job[0].announce(NODES, Vec::new());
         assert_eq!(job[0].notices(), 1, "node 2 has not heard of it");
     }
@@ -537,10 +554,46 @@ mod tests {
         };
         chronicle.hear(NodeId(0), &part(1, M, 1)).unwrap();
         chronicle.hear(NodeId(0), &part(1, N, 2)).unwrap();
-        assert_eq!(chronicle.turn(), [(M, NodeId(1)), (N, NodeId(2))]);
+        assert_eq!(chronicle.turn(NodeId(0)), [(M, NodeId(1)), (N, NodeId(2))]);
         // Nobody wrote in between.
         chronicle.hear(NodeId(0), &part(2, N, 1)).unwrap();
-        assert_eq!(chronicle.turn(), [(N, NodeId(1))]);
+        assert_eq!(chronicle.turn(NodeId(0)), [(N, NodeId(1))]);
+    }
+
+    fn moves(epoch: u64, moves: &[(MinipageId, u16)]) -> News {
+        let moves = moves.iter().map(|&(minipage, home)| (minipage, NodeId(home))).collect();
+        News { turn: Some(Turn { epoch, clock: Vec::new(), moves }), ..News::default() }
+    }
+
+    /// Who is not the barrier's manager moves no home, before its release or after.
+    #[test]
+    fn the_moves_that_count_are_those_of_who_sends_the_release() {
+        let mut chronicle = Chronicle::new(NodeId(1));
+        chronicle.hear(NodeId(2), &moves(1, &[(M, 2)])).unwrap();
+        chronicle.hear(NodeId(0), &moves(1, &[(M, 1)])).unwrap();
+        chronicle.hear(NodeId(2), &moves(1, &[(N, 2)])).unwrap();
+        chronicle.hear(NodeId(0), &moves(1, &[(N, 1)])).unwrap();
+        assert_eq!(chronicle.turn(NodeId(0)), [(M, NodeId(1)), (N, NodeId(1))]);
+        chronicle.hear(NodeId(2), &moves(2, &[(N, 2)])).unwrap();
+        assert!(chronicle.turn(NodeId(0)).is_empty(), "who says nothing moves nothing");
+        // The manager itself hears others say what it decides.
+        let mut job = job();
+        job[0].announce(NODES, vec![(M, NodeId(0))]);
+        job[0].hear(NodeId(2), &moves(1, &[(M, 2)])).unwrap();
+        assert_eq!(job[0].turn(NodeId(0)), [(M, NodeId(0))]);
+    }
+
+    #[test]
+    fn a_turn_moves_every_home_once() {
+        let mut chronicle = Chronicle::new(NodeId(1));
+        chronicle.hear(NodeId(0), &moves(1, &[(M, 1)])).unwrap();
+        let before = chronicle.clone();
+        for again in [&[(M, 2)][..], &[(N, 1), (N, 2)], &[(N, 1), (M, 1)]] {
+            assert!(chronicle.hear(NodeId(0), &moves(1, again)).is_err(), "{again:?}");
+            assert_eq!(chronicle, before);
+        }
+        chronicle.hear(NodeId(0), &moves(1, &[(N, 2)])).unwrap();
+        assert_eq!(chronicle.turn(NodeId(0)), [(M, NodeId(1)), (N, NodeId(2))]);
     }
 
     /// A peer's word about this node, or about what all know, is no better than what they have done.

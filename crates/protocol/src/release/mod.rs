@@ -22,9 +22,10 @@ pub use news::{News, NewsError, Notice, Turn};
 use crate::message::{Message, SyncMessage};
 #[cfg(feature = "mutants")]
 use crate::mutants;
+use crate::nodeset::NodeSet;
 
-/// What may come too early from one node about one minipage: every thread of it waits for one copy, or
-/// for the end of one release, at most, and a node has no more threads than this.
+/// Diffs that may come too early from one node about one minipage: every thread of it waits for the
+/// end of one release at most, and a node has no more threads than this.
 pub const EARLY: u32 = 4096;
 
 /// What a node owes the others.
@@ -44,10 +45,19 @@ pub struct Ledger {
     ready: VecDeque<Ready>,
     /// What came from nodes that know of more moves of homes than this one; it waits for its turn.
     early: Vec<(MinipageId, Early)>,
-    /// How much of that is whose; see [`EARLY`].
-    early_of: BTreeMap<(MinipageId, NodeId), u32>,
+    /// What of that came from which node.
+    early_of: BTreeMap<(MinipageId, NodeId), Sent>,
     /// What this node knows of lazily consistent writes.
     pub chronicle: Chronicle,
+}
+
+/// What came too early about one minipage from one node, perhaps on its way from others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+struct Sent {
+    /// Who asks for the contents; a node asks once until it has them.
+    requesters: NodeSet,
+    /// See [`EARLY`].
+    diffs: u32,
 }
 
 /// Some minipages' writes on their way.
@@ -116,20 +126,24 @@ impl Ledger {
         Self { begun: number, chronicle, ..Self::default() }
     }
 
-    /// Something about a minipage that came too early; false if no correct node asks for so much.
+    /// Something about a minipage that came too early from a node; false if no correct one sends so
+    /// much, whoever wrote it or asks for it.
     #[must_use]
-    pub fn defer(&mut self, minipage: MinipageId, early: Early) -> bool {
-        let (Early::Fetch { requester: node, .. } | Early::Diff { writer: node, .. }) = early;
-        let count = self.early_of.entry((minipage, node)).or_default();
-        let most = EARLY;
+    pub fn defer(&mut self, minipage: MinipageId, from: NodeId, early: Early) -> bool {
+        let sent = self.early_of.entry((minipage, from)).or_default();
+        let room = match early {
+            Early::Fetch { requester, .. } => sent.requesters.insert(requester),
+            Early::Diff { .. } => {
+                sent.diffs += 1;
+                sent.diffs <= EARLY
+            }
+        };
         #[cfg(feature = "mutants")]
-        let most = crate::mutants::most_early(most);
-        if *count == most {
-            return false;
+        let room = room || mutants::on(mutants::Mutant::EarlyWithoutEnd);
+        if room {
+            self.early.push((minipage, early));
         }
-        *count += 1;
-        self.early.push((minipage, early));
-        true
+        room
     }
 
     /// Diffs of a minipage that came too early.
@@ -387,17 +401,20 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_early_has_a_bound_for_each_node_and_minipage() {
+    fn what_comes_too_early_has_a_bound_for_each_sender_and_minipage() {
         let mut ledger = Ledger::new(NodeId(0));
         let fetch = |node| Early::Fetch { requester: NodeId(node), waits: true };
-        for flush in 0..EARLY {
-            let diff = Early::Diff { writer: NodeId(1), flush: flush.into() };
-            assert!(ledger.defer(M, if flush % 2 == 0 { diff } else { fetch(1) }));
-        }
-        assert!(!ledger.defer(M, fetch(1)), "no node has so many threads");
-        assert!(ledger.defer(N, fetch(1)) && ledger.defer(M, fetch(2)));
-        assert_eq!(ledger.take_deferred().len(), EARLY as usize + 2);
-        assert!(ledger.defer(M, fetch(1)), "what was early has had its turn");
+        let diff = Early::Diff { writer: NodeId(1), flush: 1 };
+        let [one, two] = [NodeId(1), NodeId(2)];
+        assert!((0..EARLY).all(|_| ledger.defer(M, one, diff)));
+        assert!(!ledger.defer(M, one, diff), "no node has so many threads");
+        assert!(ledger.defer(M, one, fetch(1)) && ledger.defer(M, one, fetch(2)));
+        assert!(!ledger.defer(M, one, fetch(2)), "who asks has not been answered");
+        // What one node says of another, or in its name, costs the other nothing.
+        assert!(ledger.defer(M, two, diff) && ledger.defer(M, two, fetch(2)));
+        assert!(ledger.defer(N, one, diff) && ledger.defer(N, one, fetch(1)));
+        assert_eq!(ledger.take_deferred().len(), EARLY as usize + 6);
+        assert!(ledger.defer(M, one, diff), "what was early has had its turn");
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Barrier {
 enum Told {
     #[default]
     Nothing,
+    /// Nothing either, and of those it will be told of together one found that others run.
+    Loud,
     Quiet,
     /// It was told so, and asked to take it back.
     Retracting,
@@ -80,9 +82,17 @@ impl Barrier {
         }
         self.waiting.push_back(thread);
         self.untold += 1;
+        if !quiet && self.told == Told::Nothing {
+            self.told = Told::Loud;
+        }
         if self.untold >= local {
             let arrivals = core::mem::take(&mut self.untold);
+            // Who came before may have looked later.
+            let quiet = quiet && self.told != Told::Loud;
             let quiet = quiet && local > 0 && self.waiting.len() == threads as usize;
+            if self.told == Told::Loud {
+                self.told = Told::Nothing;
+            }
             #[cfg(feature = "mutants")]
             let quiet = quiet || (local > 0 && mutants::on(Mutant::NoisyHomeMoves));
             if quiet {
@@ -96,7 +106,7 @@ impl Barrier {
 
     /// Whether the manager has been told that all threads of this node wait here.
     pub(super) fn is_told_quiet(&self) -> bool {
-        self.told != Told::Nothing
+        matches!(self.told, Told::Quiet | Told::Retracting)
     }
 
     /// A thread begins on this node, which has said that all its threads wait here.

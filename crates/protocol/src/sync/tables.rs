@@ -96,6 +96,12 @@ impl SyncTables {
         self.locks.get(&id)
     }
 
+    /// Whether a barrier's manager has been told that all threads of this node wait there.
+    #[must_use]
+    pub fn is_told_quiet(&self, id: u32) -> bool {
+        self.barriers.get(&id).is_some_and(Barrier::is_told_quiet)
+    }
+
     /// One request of a thread of this node.
     ///
     /// # Errors

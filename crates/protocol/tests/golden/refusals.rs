@@ -114,6 +114,20 @@ fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
     }
 }
 
+/// Without contents the manager alone grants; a holder supplies.
+#[test]
+fn an_upgrade_that_another_node_grants_is_refused() {
+    for (from, granted) in [(2, false), (0, true)] {
+        let mut cluster = Cluster::new(3, 0, 1);
+        cluster.access(2, Kind::Read);
+        cluster.fault(1, Kind::Write);
+        let attach = Attach::Nothing;
+        let reply = PageMessage::Reply { kind: Kind::Write, attach, hurry: false, turns: 0 };
+        let message = Input::Message { from: NodeId(from), message: reply.about(M) };
+        assert_eq!(cluster.try_input(1, message).is_ok(), granted);
+    }
+}
+
 #[test]
 fn synchronization_messages_out_of_place_are_refused() {
     // Id 0 is managed by node 0.
@@ -127,6 +141,8 @@ fn synchronization_messages_out_of_place_are_refused() {
         (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiet: false }.about(0)),
         (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1, quiet: false }.about(0)),
+        // It frees nobody, and would move homes.
+        (1, 0, BarrierMessage::Release { arrivals: 0, quiet: true }.about(0)),
         (1, 2, SemaphoreMessage::Request.about(0)),
         (1, 0, SemaphoreMessage::Grant.about(0)),
         (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),

@@ -12,7 +12,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, kind};
 use crate::shim::{Mutex, lock};
-use multigrain_memory::{Area, Shape, VIEWS_BASE};
+use multigrain_memory::{Area, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
@@ -96,6 +96,8 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     }
     if driver.tables().add(record, record.area.minipages()) {
         // A node may ask for all of them at once, and then be slow to read.
+        let longest = diff::most_bytes(record.area.minipage_bytes(0));
+        driver.engine().allow_diffs(record.area.minipages() as usize, longest);
         driver.mesh().allow_answers(ANSWER_BYTES * record.area.minipages() as usize);
         0
     } else {

@@ -4,7 +4,7 @@
 //!
 //! Any thread may wait so, with no lock held. The service thread, or whoever has the receiver's role,
 //! goes on receiving meanwhile: nodes that wait for room at each other make it, and a peer that is
-//! lost ends the node as ever.
+//! lost ends the node as ever. Nor does it keep a minipage that others want meanwhile.
 
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants::Mutant;
@@ -31,6 +31,7 @@ impl Driver {
         let (room, most) =
             (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
         while self.mesh().waiting_bytes(to) > room {
+            self.forget_access();
             self.mesh().wait_for_room(to);
         }
         if self.tables().held() > most {
@@ -45,6 +46,7 @@ impl Driver {
         #[cfg(feature = "mutants")]
         let room = bound(Mutant::HintsWithoutRoom, room);
         while let Some(to) = self.mesh().most_waiting(room) {
+            self.forget_access();
             self.mesh().wait_for_room(to);
         }
     }

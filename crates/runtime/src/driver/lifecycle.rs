@@ -4,7 +4,7 @@
 //! If this node has said at a barrier that nothing runs here, that is taken back first
 //! ([`SyncInput::Begin`]): homes of minipages move at barriers that find the whole job quiet.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
@@ -23,6 +23,46 @@ pub(super) struct Population {
     unborn: AtomicU32,
     /// Threads of the process that are the runtime's own.
     own: AtomicU32,
+    /// How often one has begun or ended.
+    changes: AtomicU64,
+}
+
+/// The threads that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Census {
+    changes: u64,
+    unborn: u32,
+    begun: u32,
+    own: u32,
+}
+
+impl Population {
+    fn census(&self) -> Census {
+        let changes = self.changes.load(Ordering::SeqCst);
+        let [unborn, begun, own] =
+            [&self.unborn, &self.begun, &self.own].map(|count| count.load(Ordering::SeqCst));
+        Census { changes, unborn, begun, own }
+    }
+
+    fn begins(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.begun.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ends(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.begun.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Census {
+    /// Whether these are all threads of the process, whose directory of threads had so many links in
+    /// between. If one began or ended meanwhile, the numbers are of different moments.
+    fn has_all(&self, links: u64, after: &Self) -> bool {
+        // A directory has two links more than it has directories in it, here one for each thread.
+        let known = u64::from(self.begun) + u64::from(self.own);
+        self == after && self.unborn == 0 && links == known + 2
+    }
 }
 
 impl Driver {
@@ -52,23 +92,23 @@ impl Driver {
 
     /// A thread with this slot begins before it runs: [`Driver::is_born`] follows.
     pub(crate) fn begin_unborn(&self, thread: ThreadId, slot: &Slot) {
-        self.population.unborn.fetch_add(1, Ordering::Relaxed);
+        self.population.unborn.fetch_add(1, Ordering::SeqCst);
         self.begin(thread, slot);
     }
 
     /// It runs now, or will not.
     pub(crate) fn is_born(&self) {
-        self.population.unborn.fetch_sub(1, Ordering::Relaxed);
+        self.population.unborn.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// A thread of the runtime's own has been started.
     pub(crate) fn has_helper(&self) {
-        self.population.own.fetch_add(1, Ordering::Relaxed);
+        self.population.own.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
     fn begin(&self, thread: ThreadId, slot: &Slot) {
-        self.population.begun.fetch_add(1, Ordering::Relaxed);
+        self.population.begins();
         slot.begin();
         slot.arm();
         self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
@@ -82,7 +122,7 @@ impl Driver {
             self.end_access();
         }
         if slot.end() {
-            self.population.begun.fetch_sub(1, Ordering::Relaxed);
+            self.population.ends();
             self.engine.step_sure(Input::Sync(SyncInput::End));
         }
     }
@@ -97,10 +137,28 @@ impl Driver {
         if !self.memory().watches() {
             return true;
         }
-        // A directory has two links more than it has directories in it, here one for each thread.
-        let tasks = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
-        let Population { begun, unborn, own } = &self.population;
-        let known = begun.load(Ordering::Relaxed) + own.load(Ordering::Relaxed);
-        unborn.load(Ordering::Relaxed) == 0 && tasks == u64::from(known) + 2
+        let before = self.population.census();
+        let links = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
+        before.has_all(links, &self.population.census())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_counted_while_none_begins_or_ends() {
+        let known = Census { changes: 9, unborn: 0, begun: 3, own: 4 };
+        let links = 2 + 4 + 3;
+        assert!(known.has_all(links, &known));
+        assert!(!known.has_all(links + 1, &known), "one is unknown");
+        let unborn = Census { unborn: 1, ..known };
+        assert!(!unborn.has_all(links, &unborn), "one that does not run yet stands for another");
+        // One was unknown when they were counted, and another has begun since.
+        let begun = Census { changes: 10, begun: 4, ..known };
+        assert!(!known.has_all(links + 1, &begun) && !begun.has_all(links + 1, &known));
+        let came_and_went = Census { changes: 11, ..known };
+        assert!(!known.has_all(links, &came_and_went));
     }
 }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
 use multigrain_memory::diff;
-use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage};
+use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
@@ -23,7 +23,7 @@ impl<'a> NodeSink<'a> {
     }
 
     /// The protocol message of a frame, its minipage checked; `None` for the runtime's own frames.
-    fn message(&mut self, header: &Header) -> Result<Option<Message>, String> {
+    fn message(&mut self, from: NodeId, header: &Header) -> Result<Option<Message>, String> {
         if let Some((_, message)) = self.placed.take_if(|(of, _)| of == header) {
             return Ok(Some(message));
         }
@@ -35,6 +35,12 @@ impl<'a> NodeSink<'a> {
             && !self.driver.tables().knows(minipage)
         {
             return Err(format!("{minipage} does not exist"));
+        }
+        if let Message::Page { minipage, body: PageMessage::ReclaimRequest } = message
+            && let area = self.driver.tables().area(minipage.area())
+            && area.is_none_or(|area| area.record.owner != from)
+        {
+            return Err(format!("{minipage} is not its own, to take back"));
         }
         Ok(Some(message))
     }
@@ -91,7 +97,7 @@ impl<'a> NodeSink<'a> {
 // and is only ever reached by pointer; `place_page` has checked length and state.
 unsafe impl Sink for NodeSink<'_> {
     fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
-        let Some(message) = self.message(header)? else { return Ok(Place::Buffer) };
+        let Some(message) = self.message(from, header)? else { return Ok(Place::Buffer) };
         match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let place = self.place_page(from, message, minipage, header.payload);
@@ -117,7 +123,7 @@ unsafe impl Sink for NodeSink<'_> {
     }
 
     fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
-        match self.message(header)? {
+        match self.message(from, header)? {
             Some(message) => {
                 if message.attach() == Attach::Page && header.payload == 0 {
                     return Err(format!("{message:?} without its page"));

@@ -32,7 +32,7 @@ pub(crate) struct Engine {
     platform: Platform,
     twins: Twins,
     openings: Openings,
-    pending_diffs: PendingDiffs,
+    pending_diffs: Mutex<PendingDiffs>,
     races: Option<Checker>,
     windows: Windows,
     reclaimed: Mutex<Vec<MinipageId>>,
@@ -46,7 +46,7 @@ impl Engine {
             platform,
             twins: Twins::new(),
             openings: Openings::default(),
-            pending_diffs: PendingDiffs::default(),
+            pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
             windows: Windows::new()?,
             reclaimed: Mutex::default(),
@@ -76,6 +76,11 @@ impl Engine {
         core::mem::take(&mut lock(&self.reclaimed))
     }
 
+    /// There are so many more minipages, whose diffs may be so long, in bytes.
+    pub(crate) fn allow_diffs(&self, minipages: usize, longest: usize) {
+        lock(&self.pending_diffs).allow(minipages, longest);
+    }
+
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
     ///
     /// # Errors
@@ -91,7 +96,9 @@ impl Engine {
 
     /// The step of a message that has arrived, with its diff.
     pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
-        self.sure(self.step_with(Input::Message { from, message }, diff, false));
+        if let Err(error) = self.step_with(Input::Message { from, message }, diff, false) {
+            self.platform.fatal(&format!("{error}, says {from}"));
+        }
     }
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the

@@ -1,33 +1,66 @@
-//! Diffs that wait for the others of their round (MGS arc 33), oldest first.
+//! Diffs that came before they may be merged, oldest first: those of a round of eager release that others
+//! have to answer too (MGS arc 33), and of writers that have passed a barrier which this node has not.
 
 use std::collections::BTreeMap;
 
-use multigrain_types::MinipageId;
+use multigrain_types::{MinipageId, NodeId};
 
-use crate::shim::{Mutex, lock};
+/// Bytes that a peer may have kept here beside what minipages allow.
+const SLACK: usize = 64 << 20;
+/// How often the longest diff of every minipage: a node that goes on releasing is not known to be wrong.
+const TIMES: usize = 4;
+/// What a diff costs beside its bytes.
+const COST: usize = 128;
 
-/// Diffs of minipages whose home is this node.
+/// Diffs by minipage, in the order they came, and how much of them is whose.
 #[derive(Debug, Default)]
-pub(super) struct PendingDiffs(Mutex<BTreeMap<MinipageId, Vec<Vec<u8>>>>);
+pub(super) struct PendingDiffs {
+    diffs: BTreeMap<MinipageId, Vec<(NodeId, Vec<u8>)>>,
+    bytes: BTreeMap<NodeId, usize>,
+    /// What all minipages there are allow each peer.
+    allowed: usize,
+}
 
 impl PendingDiffs {
-    pub(super) fn add(&self, minipage: MinipageId, diff: &[u8]) {
-        lock(&self.0).entry(minipage).or_default().push(diff.to_vec());
+    /// There are so many more minipages, with diffs of at most so many bytes.
+    pub(super) fn allow(&mut self, minipages: usize, longest: usize) {
+        let more = (longest + COST).saturating_mul(TIMES).saturating_mul(minipages);
+        self.allowed = self.allowed.saturating_add(more);
     }
 
-    pub(super) fn take_all(&self, minipage: MinipageId) -> Vec<Vec<u8>> {
-        lock(&self.0).remove(&minipage).unwrap_or_default()
-    }
-
-    /// The oldest; an empty diff if there is none.
-    pub(super) fn take_oldest(&self, minipage: MinipageId) -> Vec<u8> {
-        let mut all = lock(&self.0);
-        let Some(diffs) = all.get_mut(&minipage) else { return Vec::new() };
-        let oldest = diffs.remove(0);
-        if diffs.is_empty() {
-            all.remove(&minipage);
+    /// Keeps a diff that a node has sent; false if no correct node sends so much.
+    #[must_use]
+    pub(super) fn keep(&mut self, from: NodeId, minipage: MinipageId, diff: &[u8]) -> bool {
+        let bytes = self.bytes.entry(from).or_default();
+        *bytes += diff.len() + COST;
+        let room = *bytes <= self.allowed.saturating_add(SLACK);
+        if room {
+            self.diffs.entry(minipage).or_default().push((from, diff.to_vec()));
         }
-        oldest
+        room
+    }
+
+    /// All of a minipage, oldest first.
+    pub(super) fn take(&mut self, minipage: MinipageId) -> Vec<Vec<u8>> {
+        let kept = self.diffs.remove(&minipage).unwrap_or_default();
+        kept.into_iter().map(|(from, diff)| self.released(from, diff)).collect()
+    }
+
+    /// The oldest of a minipage; an empty one if there is none.
+    pub(super) fn take_oldest(&mut self, minipage: MinipageId) -> Vec<u8> {
+        let Some(kept) = self.diffs.get_mut(&minipage) else { return Vec::new() };
+        let (from, oldest) = kept.remove(0);
+        if kept.is_empty() {
+            self.diffs.remove(&minipage);
+        }
+        self.released(from, oldest)
+    }
+
+    fn released(&mut self, from: NodeId, diff: Vec<u8>) -> Vec<u8> {
+        if let Some(bytes) = self.bytes.get_mut(&from) {
+            *bytes -= diff.len() + COST;
+        }
+        diff
     }
 }
 
@@ -35,17 +68,24 @@ impl PendingDiffs {
 mod tests {
     use super::*;
 
+    const M: MinipageId = MinipageId(7);
+
     #[test]
-    fn diffs_come_back_oldest_first_and_leave_nothing_behind() {
-        let (pending, page) = (PendingDiffs::default(), MinipageId(3));
-        for diff in [b"one", b"two", b"six"] {
-            pending.add(page, diff);
-        }
-        assert_eq!(pending.take_oldest(page), b"one");
-        assert_eq!(pending.take_all(page), [b"two", b"six"]);
-        assert!(pending.take_oldest(page).is_empty() && pending.take_all(page).is_empty());
-        pending.add(page, b"ten");
-        assert_eq!(pending.take_oldest(page), b"ten");
-        assert!(lock(&pending.0).is_empty());
+    fn a_peer_has_so_many_bytes_of_diffs_kept_and_no_more() {
+        let (mut kept, [one, two]) = (PendingDiffs::default(), [1, 2].map(NodeId));
+        let diff = vec![7; 1 << 20];
+        let fill = |kept: &mut PendingDiffs| (0..).take_while(|_| kept.keep(one, M, &diff)).count();
+        assert_eq!(fill(&mut kept), 63, "with what each costs");
+        assert!(kept.keep(two, M, &diff), "another is not to blame");
+        assert_eq!(kept.take(M).len(), 64);
+        let mut kept = PendingDiffs::default();
+        kept.allow(2, diff.len());
+        assert_eq!(fill(&mut kept), 63 + TIMES * 2);
+        assert_eq!(kept.take_oldest(M), diff);
+        assert_eq!(fill(&mut kept), 0, "what was refused counts, for its sender is lost");
+        assert_eq!(kept.take(M).len(), 62 + TIMES * 2);
+        assert!(kept.take_oldest(M).is_empty() && kept.take(M).is_empty());
+        let empty = (0..).take_while(|_| kept.keep(two, M, &[])).count();
+        assert_eq!(empty, (SLACK + kept.allowed) / COST, "an empty diff costs as well");
     }
 }

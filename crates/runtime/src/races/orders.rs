@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | lock | of its last unlock; travels with the token | the node that the token comes to |
 //! | barrier | join of those who came to this episode, at the manager | who leaves it |
-//! | semaphore | join of all posts so far, at the manager | whose wait ends |
+//! | semaphore | join of all posts so far, at the manager; that of others too, where there are many | whose wait ends |
 //! | condition | none: its lock orders | |
 //! | name | of the publication that a look-up finds, at node 0 | who looked it up |
 //! | thread | of its start, and of its end | the thread, and who joins it |
@@ -22,16 +22,17 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::clock::Clock;
 
-/// Clocks that may be here before their messages: a node has fewer threads to wait for answers.
-const MOST_ARRIVED: usize = 1 << 16;
+/// Clocks of a node that may be here before their messages: it has fewer threads to wait for answers.
+const MOST_ARRIVED: usize = 1 << 13;
+/// Semaphores that have a clock of their own. The others have one together: it orders more than they do,
+/// so nobody is accused for it.
+const MOST_SEMAPHORES: usize = 1 << 16;
 
 /// Something whose clock is kept until somebody follows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     /// A lock whose token is here.
     Lock(u32),
-    /// A semaphore managed here.
-    Semaphore(u32),
     /// A name, at node 0.
     Name(Vec<u8>),
     /// A thread of this node that is being started.
@@ -51,11 +52,17 @@ pub(super) type Tag = (NodeId, u8, ThreadId);
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     clocks: BTreeMap<Object, Clock>,
-    barriers: BTreeMap<u32, Episode>,
+    /// Of the semaphores posted here last, and of all others together.
+    semaphores: BTreeMap<u32, Clock>,
+    other_semaphores: Clock,
+    /// Of barriers managed here: those who have come know of this.
+    barriers: BTreeMap<u32, Clock>,
+    /// The barrier that has opened last, and what those knew who came to it.
+    opened: (u32, Clock),
     /// Of synchronization messages that have not left, or that this node has for itself.
     posted: VecDeque<Posted>,
-    /// Of messages that have not been taken yet.
-    arrived: BTreeMap<Tag, Clock>,
+    /// Of messages that have not been taken yet, by sender.
+    arrived: BTreeMap<NodeId, BTreeMap<Tag, Clock>>,
 }
 
 #[derive(Debug)]
@@ -63,15 +70,6 @@ struct Posted {
     to: NodeId,
     message: (u32, SyncMessage),
     clock: Clock,
-}
-
-/// A barrier at its manager.
-#[derive(Debug)]
-enum Episode {
-    /// Those who came know of this.
-    Gathers(Clock),
-    /// The same; it has opened, and who comes next begins another.
-    Opened(Clock),
 }
 
 impl Orders {
@@ -96,7 +94,7 @@ impl Orders {
     pub(super) fn posts(&mut self, to: NodeId, id: u32, body: SyncMessage, now: &Clock) {
         let clock = match body {
             SyncMessage::Lock(LockMessage::Grant) => self.give(&Object::Lock(id)),
-            SyncMessage::Semaphore(SemaphoreMessage::Grant) => self.give(&Object::Semaphore(id)),
+            SyncMessage::Semaphore(SemaphoreMessage::Grant) => self.semaphore(id),
             SyncMessage::Barrier(BarrierMessage::Release { .. }) => self.opened(id),
             SyncMessage::Barrier(BarrierMessage::Arrive { .. })
             | SyncMessage::Semaphore(SemaphoreMessage::Post { .. }) => now.clone(),
@@ -134,7 +132,13 @@ impl Orders {
                 None
             }
             SyncMessage::Semaphore(SemaphoreMessage::Post { .. }) => {
-                self.clocks.entry(Object::Semaphore(id)).or_default().join(&clock);
+                let mut posts = self.semaphore(id);
+                posts.join(&clock);
+                self.semaphores.insert(id, posts);
+                while self.semaphores.len() > MOST_SEMAPHORES {
+                    let Some((_, rests)) = self.semaphores.pop_first() else { break };
+                    self.other_semaphores.join(&rests);
+                }
                 None
             }
             SyncMessage::Lock(
@@ -147,22 +151,20 @@ impl Orders {
     }
 
     fn gather(&mut self, id: u32, clock: Clock) {
-        match self.barriers.get_mut(&id) {
-            Some(Episode::Gathers(gathered)) => gathered.join(&clock),
-            Some(Episode::Opened(_)) | None => {
-                self.barriers.insert(id, Episode::Gathers(clock));
-            }
-        }
+        self.barriers.entry(id).or_default().join(&clock);
     }
 
-    /// All releases of an episode are posted before anybody's next arrival is taken.
+    /// All releases of an episode are posted before anybody's next arrival is taken, at any barrier.
     fn opened(&mut self, id: u32) -> Clock {
-        let Some(Episode::Gathers(clock) | Episode::Opened(clock)) = self.barriers.remove(&id)
-        else {
-            return Clock::default();
-        };
-        self.barriers.insert(id, Episode::Opened(clock.clone()));
-        clock
+        if let Some(clock) = self.barriers.remove(&id) {
+            self.opened = (id, clock);
+        }
+        if self.opened.0 == id { self.opened.1.clone() } else { Clock::default() }
+    }
+
+    /// Of all posts so far.
+    fn semaphore(&self, id: u32) -> Clock {
+        self.semaphores.get(&id).unwrap_or(&self.other_semaphores).clone()
     }
 
     /// An object's clock is this from now on.
@@ -170,11 +172,10 @@ impl Orders {
         self.clocks.insert(object, clock);
     }
 
-    /// The clock of an object, for who follows it. Many can follow a name or a semaphore, one all
-    /// others.
+    /// The clock of an object, for who follows it. Many can follow a name, one all others.
     pub(super) fn give(&mut self, object: &Object) -> Clock {
         let clock = match object {
-            Object::Name(_) | Object::Semaphore(_) => self.clocks.get(object).cloned(),
+            Object::Name(_) => self.clocks.get(object).cloned(),
             Object::Lock(_) | Object::Start(_) | Object::End(_) | Object::Freed(_) => {
                 self.clocks.remove(object)
             }
@@ -182,19 +183,20 @@ impl Orders {
         clock.unwrap_or_default()
     }
 
-    /// A clock has come, its message has not; false if there are too many such.
+    /// A clock has come, its message has not; false if there are too many such of that node.
     #[must_use]
     pub(super) fn arrives(&mut self, tag: Tag, clock: Clock) -> bool {
-        let room = self.arrived.len() < MOST_ARRIVED || self.arrived.contains_key(&tag);
+        let arrived = self.arrived.entry(tag.0).or_default();
+        let room = arrived.len() < MOST_ARRIVED || arrived.contains_key(&tag);
         if room {
-            self.arrived.insert(tag, clock);
+            arrived.insert(tag, clock);
         }
         room
     }
 
     /// The clock of a message that has come. Without one, its sender knew of no release.
     pub(super) fn came_with(&mut self, tag: Tag) -> Clock {
-        self.arrived.remove(&tag).unwrap_or_default()
+        self.arrived.get_mut(&tag.0).and_then(|of| of.remove(&tag)).unwrap_or_default()
     }
 }
 

@@ -121,4 +121,23 @@ fn a_clock_waits_for_its_own_message_and_clocks_without_messages_are_not_taken_f
         orders.arrives((NODE, 72, thread.next()?), Clock::default()).then_some(())
     });
     assert_eq!(taken.count(), MOST_ARRIVED);
+    assert!(orders.arrives((NodeId(2), 72, ThreadId(0)), [1].into()), "another is not to blame");
+}
+
+#[test]
+fn ever_new_barriers_and_semaphores_leave_no_clock_each() {
+    let mut orders = Orders::default();
+    for id in 0..100 {
+        assert_eq!(orders.takes(id, ARRIVE, [u64::from(id)].into()), None);
+        assert_eq!(sent(&mut orders, id, RELEASE, &[9].into()), [u64::from(id)].into());
+    }
+    assert!(orders.barriers.is_empty());
+    let nothing = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 0 });
+    let most = u32::try_from(MOST_SEMAPHORES).unwrap();
+    for id in 0..most + 2 {
+        assert_eq!(orders.takes(id, nothing, [0, u64::from(id) + 1].into()), None);
+    }
+    assert_eq!(orders.semaphores.len(), MOST_SEMAPHORES);
+    assert_eq!(sent(&mut orders, most, WAIT, &[9].into()), [0, u64::from(most) + 1].into());
+    assert_eq!(sent(&mut orders, 0, WAIT, &[9].into()), [0, 2].into(), "what those know that rest");
 }

@@ -4,7 +4,7 @@ use super::row;
 use crate::mutants::list::{Mutant, Row};
 
 /// What weak memory allows, and what has a bound.
-pub(super) const QUEUES: [Row; 11] = {
+pub(super) const QUEUES: [Row; 12] = {
     use Mutant as M;
     [
         row(
@@ -56,6 +56,11 @@ pub(super) const QUEUES: [Row; 11] = {
             M::EarlyWithoutEnd,
             "early-without-end",
             "Lazy: what a peer sends too early is kept without end.",
+        ),
+        row(
+            M::MovesWithoutEnd,
+            "moves-without-end",
+            "Lazy: a peer may move the home of one minipage without end before a barrier opens.",
         ),
         row(
             M::AnswersWithoutEnd,

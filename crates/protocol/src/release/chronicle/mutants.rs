@@ -21,9 +21,13 @@ impl Chronicle {
         Some(writers.into_iter().collect())
     }
 
-    /// Whether another turn is taken for the last one, for nobody wrote in between.
-    pub(crate) fn mistakes(&self, turn: &Turn) -> bool {
-        on(Mutant::OldTurnRepeated) && turn.clock == self.latest.clock
+    /// Another turn is taken for one more part of the last, for nobody wrote in between.
+    pub(super) fn mistake(&self, turn: &Turn) -> Turn {
+        let mut turn = turn.clone();
+        if on(Mutant::OldTurnRepeated) && turn.clock == self.latest.clock {
+            turn.moves.splice(..0, self.latest.moves.iter().copied());
+        }
+        turn
     }
 
     /// Forgets all that this node knows, as if all nodes did.

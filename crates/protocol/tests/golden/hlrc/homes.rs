@@ -1,8 +1,8 @@
 //! Faults, first touch, and homes that move.
 
-use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{SyncInput, SyncTables};
+use multigrain_protocol::{BarrierMessage, Effect, Effects, Input};
 use multigrain_types::{Access, NodeId, ThreadId};
 
 use super::{come, lazy, quiet_barrier, read_by};
@@ -340,6 +340,23 @@ fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
     let at = |wanted: &str| trace.iter().position(|line| line == wanted).unwrap_or(usize::MAX);
     assert!(at("1: wake 1") < at("1: wake 7") && at("1: wake 7") < trace.len(), "{trace:#?}");
     assert_eq!(cluster.copy(1).home(), None, "it is the home: it was the only writer");
+}
+
+/// Who came first looked later, and found that others run: a thread unknown to this node has begun since.
+#[test]
+fn a_node_is_quiet_only_if_all_who_come_together_found_it_so() {
+    for looks in [[true, true], [true, false], [false, true]] {
+        let mut tables = SyncTables::with_threads(2);
+        let mut out = Effects::new();
+        for (thread, quiet) in [0, 1].map(ThreadId).into_iter().zip(looks) {
+            assert!(out.is_empty(), "they are told of together");
+            let come = SyncInput::Barrier { thread, id: 0, local: 2, total: 4, quiet };
+            tables.ask(NodeId(1), 2, &come, &mut out).expect("it may come");
+        }
+        let quiet = looks == [true, true];
+        let message = BarrierMessage::Arrive { arrivals: 2, total: 4, quiet }.about(0);
+        assert_eq!(out[..], [Effect::Send { to: NodeId(0), message }]);
+    }
 }
 
 /// The manager's own node says that it is quiet when its flush has ended; what a thread that begins

@@ -1,6 +1,6 @@
 //! What no correct peer sends.
 
-use multigrain_protocol::{HlrcMessage as Word, Kind, MgsMessage};
+use multigrain_protocol::{HlrcMessage as Word, Input, Kind, MgsMessage};
 use multigrain_types::NodeId;
 
 use super::{lazy, read_by, roaming};
@@ -73,6 +73,22 @@ fn a_fetch_for_the_receiver_or_for_nobody_is_refused() {
     assert_eq!(refused(&mut lazy(2), 0, 1, fetch(2)), "home");
     assert_eq!(refused(&mut lazy(2), 1, 0, fetch(1)), "copy");
     assert_eq!(refused(&mut lazy(2), 1, 0, fetch(0)), "copy", "of who should be the home");
+}
+
+/// The turn after the next has no node made, for this one would have to come to its barrier.
+#[test]
+fn who_knows_of_two_turns_more_is_refused() {
+    let fetch = |epoch| Word::Fetch { requester: NodeId(1), epoch, waits: true }.about(M);
+    let diff = |epoch| Word::Diff { writer: NodeId(1), flush: 1, epoch }.about(M);
+    for epoch in [2, u64::MAX] {
+        assert_eq!(refused(&mut lazy(3), 0, 1, fetch(epoch)), "home");
+        assert_eq!(refused(&mut lazy(3), 2, 1, fetch(epoch)), "home");
+        assert_eq!(refused(&mut lazy(3), 2, 1, diff(epoch)), "home");
+    }
+    let mut cluster = lazy(3);
+    let early = Input::Message { from: NodeId(1), message: fetch(1) };
+    cluster.try_input(2, early).expect("it knows of the next turn");
+    assert_eq!(refused(&mut cluster, 2, 1, fetch(1)), "home", "it has not been answered");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use multigrain_types::{MinipageId, NodeId};
 
 use super::RealWorld;
 use crate::frames::header_of;
+use crate::shim::lock;
 
 impl<'a> RealWorld<'a> {
     /// The diff of the message at hand, if it is about this minipage and not used up.
@@ -22,7 +23,10 @@ impl<'a> RealWorld<'a> {
             if let Err(error) = Diff::check(diff, len) {
                 self.refuse_diff(minipage, &error);
             }
-            self.engine.pending_diffs.add(minipage, diff);
+            if !lock(&self.engine.pending_diffs).keep(self.from, minipage, diff) {
+                let what = "it sends more diffs than are kept".to_owned();
+                self.platform().peer_broke(self.from, what);
+            }
         }
     }
 
@@ -66,7 +70,7 @@ impl<'a> RealWorld<'a> {
 
     /// Merges all diffs of a round; `open`: threads of this node may be writing the minipage.
     pub(super) fn merge_pending(&mut self, minipage: MinipageId, open: bool) {
-        let pending = self.engine.pending_diffs.take_all(minipage);
+        let pending = lock(&self.engine.pending_diffs).take(minipage);
         let mut diffs: Vec<&[u8]> = pending.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
         self.engine.races().close_watched(minipage);
@@ -80,7 +84,7 @@ impl<'a> RealWorld<'a> {
     pub(super) fn pass_pending(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
         self.keep_held();
-        let oldest = self.engine.pending_diffs.take_oldest(minipage);
+        let oldest = lock(&self.engine.pending_diffs).take_oldest(minipage);
         self.platform().defer_with(to, header_of(message), |out| out.extend(oldest));
     }
 }
