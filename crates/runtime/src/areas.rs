@@ -280,7 +280,7 @@ impl Runtime {
         let fresh = record.owner == self.me && !watched;
         let mut mapped = self.memory.map_area(record.area, fresh);
         if record.is_watchable() {
-            mapped = mapped.and_then(|()| self.memory.watch_area(record.area.id));
+            mapped = mapped.and_then(|()| self.memory.track_area(record.area.id));
         }
         if let Err(error) = mapped {
             crate::report::last_words(self.me, &error.to_string());

@@ -48,7 +48,7 @@ impl Runtime {
         if local == 0 || !self.tables.is_lazy() {
             return false;
         }
-        if !self.memory.watches() {
+        if !self.memory.tracks() {
             return true;
         }
         // A directory has two links more than it has directories in it, here one for each thread.

@@ -145,7 +145,7 @@ impl Runtime {
         let memory = Memory::new(&memory_config)?;
         let memory = match config.tracking {
             TrackingKind::Faults => memory,
-            TrackingKind::Scans => memory.with_watches()?,
+            TrackingKind::Scans => memory.with_tracking()?,
         };
         // SAFETY: the launcher gave this descriptor to this process for its whole life.
         let control = config.control_fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
@@ -172,7 +172,7 @@ impl Runtime {
             wait_mode: config.wait,
             mesh,
             tables: SharedTables::new(config.rank, nodes, config.placement)
-                .with_watches(memory.watches()),
+                .with_watches(memory.tracks()),
             memory,
             twins: Twins::new(),
             opened: AtomicU64::new(0),

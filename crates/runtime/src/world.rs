@@ -398,7 +398,7 @@ impl World for RealWorld<'_> {
     }
 
     fn watch(&mut self, minipage: MinipageId, from: Access) {
-        if let Err(error) = self.runtime.memory.watch(minipage, from) {
+        if let Err(error) = self.runtime.memory.track(minipage, from) {
             self.runtime.fatal(&error.to_string());
         }
         self.count_opened(Access::ReadWrite);
