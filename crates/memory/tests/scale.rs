@@ -1,9 +1,9 @@
-//! Many minipages and many threads: the limits of each guard, races, and what things cost.
+//! Many minipages and many threads: the limits of each guard, and races. What things cost,
+//! `multigrain bench memory` says.
 
 mod harness;
 
 use std::fs::read_to_string;
-use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,6 @@ fn a_million_minipages_of_64_bytes_work_with_the_kernels_default_limits() {
          {touched:.1?}, 500,000 restrictions {changed:.1?}, {} kernel mappings",
         kernel_mappings()
     );
-    assert!(populated < Duration::from_secs(2), "populating took {populated:?}");
 }
 
 #[test]
@@ -210,48 +209,5 @@ fn areas_come_while_others_are_translated() {
                 }
             }
         });
-    });
-}
-
-#[test]
-fn costs_are_printed() {
-    with_guards(64 << 20, |node| {
-        let area = area(0, 0, 0, 4096, Shape::Pages { pages: 1 });
-        node.map(area, false);
-        let each = |name: &str, mut step: Box<dyn FnMut(u32)>| {
-            let mut times: Vec<u128> = (0..area.minipages())
-                .map(|index| {
-                    let start = Instant::now();
-                    step(index);
-                    start.elapsed().as_nanos()
-                })
-                .collect();
-            times.sort_unstable();
-            println!("{:?} {name}: median {} ns", node.memory.guard(), times[times.len() / 2]);
-        };
-        let memory = node.memory;
-        let set = |from, to| -> Box<dyn FnMut(u32)> {
-            Box::new(move |index| memory.protect(minipage(&area, index), from, to).unwrap())
-        };
-        use Access::{NoAccess, ReadOnly, ReadWrite};
-        each("NoAccess to ReadOnly, first time", set(NoAccess, ReadOnly));
-        each("ReadOnly to ReadWrite", set(ReadOnly, ReadWrite));
-        each("ReadWrite to ReadOnly", set(ReadWrite, ReadOnly));
-        each("ReadOnly to NoAccess", set(ReadOnly, NoAccess));
-        each("NoAccess to ReadWrite", set(NoAccess, ReadWrite));
-        each("ReadWrite to NoAccess", set(ReadWrite, NoAccess));
-        each(
-            "read trap and grant",
-            Box::new(move |index| {
-                read(area.address(index));
-            }),
-        );
-        each("write trap and grant", Box::new(move |index| write(area.address(index), 1)));
-        let start = Instant::now();
-        for index in (0..MILLION).map(|n| n.wrapping_mul(2_654_435_761) % area.minipages()) {
-            black_box(memory.translate(black_box(area.base + index as usize * 4096)));
-        }
-        println!("translate: {:?} per million", start.elapsed());
-        take_log();
     });
 }
