@@ -61,7 +61,10 @@ fn processes_the_nodes_forked_end_with_a_good_job() {
 
 #[test]
 fn a_helper_that_outlives_its_node_may_finish_its_output() {
-    let ended = run(&mut launcher("-n 2", "exec > >(sleep 0.2; sed s/x/y/); echo x"));
+    // The helper goes on when the node is gone: a process without a command line.
+    let script =
+        "exec > >(while grep -qs . /proc/$$/cmdline; do sleep 0.01; done; sed s/x/y/); echo x";
+    let ended = run(&mut launcher("-n 2", script));
     let mut lines: Vec<&str> = ended.out.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["[0] y", "[1] y"]);
@@ -116,22 +119,11 @@ fn a_second_interrupt_kills_those_who_ignore_the_first() {
     let script = format!("trap '' INT TERM; echo started; sleep {time}; sleep {time}");
     let mut job = start(&mut launcher("-n 2", &script));
     job.lines(2);
-    job.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(300));
+    job.signal_and_wait(Signal::INT);
     assert_eq!(alive(&time).iter().filter(|line| line.starts_with("sleep")).count(), 2);
     job.signal(Signal::INT);
     let ended = job.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.took < Duration::from_secs(1), "{ended:?}");
+    assert!(ended.took < SOON, "{ended:?}");
     assert_eq!(alive(&time), [""; 0]);
-}
-
-#[test]
-fn four_nodes_that_do_nothing_take_no_time() {
-    // On a busy machine most tries are late; one that is not shows that nothing in us waits.
-    let quick = (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        run(multigrain().args(["run", "-n", "4", "/bin/true"])).took < Duration::from_millis(60)
-    });
-    assert!(quick);
 }

@@ -11,16 +11,18 @@ use multigrain::{Job, Result, SharedArray};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{multigrain, start};
+use support::{multigrain, start, wait_until};
 
 const NODES: usize = 4;
-/// The node that tells where the others listen, and that joins late, while they are flooded.
+/// The node that tells where the others listen, and that joins late, while they are flooded: when
+/// it is told to on its stdin, which is the launcher's.
 const TELLER: usize = 0;
-const LATE: Duration = Duration::from_secs(1);
+/// Strangers that were told no when it joins.
+const EARLY: u64 = 100;
 /// Strangers that connect and then say nothing, to each node.
 const SILENT: usize = 150;
 /// What a node that is flooded may say, in lines; it has a few for the first strangers, then one
@@ -45,7 +47,7 @@ fn node() {
     let Ok(seconds) = std::env::var("FLOOD_SECONDS") else { return };
     if std::env::var("MULTIGRAIN_RANK") == Ok(TELLER.to_string()) {
         println!("\npeers {}", std::env::var("MULTIGRAIN_PEERS").unwrap());
-        thread::sleep(LATE);
+        std::io::stdin().read_line(&mut String::new()).unwrap();
     }
     let time = Duration::from_secs(seconds.parse().unwrap());
     assert!(multigrain::run(|job| count(job, time)) == ExitCode::SUCCESS);
@@ -183,7 +185,7 @@ fn flooded_job(time: Duration) {
     command.arg(limit.as_secs().to_string()).arg("--").arg(std::env::current_exe().unwrap());
     command.args(["--exact", "node", "--ignored", "--nocapture"]);
     command.env("FLOOD_SECONDS", time.as_secs().to_string());
-    let mut job = start(&mut command);
+    let mut job = start(command.stdin(Stdio::piped()));
     let peers = loop {
         let line = job.lines(1).remove(0);
         if let Some(peers) = line.strip_prefix(&format!("[{TELLER}] peers ")) {
@@ -201,6 +203,10 @@ fn flooded_job(time: Duration) {
             scope.spawn(move || flood(address, ended, refused));
             scope.spawn(move || keep_silent(address, ended));
         }
+        wait_until("strangers are told no while the job starts", || {
+            refused.load(Ordering::Relaxed) >= EARLY
+        });
+        job.say("join");
         let told = job.wait();
         ended.store(true, Ordering::Relaxed);
         told

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
-use support::{alive, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time};
+use support::{
+    alive, asleep, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time,
+    wait_until,
+};
 
 const SOON: Duration = Duration::from_secs(3);
 
@@ -91,10 +94,21 @@ fn a_killed_node_ends_the_others_even_those_that_ignore_sigterm() {
 
 #[test]
 fn nodes_that_lost_a_peer_are_not_blamed() {
+    // Node 1 dies when the others have gone: processes without a command line.
     let script = "echo ready >&$MULTIGRAIN_CONTROL_FD
-        if [ $MULTIGRAIN_RANK = 1 ]; then sleep 0.1; kill -SEGV $$; fi
+        there() { grep -qs . /proc/$(cat $PIDS/$1)/cmdline; }
+        if [ $MULTIGRAIN_RANK = 1 ]; then
+            for other in 0 2; do
+                until [ -s $PIDS/$other ] && ! there $other; do sleep 0.01; done
+            done
+            kill -SEGV $$
+        fi
+        echo $$ > $PIDS/$MULTIGRAIN_RANK
         echo 'lost 1 connection reset' >&$MULTIGRAIN_CONTROL_FD; exit 75";
-    let ended = run(&mut launcher("-n 3", script));
+    let pids = std::env::temp_dir().join(format!("multigrain-pids-{}", std::process::id()));
+    std::fs::create_dir(&pids).unwrap();
+    let ended = run(launcher("-n 3", script).env("PIDS", &pids));
+    std::fs::remove_dir_all(&pids).unwrap();
     assert_eq!(ended.code, Some(139), "{ended:?}");
     assert!(ended.line().contains("node 1 (pid "), "{ended:?}");
     assert!(ended.line().contains("signal 11 (SIGSEGV)"), "{ended:?}");
@@ -169,7 +183,10 @@ fn big_output_of_many_nodes_keeps_its_lines() {
 #[test]
 fn a_slow_reader_loses_nothing() {
     let mut job = start(&mut launcher("-n 2", "seq 500000; exit 0"));
-    std::thread::sleep(Duration::from_millis(1500));
+    // Until the pipe to the reader is full, and who writes has to wait.
+    wait_until("the pipe is full and both nodes wait", || {
+        job.unread() > 60_000 && asleep("seq 500000")
+    });
     let first = job.lines(1).len();
     let ended = job.wait();
     assert_eq!(first + ended.out.lines().count(), 1_000_000);

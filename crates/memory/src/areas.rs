@@ -1,16 +1,17 @@
 //! The areas mapped on this node, and the way from an address to its minipage.
 //!
-//! Role: look-ups in O(1) that take no lock and allocate nothing, for signal context; writers are
-//! serialized by `Memory`. A record is guarded by its version (a sequence lock): odd while the
-//! area is mapped, even before and after, so that ids may be used again.
+//! Role: an index over the areas of all segments, with look-ups in O(1) that take no lock and
+//! allocate nothing, for signal context. An id is claimed, then mapped, and stays so: what a reader
+//! finds mapped nobody changes any more.
 #![expect(unsafe_code, reason = "promises that a record of atomics is valid when zeroed")]
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use multigrain_types::{AreaId, MinipageId};
+use multigrain_types::AreaId;
 
 use crate::error::MemoryError;
 use crate::layout::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+use crate::segment::SegmentId;
 use crate::table::{ZeroTable, ZeroValid};
 
 /// Area ids are below this number.
@@ -18,25 +19,36 @@ pub const MAX_AREAS: usize = 1 << 20;
 
 const CHUNKS: usize = (VIEWS_END - VIEWS_BASE) / VIEW_ALIGN;
 
-/// An area of this node and whether it started here as the initial holder.
+/// An area of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     pub(crate) area: Area,
+    /// Whether it started here as the initial holder.
     pub(crate) fresh: bool,
+    pub(crate) segment: SegmentId,
+    /// Where its first byte lies in the privileged view of its segment; an exposed address.
+    pub(crate) privileged: usize,
 }
+
+/// States of a record.
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+const MAPPED: u32 = 2;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Record {
-    version: AtomicU32,
-    fresh: AtomicU32,
+    state: AtomicU32,
+    /// Bit 8: fresh; below: the segment.
+    origin: AtomicU32,
     base: AtomicUsize,
     file_offset: AtomicU64,
     bytes: AtomicU64,
     shape: AtomicU64,
+    privileged: AtomicUsize,
 }
 
-// SAFETY: atomics only, all valid when zero (an even version: not mapped), no drop, 64-aligned.
+// SAFETY: atomics only, all valid when zero (free), no drop, 64-aligned.
 unsafe impl ZeroValid for Record {}
 
 #[derive(Debug)]
@@ -45,8 +57,6 @@ pub(crate) struct Areas {
     /// Area id + 1 for every chunk of the views' addresses; 0 = nothing there.
     chunks: ZeroTable<AtomicU32>,
     count: AtomicU32,
-    /// One more than the largest id ever mapped.
-    ids_end: AtomicU32,
 }
 
 impl Areas {
@@ -55,7 +65,6 @@ impl Areas {
             records: ZeroTable::new(MAX_AREAS)?,
             chunks: ZeroTable::new(CHUNKS)?,
             count: AtomicU32::new(0),
-            ids_end: AtomicU32::new(0),
         })
     }
 
@@ -63,18 +72,14 @@ impl Areas {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    pub(crate) fn ids_end(&self) -> u32 {
-        self.ids_end.load(Ordering::Relaxed)
-    }
-
     #[inline]
     pub(crate) fn get(&self, id: AreaId) -> Option<Mapped> {
         let record = self.records.get(id.0 as usize)?;
-        let version = record.version.load(Ordering::Acquire);
-        if version.is_multiple_of(2) {
+        if record.state.load(Ordering::Acquire) != MAPPED {
             return None;
         }
-        let mapped = Mapped {
+        let origin = record.origin.load(Ordering::Relaxed);
+        Some(Mapped {
             area: Area {
                 id,
                 base: record.base.load(Ordering::Relaxed),
@@ -82,65 +87,61 @@ impl Areas {
                 bytes: record.bytes.load(Ordering::Relaxed),
                 shape: unpack(record.shape.load(Ordering::Relaxed)),
             },
-            fresh: record.fresh.load(Ordering::Relaxed) != 0,
-        };
-        fence(Ordering::Acquire);
-        // A change in between means that the area was unmapped: so it is gone.
-        (record.version.load(Ordering::Relaxed) == version).then_some(mapped)
+            fresh: origin & FRESH != 0,
+            segment: SegmentId(origin.to_le_bytes()[0]),
+            privileged: record.privileged.load(Ordering::Relaxed),
+        })
     }
 
+    /// The area whose views hold an address. An adopted address is nobody's here.
     #[inline]
-    pub(crate) fn translate(&self, address: usize) -> Option<MinipageId> {
-        let (area, index) = self.find(address)?;
-        Some(MinipageId::new(area.id, index))
-    }
-
-    #[inline]
-    pub(crate) fn find(&self, address: usize) -> Option<(Area, u32)> {
+    pub(crate) fn at(&self, address: usize) -> Option<AreaId> {
         let chunk = address.checked_sub(VIEWS_BASE)? / VIEW_ALIGN;
-        let id = self.chunks.get(chunk)?.load(Ordering::Acquire).checked_sub(1)?;
-        let area = self.get(AreaId(id))?.area;
-        Some((area, area.locate(address)?))
+        self.chunks.get(chunk)?.load(Ordering::Acquire).checked_sub(1).map(AreaId)
     }
 
-    /// Makes a mapped area known; the caller holds the writers' lock and has validated it.
+    /// Claims an id for an area that is about to be mapped; false if it is taken.
+    pub(crate) fn claim(&self, id: AreaId) -> bool {
+        let claimed = self.records.get(id.0 as usize).map(|record| {
+            let state = &record.state;
+            state.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed)
+        });
+        claimed.is_some_and(|claimed| claimed.is_ok())
+    }
+
+    /// Gives a claimed id back.
+    pub(crate) fn disclaim(&self, id: AreaId) {
+        if let Some(record) = self.records.get(id.0 as usize) {
+            record.state.store(FREE, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes a mapped area known. The caller has claimed its id, and a segment has validated it.
     pub(crate) fn publish(&self, mapped: Mapped) {
-        let Mapped { area, fresh } = mapped;
+        let Mapped { area, fresh, segment, privileged } = mapped;
         let Some(record) = self.records.get(area.id.0 as usize) else { return };
-        let version = record.version.load(Ordering::Relaxed);
-        assert!(version.is_multiple_of(2), "area {} is published twice", area.id.0);
+        let state = record.state.load(Ordering::Relaxed);
+        assert_eq!(state, CLAIMED, "area {} is published unclaimed", area.id.0);
         record.base.store(area.base, Ordering::Relaxed);
         record.file_offset.store(area.file_offset, Ordering::Relaxed);
         record.bytes.store(area.bytes, Ordering::Relaxed);
         record.shape.store(pack(area.shape), Ordering::Relaxed);
-        record.fresh.store(u32::from(fresh), Ordering::Relaxed);
-        record.version.store(version.wrapping_add(1), Ordering::Release);
-        self.mark_chunks(&area, area.id.0 + 1);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.ids_end.fetch_max(area.id.0 + 1, Ordering::Relaxed);
-    }
-
-    /// Forgets a published area; the caller holds the writers' lock.
-    pub(crate) fn retire(&self, area: &Area) {
-        let Some(record) = self.records.get(area.id.0 as usize) else { return };
-        self.mark_chunks(area, 0);
-        let version = record.version.load(Ordering::Relaxed);
-        assert!(!version.is_multiple_of(2), "area {} is retired twice", area.id.0);
-        record.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // No later store to the record may be seen before the even version.
-        fence(Ordering::Release);
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn mark_chunks(&self, area: &Area, entry: u32) {
-        let first = (area.base - VIEWS_BASE) / VIEW_ALIGN;
-        let chunks = area.span_bytes().div_ceil(VIEW_ALIGN);
-        for place in (first..first + chunks).filter_map(|chunk| self.chunks.get(chunk)) {
-            place.store(entry, Ordering::Release);
+        record.privileged.store(privileged, Ordering::Relaxed);
+        let origin = u32::from(segment.0) | if fresh { FRESH } else { 0 };
+        record.origin.store(origin, Ordering::Relaxed);
+        record.state.store(MAPPED, Ordering::Release);
+        if (VIEWS_BASE..VIEWS_END).contains(&area.base) {
+            let first = (area.base - VIEWS_BASE) / VIEW_ALIGN;
+            let chunks = area.span_bytes().div_ceil(VIEW_ALIGN);
+            for place in (first..first + chunks).filter_map(|chunk| self.chunks.get(chunk)) {
+                place.store(area.id.0 + 1, Ordering::Release);
+            }
         }
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
+const FRESH: u32 = 1 << 8;
 const SUB: u64 = 1 << 63;
 
 fn pack(shape: Shape) -> u64 {
@@ -163,59 +164,64 @@ fn unpack(packed: u64) -> Shape {
 mod tests {
     use super::*;
 
-    fn area(id: u32, chunk: usize) -> Area {
-        Area {
+    fn mapped(id: u32, chunk: usize, fresh: bool) -> Mapped {
+        let area = Area {
             id: AreaId(id),
             base: VIEWS_BASE + chunk * VIEW_ALIGN,
-            file_offset: 0,
+            file_offset: 4096,
             bytes: 1 << 20,
             shape: Shape::Sub { slot: 512, per_page: 8 },
+        };
+        Mapped { area, fresh, segment: SegmentId(63), privileged: 1 << 46 }
+    }
+
+    #[test]
+    fn an_area_is_found_by_its_id_and_its_addresses_once_it_is_published() {
+        let areas = Areas::new().unwrap();
+        for (id, fresh) in [(9, true), (10, false)] {
+            let mapped = mapped(id, 3 * id as usize, fresh);
+            assert!(areas.claim(AreaId(id)));
+            assert_eq!((areas.get(AreaId(id)), areas.at(mapped.area.base)), (None, None));
+            areas.publish(mapped);
+            assert_eq!(areas.get(AreaId(id)), Some(mapped));
+            let last = mapped.area.address(mapped.area.minipages() - 1);
+            assert_eq!(areas.at(last), Some(AreaId(id)));
         }
+        assert_eq!(areas.count(), 2);
     }
 
     #[test]
-    fn a_published_area_translates_until_it_is_retired() {
+    fn an_id_is_claimed_once_and_free_when_it_was_given_back() {
         let areas = Areas::new().unwrap();
-        let mapped = Mapped { area: area(9, 3), fresh: true };
-        areas.publish(mapped);
-        assert_eq!((areas.get(AreaId(9)), areas.count()), (Some(mapped), 1));
-        let index = mapped.area.minipages() - 1;
-        let found = areas.translate(mapped.area.address(index));
-        assert_eq!(found, Some(MinipageId::new(AreaId(9), index)));
-        areas.retire(&mapped.area);
-        assert_eq!((areas.get(AreaId(9)), areas.count()), (None, 0));
-        assert_eq!(areas.translate(mapped.area.address(index)), None);
+        assert!(areas.claim(AreaId(1)) && !areas.claim(AreaId(1)));
+        areas.disclaim(AreaId(1));
+        assert!(areas.claim(AreaId(1)));
+        areas.publish(mapped(1, 7, true));
+        assert!(!areas.claim(AreaId(1)) && !areas.claim(AreaId(1 << 20)));
     }
 
     #[test]
-    fn an_id_may_be_used_again() {
+    fn a_reader_sees_a_whole_area_or_none() {
         let areas = Areas::new().unwrap();
-        areas.publish(Mapped { area: area(1, 0), fresh: false });
-        areas.retire(&area(1, 0));
-        areas.publish(Mapped { area: area(1, 7), fresh: true });
-        assert_eq!(areas.get(AreaId(1)), Some(Mapped { area: area(1, 7), fresh: true }));
-        assert_eq!(areas.translate(VIEWS_BASE), None);
-    }
-
-    #[test]
-    fn a_reader_sees_a_whole_area_or_none_while_its_id_is_used_again() {
-        let areas = Areas::new().unwrap();
-        let rounds = if cfg!(miri) { 20 } else { 20_000 };
-        let uses = [
-            Mapped { area: area(1, 0), fresh: false },
-            Mapped { area: Area { file_offset: 4096, ..area(1, 7) }, fresh: true },
-        ];
+        let ids = if cfg!(miri) { 8 } else { 20_000 };
         std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                for _ in 0..rounds {
-                    let seen = areas.get(AreaId(1));
-                    assert!(seen.is_none_or(|seen| uses.contains(&seen)), "{seen:?}");
+            scope.spawn(|| {
+                for id in 0..ids {
+                    assert!(areas.claim(AreaId(id)));
+                    areas.publish(mapped(id, 2 * id as usize, id % 2 == 0));
                 }
             });
-            while !reader.is_finished() {
-                for mapped in uses {
-                    areas.publish(mapped);
-                    areas.retire(&mapped.area);
+            for id in 0..ids {
+                let whole = mapped(id, 2 * id as usize, id % 2 == 0);
+                loop {
+                    let found = areas.at(whole.area.base);
+                    if found.is_some() {
+                        assert_eq!(areas.get(AreaId(id)), Some(whole));
+                        break;
+                    }
+                    let seen = areas.get(AreaId(id));
+                    assert!(seen.is_none_or(|seen| seen == whole), "{seen:?}");
+                    std::thread::yield_now();
                 }
             }
         });
@@ -225,7 +231,7 @@ mod tests {
     fn addresses_outside_the_views_are_nobodys() {
         let areas = Areas::new().unwrap();
         for address in [0, VIEWS_BASE - 1, VIEWS_BASE, VIEWS_END, usize::MAX] {
-            assert_eq!(areas.translate(address), None);
+            assert_eq!(areas.at(address), None);
         }
     }
 

@@ -6,7 +6,7 @@ use multigrain_types::{AreaId, MinipageId};
 use rustix::io::Errno;
 
 use crate::guard::GuardKind;
-use crate::track::TrackingKind;
+use crate::segment::SegmentId;
 
 /// An error of the memory layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum MemoryError {
         rule: &'static str,
     },
     /// The id is in use on this node.
-    #[error("area {} is mapped already: unmap it first", .id.0)]
+    #[error("area {} is mapped already: choose another id", .id.0)]
     AreaExists {
         /// The area's id.
         id: AreaId,
@@ -131,11 +131,12 @@ pub enum MemoryError {
         /// Its error.
         errno: Errno,
     },
-    /// A way to find writes does not work here.
-    #[error("writes cannot be found by {kind} here ({call}: {errno}): that takes Linux {}", needs(*.kind))]
+    /// Scans for written pages do not work here.
+    #[error(
+        "writes cannot be found by scans here ({call}: {errno}): that takes Linux 6.7 or newer, and \
+         userfaultfd allowed in containers"
+    )]
     TrackingUnavailable {
-        /// The way asked for.
-        kind: TrackingKind,
         /// The system call that failed.
         call: &'static str,
         /// Its error.
@@ -145,7 +146,36 @@ pub enum MemoryError {
     #[error(
         "writes cannot be found by scans under the guard uffd, which has the pages' one userfaultfd: use --guard mprotect"
     )]
-    WatchedByTwo,
+    TrackedAndGuarded,
+    /// Addresses or lengths that are no whole pages.
+    #[error("{bytes} bytes at {address:#x} are not whole pages, at least one: make them so")]
+    NotWholePages {
+        /// The address; 0 if none.
+        address: usize,
+        /// The bytes.
+        bytes: u64,
+    },
+    /// The guard uffd does not work on every object.
+    #[error(
+        "the guard uffd does not work at {address:#x}, for the kernel has it for memfds and files \
+         of /dev/shm only: use --guard mprotect"
+    )]
+    NotGuarded {
+        /// The first address of the area.
+        address: usize,
+    },
+    /// No such segment.
+    #[error("segment {} is not there: add it first", .id.0)]
+    UnknownSegment {
+        /// The id.
+        id: SegmentId,
+    },
+    /// No room for another segment.
+    #[error("a node has at most {limit} segments: join some")]
+    TooManySegments {
+        /// Segments that there can be.
+        limit: usize,
+    },
     /// The physical memory for shared pages could not be had.
     #[error("no memory for {bytes} shared bytes at {address:#x} ({errno}): free or add memory")]
     OutOfMemory {
@@ -168,11 +198,4 @@ pub enum MemoryError {
         /// Its error.
         errno: Errno,
     },
-}
-
-const fn needs(kind: TrackingKind) -> &'static str {
-    match kind {
-        TrackingKind::Faults => "6.4 or newer, and userfaultfd allowed in containers",
-        TrackingKind::Scans => "6.7 or newer, and userfaultfd allowed in containers",
-    }
 }

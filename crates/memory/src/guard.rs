@@ -1,19 +1,17 @@
 //! Guards: how accesses that the protocol has not granted become traps.
 //!
 //! Role: one trait, one file per backend, one conformance suite (tests/conformance.rs) over all.
-//! A guard knows vpages and access rights; it knows neither minipages nor who holds them. The
+//! A guard knows vpages and access rights; it knows neither minipages nor who holds them, nor how the
+//! object behind them came to be. The
 //! caller holds the minipage's lock around state and protection together.
 
 use core::fmt;
-use core::ops::Range;
 use core::str::FromStr;
 
-use multigrain_types::{Access, PAGE_BYTES};
+use multigrain_types::Access;
 use rustix::mm::ProtFlags;
 
 use crate::error::MemoryError;
-use crate::layout::Area;
-use crate::object::Object;
 
 mod mprotect;
 mod uffd;
@@ -64,17 +62,24 @@ impl fmt::Display for GuardKind {
     }
 }
 
-/// Neighbouring vpages of one view and the pages of the object behind them.
+/// Neighbouring vpages of one view and the same pages in the privileged view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vpages {
     /// First address, at the start of a page.
     pub(crate) address: usize,
     /// Whole pages.
     pub(crate) bytes: usize,
-    /// First byte in the object.
-    pub(crate) file_offset: u64,
+    /// The same bytes in the privileged view; an exposed address.
+    pub(crate) privileged: usize,
     /// Whether the area started here as the initial holder: pages may never have been touched.
     pub(crate) fresh: bool,
+}
+
+impl Vpages {
+    /// The first of the same bytes in the privileged view.
+    fn privileged(self) -> *mut u8 {
+        core::ptr::with_exposed_provenance_mut(self.privileged)
+    }
 }
 
 /// A way to make accesses trap. All methods but `attach` may run in signal context: they take
@@ -88,23 +93,12 @@ pub(crate) trait Guard: Send + Sync + fmt::Debug {
     /// Takes charge of new views. Afterwards accesses trap everywhere (not fresh) or nowhere.
     fn attach(&self, address: usize, bytes: usize, fresh: bool) -> Result<(), MemoryError>;
     /// Changes the access of vpages; a restriction holds in every thread when this returns.
-    fn protect(
-        &self,
-        object: &Object,
-        vpages: Vpages,
-        from: Access,
-        to: Access,
-    ) -> Result<(), MemoryError>;
+    fn protect(&self, vpages: Vpages, from: Access, to: Access) -> Result<(), MemoryError>;
     /// Makes the page tables agree with `access`, whatever they hold.
-    fn reprotect(&self, object: &Object, vpages: Vpages, access: Access)
-    -> Result<(), MemoryError>;
-    /// Allocates pages of a fresh area and maps them in all its views, so that no touch traps.
-    fn populate(
-        &self,
-        object: &Object,
-        area: &Area,
-        pages: Range<usize>,
-    ) -> Result<(), MemoryError>;
+    fn reprotect(&self, vpages: Vpages, access: Access) -> Result<(), MemoryError>;
+    /// Allocates pages of a fresh area and maps them in all its views, so that no touch traps. The
+    /// first is given as it is in the first view; the others are `stride` bytes apart.
+    fn populate(&self, first: Vpages, views: u16, stride: usize) -> Result<(), MemoryError>;
 }
 
 /// The guard for `choice` and one line on which it is and why.
@@ -124,9 +118,4 @@ pub(crate) fn choose(choice: GuardChoice) -> Result<(Box<dyn Guard>, String), Me
         }
         Err(error) => Err(error),
     }
-}
-
-/// The offset and the bytes of pages of an area, in each of its views and in the object.
-fn page_bytes(pages: &Range<usize>) -> (usize, usize) {
-    (pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES)
 }

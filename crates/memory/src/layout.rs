@@ -4,6 +4,8 @@
 //! as many views as minipages share a page; larger ones span whole pages of a single view. Pure:
 //! it touches no memory.
 
+use core::ops::Range;
+
 use multigrain_types::{AreaId, PAGE_BYTES};
 
 use crate::areas::MAX_AREAS;
@@ -38,13 +40,13 @@ pub use tsan::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END};
 /// The smallest minipage of a [`Shape::Sub`], in bytes; slots are multiples of it.
 pub const MIN_SLOT_BYTES: u32 = 4;
 
-/// Pages of a band: within it, minipages fill view after view, so that neighbours lie in
+/// Pages of a page group: within it, minipages fill view after view, so that neighbours lie in
 /// neighbouring vpages of one view. That halves the cost of walking over them (ADR 5) and lets them
 /// be protected together.
-pub const BAND_PAGES: u32 = 16;
+pub const GROUP_PAGES: u32 = 16;
 
 const PAGE: u64 = PAGE_BYTES as u64;
-const BAND: usize = BAND_PAGES as usize;
+const GROUP: usize = GROUP_PAGES as usize;
 
 /// How an area is divided into minipages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,12 +165,11 @@ impl Area {
     /// Bytes of minipage `index`; the last one of a [`Shape::Pages`] area may be shorter.
     #[must_use]
     pub fn minipage_bytes(&self, index: u32) -> usize {
-        self.file_range(index).1
+        self.range(index).1
     }
 
-    /// Where minipage `index` lies in the memory object: first byte and length.
-    #[must_use]
-    pub fn file_range(&self, index: u32) -> (u64, usize) {
+    /// Where minipage `index` lies in the bytes of the area: the first, and how many.
+    pub(crate) fn range(&self, index: u32) -> (usize, usize) {
         let (_, offset) = self.place(index);
         let bytes = match self.shape {
             Shape::Sub { slot, .. } => slot as usize,
@@ -176,6 +177,13 @@ impl Area {
                 (pages as usize * PAGE_BYTES).min(self.view_bytes().saturating_sub(offset))
             }
         };
+        (offset, bytes)
+    }
+
+    /// Where minipage `index` lies in the memory object: first byte and length.
+    #[must_use]
+    pub fn file_range(&self, index: u32) -> (u64, usize) {
+        let (offset, bytes) = self.range(index);
         (self.file_offset + offset as u64, bytes)
     }
 
@@ -189,9 +197,9 @@ impl Area {
         let page = from_base % self.view_bytes() / PAGE_BYTES;
         let found = match self.shape {
             Shape::Sub { per_page, .. } => {
-                let (band, within) = (page / BAND, page % BAND);
+                let (group, within) = (page / GROUP, page % GROUP);
                 let view = from_base / self.view_bytes();
-                band * BAND * usize::from(per_page) + view * self.band_pages(band) + within
+                group * GROUP * usize::from(per_page) + view * self.group_pages(group) + within
             }
             Shape::Pages { pages } => page / pages as usize,
         };
@@ -204,17 +212,40 @@ impl Area {
     /// [`MemoryError::BadArea`] with the first broken rule. Whether the memory object is long
     /// enough is checked when the area is mapped.
     pub fn validate(&self) -> Result<(), MemoryError> {
-        match self.broken_rule() {
-            None => Ok(()),
-            Some(rule) => Err(self.bad(rule)),
-        }
+        let broken = self.broken_size().or_else(|| self.broken_place());
+        broken.map_or(Ok(()), |rule| Err(self.bad(rule)))
+    }
+
+    /// The part of this that does not hang on where the area is mapped.
+    pub(crate) fn validate_size(&self) -> Result<(), MemoryError> {
+        self.broken_size().map_or(Ok(()), |rule| Err(self.bad(rule)))
+    }
+
+    /// The same for an area of a segment whose bytes the program had at `addresses` before.
+    pub(crate) fn validate_in_place(&self, addresses: &Range<usize>) -> Result<(), MemoryError> {
+        let broken = self.broken_size().or_else(|| {
+            let place = self.base.checked_sub(addresses.start).map(|offset| offset as u64);
+            if self.views() > 1 || place != Some(self.file_offset) {
+                Some("its one view is where the program has its bytes")
+            } else if self.file_offset + self.bytes > addresses.len() as u64 {
+                Some("it ends in its segment")
+            } else {
+                None
+            }
+        });
+        broken.map_or(Ok(()), |rule| Err(self.bad(rule)))
+    }
+
+    /// Whether areas have an address of their views in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.base < other.base + other.span_bytes() && other.base < self.base + self.span_bytes()
     }
 
     pub(crate) const fn bad(&self, rule: &'static str) -> MemoryError {
         MemoryError::BadArea { id: self.id, base: self.base, bytes: self.bytes, rule }
     }
 
-    fn broken_rule(&self) -> Option<&'static str> {
+    fn broken_size(&self) -> Option<&'static str> {
         if self.id.0 as usize >= MAX_AREAS {
             return Some("its id is too large");
         }
@@ -230,15 +261,19 @@ impl Area {
         if self.file_offset.checked_add(self.bytes).is_none() {
             return Some("its place in the memory object ends somewhere");
         }
+        if self.minipages_wide() > u64::from(u32::MAX) {
+            return Some("it has fewer than 2^32 minipages");
+        }
+        None
+    }
+
+    fn broken_place(&self) -> Option<&'static str> {
         if !self.base.is_multiple_of(VIEW_ALIGN) || self.base < VIEWS_BASE {
             return Some("its base is a multiple of 4 MiB among the views");
         }
         let room = (VIEWS_END as u64).saturating_sub(self.base as u64);
         if self.bytes.checked_mul(u64::from(self.views())).is_none_or(|span| span > room) {
             return Some("its views end among the views");
-        }
-        if self.minipages_wide() > u64::from(u32::MAX) {
-            return Some("it has fewer than 2^32 minipages");
         }
         None
     }
@@ -256,9 +291,9 @@ impl Area {
         u16::try_from(self.place(index).0).unwrap_or(u16::MAX)
     }
 
-    /// Pages of a band; the last one of an area may be shorter.
-    fn band_pages(&self, band: usize) -> usize {
-        index(self.pages()).saturating_sub(band * BAND).clamp(1, BAND)
+    /// Pages of a page group; the last one of an area may be shorter.
+    fn group_pages(&self, group: usize) -> usize {
+        index(self.pages()).saturating_sub(group * GROUP).clamp(1, GROUP)
     }
 
     /// View of a minipage, and its offset within the view.
@@ -266,10 +301,10 @@ impl Area {
         let index = index as usize;
         match self.shape {
             Shape::Sub { slot, per_page } => {
-                let in_band = BAND * usize::from(per_page);
-                let (band, within) = (index / in_band, index % in_band);
-                let pages = self.band_pages(band);
-                let (view, page) = (within / pages, band * BAND + within % pages);
+                let in_group = GROUP * usize::from(per_page);
+                let (group, within) = (index / in_group, index % in_group);
+                let pages = self.group_pages(group);
+                let (view, page) = (within / pages, group * GROUP + within % pages);
                 (view, page * PAGE_BYTES + view * slot as usize)
             }
             Shape::Pages { pages } => (0, index * pages as usize * PAGE_BYTES),

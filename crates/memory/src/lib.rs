@@ -1,11 +1,11 @@
-//! Views over one memory object, minipage layout and page guards.
+//! Views over memory objects, minipage layout and page guards.
 //!
-//! Role: the memory layer of a node (Millipage section 2: MultiView). One memfd holds the shared
-//! bytes; the *privileged view* maps it whole and writable for the runtime alone; *areas* map
-//! parts of it as application views, one view for each minipage that shares a page. A [guard]
-//! (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals. Where
+//! Role: the memory layer of a node (Millipage section 2: MultiView). Its shared bytes are *segments*,
+//! each an [`Object`] with a *privileged view*, which maps it whole and writable for the runtime alone;
+//! *areas* map parts of it as application views, one view for each minipage that shares a page. A
+//! [guard] (userfaultfd, or mprotect) turns accesses the protocol has not granted into signals. Where
 //! several nodes may write a minipage at a time, each keeps a *twin* of it ([`Twins`]) and sends a
-//! [`diff`]: the bytes it wrote since. [`Tracking`] is how writes to such pages can be found.
+//! [`diff`]: the bytes it wrote since. [`TrackingKind`] is how written pages are found.
 //!
 //! Invariants the caller upholds: one lock per minipage around its state and its protection;
 //! data is read for sending only after the restricting call returned, and written before the
@@ -23,19 +23,24 @@ mod guard;
 mod layout;
 mod memory;
 mod object;
+mod privileged;
+mod segment;
+mod segments;
 mod table;
 mod track;
 mod trap;
 mod twins;
-mod watch;
 
 pub use areas::MAX_AREAS;
 pub use error::MemoryError;
 pub use guard::{GuardChoice, GuardKind};
 pub use layout::{
-    Area, BAND_PAGES, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
+    Area, GROUP_PAGES, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
 };
 pub use memory::{Config, Memory, Minipages};
-pub use track::{Tracking, TrackingKind, tracking};
+pub use object::Object;
+pub use segment::SegmentId;
+pub use segments::MAX_SEGMENTS;
+pub use track::TrackingKind;
 pub use trap::Trap;
 pub use twins::{Twin, Twins};

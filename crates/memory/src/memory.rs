@@ -1,30 +1,30 @@
-//! The memory of a node: the object, its areas and their guard behind one handle.
+//! The memory of a node: its segments and their guard behind one handle.
 //!
 //! Role: what `runtime` sees of this crate. Look-ups and protection changes take no lock and
-//! allocate nothing, for they run in the trap handler; mapping and unmapping areas are serialized
-//! by a lock that is never held while a view is touched.
+//! allocate nothing, for they run in the trap handler; mapping areas takes a lock of their segment
+//! that is never held while a view is touched.
 
 use core::ffi::c_void;
 use core::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::siginfo_t;
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
-use rustix::io::Errno;
 use rustix::param::page_size;
 
 use crate::areas::{Areas, Mapped};
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, GuardKind, Vpages, choose};
-use crate::layout::{Area, index};
-use crate::object::{Object, settle, taken_or, unmap_views};
+use crate::layout::{Area, VIEWS_BASE, VIEWS_END, index};
+use crate::object::Object;
+use crate::segment::{Segment, SegmentId};
+use crate::segments::Segments;
+use crate::track::Tracker;
 use crate::trap::{Trap, decode};
-use crate::watch::Watches;
 
 /// What a node's memory is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of shared memory, rounded up to whole pages; sparse, so it may exceed the machine's.
+    /// Bytes of the first segment, rounded up to whole pages; sparse, so it may exceed the machine's.
     pub shared_bytes: u64,
     /// Which guard to use.
     pub guard: GuardChoice,
@@ -34,47 +34,54 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Memory {
     areas: Areas,
+    segments: Segments,
     guard: Box<dyn Guard>,
     note: String,
-    object: Object,
-    mapping: Mutex<()>,
-    watches: Option<Watches>,
+    tracker: Option<Tracker>,
 }
 
 impl Memory {
-    /// Makes the memory object, maps the privileged view and opens the guard.
+    /// Makes memory of one segment, a memfd, and opens the guard.
     ///
     /// # Errors
     /// A size out of range, addresses in use, a guard that was asked for by name and does not
     /// work here, or a failing system call.
     pub fn new(config: &Config) -> Result<Self, MemoryError> {
+        let memory = Self::without_segments(config.guard)?;
+        memory.add_segment(Object::memfd(config.shared_bytes)?)?;
+        Ok(memory)
+    }
+
+    /// Memory without a segment, for objects of all kinds.
+    ///
+    /// # Errors
+    /// A guard that was asked for by name and does not work here, or a failing system call.
+    pub fn without_segments(guard: GuardChoice) -> Result<Self, MemoryError> {
         let bytes = page_size();
         if bytes != PAGE_BYTES {
             return Err(MemoryError::PageSize { bytes });
         }
-        let object = Object::new(config.shared_bytes)?;
-        let (guard, note) = choose(config.guard)?;
-        let (areas, mapping) = (Areas::new()?, Mutex::new(()));
-        Ok(Self { areas, guard, note, object, mapping, watches: None })
+        let (guard, note) = choose(guard)?;
+        Ok(Self { areas: Areas::new()?, segments: Segments::new(), guard, note, tracker: None })
     }
 
-    /// The same memory, where areas can be watched ([`Memory::watch_area`]).
+    /// The same memory, where writes to areas can be tracked ([`Memory::track_area`]).
     ///
     /// # Errors
-    /// [`MemoryError::WatchedByTwo`] under the guard uffd; the kernel cannot do it, or may not.
-    pub fn with_watches(mut self) -> Result<Self, MemoryError> {
+    /// [`MemoryError::TrackedAndGuarded`] under the guard uffd; the kernel cannot do it, or may not.
+    pub fn with_tracking(mut self) -> Result<Self, MemoryError> {
         if self.guard.kind() == GuardKind::Uffd {
-            return Err(MemoryError::WatchedByTwo);
+            return Err(MemoryError::TrackedAndGuarded);
         }
-        self.watches = Some(Watches::open()?);
+        self.tracker = Some(Tracker::open()?);
         self.note.push_str("; scans find what homes write");
         Ok(self)
     }
 
-    /// Whether areas can be watched.
+    /// Whether writes to areas can be tracked.
     #[must_use]
-    pub fn watches(&self) -> bool {
-        self.watches.is_some()
+    pub fn tracks(&self) -> bool {
+        self.tracker.is_some()
     }
 
     /// The guard in use.
@@ -95,66 +102,62 @@ impl Memory {
         self.guard.signal()
     }
 
-    /// Bytes of the memory object, whole pages.
+    /// Bytes of the first segment, whole pages.
     #[must_use]
     pub fn shared_bytes(&self) -> u64 {
-        self.object.bytes()
+        self.segments.get(SegmentId::FIRST).map_or(0, Segment::bytes)
     }
 
-    /// Maps the views of an area. `fresh` on its initial holder: every minipage starts ReadWrite
-    /// here (for [`Shape::Sub`] once populated); elsewhere every minipage starts NoAccess.
+    /// Adds a segment, which stays as long as this memory. Nothing of it is guarded before its areas
+    /// are mapped.
+    ///
+    /// # Errors
+    /// Too many segments, addresses in use, or a failing system call.
+    pub fn add_segment(&self, object: Object) -> Result<SegmentId, MemoryError> {
+        self.segments.add(object)
+    }
+
+    /// Maps the views of an area of the first segment. `fresh` on its initial holder: every minipage
+    /// starts ReadWrite here (for [`Shape::Sub`] once populated); elsewhere every minipage starts
+    /// NoAccess.
     ///
     /// No thread may touch the views before this returns; other areas are not disturbed.
     ///
     /// # Errors
-    /// An area that is not valid or leaves the memory object, an id or addresses in use, or no
-    /// room for that many views. Nothing stays mapped then.
+    /// An area that is not valid or leaves the segment, an id or addresses in use, or no room for
+    /// that many views. Nothing stays mapped then.
     ///
     /// [`Shape::Sub`]: crate::Shape::Sub
     pub fn map_area(&self, area: Area, fresh: bool) -> Result<(), MemoryError> {
-        area.validate()?;
-        if area.file_offset + area.bytes > self.object.bytes() {
-            return Err(area.bad("it lies in the memory object"));
-        }
-        let _writer = self.writer();
-        if self.areas.get(area.id).is_some() {
+        self.map_area_of(SegmentId::FIRST, area, fresh)
+    }
+
+    /// As [`Memory::map_area`], of any segment. An area of an adopted object has one view, at the
+    /// addresses that the program has those bytes at.
+    ///
+    /// # Errors
+    /// As for [`Memory::map_area`], and [`MemoryError::NotGuarded`] where the guard uffd does not
+    /// work on the object.
+    pub fn map_area_of(&self, id: SegmentId, area: Area, fresh: bool) -> Result<(), MemoryError> {
+        let segment = self.segments.get(id).ok_or(MemoryError::UnknownSegment { id })?;
+        area.validate_size()?;
+        if !self.areas.claim(area.id) {
             return Err(MemoryError::AreaExists { id: area.id });
         }
-        self.map_views(&area, fresh)?;
-        let span = area.span_bytes();
-        let settled =
-            settle(area.base, span).and_then(|()| self.guard.attach(area.base, span, fresh));
-        if let Err(error) = settled {
-            unmap_views(area.base, span)?;
-            return Err(error);
-        }
-        self.areas.publish(Mapped { area, fresh });
+        let mapped = segment.map(&area, &*self.guard, fresh);
+        let privileged = mapped.inspect_err(|_| self.areas.disclaim(area.id))?.expose_provenance();
+        self.areas.publish(Mapped { area, fresh, segment: id, privileged });
         Ok(())
     }
 
-    /// Prepares an area that was just mapped for [`Memory::watch`]; no thread may touch it before
-    /// this returns. Nothing happens in memory without watches.
+    /// Prepares an area that was just mapped for [`Memory::track`]; no thread may touch it before
+    /// this returns. Nothing happens in memory that does not track.
     ///
     /// # Errors
     /// The area is not mapped, or a failing system call.
-    pub fn watch_area(&self, id: AreaId) -> Result<(), MemoryError> {
+    pub fn track_area(&self, id: AreaId) -> Result<(), MemoryError> {
         let Mapped { area, .. } = self.mapped(id)?;
-        self.watches.as_ref().map_or(Ok(()), |watches| watches.attach(&area))
-    }
-
-    /// Unmaps the views of an area and gives its pages back. Its id may be used again.
-    ///
-    /// # Errors
-    /// The area is not mapped, or a failing system call.
-    pub fn unmap_area(&self, id: AreaId) -> Result<(), MemoryError> {
-        let _writer = self.writer();
-        let Mapped { area, .. } = self.mapped(id)?;
-        self.areas.retire(&area);
-        if let Some(watches) = &self.watches {
-            watches.detach(id);
-        }
-        unmap_views(area.base, area.span_bytes())?;
-        self.object.punch(area.file_offset, area.view_bytes())
+        self.tracker.as_ref().map_or(Ok(()), |tracker| tracker.attach(&area))
     }
 
     /// The area of that id, if it is mapped here.
@@ -169,17 +172,25 @@ impl Memory {
         self.areas.get(id).map(|mapped| mapped.fresh)
     }
 
+    /// The segment that the area of that id is a part of; None if it is not mapped.
+    #[must_use]
+    pub fn segment_of(&self, id: AreaId) -> Option<SegmentId> {
+        self.areas.get(id).map(|mapped| mapped.segment)
+    }
+
     /// How many areas are mapped here.
     #[must_use]
     pub fn areas(&self) -> usize {
         self.areas.count()
     }
 
-    /// The minipage whose vpage holds `address`. Lock-free, in O(1), for signal context too.
+    /// The minipage whose vpage holds `address`. Lock-free, for signal context too: in O(1) among
+    /// the views, in O(log segments) at adopted addresses.
     #[must_use]
     #[inline]
     pub fn translate(&self, address: usize) -> Option<MinipageId> {
-        self.areas.translate(address)
+        let (area, index) = self.find(address)?;
+        Some(MinipageId::new(area.id, index))
     }
 
     /// The minipages that `len` bytes from `address` lie in, up to the end of the view; of a
@@ -188,7 +199,7 @@ impl Memory {
     /// [`Shape::Sub`]: crate::Shape::Sub
     #[must_use]
     pub fn translate_range(&self, address: usize, len: usize) -> Minipages {
-        let Some((area, first)) = self.areas.find(address).filter(|_| len > 0) else {
+        let Some((area, first)) = self.find(address).filter(|_| len > 0) else {
             return Minipages { area: AreaId(0), indices: 0..0 };
         };
         let last = match area.shape {
@@ -208,12 +219,14 @@ impl Memory {
     #[must_use]
     #[inline]
     pub fn privileged(&self, minipage: MinipageId) -> (*mut u8, usize) {
-        let area = self.areas.get(minipage.area()).map(|mapped| mapped.area);
-        let Some(area) = area.filter(|area| minipage.index() < area.minipages()) else {
+        let mapped = self.areas.get(minipage.area());
+        let Some(Mapped { area, privileged, .. }) =
+            mapped.filter(|mapped| minipage.index() < mapped.area.minipages())
+        else {
             panic!("{minipage} is not mapped on this node");
         };
-        let (offset, bytes) = area.file_range(minipage.index());
-        (self.object.privileged(offset), bytes)
+        let (offset, bytes) = area.range(minipage.index());
+        (core::ptr::with_exposed_provenance_mut(privileged + offset), bytes)
     }
 
     /// Allocates pages of a fresh area on its initial holder and maps them in every view, so
@@ -223,7 +236,7 @@ impl Memory {
     /// # Errors
     /// The area is not mapped or not fresh, the pages leave it, or memory is short.
     pub fn populate(&self, id: AreaId, pages: Range<u32>) -> Result<(), MemoryError> {
-        let Mapped { area, fresh } = self.mapped(id)?;
+        let Mapped { area, fresh, privileged, .. } = self.mapped(id)?;
         if !fresh {
             return Err(MemoryError::NotFresh { id });
         }
@@ -234,7 +247,10 @@ impl Memory {
         if start == end {
             return Ok(());
         }
-        self.guard.populate(&self.object, &area, start as usize..end as usize)
+        let (offset, bytes) = (start as usize * PAGE_BYTES, (end - start) as usize * PAGE_BYTES);
+        let (address, privileged) = (area.base + offset, privileged + offset);
+        let first = Vpages { address, bytes, privileged, fresh };
+        self.guard.populate(first, area.views(), area.view_bytes())
     }
 
     /// Changes the access of a minipage whose state is `from`. The caller holds its lock. A
@@ -249,7 +265,7 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
-        self.guard.protect(&self.object, self.vpages(minipage)?, from, to)
+        self.guard.protect(self.vpages(minipage)?, from, to)
     }
 
     /// Takes write access from `count` minipages from `first` on, which are neighbours in one view,
@@ -270,37 +286,37 @@ impl Memory {
         let mut run = self.vpages(first)?;
         let end = self.vpages(MinipageId::new(first.area(), last))?;
         run.bytes = end.address + end.bytes - run.address;
-        self.guard.protect(&self.object, run, Access::ReadWrite, Access::ReadOnly)?;
+        self.guard.protect(run, Access::ReadWrite, Access::ReadOnly)?;
         Ok(true)
     }
 
-    /// Opens a minipage of a watched area, and counts it as not written: what is written from now on
+    /// Opens a minipage of a tracked area, and counts it as not written: what is written from now on
     /// is named by [`Memory::written`]. The caller holds its lock. For signal context too.
     ///
     /// # Errors
     /// As for [`Memory::protect`].
-    pub fn watch(&self, minipage: MinipageId, from: Access) -> Result<(), MemoryError> {
+    pub fn track(&self, minipage: MinipageId, from: Access) -> Result<(), MemoryError> {
         let Vpages { address, bytes, .. } = self.vpages(minipage)?;
-        if let Some(watches) = &self.watches {
-            watches.watch((minipage.area(), minipage.index()), address, bytes)?;
+        if let Some(tracker) = &self.tracker {
+            tracker.track((minipage.area(), minipage.index()), address, bytes)?;
         }
         self.protect(minipage, from, Access::ReadWrite)
     }
 
-    /// Names minipages of watched areas that were written since they were watched or last named, and
+    /// Names minipages of tracked areas that were written since they were tracked or last named, and
     /// perhaps others of these areas; none is left out that was written before the call. What is
     /// written meanwhile is named now or by the next call.
     ///
     /// # Errors
     /// A failing system call; minipages may have been named before.
     pub fn written(&self, named: &mut dyn FnMut(MinipageId)) -> Result<(), MemoryError> {
-        let Some(watches) = &self.watches else { return Ok(()) };
+        let Some(tracker) = &self.tracker else { return Ok(()) };
         let addresses = |id, minipages: &Range<u32>| {
             let area = self.areas.get(id)?.area;
             let last = self.vpages(MinipageId::new(id, minipages.end - 1)).ok()?;
             Some(area.address(minipages.start)..last.address + last.bytes)
         };
-        watches.written(addresses, &mut |Range { start, end }| {
+        tracker.written(addresses, &mut |Range { start, end }| {
             self.translate_range(start, end - start).for_each(&mut *named);
         })
     }
@@ -313,10 +329,10 @@ impl Memory {
     /// As for [`Memory::protect`].
     #[inline]
     pub fn reprotect(&self, minipage: MinipageId, access: Access) -> Result<(), MemoryError> {
-        self.guard.reprotect(&self.object, self.vpages(minipage)?, access)
+        self.guard.reprotect(self.vpages(minipage)?, access)
     }
 
-    /// The trap behind a signal, if it is this guard's and lies among the views. Call it in the
+    /// The trap behind a signal, if it is this guard's and lies in shared memory. Call it in the
     /// signal's handler with the handler's own arguments, and with no others: it reads them.
     #[must_use]
     pub fn decode(
@@ -325,11 +341,17 @@ impl Memory {
         info: *const siginfo_t,
         context: *const c_void,
     ) -> Option<Trap> {
-        decode(self.guard.signal(), signal, info, context)
+        decode(self.guard.signal(), signal, info, context, |address| {
+            (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
+        })
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.mapping.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The area and the index of the minipage whose vpage holds `address`.
+    #[inline]
+    fn find(&self, address: usize) -> Option<(Area, u32)> {
+        let id = self.areas.at(address).or_else(|| self.segments.adopted_at(address))?;
+        let area = self.areas.get(id)?.area;
+        Some((area, area.locate(address)?))
     }
 
     fn mapped(&self, id: AreaId) -> Result<Mapped, MemoryError> {
@@ -338,50 +360,19 @@ impl Memory {
 
     #[inline]
     fn vpages(&self, minipage: MinipageId) -> Result<Vpages, MemoryError> {
-        let Mapped { area, fresh } = self.mapped(minipage.area())?;
+        let Mapped { area, fresh, privileged, .. } = self.mapped(minipage.area())?;
         if minipage.index() >= area.minipages() {
             return Err(MemoryError::UnknownMinipage { minipage, count: area.minipages() });
         }
         let address = area.address(minipage.index());
-        let (file_offset, bytes) = area.file_range(minipage.index());
+        let (offset, bytes) = area.range(minipage.index());
         let within = address % PAGE_BYTES;
         Ok(Vpages {
             address: address - within,
             bytes: bytes.next_multiple_of(PAGE_BYTES),
-            file_offset: file_offset - within as u64,
+            privileged: privileged + offset - within,
             fresh,
         })
-    }
-
-    fn map_views(&self, area: &Area, fresh: bool) -> Result<(), MemoryError> {
-        let bytes = area.view_bytes();
-        let protection = self.guard.first_protection(fresh);
-        for view in 0..usize::from(area.views()) {
-            let address = area.base + view * bytes;
-            let Err(errno) = self.object.map_view(address, bytes, area.file_offset, protection)
-            else {
-                continue;
-            };
-            if view > 0 {
-                unmap_views(area.base, view * bytes)?;
-            }
-            return Err(match errno {
-                Errno::NOMEM => MemoryError::TooManyViews { id: area.id, views: area.views() },
-                errno => taken_or("mmap", address, bytes, errno),
-            });
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        for id in 0..self.areas.ids_end() {
-            if let Some(Mapped { area, .. }) = self.areas.get(AreaId(id)) {
-                let unmapped = unmap_views(area.base, area.span_bytes());
-                debug_assert_eq!(unmapped, Ok(()));
-            }
-        }
     }
 }
 

@@ -106,24 +106,6 @@ impl Twins {
         self.take(minipage).is_some()
     }
 
-    /// Changes the twin of a minipage, if it has one: what others wrote to the page is written to
-    /// the twin as well, or it would be taken for this node's own.
-    ///
-    /// A lock is held meanwhile, so `change` must not come back to these twins.
-    pub fn update<R>(
-        &self,
-        minipage: MinipageId,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> Option<R> {
-        self.entries(minipage).twins.get_mut(&minipage).map(|twin| change(twin))
-    }
-
-    /// Whether a minipage has a twin.
-    #[must_use]
-    pub fn has(&self, minipage: MinipageId) -> bool {
-        self.entries(minipage).twins.contains_key(&minipage)
-    }
-
     /// Bytes of all twins that were made and are neither discarded nor, once taken, dropped.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -227,7 +209,7 @@ mod tests {
             assert_eq!(twins.bytes(), bytes);
             let twin = twins.take(minipage(0)).unwrap();
             assert_eq!(*twin, *vec![7; bytes]);
-            assert!(twins.take(minipage(0)).is_none() && !twins.has(minipage(0)));
+            assert!(twins.take(minipage(0)).is_none());
         }
         assert_eq!(twins.bytes(), 0);
     }
@@ -272,15 +254,6 @@ mod tests {
             assert!(entries.twins.capacity() < 4 * KEPT_ENTRIES);
         }
         assert_eq!(kept, Twins::KEPT_BYTES.min(count as usize * PAGE_BYTES));
-    }
-
-    #[test]
-    fn what_others_wrote_is_written_to_the_twin() {
-        let twins = Twins::new();
-        make(&twins, 0, &[1; 64]);
-        assert_eq!(twins.update(minipage(0), |twin| twin[5] = 9), Some(()));
-        assert_eq!(twins.update(minipage(1), |twin| twin[5] = 9), None);
-        assert_eq!(twins.take(minipage(0)).unwrap()[5], 9);
     }
 
     #[test]

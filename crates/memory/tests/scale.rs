@@ -1,15 +1,15 @@
-//! Many minipages and many threads: the limits of each guard, races, and what things cost.
+//! Many minipages and many threads: the limits of each guard, and races. What things cost,
+//! `multigrain bench memory` says.
 
 mod harness;
 
 use std::fs::read_to_string;
-use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::*;
 use multigrain_memory::{GuardChoice, MemoryError, Shape};
-use multigrain_types::{Access, AreaId, MinipageId};
+use multigrain_types::{Access, MinipageId};
 
 const MILLION: u32 = 1_000_000;
 
@@ -50,7 +50,6 @@ fn a_million_minipages_of_64_bytes_work_with_the_kernels_default_limits() {
          {touched:.1?}, 500,000 restrictions {changed:.1?}, {} kernel mappings",
         kernel_mappings()
     );
-    assert!(populated < Duration::from_secs(2), "populating took {populated:?}");
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn too_many_minipages_under_mprotect_give_an_error_that_names_the_way_out() {
         node.memory.protect(minipage(&area, index), Access::ReadWrite, Access::ReadOnly).err()
     });
     // First of all make room again, for whatever else needs a mapping.
-    node.memory.unmap_area(AreaId(0)).unwrap();
+    drop(node);
     let error = refused.expect("no error at the limit");
     assert!(matches!(error, MemoryError::TooManyMinipages { .. }), "{error}");
     let line = error.to_string();
@@ -186,69 +185,29 @@ fn threads_on_different_minipages_do_not_disturb_each_other() {
 }
 
 #[test]
-fn areas_come_and_go_while_others_are_translated() {
+fn areas_come_while_others_are_translated() {
+    const AREAS: u32 = 300;
     with_guards(8 << 20, |node| {
         let shape = Shape::sub_for(512, 8).unwrap();
-        let (stays, comes) = (area(0, 0, 0, 16, shape), area(1, 1, 16, 16, shape));
-        node.map(stays, true);
-        let done = AtomicBool::new(false);
+        let nth = |id: u32| area(id, id as usize, 0, 16, shape);
+        node.map(nth(0), true);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    let found = node.memory.translate(stays.address(77));
-                    assert_eq!(found, Some(minipage(&stays, 77)));
-                    let found = node.memory.translate(comes.address(99));
-                    assert!(found.is_none() || found == Some(minipage(&comes, 99)));
+                for id in 1..=AREAS {
+                    node.memory.map_area(nth(id), false).unwrap();
                 }
             });
-            for _ in 0..300 {
-                node.memory.map_area(comes, false).unwrap();
-                node.memory.unmap_area(comes.id).unwrap();
+            for id in 1..=AREAS {
+                let comes = minipage(&nth(id), 99);
+                loop {
+                    let found = node.memory.translate(nth(0).address(77));
+                    assert_eq!(found, Some(minipage(&nth(0), 77)));
+                    match node.memory.translate(nth(id).address(99)) {
+                        None => std::thread::yield_now(),
+                        found => break assert_eq!(found, Some(comes)),
+                    }
+                }
             }
-            done.store(true, Ordering::Relaxed);
         });
-    });
-}
-
-#[test]
-fn costs_are_printed() {
-    with_guards(64 << 20, |node| {
-        let area = area(0, 0, 0, 4096, Shape::Pages { pages: 1 });
-        node.map(area, false);
-        let each = |name: &str, mut step: Box<dyn FnMut(u32)>| {
-            let mut times: Vec<u128> = (0..area.minipages())
-                .map(|index| {
-                    let start = Instant::now();
-                    step(index);
-                    start.elapsed().as_nanos()
-                })
-                .collect();
-            times.sort_unstable();
-            println!("{:?} {name}: median {} ns", node.memory.guard(), times[times.len() / 2]);
-        };
-        let memory = node.memory;
-        let set = |from, to| -> Box<dyn FnMut(u32)> {
-            Box::new(move |index| memory.protect(minipage(&area, index), from, to).unwrap())
-        };
-        use Access::{NoAccess, ReadOnly, ReadWrite};
-        each("NoAccess to ReadOnly, first time", set(NoAccess, ReadOnly));
-        each("ReadOnly to ReadWrite", set(ReadOnly, ReadWrite));
-        each("ReadWrite to ReadOnly", set(ReadWrite, ReadOnly));
-        each("ReadOnly to NoAccess", set(ReadOnly, NoAccess));
-        each("NoAccess to ReadWrite", set(NoAccess, ReadWrite));
-        each("ReadWrite to NoAccess", set(ReadWrite, NoAccess));
-        each(
-            "read trap and grant",
-            Box::new(move |index| {
-                read(area.address(index));
-            }),
-        );
-        each("write trap and grant", Box::new(move |index| write(area.address(index), 1)));
-        let start = Instant::now();
-        for index in (0..MILLION).map(|n| n.wrapping_mul(2_654_435_761) % area.minipages()) {
-            black_box(memory.translate(black_box(area.base + index as usize * 4096)));
-        }
-        println!("translate: {:?} per million", start.elapsed());
-        take_log();
     });
 }

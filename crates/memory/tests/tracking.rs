@@ -1,149 +1,180 @@
-//! One suite over all trackers: which writes a scan names, and that none is lost.
+//! Tracked minipages: open, and named when they were written; no write is lost.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
 
-mod tracked;
+mod harness;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use multigrain_memory::{TrackingKind, VIEWS_BASE};
-use tracked::*;
+use harness::*;
+use multigrain_memory::{Area, Config, GuardChoice, Memory, MemoryError, Shape};
+use multigrain_types::{Access, AreaId};
 
-const PAGES: usize = 300;
+const SHARED: u64 = 64 << 20;
+const PAGES: u64 = 300;
 
-#[test]
-fn nothing_counts_as_written_at_first_and_reading_is_no_writing() {
-    with_trackers(PAGES, |tracked| {
-        assert_eq!(tracked.scan_all(), []);
-        assert!((0..PAGES).all(|page| read(address(page)) == 0));
-        assert_eq!(tracked.scan_all(), []);
-        assert_eq!(take_traps(), 0);
-    });
+/// An area of 300 pages, in minipages of one page and of three. None of it is tracked yet.
+fn with_areas(fresh: bool, test: impl Fn(&Node, &Area)) {
+    for pages in [1, 3] {
+        let Some(node) = Node::start_tracking(SHARED) else { return };
+        let area = area(0, 0, 0, PAGES, Shape::Pages { pages });
+        node.map(area, fresh);
+        node.memory.track_area(area.id).unwrap();
+        test(&node, &area);
+    }
+}
+
+fn track(node: &Node, area: &Area, from: u32) {
+    for index in from..area.minipages() {
+        node.memory.track(minipage(area, index), Access::ReadWrite).unwrap();
+    }
+}
+
+fn written(node: &Node) -> Vec<u32> {
+    let mut named = Vec::new();
+    node.memory.written(&mut |minipage| named.push(minipage.index())).unwrap();
+    named.dedup();
+    named
+}
+
+fn last_word(area: &Area, index: u32) -> usize {
+    area.address(index) + area.minipage_bytes(index) - 4
 }
 
 #[test]
-fn a_scan_names_the_pages_written_since_the_last_in_order() {
-    with_trackers(PAGES, |tracked| {
-        for page in [299, 7, 8, 9, 100, 0] {
-            write(address(page) + 4092, 1);
+fn what_is_written_to_tracked_minipages_is_named_once_in_order_and_never_traps() {
+    with_areas(true, |node, area| {
+        write(last_word(area, 7), 5);
+        track(node, area, 2);
+        assert_eq!(written(node), [], "written before");
+        for index in [40, 9, 3, 10] {
+            write(last_word(area, index), index);
         }
-        assert_eq!(tracked.scan_all(), [0, 7, 8, 9, 100, 299]);
-        assert_eq!(tracked.scan_all(), []);
-        write(address(8), 2);
-        assert_eq!(tracked.scan_all(), [8]);
-        assert_eq!((read(address(8)), read(address(8) + 4092)), (2, 1));
+        assert_eq!((written(node), written(node)), (vec![3, 9, 10, 40], vec![]));
+        write(last_word(area, 9), 1);
+        assert_eq!(read(last_word(area, 7)), 5);
+        assert_eq!((written(node), take_log()), (vec![9], Log::default()));
     });
 }
 
 #[test]
-fn a_scan_of_some_pages_leaves_the_others_to_later_scans() {
-    with_trackers(PAGES, |tracked| {
-        (0..PAGES).step_by(2).for_each(|page| write(address(page), 1));
-        assert_eq!(tracked.scan(10..15), [10, 12, 14]);
-        assert_eq!(tracked.scan(9..16), []);
-        assert_eq!(tracked.scan(0..10).len() + tracked.scan(15..PAGES).len(), PAGES / 2 - 3);
-        assert_eq!(tracked.scan_all(), []);
+fn reading_is_no_writing_and_what_the_runtime_writes_is_not_named() {
+    with_areas(true, |node, area| {
+        track(node, area, 0);
+        assert!((0..area.minipages()).all(|index| read(area.address(index)) == 0));
+        assert_eq!(written(node), []);
+        let (bytes, _) = node.memory.privileged(minipage(area, 1));
+        write(bytes.addr(), 9);
+        assert_eq!(read(area.address(1)), 9);
+        assert_eq!(written(node), []);
     });
 }
 
 #[test]
 fn more_runs_than_one_call_has_room_for_are_all_named() {
-    with_trackers(PAGES, |tracked| {
-        for _ in 0..3 {
-            let every: Vec<usize> = (0..PAGES).step_by(2).collect();
-            every.iter().for_each(|&page| write(address(page), 1));
-            assert_eq!(tracked.scan_all(), every);
-        }
-    });
-}
-
-#[test]
-fn only_faults_trap_and_only_once_a_page_and_scan() {
-    with_trackers(PAGES, |tracked| {
-        let each = u64::from(tracked.tracker().kind() == TrackingKind::Faults);
-        for round in 0..4 {
-            (0..10).for_each(|page| write(address(page), round));
-            assert_eq!(take_traps(), 10 * each);
-            (0..10).for_each(|page| write(address(page) + 8, round));
-            assert_eq!(take_traps(), 0);
-            assert_eq!(tracked.scan_all().len(), 10);
+    with_areas(true, |node, area| {
+        track(node, area, 0);
+        for round in 1..4 {
+            let every: Vec<u32> = (0..area.minipages()).step_by(2).collect();
+            every.iter().for_each(|&index| write(last_word(area, index), round));
+            assert_eq!(written(node), every);
         }
     });
 }
 
 #[test]
 fn a_write_is_named_though_the_kernel_dropped_the_entry_since() {
-    with_trackers(PAGES, |tracked| {
-        write(address(5), 1);
-        lose_entry(5);
-        assert!(tracked.scan_all().contains(&5));
+    with_areas(true, |node, area| {
+        track(node, area, 0);
+        write(area.address(5), 1);
+        lose_entry(area.address(5));
+        assert!(written(node).contains(&5));
         // Dropped while closed: perhaps named for nothing, but its next write is not lost.
-        lose_entry(6);
-        write(address(6), 1);
-        lose_entry(7);
-        assert_eq!(read(address(7)), 0);
-        write(address(7), 1);
-        let found = tracked.scan_all();
+        lose_entry(area.address(6));
+        write(area.address(6), 1);
+        lose_entry(area.address(7));
+        assert_eq!(read(area.address(7)), 0);
+        write(area.address(7), 1);
+        let found = written(node);
         assert!(found.contains(&6) && found.contains(&7), "{found:?}");
-        assert_eq!(tracked.scan_all(), []);
+        assert_eq!(written(node), []);
     });
 }
 
 #[test]
-fn the_runtime_s_own_writes_by_another_view_are_not_named() {
-    with_trackers(PAGES, |tracked| {
-        let same = duplicate();
-        write(same + 4096, 9);
-        assert_eq!(read(address(1)), 9);
-        assert_eq!(tracked.scan_all(), []);
+fn a_copy_that_becomes_a_home_is_opened_and_tracked_and_closed_again_if_it_leaves() {
+    with_areas(false, |node, area| {
+        let minipage = minipage(area, 5);
+        assert_eq!(read(last_word(area, 5)), 0);
+        assert_eq!(take_log().real, 1);
+        node.memory.track(minipage, Access::ReadOnly).unwrap();
+        write(last_word(area, 5), 6);
+        assert_eq!((written(node), take_log()), (vec![5], Log::default()));
+        node.memory.protect(minipage, Access::ReadWrite, Access::ReadOnly).unwrap();
+        assert_eq!(take_log(), Log::default());
+        write(last_word(area, 5), 7);
+        assert_eq!(take_log().real, 1, "it traps as any other");
     });
 }
 
-/// A second view of the first pages, which nobody tracks; it stays mapped.
-#[expect(unsafe_code, reason = "maps the pages a second time")]
-fn duplicate() -> usize {
-    let start = std::ptr::with_exposed_provenance_mut(VIEWS_BASE);
-    // SAFETY: an old size of 0 duplicates a shared mapping and leaves it as it is.
-    let view = unsafe { libc::mremap(start, 0, 4 * 4096, libc::MREMAP_MAYMOVE) };
-    assert_ne!(view, libc::MAP_FAILED);
-    view.expose_provenance()
-}
-
-/// Writers count up without a pause, each on pages of its own, while scans run. A page that a scan
-/// does not name has not changed between the scan before and this one.
+/// Writers count up without a pause, each in minipages of its own, while scans run. A minipage that
+/// a scan does not name has not changed between the scan before and this one.
 #[test]
 fn no_write_is_lost_while_scans_run() {
-    const WRITERS: usize = 3;
-    const SCANS: usize = 3000;
-    let values = || (0..64).map(|page| read(address(page))).collect::<Vec<u32>>();
-    with_trackers(64, |tracked| {
+    const WRITERS: u32 = 3;
+    const TRACKED: u32 = 64;
+    const SCANS: usize = 1500;
+    with_areas(true, |node, area| {
+        track(node, area, 0);
+        let values = || (0..TRACKED).map(|index| read(area.address(index))).collect::<Vec<u32>>();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for writer in 0..WRITERS {
                 let stop = &stop;
                 scope.spawn(move || {
                     for round in 1.. {
-                        // The fourth part of the pages rests.
-                        (writer..64)
-                            .step_by(WRITERS + 1)
-                            .for_each(|page| write(address(page), round));
+                        // The fourth part of the minipages rests.
+                        (writer..TRACKED)
+                            .step_by(WRITERS as usize + 1)
+                            .for_each(|index| write(area.address(index), round));
                         if stop.load(Ordering::Relaxed) {
                             break;
                         }
                     }
                 });
             }
-            tracked.scan_all();
+            written(node);
             let mut after = values();
             for scan in 0..SCANS {
                 let before = values();
-                let found = tracked.scan_all();
-                let lost = |&page: &usize| before[page] != after[page] && !found.contains(&page);
-                assert_eq!((0..64).find(lost), None, "scan {scan}");
-                assert!(found.iter().all(|page| page % (WRITERS + 1) != WRITERS));
+                let found = written(node);
+                let lost = |&index: &u32| {
+                    before[index as usize] != after[index as usize] && !found.contains(&index)
+                };
+                assert_eq!((0..TRACKED).find(lost), None, "scan {scan}");
+                assert!(found.iter().all(|index| index % (WRITERS + 1) != WRITERS));
                 after = values();
             }
             stop.store(true, Ordering::Relaxed);
         });
-        tracked.scan_all();
-        assert_eq!(tracked.scan_all(), []);
+        written(node);
+        assert_eq!((written(node), take_log()), (vec![], Log::default()));
+    });
+}
+
+#[test]
+fn memory_that_does_not_track_names_nothing_and_the_guard_uffd_cannot() {
+    let Some(node) = Node::start(GuardChoice::Mprotect, SHARED) else { return };
+    let area = area(0, 0, 0, 4, Shape::Pages { pages: 1 });
+    node.map(area, true);
+    node.memory.track_area(AreaId(0)).unwrap();
+    write(area.base, 1);
+    assert_eq!((written(&node), node.memory.tracks()), (vec![], false));
+    drop(node);
+    without_node(|| {
+        let config = Config { shared_bytes: SHARED, guard: GuardChoice::Uffd };
+        let Ok(memory) = Memory::new(&config) else { return };
+        let error = memory.with_tracking().unwrap_err();
+        assert_eq!(error, MemoryError::TrackedAndGuarded);
+        assert!(error.to_string().contains("use --guard mprotect"));
     });
 }

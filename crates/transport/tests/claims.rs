@@ -6,9 +6,11 @@ mod support;
 
 use multigrain_transport::{Mesh, Receiver, Timeout};
 use multigrain_types::NodeId;
+use rustix::thread::gettid;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use support::{Family, Log, conformance, header, job};
+use support::{Family, Log, conformance, header, job, wait_asleep};
 
 conformance! {
     a_claim_keeps_the_service_thread_asleep
@@ -73,10 +75,14 @@ fn what_comes_unread_is_found_at_the_release(family: Family) {
     let meshes = two(family);
     for receiver in BOTH {
         meshes[0].claim(receiver);
+        let (told, sleeper) = mpsc::channel();
         std::thread::scope(|scope| {
-            let service = scope.spawn(|| meshes[0].service_wait(Timeout::Millis(5000)));
+            let service = scope.spawn(|| {
+                told.send(gettid()).unwrap();
+                meshes[0].service_wait(Timeout::Millis(5000))
+            });
             say(&meshes[1], b"y");
-            std::thread::sleep(Duration::from_millis(50));
+            wait_asleep(sleeper.recv().unwrap());
             assert!(!service.is_finished(), "{receiver:?}");
             meshes[0].release();
             assert!(service.join().unwrap(), "{receiver:?}");
@@ -95,9 +101,11 @@ fn a_poller_that_sleeps_after_all_is_woken(family: Family) {
         say(&meshes[1], b"early");
         log.until(&meshes[0], |log| log.frames.len() == 1);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(30));
-                say(&meshes[1], b"late");
+            let receiver = gettid();
+            let sender = &meshes[1];
+            scope.spawn(move || {
+                wait_asleep(receiver);
+                say(sender, b"late");
             });
             let begin = Instant::now();
             while log.frames.len() == 1 {
@@ -188,7 +196,8 @@ fn nothing_is_missed_between_pollers_and_the_service_thread(family: Family) {
                     role.store(false, Ordering::SeqCst);
                     mesh.release();
                 }
-                std::thread::sleep(Duration::from_micros((round % 7 * 20).into()));
+                // At other moments of the peer from round to round.
+                (0..round % 7).for_each(|_| std::thread::yield_now());
             }
         });
         let (mut log, begin) = (Log::default(), Instant::now());

@@ -8,11 +8,13 @@ use multigrain_transport::{
     Header, LinkError, LostReason, Mesh, Payload, Receiver, Timeout, TransportError,
 };
 use multigrain_types::NodeId;
+use rustix::thread::gettid;
 use std::io::{Read, Write};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use support::{
     Family, Log, boot, config, conformance, header, hello, job, listeners, send_memory, spoilt,
-    stranger,
+    stranger, wait_asleep,
 };
 
 conformance! {
@@ -176,7 +178,10 @@ fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
     let (mesh, lines) = results.next().unwrap();
     assert_eq!(mesh.unwrap().links_alive(), 2);
     assert!(results.all(|(mesh, lines)| mesh.is_ok() && lines.is_empty()));
-    assert!(started.elapsed() < Duration::from_secs(1), "the silent one delayed the others");
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "the silent one delayed the others: boot may take 10 s"
+    );
     for (why, _) in &wrong {
         assert!(lines.iter().any(|line| line.contains(why)), "{why}: {lines:#?}");
     }
@@ -203,7 +208,6 @@ fn strangers_after_boot_are_refused_and_the_job_goes_on(family: Family) {
     for (number, (why, bytes)) in late.iter().enumerate() {
         let mut stranger = stranger(&addresses[0]);
         stranger.write_all(bytes).unwrap();
-        std::thread::sleep(Duration::from_millis(5));
         meshes[1].send_bytes(NodeId(0), header(1, 0), b"work").unwrap();
         log.until(&meshes[0], |log| log.frames.len() > number && log.refused.len() > number);
         assert!(log.refused[number].contains(why), "{why}: {:?}", log.refused);
@@ -321,10 +325,18 @@ fn wake_ends_both_sleeps(family: Family) {
     let alone = Mesh::single();
     for mesh in [&meshes[0], &alone] {
         mesh.claim(Receiver::Sleeps);
+        let (told, sleepers) = mpsc::channel();
+        let tell = || told.send(gettid()).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| mesh.service_wait(Timeout::Forever));
-            scope.spawn(|| mesh.receive(&mut Log::default(), Timeout::Forever));
-            std::thread::sleep(Duration::from_millis(30));
+            scope.spawn(|| {
+                tell();
+                mesh.service_wait(Timeout::Forever)
+            });
+            scope.spawn(|| {
+                tell();
+                mesh.receive(&mut Log::default(), Timeout::Forever)
+            });
+            sleepers.iter().take(2).for_each(wait_asleep);
             mesh.wake();
         });
         mesh.release();

@@ -11,9 +11,12 @@ static void *twice(void *arg)
     return (void *)((uintptr_t)arg * 2);
 }
 
+static int comes; /* the thread that comes to the barrier, once it has a number */
+
 static void *come_to_the_barrier(void *arg)
 {
     (void)arg;
+    __atomic_store_n(&comes, own_thread(), __ATOMIC_SEQ_CST);
     return (void *)(intptr_t)mg_barrier(BARRIER, 2);
 }
 
@@ -182,7 +185,7 @@ static void synchronization(void)
     OK(mg_thread_create(&first, 0, come_to_the_barrier, NULL));
     while (stats_now().barriers == 0)
         usleep(1000);
-    usleep(20000);
+    wait_asleep(__atomic_load_n(&comes, __ATOMIC_SEQ_CST));
     CODE(mg_barrier(BARRIER, 3), MG_EPERM);
     OK(mg_barrier(BARRIER, 2));
     OK(mg_thread_join(first, &result));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A failed check ends the node at once: the launcher ends the others. */
@@ -69,6 +70,30 @@ static inline struct mg_stats stats_now(void)
 
     OK(mg_get_stats(&stats));
     return stats;
+}
+
+/* The thread that calls, for wait_asleep(). */
+static inline int own_thread(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+/*
+ * Waits until a thread of this process sleeps in the kernel, as who has arrived at a barrier does in
+ * the end. If it never does, the job's time-out tells.
+ */
+static inline void wait_asleep(int thread)
+{
+    char path[64], state = 0;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+
+        CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+        fclose(file);
+        usleep(1000);
+    }
 }
 
 #endif

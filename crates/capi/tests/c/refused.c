@@ -3,9 +3,12 @@
 
 #define BARRIER 2 /* managed by node 0 */
 
+static int comes; /* the thread that comes, once it has a number */
+
 static void *come(void *arg)
 {
     (void)arg;
+    __atomic_store_n(&comes, own_thread(), __ATOMIC_SEQ_CST);
     return (void *)(intptr_t)mg_barrier(BARRIER, 2);
 }
 
@@ -18,7 +21,7 @@ int main(int argc, char **argv)
     OK(mg_thread_create(&first, 0, come, NULL));
     while (stats_now().barriers == 0)
         usleep(1000);
-    usleep(20000);
+    wait_asleep(__atomic_load_n(&comes, __ATOMIC_SEQ_CST));
     CODE(mg_barrier(BARRIER, 3), MG_EPERM);
     OK(mg_thread_create(&second, 0, come, NULL));
     OK(mg_thread_join(first, &result));

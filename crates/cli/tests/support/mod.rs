@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -88,6 +90,32 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Sends a signal that the launcher takes, and waits until it has: a second one of the kind
+    /// would be one with it before.
+    pub(crate) fn signal_and_wait(&self, signal: Signal) {
+        self.signal(signal);
+        let bit = 1_u64 << (signal.as_raw() - 1);
+        wait_until("the launcher takes its signal", || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+            let pending = status.lines().filter_map(|line| {
+                line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))
+            });
+            let mut pending = pending.map(|set| u64::from_str_radix(set.trim(), 16).unwrap());
+            pending.all(|set| set & bit == 0)
+        });
+    }
+
+    /// Bytes of its stdout that nobody has read.
+    pub(crate) fn unread(&self) -> u64 {
+        ioctl_fionread(self.out.get_ref()).unwrap()
+    }
+
+    /// Writes a line to its stdin, which the command has to leave open.
+    pub(crate) fn say(&self, line: &str) {
+        let mut stdin = self.child.stdin.as_ref().unwrap();
+        writeln!(stdin, "{line}").unwrap();
+    }
+
     /// Its process id; of the launcher itself once it runs, for `env` becomes that.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
@@ -111,6 +139,26 @@ pub(crate) fn pid_of(rank: usize, lines: &[String]) -> Pid {
     Pid::from_raw(number.parse().unwrap()).unwrap()
 }
 
+/// Looks again and again until something is so.
+///
+/// # Panics
+/// With `what` if it is not so after half a minute.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether all processes with this text in their command line sleep in the kernel.
+pub(crate) fn asleep(text: &str) -> bool {
+    processes(text).all(|process| {
+        let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('S'))
+    })
+}
+
 /// An argument for `sleep` that no other process has.
 pub(crate) fn unique_time() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -119,12 +167,19 @@ pub(crate) fn unique_time() -> String {
 
 /// Live processes with this text in their command line.
 pub(crate) fn alive(text: &str) -> Vec<String> {
+    processes(text).filter_map(|process| command_line(&process)).collect()
+}
+
+fn processes(text: &str) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir("/proc").unwrap();
     entries
-        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(text))
-        .collect()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(move |process| command_line(process).is_some_and(|line| line.contains(text)))
+}
+
+fn command_line(process: &Path) -> Option<String> {
+    let line = std::fs::read(process.join("cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
 /// Waits until no process has this text in its command line.

@@ -5,16 +5,14 @@
 #![expect(unsafe_code, reason = "changes the protection of views")]
 
 use core::ffi::c_void;
-use core::ops::Range;
 
 use multigrain_types::Access;
 use rustix::io::Errno;
 use rustix::mm::{MprotectFlags, ProtFlags, mprotect};
 
-use super::{Guard, GuardKind, Vpages, page_bytes};
+use super::{Guard, GuardKind, Vpages};
 use crate::error::MemoryError;
-use crate::layout::Area;
-use crate::object::Object;
+use crate::privileged::allocate;
 
 /// Stateless: the protection lives in the kernel's mappings.
 #[derive(Debug)]
@@ -37,22 +35,11 @@ impl Guard for Mprotect {
         Ok(())
     }
 
-    fn protect(
-        &self,
-        object: &Object,
-        vpages: Vpages,
-        from: Access,
-        to: Access,
-    ) -> Result<(), MemoryError> {
-        if from == to { Ok(()) } else { self.reprotect(object, vpages, to) }
+    fn protect(&self, vpages: Vpages, from: Access, to: Access) -> Result<(), MemoryError> {
+        if from == to { Ok(()) } else { self.reprotect(vpages, to) }
     }
 
-    fn reprotect(
-        &self,
-        _object: &Object,
-        vpages: Vpages,
-        access: Access,
-    ) -> Result<(), MemoryError> {
+    fn reprotect(&self, vpages: Vpages, access: Access) -> Result<(), MemoryError> {
         let Vpages { address, bytes, .. } = vpages;
         let flags = match access {
             Access::NoAccess => MprotectFlags::empty(),
@@ -68,13 +55,7 @@ impl Guard for Mprotect {
         }
     }
 
-    fn populate(
-        &self,
-        object: &Object,
-        area: &Area,
-        pages: Range<usize>,
-    ) -> Result<(), MemoryError> {
-        let (offset, bytes) = page_bytes(&pages);
-        object.allocate(area.file_offset + offset as u64, bytes)
+    fn populate(&self, first: Vpages, _: u16, _: usize) -> Result<(), MemoryError> {
+        allocate(first.privileged(), first.bytes)
     }
 }

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "zaps entries of views, and maps a page to try the kernel out")]
 
 use core::ffi::c_void;
-use core::ops::Range;
 use core::ptr::null_mut;
 
 use multigrain_types::{Access, PAGE_BYTES};
@@ -15,10 +14,9 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::uffd_ioctl::{Features, Register, Userfault};
-use super::{Guard, GuardKind, Vpages, page_bytes};
+use super::{Guard, GuardKind, Vpages};
 use crate::error::MemoryError;
-use crate::layout::Area;
-use crate::object::Object;
+use crate::privileged::{allocate, touch};
 
 /// One userfaultfd over all areas.
 #[derive(Debug)]
@@ -45,14 +43,8 @@ impl Uffd {
     }
 
     /// Maps vpages with `access`, which is not NoAccess, wherever they have no entry.
-    fn map(
-        &self,
-        object: &Object,
-        vpages: Vpages,
-        access: Access,
-        present: Present,
-    ) -> Result<(), MemoryError> {
-        let Vpages { address, bytes, file_offset, .. } = vpages;
+    fn map(&self, vpages: Vpages, access: Access, present: Present) -> Result<(), MemoryError> {
+        let Vpages { address, bytes, .. } = vpages;
         let write_protected = access == Access::ReadOnly;
         let (mut done, mut adjusted, mut allocated) = (0, false, false);
         while done < bytes {
@@ -71,7 +63,7 @@ impl Uffd {
                 }
                 // A hole of the object: nothing to map before it is allocated.
                 Err((_, Errno::FAULT)) if !allocated => {
-                    object.allocate(file_offset + done as u64, rest)?;
+                    allocate(vpages.privileged().wrapping_add(done), rest)?;
                     allocated = true;
                 }
                 Err((_, errno)) => {
@@ -101,18 +93,20 @@ impl Uffd {
 
     /// Takes write access away. Fresh pages nobody touched are allocated first: the mark alone
     /// was seen to survive a later allocation (6.18), but this does not hang on it.
-    fn downgrade(&self, object: &Object, vpages: Vpages) -> Result<(), MemoryError> {
+    fn downgrade(&self, vpages: Vpages) -> Result<(), MemoryError> {
         if vpages.fresh {
-            object.touch(vpages.file_offset, vpages.bytes);
+            // SAFETY: so the vpages say.
+            unsafe { touch(vpages.privileged(), vpages.bytes) };
         }
         self.write_protect(vpages.address, vpages.bytes, true)
     }
 
     /// Takes all access away. Fresh pages nobody touched are allocated first, else the next
     /// touch would allocate and map them without a trap.
-    fn zap(&self, object: &Object, vpages: Vpages) -> Result<(), MemoryError> {
+    fn zap(&self, vpages: Vpages) -> Result<(), MemoryError> {
         if vpages.fresh {
-            object.touch(vpages.file_offset, vpages.bytes);
+            // SAFETY: so the vpages say.
+            unsafe { touch(vpages.privileged(), vpages.bytes) };
         }
         let Vpages { address, bytes, .. } = vpages;
         let zapped = match dont_need(address, bytes, Advice::LinuxDontNeed) {
@@ -140,63 +134,40 @@ impl Guard for Uffd {
     fn attach(&self, address: usize, bytes: usize, fresh: bool) -> Result<(), MemoryError> {
         let register = if fresh { Register::Allocated } else { Register::Everything };
         let call = "UFFDIO_REGISTER";
-        self.userfault.register(address, bytes, register).map_err(|errno| MemoryError::System {
-            call,
-            address,
-            bytes,
-            errno,
+        self.userfault.register(address, bytes, register).map_err(|errno| match errno {
+            Errno::INVAL => MemoryError::NotGuarded { address },
+            errno => MemoryError::System { call, address, bytes, errno },
         })
     }
 
-    fn protect(
-        &self,
-        object: &Object,
-        vpages: Vpages,
-        from: Access,
-        to: Access,
-    ) -> Result<(), MemoryError> {
+    fn protect(&self, vpages: Vpages, from: Access, to: Access) -> Result<(), MemoryError> {
         match (from, to) {
             (Access::NoAccess, Access::NoAccess)
             | (Access::ReadOnly, Access::ReadOnly)
             | (Access::ReadWrite, Access::ReadWrite) => Ok(()),
             (Access::NoAccess, Access::ReadOnly | Access::ReadWrite) => {
-                self.map(object, vpages, to, Present::Adjust)
+                self.map(vpages, to, Present::Adjust)
             }
             (Access::ReadOnly, Access::ReadWrite) => {
                 self.write_protect(vpages.address, vpages.bytes, false)
             }
-            (Access::ReadWrite, Access::ReadOnly) => self.downgrade(object, vpages),
-            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => self.zap(object, vpages),
+            (Access::ReadWrite, Access::ReadOnly) => self.downgrade(vpages),
+            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => self.zap(vpages),
         }
     }
 
-    fn reprotect(
-        &self,
-        object: &Object,
-        vpages: Vpages,
-        access: Access,
-    ) -> Result<(), MemoryError> {
+    fn reprotect(&self, vpages: Vpages, access: Access) -> Result<(), MemoryError> {
         match access {
-            Access::NoAccess => self.zap(object, vpages),
-            Access::ReadOnly | Access::ReadWrite => {
-                self.map(object, vpages, access, Present::Adjust)
-            }
+            Access::NoAccess => self.zap(vpages),
+            Access::ReadOnly | Access::ReadWrite => self.map(vpages, access, Present::Adjust),
         }
     }
 
-    fn populate(
-        &self,
-        object: &Object,
-        area: &Area,
-        pages: Range<usize>,
-    ) -> Result<(), MemoryError> {
-        let (offset, bytes) = page_bytes(&pages);
-        let file_offset = area.file_offset + offset as u64;
-        object.allocate(file_offset, bytes)?;
-        for view in 0..usize::from(area.views()) {
-            let address = area.base + view * area.view_bytes() + offset;
-            let vpages = Vpages { address, bytes, file_offset, fresh: true };
-            self.map(object, vpages, Access::ReadWrite, Present::Leave)?;
+    fn populate(&self, first: Vpages, views: u16, stride: usize) -> Result<(), MemoryError> {
+        allocate(first.privileged(), first.bytes)?;
+        for view in 0..usize::from(views) {
+            let vpages = Vpages { address: first.address + view * stride, ..first };
+            self.map(vpages, Access::ReadWrite, Present::Leave)?;
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{siginfo_t, ucontext_t};
 use multigrain_memory::{
-    Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Shape, Trap, VIEW_ALIGN, VIEWS_BASE,
+    Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Object, SegmentId, Shape, Trap,
+    VIEW_ALIGN, VIEWS_BASE,
 };
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
 
@@ -44,7 +45,75 @@ pub(crate) fn take_log() -> Log {
 
 pub(crate) struct Node {
     pub(crate) memory: &'static Memory,
+    /// Where the program has the bytes of the object, if it was adopted.
+    adopted: Option<usize>,
+    private: Mutex<Vec<(usize, u64)>>,
     _only: MutexGuard<'static, ()>,
+}
+
+/// How the object of a node came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Memfd,
+    File,
+    SystemV,
+    Adopted,
+}
+
+impl Origin {
+    pub(crate) fn object(self, bytes: u64) -> Object {
+        match self {
+            Self::Memfd => Object::memfd(bytes).expect("a memfd"),
+            Self::File => Object::file(shm_file(bytes)).expect("an object of a file"),
+            Self::SystemV => system_v(bytes),
+            Self::Adopted => adopt(private_memory(bytes), bytes),
+        }
+    }
+}
+
+/// A file of /dev/shm that has no name any more.
+pub(crate) fn shm_file(bytes: u64) -> std::os::fd::OwnedFd {
+    let name = format!("/dev/shm/multigrain-test-{}", std::process::id());
+    let options = std::fs::File::options().read(true).write(true).create_new(true).open(&name);
+    let file = options.expect("a file in /dev/shm");
+    std::fs::remove_file(&name).expect("it was made just above");
+    file.set_len(bytes).expect("room");
+    file.into()
+}
+
+/// The object of a System V segment that goes with the last who has it attached.
+fn system_v(bytes: u64) -> Object {
+    let length = usize::try_from(bytes).expect("64 bits");
+    // SAFETY: makes a segment.
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, length, libc::IPC_CREAT | 0o600) };
+    assert!(id >= 0, "shmget: {}", std::io::Error::last_os_error());
+    let object = Object::system_v(id);
+    // SAFETY: removes the segment when nobody has it attached any more.
+    assert_eq!(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }, 0);
+    object.expect("attached")
+}
+
+/// Private memory, as a program's `.bss` is; whoever asked for it unmaps it.
+pub(crate) fn private_memory(bytes: u64) -> usize {
+    let length = usize::try_from(bytes).expect("64 bits");
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the kernel picks the address.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED);
+    start.expose_provenance()
+}
+
+pub(crate) fn adopt(address: usize, bytes: u64) -> Object {
+    let bytes = usize::try_from(bytes).expect("64 bits");
+    // SAFETY: private memory that the test has made and no other thread knows of.
+    unsafe { Object::adopt(address, bytes) }.expect("adopted")
+}
+
+pub(crate) fn unmap(address: usize, bytes: u64) {
+    let bytes = usize::try_from(bytes).expect("64 bits");
+    // SAFETY: the test made this mapping and is done with it.
+    assert_eq!(unsafe { libc::munmap(pointer(address).cast(), bytes) }, 0);
 }
 
 impl Node {
@@ -53,10 +122,46 @@ impl Node {
         Self::start_with(|| Memory::new(&Config { shared_bytes, guard }))
     }
 
-    /// The same with memory that may be watched.
-    pub(crate) fn start_watching(shared_bytes: u64) -> Option<Self> {
+    /// The same with an object of any origin.
+    fn start_of(origin: Origin, guard: GuardChoice, bytes: u64) -> Option<Self> {
+        if origin == Origin::Memfd {
+            return Self::start(guard, bytes);
+        }
+        let mut node = Self::start_with(|| Memory::without_segments(guard))?;
+        let object = if origin == Origin::Adopted {
+            let address = private_memory(bytes);
+            node.adopted = Some(address);
+            adopt(address, bytes)
+        } else {
+            origin.object(bytes)
+        };
+        assert_eq!(node.memory.add_segment(object), Ok(SegmentId::FIRST));
+        Some(node)
+    }
+
+    /// The same with memory that tracks writes.
+    pub(crate) fn start_tracking(shared_bytes: u64) -> Option<Self> {
         let config = Config { shared_bytes, guard: GuardChoice::Mprotect };
-        Self::start_with(|| Memory::new(&config).and_then(Memory::with_watches))
+        Self::start_with(|| Memory::new(&config).and_then(Memory::with_tracking))
+    }
+
+    /// As [`area`], where the node's object has its areas.
+    pub(crate) fn area(
+        &self,
+        id: u32,
+        chunk: usize,
+        first_page: u64,
+        pages: u64,
+        shape: Shape,
+    ) -> Area {
+        let area = area(id, chunk, first_page, pages, shape);
+        let offset = usize::try_from(area.file_offset).expect("64 bits");
+        Area { base: self.adopted.map_or(area.base, |address| address + offset), ..area }
+    }
+
+    /// Whether areas of that shape can be mapped: adopted ones have one view.
+    pub(crate) fn allows(&self, shape: Shape) -> bool {
+        self.adopted.is_none() || shape.views() == 1
     }
 
     fn start_with(make: impl FnOnce() -> Result<Memory, MemoryError>) -> Option<Self> {
@@ -79,11 +184,16 @@ impl Node {
         take_log();
         // SAFETY: just leaked; it is taken back when this node is dropped, which borrows end by.
         let memory = unsafe { &*memory };
-        Some(Self { memory, _only: only })
+        Some(Self { memory, adopted: None, private: Mutex::default(), _only: only })
     }
 
     pub(crate) fn map(&self, area: Area, fresh: bool) {
-        self.memory.map_area(area, fresh).expect("a valid area");
+        self.map_of(SegmentId::FIRST, area, fresh);
+    }
+
+    /// As `map`, an area of any segment.
+    pub(crate) fn map_of(&self, segment: SegmentId, area: Area, fresh: bool) {
+        self.memory.map_area_of(segment, area, fresh).expect("a valid area");
         let state = if fresh { Access::ReadWrite } else { Access::NoAccess };
         let states: Vec<AtomicU8> =
             (0..area.minipages()).map(|_| AtomicU8::new(encode(state))).collect();
@@ -112,6 +222,12 @@ impl Node {
         result
     }
 
+    /// Addresses that go with the node, after its memory.
+    pub(crate) fn unmap_when_done(&self, address: usize, bytes: u64) {
+        let mut private = self.private.lock().expect("one thread");
+        private.push((address, bytes));
+    }
+
     pub(crate) fn is_uffd(&self) -> bool {
         self.memory.guard() == GuardKind::Uffd
     }
@@ -121,7 +237,17 @@ impl Drop for Node {
     fn drop(&mut self) {
         let memory = MEMORY.swap(std::ptr::null_mut(), Ordering::SeqCst);
         // SAFETY: this is the box that start() leaked, and its threads have been joined.
-        drop(unsafe { Box::from_raw(memory) });
+        let memory = unsafe { Box::from_raw(memory) };
+        let bytes = memory.shared_bytes();
+        drop(memory);
+        if let Some(address) = self.adopted {
+            // What was adopted stays, open for reading and writing.
+            write(address, read(address) + 1);
+            unmap(address, bytes);
+        }
+        for &(address, bytes) in self.private.lock().expect("one thread").iter() {
+            unmap(address, bytes);
+        }
         for states in &STATES {
             drop_states(states.swap(std::ptr::null_mut(), Ordering::SeqCst));
         }
@@ -146,6 +272,21 @@ pub(crate) fn with_guards(shared_bytes: u64, test: impl Fn(&Node)) {
     for guard in [GuardChoice::Uffd, GuardChoice::Mprotect] {
         if let Some(node) = Node::start(guard, shared_bytes) {
             test(&node);
+        }
+    }
+}
+
+/// Runs a test once for each guard and each kind of object that it guards.
+pub(crate) fn with_objects(bytes: u64, test: impl Fn(&Node)) {
+    for guard in [GuardChoice::Uffd, GuardChoice::Mprotect] {
+        for origin in [Origin::Memfd, Origin::File, Origin::SystemV, Origin::Adopted] {
+            if (origin, guard) == (Origin::SystemV, GuardChoice::Uffd) {
+                // The kernel does not: `the_guard_uffd_refuses_what_the_kernel_does_not_guard`.
+                continue;
+            }
+            if let Some(node) = Node::start_of(origin, guard, bytes) {
+                test(&node);
+            }
         }
     }
 }

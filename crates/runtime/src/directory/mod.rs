@@ -88,7 +88,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let fresh = record.owner == driver.me() && !watched;
     let mut mapped = driver.memory().map_area(record.area, fresh);
     if record.is_watchable() {
-        mapped = mapped.and_then(|()| driver.memory().watch_area(record.area.id));
+        mapped = mapped.and_then(|()| driver.memory().track_area(record.area.id));
     }
     if let Err(error) = mapped {
         driver.platform().launcher().warn(&error.to_string());

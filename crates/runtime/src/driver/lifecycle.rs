@@ -134,7 +134,7 @@ impl Driver {
         if local == 0 || !self.tables().is_lazy() {
             return false;
         }
-        if !self.memory().watches() {
+        if !self.memory().tracks() {
             return true;
         }
         let before = self.population.census();

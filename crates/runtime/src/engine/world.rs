@@ -236,7 +236,7 @@ impl World for RealWorld<'_> {
     }
 
     fn watch(&mut self, minipage: MinipageId, from: Access) {
-        if let Err(error) = self.platform().memory().watch(minipage, from) {
+        if let Err(error) = self.platform().memory().track(minipage, from) {
             self.platform().fatal(&error.to_string());
         }
         self.count_opened(Access::ReadWrite);

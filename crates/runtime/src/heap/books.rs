@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use multigrain_memory::{BAND_PAGES, Shape};
+use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, MinipageId};
 
 use super::slab::{Slab, SlabKey};
@@ -75,7 +75,7 @@ impl Books {
         let (minipages, views) = match record.area.shape {
             Shape::Sub { per_page, .. } => {
                 // Within a band, views fill one after the other.
-                let band = minipages.min(u64::from(per_page) * u64::from(BAND_PAGES));
+                let band = minipages.min(u64::from(per_page) * u64::from(GROUP_PAGES));
                 let last = u32::try_from(band.saturating_sub(1)).unwrap_or(u32::MAX);
                 (minipages, u64::from(record.area.view(last)) + 1)
             }

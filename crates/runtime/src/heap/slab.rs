@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use multigrain_memory::{BAND_PAGES, Shape};
+use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
 
 use super::SMALL_ALIGN;
@@ -151,7 +151,7 @@ impl Slab {
                 fresh.next += 1;
                 let populate = match shape {
                     Shape::Sub { per_page, .. } => {
-                        fresh.populate(index / chunk / (u32::from(per_page) * BAND_PAGES))
+                        fresh.populate(index / chunk / (u32::from(per_page) * GROUP_PAGES))
                     }
                     // Fresh whole pages need nothing: the kernel maps them at the first touch.
                     Shape::Pages { .. } => None,
@@ -190,10 +190,10 @@ impl Fresh {
     /// The pages to populate before an item of `band` is used: none, or bands ahead, twice as many
     /// each time.
     fn populate(&mut self, band: u32) -> Option<Range<u32>> {
-        if band * BAND_PAGES < self.populated {
+        if band * GROUP_PAGES < self.populated {
             return None;
         }
-        let batch = self.populated.max(BAND_PAGES);
+        let batch = self.populated.max(GROUP_PAGES);
         let pages = self.populated..(self.populated + batch).min(self.pages);
         self.populated = pages.end;
         Some(pages)

@@ -23,7 +23,7 @@ pub(super) fn memory(config: &Config) -> Result<Memory, Error> {
     let memory = Memory::new(&memory)?;
     Ok(match config.tracking {
         TrackingKind::Faults => memory,
-        TrackingKind::Scans => memory.with_watches()?,
+        TrackingKind::Scans => memory.with_tracking()?,
     })
 }
 

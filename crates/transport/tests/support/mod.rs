@@ -7,6 +7,7 @@ use multigrain_transport::{
     TransportError, bind,
 };
 use multigrain_types::NodeId;
+use rustix::process::Pid;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -159,6 +160,20 @@ unsafe impl Sink for Log {
 
 pub(crate) fn header(kind: u8, subject: u64) -> Header {
     Header { kind, subject, ..Header::default() }
+}
+
+/// Waits until a thread of this process, named by [`rustix::thread::gettid`], sleeps in the kernel.
+pub(crate) fn wait_asleep(thread: Pid) {
+    let end = Instant::now() + Duration::from_secs(10);
+    let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    loop {
+        let stat = std::fs::read_to_string(&path).unwrap();
+        if stat.rsplit_once(") ").unwrap().1.starts_with('S') {
+            return;
+        }
+        assert!(Instant::now() < end, "it never sleeps: {stat}");
+        std::thread::yield_now();
+    }
 }
 
 /// A socket that is no node.

@@ -1,0 +1,189 @@
+//! Objects: the shared bytes that views map (Millipage 2.2, 2.3.1).
+//!
+//! Role: one trait, a file for each way to come by shared bytes, one conformance suite
+//! (tests/conformance.rs) over all. Who maps an object knows its length and nothing else of it.
+//!
+//! | object | its bytes | under the guard uffd |
+//! |---|---|---|
+//! | [`Object::memfd`] | its own, zero at first | yes |
+//! | [`Object::file`] | a file's | in /dev/shm only: the kernel guards no others |
+//! | [`Object::system_v`] | a System V segment's | no: the kernel does not guard them |
+//! | [`Object::adopt`] | what the process has at an address, which stays where it is | yes |
+#![expect(unsafe_code, reason = "maps objects")]
+
+use core::ffi::c_void;
+use core::fmt;
+use core::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use crate::error::MemoryError;
+
+mod adopted;
+mod file;
+mod memfd;
+mod sysv;
+
+/// What may be mapped already where an object is to be mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Nothing.
+    Nothing,
+    /// A mapping of the same bytes, which is replaced.
+    Itself,
+}
+
+/// A way to come by shared bytes.
+trait Backing: Send + Sync + fmt::Debug {
+    /// Bytes of the object, whole pages.
+    fn bytes(&self) -> u64;
+
+    /// Maps [offset, offset + bytes) shared at `address`. Whole pages.
+    fn map(
+        &self,
+        address: usize,
+        bytes: usize,
+        offset: u64,
+        protection: ProtFlags,
+        over: Over,
+    ) -> Result<(), Errno>;
+
+    /// The addresses that the program has the bytes at, if it had them before they were an object.
+    fn adopted(&self) -> Option<Range<usize>> {
+        None
+    }
+}
+
+/// Shared bytes, however they came to be.
+#[derive(Debug)]
+pub struct Object(Box<dyn Backing>);
+
+impl Object {
+    /// Bytes of its own, zero at first; rounded up to whole pages, and sparse.
+    ///
+    /// # Errors
+    /// A size out of range, more than `ulimit -f` allows, or a failing system call.
+    pub fn memfd(bytes: u64) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(memfd::Memfd::new(bytes)?)))
+    }
+
+    /// The bytes of a file that is open for reading and writing.
+    ///
+    /// # Errors
+    /// The file is empty or does not fill its last page, or a failing system call.
+    pub fn file(file: OwnedFd) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(file::File::new(file)?)))
+    }
+
+    /// The System V segment of that id, attached until the object is dropped.
+    ///
+    /// # Errors
+    /// No such segment, or one that this user may not write.
+    pub fn system_v(id: i32) -> Result<Self, MemoryError> {
+        Ok(Self(Box::new(sysv::SystemV::attach(id)?)))
+    }
+
+    /// The private memory that this process has at `address`: its bytes move into an object, which
+    /// is mapped there instead. They stay there when the object is dropped.
+    ///
+    /// # Errors
+    /// Addresses or bytes that are not whole pages, more than `ulimit -f` allows, or a failing
+    /// system call.
+    ///
+    /// # Safety
+    /// The range is mapped, readable and writable, and nothing of it is written by another thread
+    /// before this returns.
+    pub unsafe fn adopt(address: usize, bytes: usize) -> Result<Self, MemoryError> {
+        // SAFETY: the caller's promise.
+        Ok(Self(Box::new(unsafe { adopted::Adopted::take(address, bytes) }?)))
+    }
+
+    /// Bytes of the object, whole pages.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    pub(crate) fn adopted(&self) -> Option<Range<usize>> {
+        self.0.adopted()
+    }
+
+    /// Maps [offset, offset + bytes) shared at `address`. Whole pages.
+    pub(crate) fn map(
+        &self,
+        address: usize,
+        bytes: usize,
+        offset: u64,
+        protection: ProtFlags,
+        over: Over,
+    ) -> Result<(), Errno> {
+        self.0.map(address, bytes, offset, protection, over)
+    }
+}
+
+/// Keeps a mapping out of children (they would see it unguarded), out of core dumps (a dump would
+/// walk the whole shared size once for every view) and out of huge pages (one touch would allocate
+/// neighbours, whose own first touch would then trap).
+pub(crate) fn settle(address: usize, bytes: usize) -> Result<(), MemoryError> {
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    // SAFETY: advice on a mapping of ours that changes no content.
+    let settled = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
+    settled.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
+    // SAFETY: as above.
+    let settled = unsafe { madvise(start, bytes, Advice::LinuxDontDump) };
+    settled.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })?;
+    // SAFETY: as above. EINVAL only says that this kernel has no huge pages.
+    let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
+    Ok(())
+}
+
+/// Unmaps what [`Object::map`] has mapped.
+pub(crate) fn unmap(address: usize, bytes: usize) -> Result<(), MemoryError> {
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    // SAFETY: the caller names addresses this crate mapped; applications lose them on purpose.
+    let unmapped = unsafe { munmap(start, bytes) };
+    unmapped.map_err(|errno| MemoryError::System { call: "munmap", address, bytes, errno })
+}
+
+/// The error of a call that maps: something is there already, or what the kernel says.
+pub(crate) fn taken_or(
+    call: &'static str,
+    address: usize,
+    bytes: usize,
+    errno: Errno,
+) -> MemoryError {
+    if errno == Errno::EXIST {
+        MemoryError::AddressTaken { address, end: address + bytes }
+    } else {
+        MemoryError::System { call, address, bytes, errno }
+    }
+}
+
+/// Maps a file at an address.
+fn map_file(
+    file: impl AsFd,
+    address: usize,
+    bytes: usize,
+    offset: u64,
+    protection: ProtFlags,
+    over: Over,
+) -> Result<(), Errno> {
+    let hint = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    let fixed = match over {
+        Over::Nothing => MapFlags::FIXED_NOREPLACE,
+        Over::Itself => MapFlags::FIXED,
+    };
+    let flags = MapFlags::SHARED | MapFlags::NORESERVE | fixed;
+    // SAFETY: nothing is replaced, or a mapping of the same bytes by themselves.
+    let start = unsafe { mmap(hint, bytes, protection, flags, file, offset)? };
+    if start.addr() != address {
+        // Only kernels before 4.17 take the address as a hint.
+        // SAFETY: this mapping was made just above and nobody knows of it.
+        let _ = unsafe { munmap(start, bytes) };
+        return Err(Errno::EXIST);
+    }
+    start.expose_provenance();
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! A segment: an object, its privileged view, and the areas that its bytes are divided into.
+//!
+//! Role: owns what is mapped of one object and takes it back when it is dropped. How the object came
+//! to be it does not know, but for this: bytes that the program had before have their addresses, and
+//! their areas lie there, in one view; the areas of all others lie among the views of the node.
+//!
+//! Invariant: areas of a segment are added and never taken away before it is dropped.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use multigrain_types::{AreaId, PAGE_BYTES};
+use rustix::io::Errno;
+use rustix::mm::ProtFlags;
+
+use crate::error::MemoryError;
+use crate::guard::Guard;
+use crate::layout::Area;
+use crate::object::{Object, Over, settle, taken_or, unmap};
+use crate::privileged::PrivilegedView;
+use crate::table::ZeroTable;
+
+/// A segment of a node's memory; [`SegmentId::FIRST`] is there from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId(pub(crate) u8);
+
+impl SegmentId {
+    /// The segment that [`crate::Config::shared_bytes`] speaks of.
+    pub const FIRST: Self = Self(0);
+}
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    privileged: PrivilegedView,
+    place: Place,
+    areas: Mutex<Vec<Area>>,
+    object: Object,
+}
+
+/// Where the areas of a segment lie.
+#[derive(Debug)]
+enum Place {
+    /// Among the views, each where it says.
+    Views,
+    /// Where the program has the object's bytes.
+    Adopted {
+        addresses: Range<usize>,
+        /// Area id + 1 for every page; 0 = none.
+        pages: ZeroTable<AtomicU32>,
+    },
+}
+
+impl Segment {
+    /// The segment of an object, with its privileged view at `privileged`.
+    pub(crate) fn new(object: Object, privileged: usize) -> Result<Self, MemoryError> {
+        let privileged = PrivilegedView::map(&object, privileged)?;
+        let place = match object.adopted() {
+            None => Place::Views,
+            Some(addresses) => {
+                let pages = ZeroTable::new(addresses.len() / PAGE_BYTES)?;
+                Place::Adopted { addresses, pages }
+            }
+        };
+        Ok(Self { privileged, place, areas: Mutex::default(), object })
+    }
+
+    /// Bytes of its object.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.object.bytes()
+    }
+
+    /// The addresses of an adopted object.
+    pub(crate) fn adopted(&self) -> Option<&Range<usize>> {
+        match &self.place {
+            Place::Views => None,
+            Place::Adopted { addresses, .. } => Some(addresses),
+        }
+    }
+
+    /// The area at an address of an adopted object.
+    pub(crate) fn area_at(&self, address: usize) -> Option<AreaId> {
+        let Place::Adopted { addresses, pages } = &self.place else { return None };
+        let page = address.checked_sub(addresses.start)? / PAGE_BYTES;
+        pages.get(page)?.load(Ordering::Acquire).checked_sub(1).map(AreaId)
+    }
+
+    /// Maps the views of an area under a guard; where its first byte lies in the privileged view.
+    pub(crate) fn map(
+        &self,
+        area: &Area,
+        guard: &dyn Guard,
+        fresh: bool,
+    ) -> Result<*mut u8, MemoryError> {
+        match &self.place {
+            Place::Views => area.validate()?,
+            Place::Adopted { addresses, .. } => area.validate_in_place(addresses)?,
+        }
+        if area.file_offset + area.bytes > self.object.bytes() {
+            return Err(area.bad("it lies in the memory object"));
+        }
+        let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        let span = area.span_bytes();
+        if let Place::Adopted { .. } = &self.place
+            && areas.iter().any(|other| other.overlaps(area))
+        {
+            return Err(MemoryError::AddressTaken { address: area.base, end: area.base + span });
+        }
+        self.map_views(area, guard.first_protection(fresh))?;
+        let settled = settle(area.base, span).and_then(|()| guard.attach(area.base, span, fresh));
+        if let Err(error) = settled {
+            self.unmap_views(area, span)?;
+            return Err(error);
+        }
+        if let Place::Adopted { addresses, pages } = &self.place {
+            let first = (area.base - addresses.start) / PAGE_BYTES;
+            for page in first..first + span / PAGE_BYTES {
+                pages.get(page).inspect(|page| page.store(area.id.0 + 1, Ordering::Release));
+            }
+        }
+        areas.push(*area);
+        Ok(self.privileged.at(area.file_offset))
+    }
+
+    fn map_views(&self, area: &Area, protection: ProtFlags) -> Result<(), MemoryError> {
+        let (bytes, over) = match &self.place {
+            Place::Views => (area.view_bytes(), Over::Nothing),
+            Place::Adopted { .. } => (area.view_bytes(), Over::Itself),
+        };
+        for view in 0..usize::from(area.views()) {
+            let address = area.base + view * bytes;
+            let mapped = self.object.map(address, bytes, area.file_offset, protection, over);
+            let Err(errno) = mapped else { continue };
+            if view > 0 {
+                self.unmap_views(area, view * bytes)?;
+            }
+            return Err(match errno {
+                Errno::NOMEM => MemoryError::TooManyViews { id: area.id, views: area.views() },
+                errno => taken_or("mmap", address, bytes, errno),
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes the first bytes of an area's views back. The program keeps what it had before, open.
+    fn unmap_views(&self, area: &Area, bytes: usize) -> Result<(), MemoryError> {
+        let Place::Adopted { .. } = &self.place else { return unmap(area.base, bytes) };
+        let (address, open) = (area.base, ProtFlags::READ | ProtFlags::WRITE);
+        let opened = self.object.map(address, bytes, area.file_offset, open, Over::Itself);
+        opened.map_err(|errno| MemoryError::System { call: "mmap", address, bytes, errno })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for area in self.areas.get_mut().unwrap_or_else(PoisonError::into_inner).clone() {
+            let unmapped = self.unmap_views(&area, area.span_bytes());
+            debug_assert_eq!(unmapped, Ok(()));
+        }
+    }
+}
