@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use multigrain_runtime::runtime;
 
 use crate::Result;
-use crate::memory::pointer;
+use crate::pointer::pointer;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 

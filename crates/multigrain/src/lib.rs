@@ -76,6 +76,7 @@ mod job;
 mod memory;
 mod mutex;
 mod names;
+mod pointer;
 mod shareable;
 mod shared;
 mod slice;

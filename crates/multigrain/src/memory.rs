@@ -2,13 +2,12 @@
 
 #![expect(unsafe_code, reason = "makes handles of fresh memory")]
 
-use core::ptr::NonNull;
-
 use multigrain_runtime::Policy;
 
 use crate::Result;
 use crate::array::SharedArray;
 use crate::job::Job;
+use crate::pointer::pointer;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::slice::SharedSlice;
@@ -116,10 +115,4 @@ impl Job {
     pub fn set_chunking(&self, level: u32) -> Result<()> {
         self.runtime().set_chunking(level)
     }
-}
-
-/// The pointer of an address the runtime gave.
-pub(crate) fn pointer<T>(address: usize) -> NonNull<T> {
-    NonNull::new(core::ptr::with_exposed_provenance_mut(address))
-        .expect("shared memory is not at address 0")
 }

@@ -1,6 +1,6 @@
 //! The faults, and what a job owes its user after each of them.
 
-use super::plan::Dice;
+use super::random_source::RandomSource;
 use clap::ValueEnum;
 use rustix::net::Shutdown;
 use rustix::process::Resource;
@@ -63,47 +63,49 @@ pub(super) enum Strike {
 
 impl Fault {
     /// One of this sort, for a job of so many nodes.
-    pub(super) fn draw(self, dice: &mut Dice, nodes: u32) -> Strike {
-        let node = dice.below(nodes);
-        let link = dice.below(nodes) as usize;
+    pub(super) fn draw(self, random: &mut RandomSource, nodes: u32) -> Strike {
+        let node = random.below(nodes);
+        let link = random.below(nodes) as usize;
         match self {
-            Self::Kill => match dice.below(6) {
+            Self::Kill => match random.below(6) {
                 0 => Strike::Kill(Target::Launcher),
                 1 => Strike::Kill(Target::Warden),
                 _ => Strike::Kill(Target::Node(node)),
             },
-            Self::Stop => match dice.below(5) {
+            Self::Stop => match random.below(5) {
                 0 => Strike::Stop(Target::Launcher),
                 _ => Strike::Stop(Target::Node(node)),
             },
             Self::Cut => {
-                let how = dice.pick(&[Shutdown::Read, Shutdown::Write, Shutdown::Both]);
+                let how = random.pick(&[Shutdown::Read, Shutdown::Write, Shutdown::Both]);
                 Strike::Cut { node, link, how }
             }
             Self::Silence => Strike::Silence { node, link },
             Self::Stranger => Strike::Stranger { node },
             Self::Shm => Strike::Shm,
             Self::FileSize | Self::AddressSpace | Self::Data | Self::Descriptors => {
-                let target = match dice.below(4) {
+                let target = match random.below(4) {
                     0 => Target::Launcher,
                     _ => Target::Node(node),
                 };
-                Strike::Limit { fault: self, target, limit: self.draw_limit(dice) }
+                Strike::Limit { fault: self, target, limit: self.draw_limit(random) }
             }
         }
     }
 
     /// Values that let a program start, and that hurt it.
-    fn draw_limit(self, dice: &mut Dice) -> Limit {
-        let later = dice.below(2) == 0;
-        let power = |dice: &mut Dice, from: u32, to: u32| 1_u64 << (from + dice.below(to - from));
+    fn draw_limit(self, random: &mut RandomSource) -> Limit {
+        let later = random.below(2) == 0;
+        let power = |random: &mut RandomSource, from: u32, to: u32| {
+            1_u64 << (from + random.below(to - from))
+        };
         match (self, later) {
-            (Self::Descriptors, true) => Limit::Later(dice.below(4).into()),
-            (Self::Descriptors, false) => Limit::Start(u64::from(4 + dice.below(36))),
-            (_, true) => Limit::Later(u64::from(dice.below(128)) << 12),
-            (Self::AddressSpace, false) => Limit::Start(power(dice, 28, 38)),
-            (Self::Data, false) => Limit::Start(power(dice, 22, 28)),
-            (_, false) => Limit::Start(power(dice, 12, 36)),
+            (Self::Descriptors, true) => Limit::Later(random.below(4).into()),
+            (Self::Descriptors, false) => Limit::Start(u64::from(4 + random.below(36))),
+            (_, true) => Limit::Later(u64::from(random.below(128)) << 12),
+            (Self::AddressSpace, false) => Limit::Start(power(random, 28, 38)),
+            (Self::Data, false) => Limit::Start(power(random, 22, 28)),
+            (_, false) => Limit::Start(power(random, 12, 36)),
         }
     }
 

@@ -21,6 +21,8 @@ mod job;
 mod judge;
 mod links;
 mod plan;
+mod random_source;
+mod running;
 mod strike;
 mod tally;
 mod traces;

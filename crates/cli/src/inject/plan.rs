@@ -2,6 +2,7 @@
 
 use super::apps::App;
 use super::fault::{Fault, Strike};
+use super::random_source::RandomSource;
 use clap::ValueEnum;
 use std::fmt;
 use std::time::Duration;
@@ -26,16 +27,16 @@ impl Plan {
         let turn = |count: usize, turn: u64| usize::try_from(turn % count as u64).unwrap_or(0);
         let fault = faults[turn(faults.len(), seed)];
         let app = apps[turn(apps.len(), seed / faults.len() as u64)];
-        let mut dice = Dice(seed);
-        let nodes = 2 + dice.below(3);
-        let strike = fault.draw(&mut dice, nodes);
+        let mut random = RandomSource::new(seed);
+        let nodes = 2 + random.below(3);
+        let strike = fault.draw(&mut random, nodes);
         // Unix sockets have no filters, and no other host.
         let tcp_alone = fault == Fault::Silence;
-        let transport = if tcp_alone { "tcp" } else { dice.pick(&["unix", "tcp"]) };
+        let transport = if tcp_alone { "tcp" } else { random.pick(&["unix", "tcp"]) };
         // Some hit the start: boot and the first allocations.
-        let early = dice.below(4) < if strike.hurts_early() { 3 } else { 1 };
-        let moment = if early { dice.below(60) } else { dice.below(800) };
-        let (threads, guard) = (1 + dice.below(2), dice.pick(&["auto", "mprotect"]));
+        let early = random.below(4) < if strike.hurts_early() { 3 } else { 1 };
+        let moment = if early { random.below(60) } else { random.below(800) };
+        let (threads, guard) = (1 + random.below(2), random.pick(&["auto", "mprotect"]));
         Self { app, nodes, threads, guard, transport, strike, moment }
     }
 
@@ -53,24 +54,6 @@ impl fmt::Display for Plan {
             write!(out, ", after {}.{} % of its time", moment / 10, moment % 10)?;
         }
         Ok(())
-    }
-}
-
-/// Random numbers (SplitMix64).
-pub(super) struct Dice(u64);
-
-impl Dice {
-    /// A number below `end`, which is not 0.
-    pub(super) fn below(&mut self, end: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from((mixed ^ (mixed >> 31)) % u64::from(end)).unwrap_or(0)
-    }
-
-    /// One of them.
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(u32::try_from(of.len()).unwrap_or(1)) as usize]
     }
 }
 

@@ -1,8 +1,8 @@
 //! The faults themselves, done to a running job.
 
 use super::fault::{Limit, Strike, Target};
-use super::job::Running;
 use super::links;
+use super::running::Running;
 use super::traces::{self, Process};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};

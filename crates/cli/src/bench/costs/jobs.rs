@@ -1,7 +1,7 @@
 //! The measuring jobs: which there are, and how each is started through the launcher of this very
 //! binary.
 
-use super::probe::cache_line_us;
+use super::probe::{cache_line_us, cpus};
 use crate::bench::options::{Transport, Wait};
 use crate::bench::row::{Report, Row};
 use anyhow::{Context, Result, ensure};
@@ -48,11 +48,6 @@ pub(super) struct Done {
     pub(super) cache_line_us: [Option<f64>; 2],
     pub(super) guard: String,
     pub(super) rows: Vec<Row>,
-}
-
-/// CPUs this process may use.
-pub(super) fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// All jobs, in order.

@@ -1,9 +1,10 @@
 //! The results as text and as JSON.
 
 use super::bars::Bar;
-use super::jobs::{Done, cpus};
+use super::jobs::Done;
 use super::paper;
 use super::parts::Parts;
+use super::probe::cpus;
 use super::probe::place;
 use crate::bench::row::Row;
 use crate::bench::table::{Table, micros};

@@ -2,11 +2,15 @@
 //! placed anew from time to time, on one core, near to each other or far apart, and all latencies
 //! follow.
 
-use super::jobs::cpus;
 use crate::bench::samples::median;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
+
+/// CPUs this process may use.
+pub(super) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
 
 /// What a hop of so many microseconds says of the place of the two CPUs.
 pub(super) fn place(hop_us: f64) -> &'static str {
