@@ -319,9 +319,9 @@ impl Runtime {
         let mut sink = NodeSink::new(self);
         while self.mesh.links_alive() > 0 && Instant::now() < end {
             if self.role.try_take() {
-                self.mesh.claim(Receiver::Sleeps);
+                self.mesh.suppress_wakeups(Receiver::Sleeps);
                 self.mesh.receive(&mut sink, Timeout::Millis(20));
-                self.mesh.release();
+                self.mesh.resume_wakeups();
                 self.role.give_back();
             } else {
                 yield_now();
@@ -370,7 +370,7 @@ fn boot_mesh(
         }
     })?;
     if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {
-        mesh.heed_taken()?;
+        mesh.wake_when_taken()?;
     }
     Ok(mesh)
 }

@@ -104,7 +104,7 @@ impl Runtime {
             asked.extend(missing.take(MOST));
             asked.iter().for_each(|&other| self.step_gathered(Input::Ask { minipage: other }));
         }
-        self.mesh.send_lazy();
+        self.mesh.flush_deferred();
         self.wait_for(slot);
         if self.tables.lend(minipage).copy().is_alone() {
             // It was zero: nobody's data, and no reason to ask for more of it.

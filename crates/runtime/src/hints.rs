@@ -51,7 +51,7 @@ impl Runtime {
         for &(minipage, kind) in wishes {
             self.step_gathered(Input::Prefetch { minipage, kind });
         }
-        self.mesh.send_lazy();
+        self.mesh.flush_deferred();
         for &(minipage, kind) in wishes {
             let access = self.tables.lend(minipage).access();
             let enough = match kind {

@@ -47,7 +47,7 @@ impl Runtime {
         tsan::give(Token::Lock(id));
         self.end_epoch();
         let done = self.step(Input::Sync(SyncInput::Unlock { thread, id }));
-        self.mesh.send_lazy();
+        self.mesh.flush_deferred();
         done
     }
 
@@ -152,7 +152,7 @@ impl Runtime {
         let at_once = slot.word.is_woken_at_once();
         if at_once {
             // No message took the last acks along, and the program may now compute for long.
-            self.mesh.send_lazy();
+            self.mesh.flush_deferred();
         }
         self.wait_for(slot);
         Ok(at_once)

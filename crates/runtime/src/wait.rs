@@ -29,13 +29,13 @@ pub(crate) struct Claim<'a>(&'a Mesh);
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_wakeups();
     }
 }
 
 impl Runtime {
     fn claim(&self) -> Claim<'_> {
-        self.mesh.claim(match self.wait_mode {
+        self.mesh.suppress_wakeups(match self.wait_mode {
             WaitMode::Block => Receiver::Sleeps,
             WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => Receiver::Polls,
         });
@@ -60,7 +60,7 @@ impl Runtime {
         // The request is under way: claiming costs its time, not the reply's.
         let claim = self.claim();
         // Acks of earlier faults that did not go with the request go now, while it travels.
-        self.mesh.send_lazy();
+        self.mesh.flush_deferred();
         let mut sink = NodeSink::new(self);
         let mut polling_since = None;
         while !slot.is_woken() {

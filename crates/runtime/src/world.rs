@@ -9,7 +9,7 @@ use multigrain_memory::diff::{self, Diff, DiffError, Others};
 use multigrain_protocol::release::News;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    Attach, HlrcMessage, Input, Message, Node, PageMessage, SyncMessage, Violation, World,
+    Attach, HlrcMessage, Input, Message, Node, SyncMessage, Violation, World,
 };
 use multigrain_transport::{Header, LinkError, LostReason, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
@@ -176,7 +176,7 @@ impl<'a> RealWorld<'a> {
         header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Option<u64> {
-        match self.runtime.mesh.keep_with(to, header, fill) {
+        match self.runtime.mesh.defer_with(to, header, fill) {
             Ok(bytes) => Some(bytes),
             Err(LinkError::Gone { .. }) => None,
             Err(error) => self.runtime.fatal(&format!("cannot send to {to}: {error}")),
@@ -264,7 +264,7 @@ impl<'a> RealWorld<'a> {
             }
         };
         let keep = || self.keep_with(to, header_of(message), encode);
-        if let Some(bytes) = self.runtime.mesh.unasked(to, keep) {
+        if let Some(bytes) = self.runtime.mesh.unsolicited(to, keep) {
             let counters = &self.runtime.counters;
             counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
             counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
@@ -310,9 +310,9 @@ impl World for RealWorld<'_> {
         let kept = if let Message::Hlrc { .. } = message {
             // The acknowledgements of a flush are as many as its diffs: they go together like them,
             // and most as one.
-            self.runtime.mesh.keep_or_join(to, header, |last| self.join(last, message))
+            self.runtime.mesh.defer_or_merge(to, header, |last| self.join(last, message))
         } else {
-            self.runtime.mesh.keep(to, header)
+            self.runtime.mesh.defer(to, header)
         };
         self.runtime.check_sent(to, kept);
     }
@@ -353,12 +353,6 @@ impl World for RealWorld<'_> {
         if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
             self.keep_with(to, header, |_| ());
             return;
-        }
-        if let Message::Page { body: PageMessage::Request { .. }, .. } = message {
-            // The manager answers first, and then closes what acks of the past close.
-            let words = words_of(&header);
-            let passes = |kept: &Header| words.may_pass(&words_of(kept));
-            return self.runtime.check_sent(to, self.runtime.mesh.send_past(to, header, passes));
         }
         self.runtime.send_frame(to, header, payload);
     }
@@ -479,7 +473,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send_kept(&mut self) {
-        self.runtime.mesh.send_lazy();
+        self.runtime.mesh.flush_deferred();
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {

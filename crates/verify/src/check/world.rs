@@ -46,11 +46,7 @@ impl Stage<'_> {
         }
         let link = self.me.index() * usize::from(self.job.nodes) + to.index();
         let link = &mut self.state.links[link];
-        let words = message.to_words();
-        let stays =
-            |packet: &Packet| kept || !packet.kept || !words.may_pass(&packet.message.to_words());
-        let place = link.iter().rposition(stays).map_or(0, |last| last + 1);
-        link.insert(place, Packet { message, page, kept });
+        link.push(Packet { message, page, kept });
         if !kept {
             // What waited for company goes with it.
             link.iter_mut().for_each(|packet| packet.kept = false);
