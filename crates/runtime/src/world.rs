@@ -6,11 +6,10 @@ use core::sync::atomic::Ordering;
 use std::sync::Once;
 
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
+use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::release::News;
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{
-    Attach, HlrcMessage, Input, Message, Node, SyncMessage, Violation, World,
-};
+use multigrain_protocol::{Attach, Input, Message, Node, SyncMessage, Violation, World};
 use multigrain_transport::{Header, LinkError, LostReason, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -54,13 +53,6 @@ impl Closed {
         })
     }
 }
-
-/// Answers of at most so many bytes are copied to go together: a page's worth of small minipages is
-/// one message.
-const SMALL: usize = 2048;
-
-/// While more bytes wait for a peer, answers to it are not copied.
-const COPIED: usize = 1 << 20;
 
 /// Notices, or moves, in one frame.
 const NEWS_PART: usize = 50_000;
@@ -168,9 +160,9 @@ impl<'a> RealWorld<'a> {
         })
     }
 
-    /// Keeps a frame with a payload, to go with others to the same node; the payload's length, if the
+    /// Defers a frame with a payload, to go with others to the same node; the payload's length, if the
     /// peer is there.
-    fn keep_with(
+    fn defer_with(
         &self,
         to: NodeId,
         header: Header,
@@ -183,24 +175,11 @@ impl<'a> RealWorld<'a> {
         }
     }
 
-    /// One acknowledgement for two, of diffs of one flush. Not where homes go from hand to hand, for
-    /// there each minipage counts its own.
-    fn join(&self, last: &Header, message: Message) -> Option<Header> {
-        use HlrcMessage::DiffAck;
-        let last = Message::from_words(&words_of(last)).ok()?;
-        let (
-            Message::Hlrc { minipage, body: DiffAck { flush, count } },
-            Message::Hlrc { minipage: other, body: DiffAck { flush: same, count: more } },
-        ) = (last, message)
-        else {
-            return None;
-        };
-        let stays = |of| self.runtime.tables.consistency_of(of) == Consistency::LazyRelease;
-        if flush != same || !stays(minipage) || !stays(other) {
-            return None;
-        }
-        let count = count.checked_add(more)?;
-        Some(header_of(DiffAck { flush, count }.about(minipage)))
+    /// When a message goes, `last` being the last of the batch for the same node.
+    fn departure(&self, message: Message, occasion: Occasion, last: Option<Message>) -> Departure {
+        departure(message, occasion, last, |minipage| {
+            self.runtime.tables.consistency_of(minipage) == Consistency::LazyRelease
+        })
     }
 
     /// The diff of the message at hand, if it is about this minipage and not used up.
@@ -218,7 +197,7 @@ impl<'a> RealWorld<'a> {
     fn keep_news(&mut self) {
         if let Some((to, news)) = self.news.take() {
             let header = Header { kind: kind::NEWS, ..Header::default() };
-            self.keep_with(to, header, |out| out.extend(news));
+            self.defer_with(to, header, |out| out.extend(news));
         }
     }
 
@@ -263,7 +242,7 @@ impl<'a> RealWorld<'a> {
                 unsafe { diff::encode(twin, page, out) };
             }
         };
-        let keep = || self.keep_with(to, header_of(message), encode);
+        let keep = || self.defer_with(to, header_of(message), encode);
         if let Some(bytes) = self.runtime.mesh.unsolicited(to, keep) {
             let counters = &self.runtime.counters;
             counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
@@ -306,54 +285,55 @@ impl World for RealWorld<'_> {
     }
 
     fn send_later(&mut self, to: NodeId, message: Message) {
-        let header = header_of(message);
-        let kept = if let Message::Hlrc { .. } = message {
-            // The acknowledgements of a flush are as many as its diffs: they go together like them,
-            // and most as one.
-            self.runtime.mesh.defer_or_merge(to, header, |last| self.join(last, message))
-        } else {
-            self.runtime.mesh.defer(to, header)
+        let occasion = Occasion { later: true, ..Occasion::default() };
+        let (mesh, header) = (&self.runtime.mesh, header_of(message));
+        let sent = match self.departure(message, occasion, None) {
+            Departure::Now => return self.send(to, message),
+            Departure::Defer => mesh.defer(to, header),
+            Departure::Batch | Departure::Merge(_) => mesh.defer_or_merge(to, header, |last| {
+                let last = Message::from_words(&words_of(last)).ok()?;
+                match self.departure(message, occasion, Some(last)) {
+                    Departure::Merge(merged) => Some(header_of(merged)),
+                    Departure::Now | Departure::Defer | Departure::Batch => None,
+                }
+            }),
         };
-        self.runtime.check_sent(to, kept);
+        self.runtime.check_sent(to, sent);
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
         self.runtime.order_leaves(to, message);
         let header = header_of(message);
-        let payload = match (message.attach(), message.minipage()) {
+        let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
+        let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.runtime.memory.privileged(minipage);
                 self.runtime.counters.page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
-                // An answer: it goes with others to who asked for several, when all that has come
-                // is answered.
-                if matches!(message, Message::Hlrc { .. })
-                    && len <= SMALL
-                    && self.runtime.mesh.waiting_bytes(to) <= COPIED
-                {
-                    self.keep_with(to, header, |out| {
-                        // SAFETY: the privileged view is readable for the length of the minipage.
-                        unsafe { append(ptr, len, out) };
-                    });
-                    return;
-                }
-                // Sequential: the bytes stay unchanged until the requester's ack closes the
-                // transaction: this node is ReadOnly or NoAccess now and nobody else is served
-                // before that. Release consistent: what changes meanwhile was not released to the
-                // requester, who does not look at it.
-                Payload::Memory { ptr, len }
+                occasion.page_bytes = len;
+                occasion.backlog_bytes = self.runtime.mesh.waiting_bytes(to);
+                Some((ptr, len))
             }
             (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
-            (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
+            (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
+        if self.departure(message, occasion, None) != Departure::Now {
+            self.defer_with(to, header, |out| {
+                if let Some((ptr, len)) = page {
+                    // SAFETY: the privileged view is readable for the length of the minipage.
+                    unsafe { append(ptr, len, out) };
+                }
+            });
+            return;
+        }
         if let Message::Sync { .. } = message
             && let Some((_, news)) = self.news.take_if(|(of, _)| *of == to)
         {
             return self.runtime.send_frame(to, header, Payload::Bytes(&news));
         }
-        if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
-            self.keep_with(to, header, |_| ());
-            return;
-        }
+        // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
+        // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
+        // what changes meanwhile was not released to the requester, who does not look at it.
+        let payload = page.map_or(Payload::None, |(ptr, len)| Payload::Memory { ptr, len });
         self.runtime.send_frame(to, header, payload);
     }
 
@@ -445,7 +425,7 @@ impl World for RealWorld<'_> {
         self.news = parts.pop().map(|last| (to, last.to_bytes()));
         for part in parts {
             let header = Header { kind: kind::NEWS, ..Header::default() };
-            self.keep_with(to, header, |out| out.extend(part.to_bytes()));
+            self.defer_with(to, header, |out| out.extend(part.to_bytes()));
         }
     }
 
@@ -518,7 +498,7 @@ impl World for RealWorld<'_> {
             }
             oldest
         };
-        self.keep_with(to, header_of(message), |out| out.extend(oldest));
+        self.defer_with(to, header_of(message), |out| out.extend(oldest));
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

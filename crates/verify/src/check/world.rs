@@ -1,5 +1,6 @@
 //! The world of a checked node: tiny memories and links that assert what real ones rely on.
 
+use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -20,7 +21,9 @@ impl Stage<'_> {
         &mut self.state.memory[self.me.index()][minipage_index(minipage)]
     }
 
-    fn post(&mut self, to: NodeId, message: Message, kept: bool) {
+    fn post(&mut self, to: NodeId, message: Message, later: bool) {
+        let occasion = Occasion { later, ..Occasion::default() };
+        let kept = departure(message, occasion, None, |_| true) != Departure::Now;
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);
