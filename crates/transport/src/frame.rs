@@ -36,7 +36,7 @@ pub struct Header {
     pub from: u16,
     /// Free for the user of the mesh; meant for the thread that waits.
     pub thread: u32,
-    /// Free for the user of the mesh; what [`crate::Mesh::expect`] is matched against.
+    /// Free for the user of the mesh; meant for what the frame is about.
     pub subject: u64,
     /// Free for the user of the mesh.
     pub value: u64,
