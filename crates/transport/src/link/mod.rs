@@ -29,7 +29,7 @@ use rustix::io::Errno;
 pub(crate) use unix::pair;
 
 /// The backends. The first that serves an address makes its links.
-static BACKENDS: [&dyn Backend; 2] = [&unix::Unix, &tcp::Tcp];
+static BACKENDS: &[&dyn Backend] = &[&unix::Unix, &tcp::Tcp];
 
 /// What of a link is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub(crate) trait Backend: Sync {
 
 /// Who makes the links of an address.
 fn backend(address: &Address) -> Result<&'static dyn Backend, Errno> {
-    BACKENDS.into_iter().find(|backend| backend.serves(address)).ok_or(Errno::AFNOSUPPORT)
+    BACKENDS.iter().copied().find(|backend| backend.serves(address)).ok_or(Errno::AFNOSUPPORT)
 }
 
 /// A listening socket (close-on-exec) at `address`, and the address with its port resolved.
