@@ -74,8 +74,7 @@ const NO_RELEASE: &str = "no minipage of this world is release consistent";
 /// consistency it may be: what is written meanwhile, nobody may read before the next release.)
 /// A world without release consistent minipages leaves out the methods that only they need.
 pub trait World {
-    /// Sends to another node. Messages between two nodes arrive in the order sent, but for those that
-    /// may pass what is kept ([`crate::Words::may_pass`]).
+    /// Sends to another node. Messages between two nodes arrive in the order sent.
     fn send(&mut self, to: NodeId, message: Message);
     /// See [`Effect::SendLater`]. Order is kept as for [`World::send`].
     fn send_later(&mut self, to: NodeId, message: Message);

@@ -11,6 +11,7 @@
 //! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
 //! - [`release`]: what a node owes the others before a release leaves it.
+//! - [`outbox`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, barriers, counting semaphores and condition variables.
 //!
 //! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
@@ -26,6 +27,7 @@ pub mod mgs;
 pub mod mutants;
 mod node;
 mod nodeset;
+pub mod outbox;
 pub mod release;
 pub mod sync;
 pub mod turns;

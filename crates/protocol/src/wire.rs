@@ -46,26 +46,12 @@ pub enum WireError {
     },
 }
 
-/// The numbers that [`Words::may_pass`] knows.
-const REQUEST: u8 = 1;
-const ACK: u8 = 10;
-
 const WRITE: u8 = 1;
 const ALL: u8 = 1;
 const QUIET: u8 = 1;
 const WAITS: u8 = 1;
 const PAGE: u8 = 2;
 const HURRY: u8 = 4;
-
-impl Words {
-    /// Whether this message may go before one that is kept for the same node, though it was kept
-    /// earlier: a request, for whose answer a thread waits, before the ack of another minipage, for
-    /// which nobody waits. What is about one minipage keeps its order.
-    #[must_use]
-    pub fn may_pass(&self, kept: &Self) -> bool {
-        self.kind == REQUEST && kept.kind == ACK && self.subject != kept.subject
-    }
-}
 
 impl Message {
     /// The words of this message.
@@ -89,7 +75,7 @@ impl Message {
         let quiet = words.flags & QUIET != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
         let message = match words.kind {
-            REQUEST => page(PageMessage::Request { kind }),
+            1 => page(PageMessage::Request { kind }),
             2 => page(PageMessage::ReclaimRequest),
             3 => page(PageMessage::PushRequest),
             4 => {
@@ -104,7 +90,7 @@ impl Message {
             7 => page(PageMessage::PushReply),
             8 => page(PageMessage::InvalidateRequest),
             9 => page(PageMessage::InvalidateReply),
-            ACK => page(PageMessage::Ack),
+            10 => page(PageMessage::Ack),
             11 => page(PageMessage::Hurry),
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
@@ -145,7 +131,7 @@ fn page_words(body: PageMessage) -> Words {
     let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
     let urgent = |hurry| if hurry { HURRY } else { 0 };
     match body {
-        PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(REQUEST) },
+        PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(1) },
         PageMessage::ReclaimRequest => plain(2),
         PageMessage::PushRequest => plain(3),
         PageMessage::Forward { kind, requester, hurry, turns } => {
@@ -161,7 +147,7 @@ fn page_words(body: PageMessage) -> Words {
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateReply => plain(9),
-        PageMessage::Ack => plain(ACK),
+        PageMessage::Ack => plain(10),
         PageMessage::Hurry => plain(11),
     }
 }
@@ -319,22 +305,6 @@ mod tests {
             }
         }
         assert!(known >= 44, "only {known} spellings decode");
-    }
-
-    #[test]
-    fn a_request_passes_acks_of_other_minipages_and_nothing_else_passes() {
-        let about = |body: PageMessage, page| body.about(MinipageId(page)).to_words();
-        let kinds = [Kind::Read, Kind::Write];
-        let requests = kinds.map(|kind| about(PageMessage::Request { kind }, 9));
-        for kind in 0..=u8::MAX {
-            for subject in [8, 9] {
-                let other = Words { kind, subject, ..Words::default() };
-                let ack = other == about(PageMessage::Ack, 8);
-                assert!(requests.iter().all(|request| request.may_pass(&other) == ack));
-                let request = kind == requests[0].kind && subject == 8;
-                assert_eq!(other.may_pass(&about(PageMessage::Ack, 9)), request);
-            }
-        }
     }
 
     #[test]

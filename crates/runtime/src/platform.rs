@@ -110,7 +110,7 @@ impl Platform {
         header: Header,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Option<u64> {
-        match self.mesh.keep_with(to, header, fill) {
+        match self.mesh.defer_with(to, header, fill) {
             Ok(bytes) => Some(bytes),
             Err(LinkError::Gone { .. }) => None,
             Err(error) => self.cannot_send(to, &error),

@@ -317,14 +317,14 @@ fn fetch_in_a_row() {
     expect(&[request(Kind::Read, first)]);
     get(first);
     fault(second, Kind::Read);
-    expect(&[request(Kind::Read, second), PageMessage::Ack.about(first)]);
+    expect(&[PageMessage::Ack.about(first), request(Kind::Read, second)]);
     get(second);
     fault(second, Kind::Write);
     expect(&[PageMessage::Ack.about(second), request(Kind::Write, second)]);
 }
 
 #[test]
-fn a_request_goes_before_the_acks_of_other_minipages() {
+fn a_deferred_ack_goes_with_the_next_request_and_before_it() {
     let _alone = ALONE.lock().expect("the test before this one passed");
     shuttle::check_random(fetch_in_a_row, 1);
 }

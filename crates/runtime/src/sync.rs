@@ -75,7 +75,7 @@ impl Synchronization {
         tsan::give(Token::Lock(id));
         driver.end_epoch();
         let done = driver.step(Input::Sync(SyncInput::Unlock { thread, id }));
-        driver.mesh().send_lazy();
+        driver.mesh().flush_deferred();
         done
     }
 
@@ -164,7 +164,7 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, E
     let at_once = slot.word.is_woken_at_once();
     if at_once {
         // No message took the last acks along, and the program may now compute for long.
-        driver.mesh().send_lazy();
+        driver.mesh().flush_deferred();
     }
     driver.wait_for(slot);
     Ok(at_once)

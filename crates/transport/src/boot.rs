@@ -1,29 +1,31 @@
-//! Boot: from addresses to one connected socket per peer.
+//! Boot: from addresses to one link per peer.
 //!
 //! Role: node i connects to every j < i and accepts every j > i, all handshakes at once in one
-//! poll loop, so that a silent stranger delays nobody. Listening sockets exist before any node
+//! poll loop, so that a silent connection delays nobody. Listening sockets exist before any node
 //! starts, so a refused connect is an error and not a reason to try again.
 //!
 //! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
 
-use crate::address::{self, Address};
+use crate::address::Address;
 use crate::error::TransportError;
 use crate::frame::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
-use crate::late::{self, Refusals};
+use crate::link::{self, Link, Listener};
+use crate::unauthenticated::{
+    Refusals, is_of_one_connection, receive_bytes, send_bytes, turn_away,
+};
 use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, sockopt};
 use std::time::Instant;
 
-/// How long a stranger may take for its HELLO.
+/// How long an unauthenticated connection may take for its HELLO.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Strangers with an unfinished handshake; one more drops the oldest.
-const CROWD: usize = 64;
-/// Connections accepted in one round, so that a flood of strangers holds up no peer.
+/// Unauthenticated connections at once; one more drops the oldest.
+const MAX_UNAUTHENTICATED: usize = 64;
+/// Connections accepted in one round, so that a flood of them holds up no peer.
 const AT_ONCE: usize = 16;
 
 /// What a node needs to find the others.
@@ -46,17 +48,17 @@ pub struct BootConfig {
     pub deadline: Duration,
 }
 
-/// The result of boot: a socket for every rank but the own, and the listener.
+/// The result of boot: a link for every rank but the own, and the listener.
 pub(crate) struct Booted {
     pub(crate) identity: Identity,
-    pub(crate) sockets: Vec<Option<OwnedFd>>,
-    pub(crate) listener: Option<OwnedFd>,
+    pub(crate) links: Vec<Option<Box<dyn Link>>>,
+    pub(crate) listener: Option<Listener>,
     pub(crate) refusals: Refusals,
 }
 
 /// A connection whose handshake is not over.
 struct Pending {
-    socket: OwnedFd,
+    link: Box<dyn Link>,
     stage: Stage,
     said: [u8; HELLO_BYTES],
     have: usize,
@@ -64,7 +66,7 @@ struct Pending {
 
 enum Stage {
     /// Accepted; its HELLO must be here by then.
-    Stranger { until: Instant },
+    Accepted { until: Instant },
     /// Our connect to this peer is under way.
     Connecting { peer: NodeId },
     /// Our HELLO to this peer is out.
@@ -82,8 +84,8 @@ struct Boot<'a> {
     identity: Identity,
     peers: Vec<Address>,
     end: Instant,
-    sockets: Vec<Option<OwnedFd>>,
-    listener: Option<OwnedFd>,
+    links: Vec<Option<Box<dyn Link>>>,
+    listener: Option<Listener>,
     pending: Vec<Pending>,
     refusals: Refusals,
     refused: &'a mut dyn FnMut(String),
@@ -100,29 +102,29 @@ pub(crate) fn boot(
     if rank.0 >= nodes {
         return Err(wrong);
     }
-    let listener = match config.listener {
-        Some(listener) => Some(listener),
-        None if rank.0 + 1 < nodes => Some(address::bind(&config.peers[rank.index()])?.0),
+    let address = &config.peers[rank.index()];
+    let socket = match config.listener {
+        Some(socket) => Some(socket),
+        None if rank.0 + 1 < nodes => Some(link::bind(address)?.0),
         None => None,
     };
-    if let Some(listener) = &listener {
-        rustix::io::ioctl_fionbio(listener, true).map_err(TransportError::system("FIONBIO"))?;
-    }
+    let listener = socket.map(|socket| Listener::new(socket, address)).transpose();
+    let listener = listener.map_err(TransportError::system("FIONBIO"))?;
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
     let mut boot = Boot {
         identity,
         peers: config.peers,
         end: Instant::now() + config.deadline,
-        sockets: (0..nodes).map(|_| None).collect(),
+        links: (0..nodes).map(|_| None).collect(),
         listener,
         pending: Vec::new(),
         refusals: Refusals::default(),
         refused,
     };
     for peer in (0..rank.0).map(NodeId) {
-        let knocking = boot.knock(peer)?;
-        boot.pending.push(knocking);
+        let connecting = boot.connect(peer)?;
+        boot.pending.push(connecting);
     }
     while boot.missing().next().is_some() {
         if Instant::now() >= boot.end {
@@ -135,37 +137,37 @@ pub(crate) fn boot(
         boot.round()?;
     }
     for mut late in core::mem::take(&mut boot.pending) {
-        match late.hear(HELLO_BYTES) {
-            Heard::Open => boot.refuse(&late, Refusal::Complete),
-            Heard::Ended => boot.refuse(&late, Refusal::Cut),
+        match late.receive(HELLO_BYTES) {
+            Received::Open => boot.refuse(&late, Refusal::Complete),
+            Received::Ended => boot.refuse(&late, Refusal::Cut),
         }
     }
-    for socket in boot.sockets.iter().flatten() {
-        address::tune(socket).map_err(TransportError::system("setsockopt"))?;
+    for link in boot.links.iter().flatten() {
+        link.tune().map_err(TransportError::system("setsockopt"))?;
     }
-    let Boot { identity, sockets, listener, refusals, .. } = boot;
-    Ok(Booted { identity, sockets, listener, refusals })
+    let Boot { identity, links, listener, refusals, .. } = boot;
+    Ok(Booted { identity, links, listener, refusals })
 }
 
 impl Boot<'_> {
     fn missing(&self) -> impl Iterator<Item = NodeId> + '_ {
         let own = self.identity.rank;
-        let there = move |node: &NodeId| *node == own || self.sockets[node.index()].is_some();
+        let there = move |node: &NodeId| *node == own || self.links[node.index()].is_some();
         (0..self.identity.nodes).map(NodeId).filter(move |node| !there(node))
     }
 
     /// Begins to connect to a peer.
-    fn knock(&self, peer: NodeId) -> Result<Pending, TransportError> {
+    fn connect(&self, peer: NodeId) -> Result<Pending, TransportError> {
         let address = &self.peers[peer.index()];
         let patience = self.end.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
-        let socket = address::connect(address, patience.max(Duration::from_millis(1)));
-        let socket = socket.map_err(|errno| TransportError::Connect {
+        let link = link::connect(address, patience.max(Duration::from_millis(1)));
+        let link = link.map_err(|errno| TransportError::Connect {
             peer,
             address: address.clone(),
             errno,
         })?;
-        Ok(Pending::new(socket, Stage::Connecting { peer }))
+        Ok(Pending::new(link, Stage::Connecting { peer }))
     }
 
     /// Waits for one round of events and deals with them.
@@ -187,12 +189,12 @@ impl Boot<'_> {
                 self.refuse(&one, Refusal::Silence);
             }
             Turn::Wait => self.pending.push(one),
-            Turn::Joined(peer) => self.sockets[peer.index()] = Some(one.socket),
+            Turn::Joined(peer) => self.links[peer.index()] = Some(one.link),
             Turn::Gone => {}
         }
     }
 
-    /// Which pending connections have news; returns at `wake` at the latest.
+    /// Which pending connections are ready; returns at `wake` at the latest.
     fn poll(&self, wake: Instant) -> Result<Vec<bool>, TransportError> {
         let mut set: Vec<PollFd<'_>> = self.pending.iter().map(Pending::interest).collect();
         if let Some(listener) = &self.listener {
@@ -211,15 +213,14 @@ impl Boot<'_> {
     fn accept(&mut self) -> Result<(), TransportError> {
         for _ in 0..AT_ONCE {
             let Some(listener) = &self.listener else { return Ok(()) };
-            let socket = match net::accept_with(listener, SocketFlags::CLOEXEC) {
-                Ok(socket) => socket,
+            let link = match listener.accept() {
+                Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(errno) if late::is_strangers_own(errno) => continue,
+                Err(errno) if is_of_one_connection(errno) => continue,
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
-            let mut one =
-                Pending::new(socket, Stage::Stranger { until: Instant::now() + PATIENCE });
-            if let Err(why) = same_user(one.socket.as_fd()) {
+            let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + PATIENCE });
+            if let Err(why) = one.link.authenticate() {
                 self.refuse(&one, why);
                 continue;
             }
@@ -231,36 +232,36 @@ impl Boot<'_> {
     }
 
     fn make_room(&mut self) {
-        let strangers = self.pending.iter().filter(|one| one.until().is_some()).count();
+        let count = self.pending.iter().filter(|one| one.until().is_some()).count();
         let oldest = self.pending.iter().position(|one| one.until().is_some());
-        if let Some(oldest) = oldest.filter(|_| strangers >= CROWD) {
+        if let Some(oldest) = oldest.filter(|_| count >= MAX_UNAUTHENTICATED) {
             let one = self.pending.remove(oldest);
-            self.refuse(&one, Refusal::Crowd);
+            self.refuse(&one, Refusal::TooMany);
         }
     }
 
     fn advance(&mut self, one: &mut Pending) -> Result<Turn, TransportError> {
         match one.stage {
-            Stage::Stranger { .. } => Ok(self.hear_stranger(one)),
+            Stage::Accepted { .. } => Ok(self.judge(one)),
             Stage::Connecting { peer } => self.ask(one, peer),
-            Stage::Asked { peer } => self.hear_answer(one, peer),
+            Stage::Asked { peer } => self.receive_answer(one, peer),
         }
     }
 
-    fn hear_stranger(&mut self, one: &mut Pending) -> Turn {
-        let heard = one.hear(HELLO_BYTES);
-        let taken = |rank: NodeId| self.sockets[rank.index()].is_some();
+    fn judge(&mut self, one: &mut Pending) -> Turn {
+        let got = one.receive(HELLO_BYTES);
+        let taken = |rank: NodeId| self.links[rank.index()].is_some();
         let verdict = handshake::judge(&one.said[..one.have], &self.identity, taken);
-        let why = match (verdict, heard) {
+        let why = match (verdict, got) {
             (Ok(Some(peer)), _) => {
                 let answer = handshake::welcome(&self.identity);
-                if say(&one.socket, &answer) {
+                if send_bytes(&*one.link, &answer) {
                     return Turn::Joined(peer);
                 }
                 Refusal::Cut
             }
-            (Ok(None), Heard::Open) => return Turn::Wait,
-            (Ok(None), Heard::Ended) => Refusal::Cut,
+            (Ok(None), Received::Open) => return Turn::Wait,
+            (Ok(None), Received::Ended) => Refusal::Cut,
             (Err(why), _) => why,
         };
         self.refuse(one, why);
@@ -269,36 +270,36 @@ impl Boot<'_> {
 
     fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
         let broken = |why: String| TransportError::Handshake { peer, why };
-        if let Ok(Err(errno)) = sockopt::socket_error(&one.socket) {
+        if let Err(errno) = one.link.connected() {
             return Err(broken(format!("connect: {errno}")));
         }
-        if let Err(why) = same_user(one.socket.as_fd()) {
+        if let Err(why) = one.link.authenticate() {
             return Err(TransportError::Refused { peer, reason: why });
         }
         // If it hung up already, its answer says why.
-        say(&one.socket, &handshake::hello(&self.identity));
+        send_bytes(&*one.link, &handshake::hello(&self.identity));
         one.stage = Stage::Asked { peer };
         Ok(Turn::Wait)
     }
 
-    fn hear_answer(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+    fn receive_answer(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
         // Not a byte more than the answer: the peer's first frame may be right behind it.
-        let heard = one.hear(Header::BYTES);
+        let got = one.receive(Header::BYTES);
         if let Some(said) = one.said.first_chunk().filter(|_| one.have == Header::BYTES) {
             return match handshake::answer(said, &self.identity, peer) {
                 Answer::Welcome => Ok(Turn::Joined(peer)),
-                // Strangers pushed us out before it heard us.
-                Answer::Refused(Refusal::Crowd) => {
-                    *one = self.knock(peer)?;
+                // Others pushed us out before it received our HELLO.
+                Answer::Refused(Refusal::TooMany) => {
+                    *one = self.connect(peer)?;
                     Ok(Turn::Wait)
                 }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
                 Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
             };
         }
-        match heard {
-            Heard::Open => Ok(Turn::Wait),
-            Heard::Ended => {
+        match got {
+            Received::Open => Ok(Turn::Wait),
+            Received::Ended => {
                 let why = "it closed the connection".to_owned();
                 Err(TransportError::Handshake { peer, why })
             }
@@ -306,59 +307,26 @@ impl Boot<'_> {
     }
 
     fn refuse(&mut self, one: &Pending, why: Refusal) {
-        let line = turn_away(&one.socket, self.identity.rank, why, &self.refusals);
+        let line = turn_away(&*one.link, self.identity.rank, why, &self.refusals);
         if let Some(line) = line {
             (self.refused)(line);
         }
     }
 }
 
-/// Tells a stranger why it may not come in, hangs up, and returns the line for the log, if this one
-/// gets a line.
-pub(crate) fn turn_away(
-    socket: &OwnedFd,
-    own: NodeId,
-    why: Refusal,
-    refusals: &Refusals,
-) -> Option<String> {
-    let line =
-        refusals.line(|| format!("refused a connection from {}: {why}", address::describe(socket)));
-    say(socket, &handshake::refused(own, why));
-    let _ = net::shutdown(socket, net::Shutdown::Both);
-    line
-}
-
-/// Whether a Unix peer runs as the user we run as; other sockets carry no such proof.
-pub(crate) fn same_user(socket: BorrowedFd<'_>) -> Result<(), Refusal> {
-    if sockopt::socket_domain(socket) != Ok(AddressFamily::UNIX) {
-        return Ok(());
-    }
-    let own = rustix::process::geteuid();
-    match sockopt::socket_peercred(socket) {
-        Ok(peer) if peer.uid == own => Ok(()),
-        Ok(peer) => Err(Refusal::User(peer.uid.as_raw())),
-        Err(_) => Err(Refusal::Cut),
-    }
-}
-
-/// Sends a handshake frame, which a fresh socket always takes whole.
-fn say(socket: &OwnedFd, frame: &[u8]) -> bool {
-    net::send(socket, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) == Ok(frame.len())
-}
-
-enum Heard {
+enum Received {
     Open,
     Ended,
 }
 
 impl Pending {
-    fn new(socket: OwnedFd, stage: Stage) -> Self {
-        Self { socket, stage, said: [0; HELLO_BYTES], have: 0 }
+    fn new(link: Box<dyn Link>, stage: Stage) -> Self {
+        Self { link, stage, said: [0; HELLO_BYTES], have: 0 }
     }
 
     fn until(&self) -> Option<Instant> {
         match self.stage {
-            Stage::Stranger { until } => Some(until),
+            Stage::Accepted { until } => Some(until),
             Stage::Connecting { .. } | Stage::Asked { .. } => None,
         }
     }
@@ -366,22 +334,22 @@ impl Pending {
     fn interest(&self) -> PollFd<'_> {
         let flags = match self.stage {
             Stage::Connecting { .. } => PollFlags::OUT,
-            Stage::Stranger { .. } | Stage::Asked { .. } => PollFlags::IN,
+            Stage::Accepted { .. } | Stage::Asked { .. } => PollFlags::IN,
         };
-        PollFd::new(&self.socket, flags)
+        PollFd::from_borrowed_fd(self.link.readiness(), flags)
     }
 
     /// Reads what is there, up to `whole` bytes in all.
-    fn hear(&mut self, whole: usize) -> Heard {
+    fn receive(&mut self, whole: usize) -> Received {
         let room = &mut self.said[self.have..whole];
-        match net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Heard::Ended,
-            Ok((bytes, _)) => {
+        match receive_bytes(&*self.link, room) {
+            Ok(0) => Received::Ended,
+            Ok(bytes) => {
                 self.have += bytes;
-                Heard::Open
+                Received::Open
             }
-            Err(Errno::AGAIN | Errno::INTR) => Heard::Open,
-            Err(_) => Heard::Ended,
+            Err(Errno::AGAIN | Errno::INTR) => Received::Open,
+            Err(_) => Received::Ended,
         }
     }
 }

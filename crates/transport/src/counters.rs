@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Messages and bytes (headers included) since boot, over all links. A message is a frame, or a
-/// bundle of them. Handshakes do not count.
+/// batch of them. Handshakes do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Messages handed to [`crate::Mesh::send`] and taken; a bundle counts when it is begun.
+    /// Messages handed to [`crate::Mesh::send`] and taken; a batch counts when it is begun.
     pub frames_sent: u64,
-    /// Frames among them that went in bundles.
-    pub frames_bundled: u64,
+    /// Frames among them that went in batches.
+    pub frames_batched: u64,
     /// Bytes of all of them.
     pub bytes_sent: u64,
     /// Messages received whole.
     pub frames_received: u64,
     /// Bytes received.
     pub bytes_received: u64,
-    /// Messages that the socket did not take at once, whole.
+    /// Messages that the link did not take at once, whole.
     pub frames_queued: u64,
 }
 
@@ -24,7 +24,7 @@ impl Counters {
     pub(crate) fn plus(self, more: &Self) -> Self {
         Self {
             frames_sent: self.frames_sent + more.frames_sent,
-            frames_bundled: self.frames_bundled + more.frames_bundled,
+            frames_batched: self.frames_batched + more.frames_batched,
             bytes_sent: self.bytes_sent + more.bytes_sent,
             frames_received: self.frames_received + more.frames_received,
             bytes_received: self.bytes_received + more.bytes_received,
@@ -38,7 +38,7 @@ impl Counters {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     frames_sent: AtomicU64,
-    frames_bundled: AtomicU64,
+    frames_batched: AtomicU64,
     bytes_sent: AtomicU64,
     frames_received: AtomicU64,
     bytes_received: AtomicU64,
@@ -57,12 +57,12 @@ impl Tally {
     }
 
     /// So many frames more that are members of a message counted already, of so many bytes more.
-    pub(crate) fn bundled(&self, frames: usize, bytes: usize) {
-        add(&self.frames_bundled, frames as u64);
+    pub(crate) fn batched(&self, frames: usize, bytes: usize) {
+        add(&self.frames_batched, frames as u64);
         add(&self.bytes_sent, bytes as u64);
     }
 
-    /// A message that was sent has to wait for the socket.
+    /// A message that was sent has to wait for room.
     pub(crate) fn queued(&self) {
         add(&self.frames_queued, 1);
     }
@@ -75,7 +75,7 @@ impl Tally {
     pub(crate) fn read(&self) -> Counters {
         Counters {
             frames_sent: self.frames_sent.load(Ordering::Relaxed),
-            frames_bundled: self.frames_bundled.load(Ordering::Relaxed),
+            frames_batched: self.frames_batched.load(Ordering::Relaxed),
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
             frames_received: self.frames_received.load(Ordering::Relaxed),
             bytes_received: self.bytes_received.load(Ordering::Relaxed),

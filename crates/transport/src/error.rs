@@ -1,35 +1,10 @@
 //! What can go wrong, with the operands.
 
 use crate::address::Address;
+use crate::frame::FrameError;
 use crate::handshake::Refusal;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
-
-/// Why bytes are not a frame header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// Fewer bytes than a header has.
-    #[error("a frame header has 40 bytes, here are {got}")]
-    Short {
-        /// Bytes there were.
-        got: usize,
-    },
-    /// A kind that no frame may have here.
-    #[error("illegal frame kind {kind}")]
-    Kind {
-        /// The kind.
-        kind: u8,
-    },
-    /// A payload above [`crate::MAX_PAYLOAD`].
-    #[error("frame of kind {kind} announces {payload} bytes of payload, more than any frame has")]
-    Long {
-        /// The frame's kind.
-        kind: u8,
-        /// Bytes it announces.
-        payload: u64,
-    },
-}
 
 /// Why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,14 +36,6 @@ pub enum LinkError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// Text that is no address.
-    #[error("'{text}' is no address: {why}; write unix:@name, unix:/path or tcp:1.2.3.4:port")]
-    Address {
-        /// The text.
-        text: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
     /// No listening socket at that address.
     #[error("cannot listen at {address}: {errno}")]
     Bind {
@@ -138,7 +105,6 @@ impl TransportError {
             | Self::Handshake { peer, .. } => Some(*peer),
             Self::Missing { missing, .. } => missing.first().copied(),
             Self::Connect { .. }
-            | Self::Address { .. }
             | Self::Bind { .. }
             | Self::Refused { .. }
             | Self::Config { .. }

@@ -3,7 +3,6 @@
 //! Role: the only place that knows how a header lies on the wire. Invariant: what [`Header::decode`]
 //! accepts, [`Header::encode`] gives back byte for byte; bad input is an error, never a panic.
 
-use crate::error::FrameError;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -21,8 +20,8 @@ pub(crate) const WELCOME: u8 = 241;
 pub(crate) const REFUSED: u8 = 242;
 /// The last frame of a node that leaves the job on purpose.
 pub(crate) const BYE: u8 = 243;
-/// Frames that travel as one message; see `bundle`.
-pub(crate) const BUNDLE: u8 = 244;
+/// Frames that travel as one message; see `outbox`.
+pub(crate) const BATCH: u8 = 244;
 
 /// What stands before every payload. `kind`, `flags`, `thread`, `subject`, `value` and `extra` mean what
 /// the two ends agree on; the transport fills in `from` and `payload`.
@@ -37,7 +36,7 @@ pub struct Header {
     pub from: u16,
     /// Free for the user of the mesh; meant for the thread that waits.
     pub thread: u32,
-    /// Free for the user of the mesh; what [`crate::Mesh::expect`] is matched against.
+    /// Free for the user of the mesh; meant for what the frame is about.
     pub subject: u64,
     /// Free for the user of the mesh.
     pub value: u64,
@@ -89,7 +88,7 @@ impl Header {
         let Ok((wire, _)) = Wire::ref_from_prefix(bytes) else {
             return Err(FrameError::Short { got: bytes.len() });
         };
-        if wire.kind == 0 || wire.kind > BUNDLE {
+        if wire.kind == 0 || wire.kind > BATCH {
             return Err(FrameError::Kind { kind: wire.kind });
         }
         let payload = wire.payload.get();
@@ -114,6 +113,32 @@ impl Header {
     pub(crate) const fn payload_bytes(&self) -> usize {
         self.payload as usize
     }
+}
+
+/// Why bytes are not a frame header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// Fewer bytes than a header has.
+    #[error("a frame header has 40 bytes, here are {got}")]
+    Short {
+        /// Bytes there were.
+        got: usize,
+    },
+    /// A kind that no frame may have here.
+    #[error("illegal frame kind {kind}")]
+    Kind {
+        /// The kind.
+        kind: u8,
+    },
+    /// A payload above [`crate::MAX_PAYLOAD`].
+    #[error("frame of kind {kind} announces {payload} bytes of payload, more than any frame has")]
+    Long {
+        /// The frame's kind.
+        kind: u8,
+        /// Bytes it announces.
+        payload: u64,
+    },
 }
 
 const _: () = assert!(usize::BITS == 64 && size_of::<Wire>() == Header::BYTES);
@@ -169,7 +194,7 @@ mod tests {
 
         #[test]
         fn every_legal_header_survives_the_wire(
-            kind in 1..=BUNDLE, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
+            kind in 1..=BATCH, flags: u8, from: u16, thread: u32, subject: u64, value: u64,
             extra: u64, payload in 0..=MAX_PAYLOAD,
         ) {
             let header = Header { kind, flags, from, thread, subject, value, extra, payload };

@@ -5,14 +5,14 @@
 use crate::boot::Booted;
 use crate::frame::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
-use crate::incoming::{Desk, Incoming, Socket, Staging};
-use crate::late::Refusals;
+use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
+use crate::link;
 use crate::mesh::Mesh;
 use crate::sink::{LostReason, Sink};
-use crate::sys::{self, Span};
+use crate::span::{self, Span};
+use crate::unauthenticated::Refusals;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Fills spans from the front of `stream`, `most` bytes at most, as recvmsg would.
 pub(crate) fn fill(spans: &mut [Span], stream: &mut &[u8], most: usize) -> usize {
@@ -22,7 +22,7 @@ pub(crate) fn fill(spans: &mut [Span], stream: &mut &[u8], most: usize) -> usize
         let some = span.len().min(left);
         let (now, later) = stream.split_at(some);
         // SAFETY: the parser names writable spans.
-        unsafe { sys::copy_to(span.start(), now) };
+        unsafe { span::copy_to(span.start(), now) };
         *stream = later;
         left -= some;
         filled += some;
@@ -73,9 +73,8 @@ impl Stream {
         &mut self,
         read: impl FnOnce(&mut [Span]) -> Result<usize, Errno>,
         sink: &mut dyn Sink,
-    ) -> Result<Socket, LostReason> {
-        let mut desk = Desk { staging: &mut self.staging, sink, frames: 0, followed: 0, bytes: 0 };
-        self.parser.pump(read, &mut desk)
+    ) -> Result<Input, LostReason> {
+        self.parser.pump(read, &mut ReceiveContext::new(&mut self.staging, sink))
     }
 }
 
@@ -107,16 +106,16 @@ impl Shaker {
         handshake::welcome(&self.0).to_vec()
     }
 
-    /// What it says to a stranger.
+    /// What it says to whoever it turns away.
     #[must_use]
     pub fn refused(&self, why: Refusal) -> Vec<u8> {
         handshake::refused(self.0.rank, why).to_vec()
     }
 
-    /// What it thinks of what a stranger has said so far.
+    /// What it thinks of what a connection has said so far.
     ///
     /// # Errors
-    /// Why the stranger is refused.
+    /// Why it is refused.
     pub fn judge(&self, said: &[u8]) -> Result<Option<NodeId>, Refusal> {
         handshake::judge(said, &self.0, |_| false)
     }
@@ -144,13 +143,13 @@ impl core::fmt::Debug for Shaker {
 /// When the process has no file descriptors left.
 #[must_use]
 pub fn mesh_without_peers(rank: NodeId, nodes: u16) -> Mesh {
-    let socket = || {
-        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
-        socketpair(family, SocketType::STREAM, flags, None).expect("a pair of sockets").0
+    let half = || {
+        let [own, _] = link::pair(None).expect("a pair of links");
+        own
     };
-    let sockets = (0..nodes).map(|peer| (peer != rank.0).then(socket)).collect();
+    let links = (0..nodes).map(|peer| (peer != rank.0).then(half)).collect();
     let identity = Identity { rank, nodes, job: 0, secret: [0; 32], build: 0 };
-    let booted = Booted { identity, sockets, listener: None, refusals: Refusals::default() };
+    let booted = Booted { identity, links, listener: None, refusals: Refusals::default() };
     let mesh = Mesh::new(booted).expect("file descriptors for a mesh");
     mesh.close();
     mesh

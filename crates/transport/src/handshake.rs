@@ -68,8 +68,8 @@ pub enum Refusal {
     User(u32),
     /// All peers are there already.
     Complete,
-    /// Too many strangers at once.
-    Crowd,
+    /// Too many unauthenticated connections at once.
+    TooMany,
     /// A code this version does not know.
     Unknown(u64),
 }
@@ -91,7 +91,7 @@ impl Refusal {
             Self::Silence => 10,
             Self::User(uid) => with(11, uid.into()),
             Self::Complete => 12,
-            Self::Crowd => 13,
+            Self::TooMany => 13,
             Self::Unknown(code) => code,
         }
     }
@@ -112,7 +112,7 @@ impl Refusal {
             10 => Self::Silence,
             11 => Self::User(operand as u32),
             12 => Self::Complete,
-            13 => Self::Crowd,
+            13 => Self::TooMany,
             _ => Self::Unknown(code),
         }
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Refusal {
             Self::Silence => write!(out, "it did not finish the handshake in time"),
             Self::User(uid) => write!(out, "it belongs to another user ({uid})"),
             Self::Complete => write!(out, "the job is complete"),
-            Self::Crowd => write!(out, "too many unfinished connections"),
+            Self::TooMany => write!(out, "too many unfinished connections"),
             Self::Unknown(code) => write!(out, "for an unknown reason ({code:#x})"),
         }
     }

@@ -1,5 +1,5 @@
 //! A peer that breaks the rules of the mesh: a tool that shall find mutants. The tests of the same are in
-//! `tests/room.rs`.
+//! `tests/reply_bound.rs`.
 
 #![expect(unsafe_code, reason = "its sink names no place")]
 

@@ -1,37 +1,62 @@
 //! The incoming half of a link: a stream of bytes, cut anywhere, into frames.
 //!
-//! Role: decides where the next bytes of the socket shall go. A header and what follows it are read
+//! Role: decides where the next bytes of the link shall go. A header and what follows it are read
 //! into the staging buffer in one system call; a small payload is copied from there to its place,
-//! the rest of a big one goes from the socket straight to it. It must not know sockets (the caller
-//! reads) or other links.
+//! the rest of a big one goes from the link straight to it. It must not know links (the caller reads).
 //!
-//! The payload of a bundle is read whole, and its members are delivered from there: a page goes to
+//! The payload of a batch is read whole, and its members are delivered from there: a page goes to
 //! its place when its turn comes, for the frames before it decide whether it may.
 //!
 //! Invariant: bytes are taken in stream order; after each read the staging buffer is parsed to
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::bundle::{self, MAX_BUNDLE, MORE, Member};
-use crate::frame::{BUNDLE, BYE, Header, LAST_KIND};
+use crate::frame::{BATCH, BYE, Header, LAST_KIND};
+use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
-use crate::sys::{self, Raw, Span};
+use crate::span::{self, Raw, Span};
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 
 /// Bytes read at once when a header is due.
 const STAGING: usize = 8 << 10;
-/// The most room for payloads that a link keeps, in bytes.
-const KEPT_ROOM: usize = 128 << 10;
+/// The most memory for payloads that a link keeps, in bytes.
+const SPARE_BYTES: usize = 128 << 10;
 
-/// What all links of a mesh share while one of them is read.
-pub(crate) struct Desk<'a> {
-    pub(crate) staging: &'a mut Staging,
-    pub(crate) sink: &'a mut dyn Sink,
-    pub(crate) frames: usize,
-    /// Those of them that their sender says to follow up at once.
-    pub(crate) followed: usize,
-    pub(crate) bytes: usize,
+/// What all links of a mesh share during one receive.
+pub(crate) struct ReceiveContext<'a> {
+    staging: &'a mut Staging,
+    sink: &'a mut dyn Sink,
+    /// Messages that are complete.
+    messages: usize,
+    /// Those of them whose sender says that more follows at once.
+    followed: usize,
+    bytes: usize,
+}
+
+impl<'a> ReceiveContext<'a> {
+    pub(crate) fn new(staging: &'a mut Staging, sink: &'a mut dyn Sink) -> Self {
+        Self { staging, sink, messages: 0, followed: 0, bytes: 0 }
+    }
+
+    pub(crate) fn sink(&mut self) -> &mut dyn Sink {
+        self.sink
+    }
+
+    /// Messages received.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages
+    }
+
+    /// Bytes received.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether more follows every message that came.
+    pub(crate) fn more_follows(&self) -> bool {
+        self.messages == self.followed
+    }
 }
 
 /// Room for the bytes read beyond what has a place already.
@@ -70,8 +95,8 @@ enum Target {
     At(Raw),
     /// The link's buffer.
     Buffer,
-    /// The same, for the payload of a bundle.
-    Bundle,
+    /// The same, for the payload of a batch.
+    Batch,
 }
 
 impl State {
@@ -83,14 +108,14 @@ impl Target {
     fn rest(self, header: &Header, done: usize, buffer: &mut [u8]) -> Span {
         match self {
             Self::At(place) => Span::at(place.0.wrapping_add(done), header.payload_bytes() - done),
-            Self::Buffer | Self::Bundle => Span::of_mut(&mut buffer[done..header.payload_bytes()]),
+            Self::Buffer | Self::Batch => Span::of_mut(&mut buffer[done..header.payload_bytes()]),
         }
     }
 }
 
-/// Whether there may be more in the socket.
+/// Whether there may be more in the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Socket {
+pub(crate) enum Input {
     Drained,
     PerhapsMore,
 }
@@ -105,34 +130,34 @@ impl Incoming {
     pub(crate) fn pump(
         &mut self,
         read: impl FnOnce(&mut [Span]) -> Result<usize, Errno>,
-        desk: &mut Desk<'_>,
-    ) -> Result<Socket, LostReason> {
+        context: &mut ReceiveContext<'_>,
+    ) -> Result<Input, LostReason> {
         match &mut self.state {
             State::Header { .. } => {
-                let mut spans = [desk.staging.room()];
+                let mut spans = [context.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
-                    return Ok(Socket::Drained);
+                    return Ok(Input::Drained);
                 };
-                desk.bytes += got;
-                self.parse_staged(got, desk)?;
+                context.bytes += got;
+                self.parse_staged(got, context)?;
                 Ok(more(got, &spans))
             }
             State::Payload { header, target, done } => {
                 let rest = target.rest(header, *done, &mut self.buffer);
-                let mut spans = [rest, desk.staging.room()];
+                let mut spans = [rest, context.staging.room()];
                 let Some(got) = self.bytes_read(read(&mut spans))? else {
-                    return Ok(Socket::Drained);
+                    return Ok(Input::Drained);
                 };
-                desk.bytes += got;
+                context.bytes += got;
                 let placed = got.min(rest.len());
-                self.placed(placed, desk)?;
-                self.parse_staged(got - placed, desk)?;
+                self.placed(placed, context)?;
+                self.parse_staged(got - placed, context)?;
                 Ok(more(got, &spans))
             }
             State::Left => {
-                let got = read(&mut [desk.staging.room()]);
+                let got = read(&mut [context.staging.room()]);
                 match self.bytes_read(got)? {
-                    None => Ok(Socket::Drained),
+                    None => Ok(Input::Drained),
                     Some(got) => Err(LostReason::Violation(format!("{got} bytes after BYE"))),
                 }
             }
@@ -154,17 +179,26 @@ impl Incoming {
     }
 
     /// Parses the first `staged` bytes of the staging buffer.
-    fn parse_staged(&mut self, staged: usize, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+    fn parse_staged(
+        &mut self,
+        staged: usize,
+        context: &mut ReceiveContext<'_>,
+    ) -> Result<(), LostReason> {
         let mut at = 0;
         while at < staged {
-            at += self.eat(at, staged, desk)?;
+            at += self.eat(at, staged, context)?;
         }
         Ok(())
     }
 
     /// Takes some of the staged bytes `at..end`: a piece of a header or of a payload.
-    fn eat(&mut self, at: usize, end: usize, desk: &mut Desk<'_>) -> Result<usize, LostReason> {
-        let staged = &desk.staging.0[at..end];
+    fn eat(
+        &mut self,
+        at: usize,
+        end: usize,
+        context: &mut ReceiveContext<'_>,
+    ) -> Result<usize, LostReason> {
+        let staged = &context.staging.0[at..end];
         match &mut self.state {
             State::Header { bytes, have } => {
                 let some = staged.len().min(Header::BYTES - *have);
@@ -173,7 +207,7 @@ impl Incoming {
                 if *have == Header::BYTES {
                     let header = Header::decode(bytes)
                         .map_err(|error| LostReason::Violation(error.to_string()))?;
-                    self.begin(header, desk)?;
+                    self.begin(header, context)?;
                 }
                 Ok(some)
             }
@@ -182,8 +216,8 @@ impl Incoming {
                 let some = staged.len().min(rest.len());
                 // SAFETY: `rest` is writable for its length: by Sink's contract, or as part of
                 // the buffer; neither overlaps the staging buffer.
-                unsafe { sys::copy_to(rest.start(), &staged[..some]) };
-                self.placed(some, desk)?;
+                unsafe { span::copy_to(rest.start(), &staged[..some]) };
+                self.placed(some, context)?;
                 Ok(some)
             }
             State::Left => Err(LostReason::Violation(format!("{} bytes after BYE", staged.len()))),
@@ -191,7 +225,11 @@ impl Incoming {
     }
 
     /// A header is complete: asks for the payload's place, or delivers a frame without one.
-    fn begin(&mut self, header: Header, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+    fn begin(
+        &mut self,
+        header: Header,
+        context: &mut ReceiveContext<'_>,
+    ) -> Result<(), LostReason> {
         let wrong = |what: &str| {
             let Header { kind, from, payload, .. } = header;
             let frame = format!("frame of kind {kind} from rank {from}, {payload} bytes");
@@ -205,27 +243,27 @@ impl Incoming {
             self.state = State::Left;
             return Ok(());
         }
-        if header.kind == BUNDLE && header.payload == 0 {
-            return wrong("a bundle of nothing");
+        if header.kind == BATCH && header.payload == 0 {
+            return wrong("a batch of nothing");
         }
-        if header.kind == BUNDLE && header.payload > MAX_BUNDLE {
-            return wrong("too long for a bundle");
+        if header.kind == BATCH && header.payload > MAX_BATCH {
+            return wrong("too long for a batch");
         }
-        if header.kind == BUNDLE && header.flags & !MORE != 0 {
-            return wrong("a bundle with unknown flags");
+        if header.kind == BATCH && header.flags & !MORE_FOLLOWS != 0 {
+            return wrong("a batch with unknown flags");
         }
-        if header.kind == BUNDLE {
-            self.expect(header, Target::Bundle);
+        if header.kind == BATCH {
+            self.expect(header, Target::Batch);
             return Ok(());
         }
         if header.kind > LAST_KIND {
             return wrong("a kind that has no business here");
         }
         if header.payload == 0 {
-            desk.frames += 1;
-            return desk.sink.frame(self.from, &header, None).map_err(LostReason::Violation);
+            context.messages += 1;
+            return context.sink.frame(self.from, &header, None).map_err(LostReason::Violation);
         }
-        match desk.sink.place(self.from, &header).map_err(LostReason::Violation)? {
+        match context.sink.place(self.from, &header).map_err(LostReason::Violation)? {
             Place::At(place) => self.expect(header, Target::At(Raw(place))),
             Place::Buffer if header.payload > MAX_BUFFER => {
                 return wrong("too long for a buffer");
@@ -237,7 +275,7 @@ impl Incoming {
 
     /// The payload comes next.
     fn expect(&mut self, header: Header, target: Target) {
-        let in_buffer = matches!(target, Target::Buffer | Target::Bundle);
+        let in_buffer = matches!(target, Target::Buffer | Target::Batch);
         if in_buffer && self.buffer.len() < header.payload_bytes() {
             self.buffer.resize(header.payload_bytes(), 0);
         }
@@ -245,7 +283,7 @@ impl Incoming {
     }
 
     /// `some` more bytes of the payload are in place; delivers the frame with the last.
-    fn placed(&mut self, some: usize, desk: &mut Desk<'_>) -> Result<(), LostReason> {
+    fn placed(&mut self, some: usize, context: &mut ReceiveContext<'_>) -> Result<(), LostReason> {
         let State::Payload { header, target, done } = &mut self.state else { return Ok(()) };
         *done += some;
         if *done < header.payload_bytes() {
@@ -253,30 +291,30 @@ impl Incoming {
         }
         let (header, target) = (*header, *target);
         self.state = State::START;
-        desk.frames += 1;
+        context.messages += 1;
         let delivered = match target {
-            Target::At(_) => desk.sink.frame(self.from, &header, None),
+            Target::At(_) => context.sink.frame(self.from, &header, None),
             Target::Buffer => {
                 let body = &self.buffer[..header.payload_bytes()];
-                desk.sink.frame(self.from, &header, Some(body))
+                context.sink.frame(self.from, &header, Some(body))
             }
-            Target::Bundle => {
-                desk.followed += usize::from(header.flags & MORE != 0);
-                self.deliver_members(header.payload_bytes(), desk.sink)
+            Target::Batch => {
+                context.followed += usize::from(header.flags & MORE_FOLLOWS != 0);
+                self.deliver_members(header.payload_bytes(), context.sink)
             }
         };
-        if self.buffer.len() > KEPT_ROOM {
+        if self.buffer.len() > SPARE_BYTES {
             self.buffer = Vec::new();
         }
         delivered.map_err(LostReason::Violation)
     }
 
-    /// Delivers the frames of the bundle of so many bytes that lies in the buffer.
+    /// Delivers the frames of the batch of so many bytes that lies in the buffer.
     fn deliver_members(&self, bytes: usize, sink: &mut dyn Sink) -> Result<(), String> {
-        let mut bundle = &self.buffer[..bytes];
-        while !bundle.is_empty() {
-            let Member { header, body, rest } = bundle::first_member(bundle, self.from.0)?;
-            bundle = rest;
+        let mut batch = &self.buffer[..bytes];
+        while !batch.is_empty() {
+            let Member { header, body, rest } = first_member(batch, self.from.0)?;
+            batch = rest;
             let body = if body.is_empty() {
                 None
             } else {
@@ -284,14 +322,12 @@ impl Incoming {
                     Place::At(place) => {
                         // SAFETY: `place` is writable for the body's length by Sink's contract, and
                         // no part of the buffer.
-                        unsafe { sys::copy_to(place, body) };
+                        unsafe { span::copy_to(place, body) };
                         None
                     }
                     Place::Buffer if header.payload > MAX_BUFFER => {
                         let Header { kind, payload, .. } = header;
-                        return Err(format!(
-                            "a frame of kind {kind}, {payload} bytes, in a bundle"
-                        ));
+                        return Err(format!("a frame of kind {kind}, {payload} bytes, in a batch"));
                     }
                     Place::Buffer => Some(body),
                 }
@@ -302,10 +338,10 @@ impl Incoming {
     }
 }
 
-/// A read that gave less than it asked for has emptied the socket.
-fn more(got: usize, spans: &[Span]) -> Socket {
+/// A read that gave less than it asked for has emptied the link.
+fn more(got: usize, spans: &[Span]) -> Input {
     let asked = spans.iter().map(Span::len).sum();
-    if got < asked { Socket::Drained } else { Socket::PerhapsMore }
+    if got < asked { Input::Drained } else { Input::PerhapsMore }
 }
 
 #[cfg(test)]

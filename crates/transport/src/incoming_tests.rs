@@ -68,19 +68,19 @@ fn stream(frames: &[(Header, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(|(header, body)| [&header.encode()[..], body].concat()).collect()
 }
 
-/// The frames as the members of one bundle.
-fn bundle(frames: &[(Header, Vec<u8>)]) -> (Header, Vec<u8>) {
+/// The frames as the members of one batch.
+fn batch(frames: &[(Header, Vec<u8>)]) -> (Header, Vec<u8>) {
     let payload = stream(frames);
     let bytes = payload.len() as u64;
-    (Header { kind: BUNDLE, from: 3, payload: bytes, ..Header::default() }, payload)
+    (Header { kind: BATCH, from: 3, payload: bytes, ..Header::default() }, payload)
 }
 
 /// What a parser makes of a stream that comes in one read.
-fn read_all(bytes: &[u8]) -> (Seen, Result<Socket, LostReason>) {
+fn read_all(bytes: &[u8]) -> (Seen, Result<Input, LostReason>) {
     let (mut seen, mut staging) = (Seen::new(1), Staging::new());
     let mut parser = Incoming::new(NodeId(3));
     let mut rest = bytes;
-    let mut read = Ok(Socket::Drained);
+    let mut read = Ok(Input::Drained);
     while read.is_ok() && !rest.is_empty() {
         read = pump(&mut parser, &mut seen, &mut staging, &mut rest, usize::MAX);
     }
@@ -94,9 +94,9 @@ fn pump(
     staging: &mut Staging,
     stream: &mut &[u8],
     most: usize,
-) -> Result<Socket, LostReason> {
-    let mut desk = Desk { staging, sink: seen, frames: 0, followed: 0, bytes: 0 };
-    parser.pump(|spans| Ok(fill(spans, stream, most)), &mut desk)
+) -> Result<Input, LostReason> {
+    let mut context = ReceiveContext::new(staging, seen);
+    parser.pump(|spans| Ok(fill(spans, stream, most)), &mut context)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
         Header { flags: 2, ..good },
         Header { flags: 1, payload: MAX_BUFFER + 1, ..good },
         Header { payload: u64::MAX, ..good },
-        Header { kind: BUNDLE + 1, ..good },
+        Header { kind: BATCH + 1, ..good },
     ];
     for header in bad {
         let bytes = stream(&[(header, body.clone())]);
@@ -123,28 +123,28 @@ fn what_a_peer_must_not_send_is_a_violation_and_never_a_panic() {
 }
 
 #[test]
-fn a_bundle_of_what_must_not_be_in_one_is_a_violation_after_its_good_frames() {
+fn a_batch_of_what_must_not_be_in_one_is_a_violation_after_its_good_frames() {
     let good = frame(0, 0, 10, 1);
-    let with = |header: Header| bundle(&[good.clone(), (header, good.1.clone())]);
+    let with = |header: Header| batch(&[good.clone(), (header, good.1.clone())]);
     let kind = |kind: u8| with(Header { kind, ..good.0 });
     let bye = Header { kind: BYE, from: 3, ..Header::default() };
     let long = Header { flags: 1, payload: MAX_BUFFER + 1, ..good.0 };
     let bad = [
         (
-            bundle(&[good.clone(), bundle(core::slice::from_ref(&good))]),
+            batch(&[good.clone(), batch(core::slice::from_ref(&good))]),
             "has no business in it: kind 244",
         ),
-        (bundle(&[good.clone(), (bye, Vec::new())]), "has no business in it: kind 243"),
+        (batch(&[good.clone(), (bye, Vec::new())]), "has no business in it: kind 243"),
         (kind(LAST_KIND + 1), "has no business in it: kind 240"),
         (kind(0), "illegal frame kind 0"),
         (with(Header { from: 2, ..good.0 }), "another node's frame"),
         (with(Header { payload: 11, ..good.0 }), "cut short"),
         (with(Header { payload: 9, ..good.0 }), "here are 1"),
         (with(Header { flags: 2, ..good.0 }), "no place"),
-        (bundle(&[good.clone(), (long, vec![0; 1 + (1 << 20)])]), "1048577 bytes, in a bundle"),
+        (batch(&[good.clone(), (long, vec![0; 1 + (1 << 20)])]), "1048577 bytes, in a batch"),
     ];
-    for (bundle, why) in bad {
-        let (seen, read) = read_all(&stream(&[bundle]));
+    for (batch, why) in bad {
+        let (seen, read) = read_all(&stream(&[batch]));
         let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?}") };
         assert!(text.contains(why), "{why}: {text}");
         // With 9 bytes of 10 the second frame is whole, too, and one byte is left.
@@ -154,14 +154,14 @@ fn a_bundle_of_what_must_not_be_in_one_is_a_violation_after_its_good_frames() {
 }
 
 #[test]
-fn a_bundle_of_nothing_or_of_too_much_is_a_violation() {
+fn a_batch_of_nothing_or_of_too_much_is_a_violation() {
     let bad = [
-        (0, 0, "a bundle of nothing"),
-        (MAX_BUNDLE + 1, 0, "too long for a bundle"),
-        (64, MORE << 1, "with unknown flags"),
+        (0, 0, "a batch of nothing"),
+        (MAX_BATCH + 1, 0, "too long for a batch"),
+        (64, MORE_FOLLOWS << 1, "with unknown flags"),
     ];
     for (payload, flags, why) in bad {
-        let header = Header { payload, flags, ..bundle(&[]).0 };
+        let header = Header { payload, flags, ..batch(&[]).0 };
         let (_, read) = read_all(&header.encode());
         let Err(LostReason::Violation(text)) = read else { panic!("{why}: {read:?}") };
         assert!(text.contains(why), "{text}");
@@ -169,9 +169,9 @@ fn a_bundle_of_nothing_or_of_too_much_is_a_violation() {
 }
 
 #[test]
-fn a_page_in_a_bundle_goes_to_its_place_when_its_turn_comes() {
+fn a_page_in_a_batch_goes_to_its_place_when_its_turn_comes() {
     let sent = [frame(0, 0, 10, 1), frame(1, 0, 5, 2), frame(0, 0, 0, 3), frame(0, 0, 10, 4)];
-    let (seen, read) = read_all(&stream(&[bundle(&sent)]));
+    let (seen, read) = read_all(&stream(&[batch(&sent)]));
     assert!(read.is_ok());
     // Two pages went to the same place, one after the other.
     assert_eq!(seen.frames, sent);
@@ -203,7 +203,7 @@ fn any_frame() -> impl Strategy<Value = (Header, Vec<u8>)> {
         .prop_map(|(flags, subject, len, seed)| frame(flags, subject, len, seed))
 }
 
-/// One frame, or a bundle of some.
+/// One frame, or a batch of some.
 fn any_message() -> impl Strategy<Value = Vec<(Header, Vec<u8>)>> {
     prop_oneof![
         any_frame().prop_map(|frame| vec![frame]),
@@ -220,7 +220,7 @@ proptest! {
     ) {
         let wire = |message: &Vec<(Header, Vec<u8>)>| match &message[..] {
             [alone] => alone.clone(),
-            several => bundle(several),
+            several => batch(several),
         };
         let bytes = stream(&messages.iter().map(wire).collect::<Vec<_>>());
         let sent = messages.concat();

@@ -7,21 +7,25 @@
 //!
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!
-//! Where things are: [`Header`] in `frame`, addresses and listeners in `address`, who may join in
-//! `handshake` and `boot`, what is sent in `piece` and `bundle`, what waits in `queue`, who
-//! has kept frames in `kept`, one link's outgoing half in `outgoing` and its
-//! incoming half in `incoming`, who gets the frames in `sink`, all links together in `mesh`,
-//! sleeping and waking in `waiting`, who is woken by arrivals in `claims`, how much may wait for a peer
-//! in `room`, raw system calls in `sys`.
+//! What lies where, from the program down to the wire:
+//! - `mesh/`: [`Mesh`], all peers together: `send`, `receive`, `backpressure`;
+//! - `peer`: one peer, its outbox behind a lock, its link, and leaving in order;
+//! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
+//! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
+//! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`;
+//! - `frame`: [`Header`] on the wire; `address`: where nodes listen;
+//! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
+//! - `waiting`: sleeping and waking; `suppression`: who is not woken; `timeout`; `load`: what waits for a peer;
+//! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
+//! - for tests and tools alone: `pair`, `schedules` (shuttle), `loomed` (loom), `mutants`, `hostile`,
+//!   `fuzzing`.
 //!
-//! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::claim`] and their like
+//! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::suppress_wakeups`] and their like
 //! allocate nothing while a link has a short backlog and place no thread-local; they do write
 //! `errno`, which the signal entry must save and restore.
 
 mod address;
 mod boot;
-mod bundle;
-mod claims;
 mod counters;
 mod error;
 mod frame;
@@ -33,8 +37,8 @@ mod handshake;
 #[doc(hidden)]
 pub mod hostile;
 mod incoming;
-mod kept;
-mod late;
+mod link;
+mod load;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
 #[cfg(feature = "mutants")]
@@ -44,30 +48,32 @@ mod mesh;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod mutants;
-mod outgoing;
+mod outbox;
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 mod pair;
-mod piece;
-mod queue;
-mod room;
+mod peer;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
 mod shim;
 mod sink;
-mod sys;
+mod span;
+mod suppression;
+mod timeout;
+mod unauthenticated;
 mod waiting;
 
-pub use address::{Address, UnixName, bind};
+pub use address::{Address, AddressError, UnixName};
 pub use boot::BootConfig;
-pub use claims::Receiver;
 pub use counters::Counters;
-pub use error::{FrameError, LinkError, TransportError};
-pub use frame::{Header, LAST_KIND, MAX_PAYLOAD};
+pub use error::{LinkError, TransportError};
+pub use frame::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
+pub use link::bind;
 pub use mesh::Mesh;
+pub use outbox::Payload;
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::pair;
-pub use piece::Payload;
 pub use sink::{LostReason, MAX_BUFFER, Place, Sink};
-pub use waiting::Timeout;
+pub use suppression::Receiver;
+pub use timeout::Timeout;

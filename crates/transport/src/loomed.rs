@@ -1,4 +1,4 @@
-//! The marks of kept frames under loom: every order of two threads' steps, and every value that the
+//! The marks of deferred frames under loom: every order of two threads' steps, and every value that the
 //! C11 memory model lets a load return. Tests, and a tool that shall find mutants.
 
 #![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
@@ -6,31 +6,31 @@
 mod shim {
     pub(super) use loom::sync::atomic::AtomicU64;
 }
-#[path = "kept.rs"]
+#[path = "outbox/marks.rs"]
 #[allow(clippy::duplicate_mod, reason = "once for nodes, once for loom")]
 mod marks;
 
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use marks::Kept;
+use marks::Marks;
 
 /// All scenes, by name.
 #[cfg(feature = "mutants")]
 pub const SCENES: [(&str, fn()); 3] = [
     (
-        "who keeps a frame and sends what is kept leaves none behind",
-        who_keeps_a_frame_and_sends_what_is_kept_leaves_none_behind,
+        "who defers a frame and flushes leaves none behind",
+        who_defers_a_frame_and_flushes_leaves_none_behind,
     ),
     (
-        "a frame that goes with another and one kept behind it are both sent",
-        a_frame_that_goes_with_another_and_one_kept_behind_it_are_both_sent,
+        "a frame that goes with another and one deferred behind it are both sent",
+        a_frame_that_goes_with_another_and_one_deferred_behind_it_are_both_sent,
     ),
-    ("who is told of a kept frame sends it", who_is_told_of_a_kept_frame_sends_it),
+    ("who is told of a deferred frame sends it", who_is_told_of_a_deferred_frame_sends_it),
 ];
 
-/// Links with frames that wait for company, as the mesh has them.
+/// Peers with deferred frames, as the mesh has them.
 struct Mesh {
-    kept: Kept,
+    marks: Marks,
     links: [Mutex<Frames>; 2],
 }
 
@@ -42,16 +42,16 @@ struct Frames {
 
 impl Mesh {
     fn new() -> Self {
-        Self { kept: Kept::new(2), links: Default::default() }
+        Self { marks: Marks::new(2), links: Default::default() }
     }
 
     fn link(&self, link: usize) -> MutexGuard<'_, Frames> {
         self.links[link].lock().expect("no thread has panicked")
     }
 
-    fn keep(&self, link: usize) {
+    fn defer(&self, link: usize) {
         self.link(link).waiting += 1;
-        self.kept.mark(link);
+        self.marks.mark(link);
     }
 
     /// A frame that takes those along which wait.
@@ -60,8 +60,8 @@ impl Mesh {
         frames.sent += core::mem::take(&mut frames.waiting) + 1;
     }
 
-    fn send_lazy(&self) {
-        self.kept.take(|link| {
+    fn flush_deferred(&self) {
+        self.marks.take(|link| {
             let mut frames = self.link(link);
             frames.sent += core::mem::take(&mut frames.waiting);
         });
@@ -73,54 +73,54 @@ impl Mesh {
 }
 
 #[cfg_attr(test, test)]
-fn who_keeps_a_frame_and_sends_what_is_kept_leaves_none_behind() {
+fn who_defers_a_frame_and_flushes_leaves_none_behind() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());
         let other = Arc::clone(&mesh);
         let other = thread::spawn(move || {
-            other.keep(0);
-            other.send_lazy();
+            other.defer(0);
+            other.flush_deferred();
         });
-        mesh.keep(0);
-        mesh.keep(1);
-        mesh.send_lazy();
+        mesh.defer(0);
+        mesh.defer(1);
+        mesh.flush_deferred();
         other.join().unwrap();
         assert_eq!((mesh.sent(0), mesh.sent(1)), (2, 1));
     });
 }
 
 #[cfg_attr(test, test)]
-fn a_frame_that_goes_with_another_and_one_kept_behind_it_are_both_sent() {
+fn a_frame_that_goes_with_another_and_one_deferred_behind_it_are_both_sent() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());
         let other = Arc::clone(&mesh);
         let other = thread::spawn(move || {
             other.send(0);
-            other.keep(0);
-            other.send_lazy();
+            other.defer(0);
+            other.flush_deferred();
         });
-        mesh.keep(0);
-        mesh.send_lazy();
+        mesh.defer(0);
+        mesh.flush_deferred();
         other.join().unwrap();
         assert_eq!(mesh.sent(0), 3);
     });
 }
 
 #[cfg_attr(test, test)]
-fn who_is_told_of_a_kept_frame_sends_it() {
+fn who_is_told_of_a_deferred_frame_sends_it() {
     loom::model(|| {
         let mesh = Arc::new(Mesh::new());
         let told = Arc::new(Mutex::new(false));
         let (other, tell) = (Arc::clone(&mesh), Arc::clone(&told));
-        let keeper = thread::spawn(move || {
-            other.keep(0);
+        let other_thread = thread::spawn(move || {
+            other.defer(0);
             *tell.lock().unwrap() = true;
         });
         let told = *told.lock().unwrap();
-        mesh.send_lazy();
+        mesh.flush_deferred();
         if told {
             assert_eq!(mesh.sent(0), 1);
         }
-        keeper.join().unwrap();
+        other_thread.join().unwrap();
     });
 }

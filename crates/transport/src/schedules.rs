@@ -7,10 +7,10 @@
 
 use crate::frame::Header;
 use crate::mesh::Mesh;
+use crate::outbox::Payload;
 use crate::pair::pair;
-use crate::piece::Payload;
 use crate::sink::{LostReason, Place, Sink};
-use crate::waiting::Timeout;
+use crate::timeout::Timeout;
 use multigrain_types::NodeId;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Runner, thread};
@@ -26,8 +26,8 @@ const PCT_DEPTH: usize = 3;
 const ROOM: usize = 4096;
 const SENDERS: u32 = 2;
 const FRAMES: u64 = 6;
-/// Frames that the receiving thread itself keeps for company once it has heard the senders.
-const KEPT: u64 = 2;
+/// Frames that the receiving thread itself defers once it has all of the senders.
+const DEFERRED: u64 = 2;
 /// Frames to each node, from the senders and in all.
 const SENT: usize = 12;
 const ALL: usize = 14;
@@ -35,7 +35,7 @@ const ALL: usize = 14;
 /// More than a sending buffer: it goes in pieces.
 static PAGE: [u8; 9000] = [7; 9000];
 
-fn explore(heed_taken: bool) {
+fn explore(wake_when_taken: bool) {
     let schedules = env::var("MULTIGRAIN_SCHEDULES").map_or(SCHEDULES, |text| {
         text.parse().expect("MULTIGRAIN_SCHEDULES is a number of schedules")
     });
@@ -45,7 +45,7 @@ fn explore(heed_taken: bool) {
     let queued = Arc::new(AtomicU64::new(0));
     let play = || {
         let queued = Arc::clone(&queued);
-        move || _ = queued.fetch_add(crossfire(heed_taken), Ordering::Relaxed)
+        move || _ = queued.fetch_add(crossfire(wake_when_taken), Ordering::Relaxed)
     };
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(play());
     Runner::new(PctScheduler::new(PCT_DEPTH, schedules), config).run(play());
@@ -53,27 +53,27 @@ fn explore(heed_taken: bool) {
     assert!(queued > 0, "the sockets took everything: no queue was tested");
 }
 
-/// Both nodes of a job, and how many frames each has heard.
+/// Both nodes of a job, and how many frames each has received.
 struct Job {
     meshes: [Mesh; 2],
-    heard: [AtomicUsize; 2],
+    received: [AtomicUsize; 2],
 }
 
 impl Job {
     fn is_done(&self) -> bool {
-        self.heard.iter().all(|heard| heard.load(Ordering::Relaxed) == ALL)
+        self.received.iter().all(|received| received.load(Ordering::Relaxed) == ALL)
     }
 
-    /// A thread of node `me`: frames of every size, some of which wait for company.
+    /// A thread of node `me`: frames of every size, some of which are deferred.
     fn send(&self, me: usize, thread: u32) {
         let (mesh, to) = (&self.meshes[me], other(me));
         for subject in 0..FRAMES {
             let header = Header { kind: 7, thread, subject, ..Header::default() };
             let sent = match (u64::from(thread) + subject) % 5 {
-                0 => mesh.keep(to, header),
+                0 => mesh.defer(to, header),
                 1 => mesh.send_bytes(to, header, &[1; 40]),
                 2 => mesh.send_bytes(to, header, &[]),
-                4 => mesh.keep_with(to, header, |out| out.extend([2; 50])).map(|_| ()),
+                4 => mesh.defer_with(to, header, |out| out.extend([2; 50])).map(|_| ()),
                 _ => {
                     let page = Payload::Memory { ptr: PAGE.as_ptr(), len: PAGE.len() };
                     // SAFETY: a constant of the program stays as it is.
@@ -82,21 +82,21 @@ impl Job {
             };
             sent.unwrap();
         }
-        mesh.send_lazy();
+        mesh.flush_deferred();
     }
 
     /// The receiving thread of node `me`.
     fn receive(&self, me: usize) {
-        let mut ear = Ear { next: BTreeMap::new(), heard: &self.heard[me] };
-        let mut kept = 0;
+        let mut log = Log { next: BTreeMap::new(), received: &self.received[me] };
+        let mut deferred = 0;
         while !self.is_done() {
-            while kept < KEPT && self.heard[me].load(Ordering::Relaxed) >= SENT {
+            while deferred < DEFERRED && self.received[me].load(Ordering::Relaxed) >= SENT {
                 let header =
-                    Header { kind: 7, thread: SENDERS, subject: kept, ..Header::default() };
-                self.meshes[me].keep(other(me), header).unwrap();
-                kept += 1;
+                    Header { kind: 7, thread: SENDERS, subject: deferred, ..Header::default() };
+                self.meshes[me].defer(other(me), header).unwrap();
+                deferred += 1;
             }
-            self.meshes[me].receive(&mut ear, Timeout::Forever);
+            self.meshes[me].receive(&mut log, Timeout::Forever);
         }
         self.meshes[other(me).index()].wake();
     }
@@ -106,14 +106,14 @@ fn other(me: usize) -> NodeId {
     NodeId(if me == 0 { 1 } else { 0 })
 }
 
-struct Ear<'a> {
+struct Log<'a> {
     /// The next frame of each sender.
     next: BTreeMap<u32, u64>,
-    heard: &'a AtomicUsize,
+    received: &'a AtomicUsize,
 }
 
 // SAFETY: it names no place.
-unsafe impl Sink for Ear<'_> {
+unsafe impl Sink for Log<'_> {
     fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
         Ok(Place::Buffer)
     }
@@ -130,7 +130,7 @@ unsafe impl Sink for Ear<'_> {
             _ => PAGE.to_vec(),
         };
         assert_eq!(body.unwrap_or_default(), expected);
-        self.heard.fetch_add(1, Ordering::Relaxed);
+        self.received.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -144,12 +144,12 @@ unsafe impl Sink for Ear<'_> {
 }
 
 /// One schedule; the number of frames that had to wait for a socket.
-fn crossfire(heed_taken: bool) -> u64 {
-    let job = Arc::new(Job { meshes: pair(Some(ROOM)), heard: Default::default() });
+fn crossfire(wake_when_taken: bool) -> u64 {
+    let job = Arc::new(Job { meshes: pair(Some(ROOM)), received: Default::default() });
     let mut threads = Vec::new();
     for me in 0..2 {
-        if heed_taken {
-            job.meshes[me].heed_taken().unwrap();
+        if wake_when_taken {
+            job.meshes[me].wake_when_taken().unwrap();
         }
         let ours = Arc::clone(&job);
         threads.push(thread::spawn(move || ours.receive(me)));
@@ -163,11 +163,11 @@ fn crossfire(heed_taken: bool) -> u64 {
 }
 
 #[test]
-fn nodes_that_fill_each_others_sockets_hear_every_frame_in_order() {
+fn nodes_that_fill_each_others_sockets_receive_every_frame_in_order() {
     explore(false);
 }
 
 #[test]
-fn so_do_nodes_that_heed_what_is_taken() {
+fn so_do_nodes_that_wake_when_it_is_taken() {
     explore(true);
 }

@@ -18,9 +18,17 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use system::{changed, sleep};
 
+use std::sync::PoisonError;
+
+/// Locks; a panic of another holder is no reason to panic again, the states here are never left
+/// half changed by one.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(not(feature = "shuttle"))]
 mod system {
-    use crate::waiting::Timeout;
+    use crate::timeout::Timeout;
     use core::mem::MaybeUninit;
     use rustix::event::Timespec;
     use rustix::event::epoll::{self, Event};
@@ -52,7 +60,7 @@ mod system {
 
 #[cfg(feature = "shuttle")]
 mod model {
-    use crate::waiting::Timeout;
+    use crate::timeout::Timeout;
     use core::mem::MaybeUninit;
     use rustix::event::epoll::{self, Event};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -50,7 +50,7 @@ impl fmt::Display for LostReason {
 /// with no reference into it, until `frame` or `lost` was called for that link.
 pub unsafe trait Sink {
     /// The header of a frame with a payload is here: where shall its `header.payload` (> 0)
-    /// bytes go? Of a member of a bundle, this is asked when all members before it are delivered.
+    /// bytes go? Of a member of a batch, this is asked when all members before it are delivered.
     ///
     /// # Errors
     /// What the peer did wrong, in words; the link is closed and `lost` called.
@@ -65,6 +65,6 @@ pub unsafe trait Sink {
     /// The link to this peer is no more. Called once per peer.
     fn lost(&mut self, from: NodeId, reason: LostReason);
 
-    /// A stranger was refused; one line for the log.
+    /// An unauthenticated connection was refused; one line for the log.
     fn refused(&mut self, line: String);
 }

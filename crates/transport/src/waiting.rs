@@ -2,37 +2,27 @@
 //!
 //! Role: epoll sets. The inner one holds every link, the listener and an eventfd; a receiving
 //! thread sleeps on it. The outer one holds the inner one and another eventfd; the service thread
-//! sleeps on it. While an application thread has claimed the receiving, a reply wakes nobody but the
-//! thread that waits for it (`claims` says how).
+//! sleeps on it. While an application thread receives, a reply wakes nobody but the thread that waits
+//! for it (`suppression` says how).
 //!
 //! The front set, if there is one, is what a receiving thread sleeps on instead: the inner one, and
-//! the news that a peer has taken what was sent to it. A request taken means that the reply is
+//! the event that a peer has taken what was sent to it. A request taken means that the reply is
 //! near: the processor is awake again when it comes (ADR 8).
 //!
-//! Invariant: all but that news is level-triggered; an arrival while muted wakes the service
+//! Invariant: all but that event is level-triggered; an arrival while muted wakes the service
 //! thread on release.
 
-use crate::claims::{Claims, Hushable, Inner, Receiver};
 use crate::error::TransportError;
-use crate::shim::{self, AtomicBool, Mutex};
-use crate::sys::lock;
+use crate::link::Link;
+use crate::shim::{self, AtomicBool, Mutex, lock};
+use crate::suppression::{Inner, Receiver, Suppression};
+use crate::timeout::Timeout;
 use core::mem::MaybeUninit;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-
-/// How long to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timeout {
-    /// Not at all.
-    Now,
-    /// So many milliseconds at most.
-    Millis(u32),
-    /// Without limit.
-    Forever,
-}
 
 /// Events taken from the kernel at once.
 pub(crate) const EVENTS: usize = 32;
@@ -51,7 +41,7 @@ pub(crate) struct Waiting {
     front: OnceLock<OwnedFd>,
     inner_wake: OwnedFd,
     outer_wake: OwnedFd,
-    claims: Mutex<Claims>,
+    suppression: Mutex<Suppression>,
     look_around: AtomicBool,
 }
 
@@ -59,7 +49,7 @@ impl Waiting {
     pub(crate) fn new() -> Result<Self, TransportError> {
         let set =
             || epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"));
-        let bell = || {
+        let event = || {
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                 .map_err(TransportError::system("eventfd"))
         };
@@ -67,9 +57,9 @@ impl Waiting {
             inner: set()?,
             outer: set()?,
             front: OnceLock::new(),
-            inner_wake: bell()?,
-            outer_wake: bell()?,
-            claims: Mutex::new(Claims::default()),
+            inner_wake: event()?,
+            outer_wake: event()?,
+            suppression: Mutex::new(Suppression::default()),
             look_around: AtomicBool::new(true),
         };
         waiting.watch(&waiting.inner_wake, WAKE)?;
@@ -87,7 +77,7 @@ impl Waiting {
     }
 
     /// Makes the front set, of these links.
-    pub(crate) fn heed_taken<'a>(
+    pub(crate) fn wake_when_taken<'a>(
         &self,
         links: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), TransportError> {
@@ -137,27 +127,27 @@ impl Waiting {
         shim::sleep(&self.inner, events, timeout)
     }
 
-    /// Waits on the outer set: true when the inner one has news and is not claimed, or more has come
-    /// than hushed links hold back.
-    pub(crate) fn service_wait(
+    /// Waits on the outer set: true when the inner one has input and is not muted, or more
+    /// has come than suppressing links hold back.
+    pub(crate) fn service_wait<'a>(
         &self,
         timeout: Timeout,
-        links: impl Iterator<Item = impl Hushable>,
+        links: impl Iterator<Item = &'a dyn Link>,
     ) -> bool {
         let mut events = [const { MaybeUninit::uninit() }; 2];
-        let mut news = false;
+        let mut input = false;
         for event in shim::sleep(&self.outer, &mut events, timeout) {
             match event.data.u64() {
-                INNER => news = true,
-                _ => silence(&self.outer_wake),
+                INNER => input = true,
+                _ => reset(&self.outer_wake),
             }
         }
-        if news {
+        if input {
             // The service thread cannot know what is ready; it may be more than the links.
             self.look_around.store(true, Ordering::Release);
-            lock(&self.claims).woken(links, || self.set_inner(Inner::Mute));
+            lock(&self.suppression).woken(links, || self.set_inner(Inner::Mute));
         }
-        news
+        input
     }
 
     /// Whether the next receive must ask epoll instead of trying each link.
@@ -169,40 +159,39 @@ impl Waiting {
         self.look_around.swap(false, Ordering::AcqRel)
     }
 
-    /// An application thread begins to receive. `links` are those that may be hushed; so below.
-    pub(crate) fn claim(
+    /// An application thread begins to receive. `links` are those that may suppress; so below.
+    pub(crate) fn suppress<'a>(
         &self,
         receiver: Receiver,
-        links: impl Iterator<Item = impl Hushable> + Clone,
+        links: impl Iterator<Item = &'a dyn Link> + Clone,
     ) {
-        let mut claims = lock(&self.claims);
-        self.set_inner(claims.claim(receiver, links));
+        let mut suppression = lock(&self.suppression);
+        self.set_inner(suppression.begin(receiver, links));
     }
 
     /// It receives no more.
     ///
     /// # Panics
-    /// Without a claim before it.
-    pub(crate) fn release(&self, links: impl Iterator<Item = impl Hushable>) {
-        let mut claims = lock(&self.claims);
-        self.set_inner(claims.release(links));
+    /// Without [`Waiting::suppress`] before it.
+    pub(crate) fn resume<'a>(&self, links: impl Iterator<Item = &'a dyn Link>) {
+        let mut suppression = lock(&self.suppression);
+        self.set_inner(suppression.end(links));
     }
 
-    /// A thread that has claimed is about to sleep after all.
-    pub(crate) fn will_sleep(&self, links: impl Iterator<Item = impl Hushable>) {
-        let mut claims = lock(&self.claims);
-        claims.muted_instead(links, || self.set_inner(Inner::Mute));
+    /// A thread that receives is about to sleep after all.
+    pub(crate) fn will_sleep<'a>(&self, links: impl Iterator<Item = &'a dyn Link>) {
+        lock(&self.suppression).mute_instead(links, || self.set_inner(Inner::Mute));
     }
 
     fn set_inner(&self, what: Inner) {
         match what {
             Inner::Leave => {}
-            Inner::Mute => self.listen_to_inner(EventFlags::empty()),
-            Inner::Hear => self.listen_to_inner(EventFlags::IN),
+            Inner::Mute => self.watch_inner(EventFlags::empty()),
+            Inner::Unmute => self.watch_inner(EventFlags::IN),
         }
     }
 
-    fn listen_to_inner(&self, interest: EventFlags) {
+    fn watch_inner(&self, interest: EventFlags) {
         let key = EventData::new_u64(INNER);
         let done = epoll::modify(&self.outer, &self.inner, key, interest);
         assert!(done.is_ok(), "epoll_ctl of our own epoll: {done:?}");
@@ -210,22 +199,22 @@ impl Waiting {
     }
 
     pub(crate) fn wake(&self) {
-        for bell in [&self.inner_wake, &self.outer_wake] {
-            // It only fails when the bell rings already.
-            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+        for event in [&self.inner_wake, &self.outer_wake] {
+            // It only fails when it is signalled already.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
             shim::changed();
         }
         self.look_around.store(true, Ordering::Release);
     }
 
-    /// The inner bell was heard.
+    /// The wake-up of the receiving thread has reached it.
     pub(crate) fn woken(&self) {
-        silence(&self.inner_wake);
+        reset(&self.inner_wake);
     }
 }
 
-fn silence(bell: &OwnedFd) {
+fn reset(event: &OwnedFd) {
     let mut count = [0; 8];
-    // It only fails when somebody else silenced it.
-    let _ = rustix::io::read(bell, &mut count);
+    // It only fails when somebody else has reset it.
+    let _ = rustix::io::read(event, &mut count);
 }

@@ -13,8 +13,8 @@ use std::io::{Read, Write};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use support::{
-    Family, Log, boot, config, conformance, header, hello, job, listeners, send_memory, spoilt,
-    stranger, wait_asleep,
+    Family, Log, boot, config, conformance, connect, header, hello, job, listeners, send_memory,
+    spoilt, wait_asleep,
 };
 
 conformance! {
@@ -22,8 +22,8 @@ conformance! {
     frames_of_a_link_arrive_in_order
     big_payloads_both_ways_at_once_do_not_deadlock
     a_frame_may_come_byte_by_byte
-    strangers_at_boot_are_refused_and_boot_goes_on
-    strangers_after_boot_are_refused_and_the_job_goes_on
+    unauthenticated_connections_at_boot_are_refused_and_boot_goes_on
+    unauthenticated_connections_after_boot_are_refused_and_the_job_goes_on
     missing_ranks_are_named
     a_wrong_node_learns_why
     a_dead_peer_is_noticed_once
@@ -31,7 +31,7 @@ conformance! {
     leaving_nodes_still_deliver_what_is_queued
     a_peer_that_breaks_the_protocol_is_cut_off
     wake_ends_both_sleeps
-    a_sleeper_hears_that_its_request_was_taken
+    a_sleeper_wakes_when_its_request_was_taken
 }
 
 fn every_node_reaches_every_other(family: Family) {
@@ -114,7 +114,7 @@ fn big_payloads_both_ways_at_once_do_not_deadlock(family: Family) {
 fn a_frame_may_come_byte_by_byte(family: Family) {
     let (mut sockets, addresses) = listeners(family, 2);
     let node = boot(config(0, &addresses, sockets.remove(0)));
-    let mut peer = stranger(&addresses[0]);
+    let mut peer = connect(&addresses[0]);
     for byte in hello(1, 2) {
         peer.write_all(&[byte]).unwrap();
     }
@@ -140,10 +140,10 @@ fn a_frame_may_come_byte_by_byte(family: Family) {
     assert_eq!(log.frames.len(), 1);
 }
 
-fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
+fn unauthenticated_connections_at_boot_are_refused_and_boot_goes_on(family: Family) {
     let (mut sockets, addresses) = listeners(family, 3);
     // They come first, all of them, before a single right peer.
-    let silent = stranger(&addresses[0]);
+    let silent = connect(&addresses[0]);
     let mut wrong: Vec<(&str, Vec<u8>)> = vec![
         ("does not speak Multigrain", b"GET / HTTP/1.0\r\n\r\n".to_vec()),
         ("does not speak Multigrain", vec![0xff; 1000]),
@@ -156,15 +156,15 @@ fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
         ("secret", spoilt(hello(1, 3), 66)),
         ("another build", spoilt(hello(1, 3), 98)),
     ];
-    let mut strangers: Vec<_> = wrong
+    let mut connections: Vec<_> = wrong
         .iter()
         .map(|(_, bytes)| {
-            let mut stranger = stranger(&addresses[0]);
-            stranger.write_all(bytes).unwrap();
-            stranger
+            let mut other = connect(&addresses[0]);
+            other.write_all(bytes).unwrap();
+            other
         })
         .collect();
-    let mut cut = stranger(&addresses[0]);
+    let mut cut = connect(&addresses[0]);
     cut.write_all(&hello(1, 3)[..50]).unwrap();
     drop(cut);
     wrong.push(("hung up", Vec::new()));
@@ -189,12 +189,12 @@ fn strangers_at_boot_are_refused_and_boot_goes_on(family: Family) {
     assert_eq!(lines.len(), wrong.len() + 1, "{lines:#?}");
     assert!(lines.iter().all(|line| !line.contains('\n')));
     let mut answer = Vec::new();
-    strangers[3].read_to_end(&mut answer).unwrap();
+    connections[3].read_to_end(&mut answer).unwrap();
     assert_eq!((answer.len(), answer[0], answer[16]), (40, 242, 2), "REFUSED for the version");
     drop(silent);
 }
 
-fn strangers_after_boot_are_refused_and_the_job_goes_on(family: Family) {
+fn unauthenticated_connections_after_boot_are_refused_and_the_job_goes_on(family: Family) {
     let (meshes, addresses) = job(family, 2);
     let mut log = Log::default();
     let garbage = vec![0xff; 1000];
@@ -206,18 +206,18 @@ fn strangers_after_boot_are_refused_and_the_job_goes_on(family: Family) {
         ("complete", hello(1, 2)[..50].to_vec()),
     ];
     for (number, (why, bytes)) in late.iter().enumerate() {
-        let mut stranger = stranger(&addresses[0]);
-        stranger.write_all(bytes).unwrap();
+        let mut other = connect(&addresses[0]);
+        other.write_all(bytes).unwrap();
         meshes[1].send_bytes(NodeId(0), header(1, 0), b"work").unwrap();
         log.until(&meshes[0], |log| log.frames.len() > number && log.refused.len() > number);
         assert!(log.refused[number].contains(why), "{why}: {:?}", log.refused);
         let mut answer = Vec::new();
-        let _ = stranger.read_to_end(&mut answer);
+        let _ = other.read_to_end(&mut answer);
         assert_eq!(answer.first(), Some(&242), "REFUSED: {why}");
     }
     assert_eq!(log.refused.len(), late.len());
     // Found by polling too, and by the service thread, which does not spin on it.
-    let _quiet = stranger(&addresses[0]);
+    let _quiet = connect(&addresses[0]);
     assert!(meshes[0].service_wait(Timeout::Millis(2000)));
     meshes[0].receive(&mut log, Timeout::Now);
     assert_eq!(log.refused.len(), late.len() + 1);
@@ -278,7 +278,7 @@ fn leaving_is_not_dying(family: Family) {
     let mut log = Log::default();
     log.until(&meshes[1], |log| !log.lost.is_empty());
     assert_eq!(log.lost, [(NodeId(0), LostReason::Left)]);
-    // The first one stays to hear the others leave.
+    // The first one stays to see the others leave.
     meshes[1].leave();
     meshes[2].leave();
     let mut first = Log::default();
@@ -324,7 +324,7 @@ fn wake_ends_both_sleeps(family: Family) {
     let (meshes, _) = job(family, 2);
     let alone = Mesh::single();
     for mesh in [&meshes[0], &alone] {
-        mesh.claim(Receiver::Sleeps);
+        mesh.suppress_wakeups(Receiver::Sleeps);
         let (told, sleepers) = mpsc::channel();
         let tell = || told.send(gettid()).unwrap();
         std::thread::scope(|scope| {
@@ -339,29 +339,29 @@ fn wake_ends_both_sleeps(family: Family) {
             sleepers.iter().take(2).for_each(wait_asleep);
             mesh.wake();
         });
-        mesh.release();
+        mesh.resume_wakeups();
         mesh.receive(&mut Log::default(), Timeout::Now);
         assert!(!mesh.service_wait(Timeout::Now), "one wake, one waking");
     }
 }
 
-fn a_sleeper_hears_that_its_request_was_taken(family: Family) {
+fn a_sleeper_wakes_when_its_request_was_taken(family: Family) {
     let (meshes, _) = job(family, 2);
     let mut log = Log::default();
-    meshes[0].heed_taken().unwrap();
-    // What is news at the start: every socket is writable.
+    meshes[0].wake_when_taken().unwrap();
+    // What is new at the start: every socket is writable.
     meshes[0].receive(&mut log, Timeout::Millis(10));
-    assert!(!hears(&meshes[0], &mut log), "nothing was sent");
+    assert!(!wakes(&meshes[0], &mut log), "nothing was sent");
     meshes[0].send_bytes(NodeId(1), header(1, 0), b"request").unwrap();
     Log::default().until(&meshes[1], |log| !log.frames.is_empty());
-    assert_eq!(hears(&meshes[0], &mut log), family == Family::Unix, "TCP does not tell");
-    assert!(!hears(&meshes[0], &mut log), "it is told once");
+    assert_eq!(wakes(&meshes[0], &mut log), family == Family::Unix, "TCP does not tell");
+    assert!(!wakes(&meshes[0], &mut log), "it is told once");
     meshes[1].send_bytes(NodeId(0), header(1, 0), b"reply").unwrap();
     log.until(&meshes[0], |log| !log.frames.is_empty());
 }
 
 /// Whether a sleep ends before its time, with nothing.
-fn hears(mesh: &Mesh, log: &mut Log) -> bool {
+fn wakes(mesh: &Mesh, log: &mut Log) -> bool {
     let begin = Instant::now();
     assert_eq!(mesh.receive(log, Timeout::Millis(200)), 0);
     begin.elapsed() < Duration::from_millis(150)

@@ -99,7 +99,7 @@ pub enum Mutant {
     ParkedThreadForgotten,
     ServiceSleeps,
     // Orders that weak memory allows.
-    KeptMarkOverwritten,
+    DeferredMarkOverwritten,
     RoleFreedUnfenced,
     ParkedUnfenced,
     NudgeNotPassedOn,
@@ -125,7 +125,7 @@ impl Mutant {
     /// for.
     #[must_use]
     pub const fn is_of_queues(self) -> bool {
-        self as usize >= Self::KeptMarkOverwritten as usize
+        self as usize >= Self::DeferredMarkOverwritten as usize
     }
 
     /// Whether only release consistent memory shows it.

@@ -6,9 +6,10 @@ mod diffs;
 
 use core::sync::atomic::Ordering;
 
+use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::release::News;
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, HlrcMessage, Message, PageMessage, SyncMessage, World};
+use multigrain_protocol::{Attach, Message, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -35,13 +36,6 @@ pub(super) struct RealWorld<'a> {
     /// What [`World::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
-
-/// Answers of at most so many bytes are copied to go together: a page's worth of small minipages is
-/// one message.
-const SMALL: usize = 2048;
-
-/// While more bytes wait for a peer, answers to it are not copied.
-const COPIED: usize = 1 << 20;
 
 /// Notices, or moves, in one frame.
 const NEWS_PART: usize = 50_000;
@@ -73,24 +67,11 @@ impl<'a> RealWorld<'a> {
         closed.is_some_and(|closed| closed.still(minipage, &self.engine.openings))
     }
 
-    /// One acknowledgement for two, of diffs of one flush. Not where homes go from hand to hand, for
-    /// there each minipage counts its own.
-    fn join(&self, last: &Header, message: Message) -> Option<Header> {
-        use HlrcMessage::DiffAck;
-        let last = Message::from_words(&words_of(last)).ok()?;
-        let (
-            Message::Hlrc { minipage, body: DiffAck { flush, count } },
-            Message::Hlrc { minipage: other, body: DiffAck { flush: same, count: more } },
-        ) = (last, message)
-        else {
-            return None;
-        };
-        let stays = |of| self.platform().tables().consistency_of(of) == Consistency::LazyRelease;
-        if flush != same || !stays(minipage) || !stays(other) {
-            return None;
-        }
-        let count = count.checked_add(more)?;
-        Some(header_of(DiffAck { flush, count }.about(minipage)))
+    /// When a message goes, `last` being the last of the batch for the same node.
+    fn departure(&self, message: Message, occasion: Occasion, last: Option<Message>) -> Departure {
+        departure(message, occasion, last, |minipage| {
+            self.platform().tables().consistency_of(minipage) == Consistency::LazyRelease
+        })
     }
 
     /// The step is done: what it has left over waits.
@@ -142,62 +123,56 @@ impl World for RealWorld<'_> {
     }
 
     fn send_later(&mut self, to: NodeId, message: Message) {
-        let header = header_of(message);
-        let kept = if let Message::Hlrc { .. } = message {
-            // The acknowledgements of a flush are as many as its diffs: they go together like them,
-            // and most as one.
-            self.platform().mesh().keep_or_join(to, header, |last| self.join(last, message))
-        } else {
-            self.platform().mesh().keep(to, header)
+        let occasion = Occasion { later: true, ..Occasion::default() };
+        let (mesh, header) = (self.platform().mesh(), header_of(message));
+        let sent = match self.departure(message, occasion, None) {
+            Departure::Now => return self.send(to, message),
+            Departure::Defer => mesh.defer(to, header),
+            Departure::Batch | Departure::Merge(_) => mesh.defer_or_merge(to, header, |last| {
+                let last = Message::from_words(&words_of(last)).ok()?;
+                match self.departure(message, occasion, Some(last)) {
+                    Departure::Merge(merged) => Some(header_of(merged)),
+                    Departure::Now | Departure::Defer | Departure::Batch => None,
+                }
+            }),
         };
-        self.platform().check_sent(to, kept);
+        self.platform().check_sent(to, sent);
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
         self.engine.races().leaves(to, message);
         let header = header_of(message);
-        let payload = match (message.attach(), message.minipage()) {
+        let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
+        let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.platform().memory().privileged(minipage);
-                self.platform().counters().page_bytes_sent.fetch_add(len as u64, Ordering::Relaxed);
-                // An answer: it goes with others to who asked for several, when all that has come
-                // is answered.
-                if matches!(message, Message::Hlrc { .. })
-                    && len <= SMALL
-                    && self.platform().mesh().waiting_bytes(to) <= COPIED
-                {
-                    self.platform().defer_with(to, header, |out| {
-                        // SAFETY: the privileged view is readable for the length of the minipage.
-                        unsafe { append(ptr, len, out) };
-                    });
-                    return;
-                }
-                // Sequential: the bytes stay unchanged until the requester's ack closes the
-                // transaction: this node is ReadOnly or NoAccess now and nobody else is served
-                // before that. Release consistent: what changes meanwhile was not released to the
-                // requester, who does not look at it.
-                Payload::Memory { ptr, len }
+                let sent = &self.platform().counters().page_bytes_sent;
+                sent.fetch_add(len as u64, Ordering::Relaxed);
+                occasion.page_bytes = len;
+                occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
+                Some((ptr, len))
             }
             (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
-            (Attach::Nothing | Attach::Page | Attach::Diff, _) => Payload::None,
+            (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
+        if self.departure(message, occasion, None) != Departure::Now {
+            self.platform().defer_with(to, header, |out| {
+                if let Some((ptr, len)) = page {
+                    // SAFETY: the privileged view is readable for the length of the minipage.
+                    unsafe { append(ptr, len, out) };
+                }
+            });
+            return;
+        }
         if let Message::Sync { .. } = message
             && let Some((_, news)) = self.news.take_if(|(of, _)| *of == to)
         {
             return self.platform().send_frame(to, header, Payload::Bytes(&news));
         }
-        if self.gather && matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }) {
-            self.platform().defer_with(to, header, |_| ());
-            return;
-        }
-        if let Message::Page { body: PageMessage::Request { .. }, .. } = message {
-            // The manager answers first, and then closes what acks of the past close.
-            let words = words_of(&header);
-            let passes = |kept: &Header| words.may_pass(&words_of(kept));
-            return self
-                .platform()
-                .check_sent(to, self.platform().mesh().send_past(to, header, passes));
-        }
+        // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
+        // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
+        // what changes meanwhile was not released to the requester, who does not look at it.
+        let payload = page.map_or(Payload::None, |(ptr, len)| Payload::Memory { ptr, len });
         self.platform().send_frame(to, header, payload);
     }
 
@@ -304,7 +279,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send_kept(&mut self) {
-        self.platform().mesh().send_lazy();
+        self.platform().mesh().flush_deferred();
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {

@@ -62,7 +62,7 @@ pub(super) fn boot_mesh(
         }
     })?;
     if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {
-        mesh.heed_taken()?;
+        mesh.wake_when_taken()?;
     }
     Ok(mesh)
 }

@@ -121,7 +121,7 @@ impl Prefetcher {
         for &(minipage, kind) in wishes {
             driver.engine().step_gathered(Input::Prefetch { minipage, kind });
         }
-        driver.mesh().send_lazy();
+        driver.mesh().flush_deferred();
         for &(minipage, kind) in wishes {
             let access = driver.tables().lend(minipage).access();
             let enough = match kind {

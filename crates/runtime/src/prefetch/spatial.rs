@@ -105,7 +105,7 @@ pub(super) fn fetch(
             .iter()
             .for_each(|&other| driver.engine().step_gathered(Input::Ask { minipage: other }));
     }
-    driver.mesh().send_lazy();
+    driver.mesh().flush_deferred();
     driver.wait_for(slot);
     if driver.tables().lend(minipage).copy().is_alone() {
         // It was zero: nobody's data, and no reason to ask for more of it.

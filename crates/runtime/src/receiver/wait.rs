@@ -23,13 +23,13 @@ struct Claim<'a>(&'a Mesh);
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_wakeups();
     }
 }
 
 impl Receiver {
     fn claim<'a>(&self, mesh: &'a Mesh) -> Claim<'a> {
-        mesh.claim(match self.mode {
+        mesh.suppress_wakeups(match self.mode {
             WaitMode::Block => multigrain_transport::Receiver::Sleeps,
             WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => {
                 multigrain_transport::Receiver::Polls
@@ -56,7 +56,7 @@ impl Receiver {
         // The request is under way: claiming costs its time, not the reply's.
         let claim = self.claim(mesh);
         // Acks of earlier faults that did not go with the request go now, while it travels.
-        mesh.send_lazy();
+        mesh.flush_deferred();
         let mut polling_since = None;
         while !slot.is_woken() {
             if self.mode == WaitMode::Block {
@@ -134,9 +134,9 @@ impl Receiver {
         let end = std::time::Instant::now() + at_most;
         while mesh.links_alive() > 0 && std::time::Instant::now() < end {
             if self.role.try_take() {
-                mesh.claim(multigrain_transport::Receiver::Sleeps);
+                mesh.suppress_wakeups(multigrain_transport::Receiver::Sleeps);
                 mesh.receive(sink, Timeout::Millis(20));
-                mesh.release();
+                mesh.resume_wakeups();
                 self.role.give_back();
             } else {
                 yield_now();

@@ -1,4 +1,4 @@
-//! Meshes, sinks and strangers for the conformance suite.
+//! Meshes, sinks and unauthenticated connections for the conformance suite.
 #![expect(unsafe_code, reason = "implements the unsafe trait Sink, and sends from raw memory")]
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
@@ -69,7 +69,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
     }
 }
 
-/// Boots one node in a thread of its own; the lines about strangers come with the result.
+/// Boots one node in a thread of its own; the lines about refused connections come with the result.
 pub(crate) type Booting = std::thread::JoinHandle<(Result<Mesh, TransportError>, Vec<String>)>;
 
 pub(crate) fn boot(config: BootConfig) -> Booting {
@@ -177,26 +177,26 @@ pub(crate) fn wait_asleep(thread: Pid) {
 }
 
 /// A socket that is no node.
-pub(crate) trait Stranger: Read + Write + Send {
+pub(crate) trait Connection: Read + Write + Send {
     fn patience(&self, patience: Duration);
 }
 
-impl Stranger for UnixStream {
+impl Connection for UnixStream {
     fn patience(&self, patience: Duration) {
         self.set_read_timeout(Some(patience)).unwrap();
     }
 }
 
-impl Stranger for TcpStream {
+impl Connection for TcpStream {
     fn patience(&self, patience: Duration) {
         self.set_nodelay(true).unwrap();
         self.set_read_timeout(Some(patience)).unwrap();
     }
 }
 
-pub(crate) fn stranger(address: &Address) -> Box<dyn Stranger> {
+pub(crate) fn connect(address: &Address) -> Box<dyn Connection> {
     let text = address.to_string();
-    let socket: Box<dyn Stranger> = if let Some(name) = text.strip_prefix("unix:@") {
+    let socket: Box<dyn Connection> = if let Some(name) = text.strip_prefix("unix:@") {
         let name = SocketAddr::from_abstract_name(name).unwrap();
         Box::new(UnixStream::connect_addr(&name).unwrap())
     } else {

@@ -1,5 +1,6 @@
 //! The world of a checked node: tiny memories and links that assert what real ones rely on.
 
+use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -20,7 +21,9 @@ impl Stage<'_> {
         &mut self.state.memory[self.me.index()][minipage_index(minipage)]
     }
 
-    fn post(&mut self, to: NodeId, message: Message, kept: bool) {
+    fn post(&mut self, to: NodeId, message: Message, later: bool) {
+        let occasion = Occasion { later, ..Occasion::default() };
+        let kept = departure(message, occasion, None, |_| true) != Departure::Now;
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);
@@ -46,11 +49,7 @@ impl Stage<'_> {
         }
         let link = self.me.index() * usize::from(self.job.nodes) + to.index();
         let link = &mut self.state.links[link];
-        let words = message.to_words();
-        let stays =
-            |packet: &Packet| kept || !packet.kept || !words.may_pass(&packet.message.to_words());
-        let place = link.iter().rposition(stays).map_or(0, |last| last + 1);
-        link.insert(place, Packet { message, page, kept });
+        link.push(Packet { message, page, kept });
         if !kept {
             // What waited for company goes with it.
             link.iter_mut().for_each(|packet| packet.kept = false);

@@ -8,9 +8,9 @@ pub(super) const QUEUES: [Row; 12] = {
     use Mutant as M;
     [
         row(
-            M::KeptMarkOverwritten,
-            "kept-mark-overwritten",
-            "Transport: who sends kept frames loads the marks and stores zero, instead of a swap.",
+            M::DeferredMarkOverwritten,
+            "deferred-mark-overwritten",
+            "Transport: who flushes deferred frames loads the marks and stores zero, instead of a swap.",
         ),
         row(
             M::RoleFreedUnfenced,

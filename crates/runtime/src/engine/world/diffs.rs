@@ -61,7 +61,7 @@ impl<'a> RealWorld<'a> {
             }
         };
         let keep = || self.platform().defer_with(to, header_of(message), encode);
-        if let Some(bytes) = self.platform().mesh().unasked(to, keep) {
+        if let Some(bytes) = self.platform().mesh().unsolicited(to, keep) {
             let counters = &self.platform().counters();
             counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
             counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);

@@ -21,12 +21,12 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "litmus/load-buffering",
-            415,
+            301,
             two(1, 1).thread(0, &[Read(0), Write(1, 1)]).thread(1, &[Read(1), Write(0, 1)]),
         ),
         row(
             "litmus/two-writes-twice",
-            1102,
+            774,
             two(1, 0)
                 .thread(0, &[Write(0, 1), Write(1, 2), Read(0)])
                 .thread(1, &[Write(1, 1), Write(0, 2), Read(1)]),
@@ -59,7 +59,7 @@ fn many() -> Vec<Configuration> {
         ),
         row(
             "litmus/write-to-read-causality",
-            9621,
+            7318,
             Job::new(3)
                 .minipage(0, 0)
                 .minipage(0, 2)

@@ -68,7 +68,7 @@ fn windows() -> Vec<Configuration> {
         ),
         row(
             "progress/windows-across-two",
-            3101,
+            2988,
             Job::new(2)
                 .minipage(0, 1)
                 .minipage(0, 1)
@@ -178,7 +178,7 @@ fn two_minipages() -> Vec<Configuration> {
         ),
         row(
             "progress/both-crosswise",
-            2177,
+            1768,
             Job::new(2)
                 .minipage(0, 0)
                 .minipage(0, 1)

@@ -226,7 +226,7 @@ impl<T: Timing> Cluster<T> {
         self.net.post(from, frame, self.now_ns, true).expect("there is such a node");
     }
 
-    /// Sends what a node keeps for company (`Mesh::send_lazy`).
+    /// Sends what a node keeps for company (`Mesh::flush_deferred`).
     pub fn flush(&mut self, node: NodeId) {
         self.net.flush(node, self.now_ns);
     }

@@ -58,7 +58,7 @@ impl<T: Timing> Net<T> {
         }
     }
 
-    /// Sends a frame, after those kept for the same node but for what it may pass, and before those.
+    /// Sends a frame, after those kept for the same node.
     pub(super) fn post(
         &mut self,
         from: NodeId,
@@ -69,18 +69,10 @@ impl<T: Timing> Net<T> {
         if frame.to == from || frame.to.index() >= self.kept.len() {
             return Err(format!("{from} sends to {}", frame.to));
         }
-        let kept = &mut self.kept[from.index()];
-        if kept.is_empty() {
-            self.put(from, frame, at, bounded);
-        } else {
-            let stays = |kept: &Frame| kept.to == frame.to && !frame.may_pass(kept);
-            let place = kept.iter().rposition(stays).map_or(0, |last| last + 1);
-            let passed = kept.split_off(place);
-            self.release(from, at, |kept| kept.to == frame.to);
-            self.put(from, frame, at, bounded);
-            self.kept[from.index()].extend(passed);
+        if !self.kept[from.index()].is_empty() {
             self.release(from, at, |kept| kept.to == frame.to);
         }
+        self.put(from, frame, at, bounded);
         if self.under_way > self.bound {
             return Err(format!("{} frames are under way, more than ever needed", self.under_way));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::turns::Turns;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -72,29 +73,39 @@ impl<T> Stage<'_, T> {
     }
 }
 
-impl<T: Timing> World for Stage<'_, T> {
-    fn send(&mut self, to: NodeId, message: Message) {
-        self.note(&message, to, "tells");
+impl<T: Timing> Stage<'_, T> {
+    /// Hands a message to the network when the protocol's table says.
+    fn post(&mut self, to: NodeId, message: Message, occasion: Occasion) {
         let page = self.page(&message);
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
             Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
         );
-        if let Err(text) = self.net.post(self.me, frame, self.leaves_ns, bounded) {
+        let posted = match departure(message, occasion, None, |_| true) {
+            Departure::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
+            Departure::Defer | Departure::Batch | Departure::Merge(_) => {
+                self.net.keep(self.me, frame, self.leaves_ns)
+            }
+        };
+        if let Err(text) = posted {
             self.breaks(Subject::of(&message), text);
         }
+    }
+}
+
+impl<T: Timing> World for Stage<'_, T> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.note(&message, to, "tells");
+        self.post(to, message, Occasion::default());
     }
 
     fn send_later(&mut self, to: NodeId, message: Message) {
         self.note(&message, to, "tells later");
         if message.attach() == Attach::Page {
-            self.breaks(Subject::of(&message), format!("{message:?} is kept with its page"));
+            self.breaks(Subject::of(&message), format!("{message:?} is deferred with its page"));
         }
-        let frame = Frame::new(self.me, to, &message.to_words(), None);
-        if let Err(text) = self.net.keep(self.me, frame, self.leaves_ns) {
-            self.breaks(Subject::of(&message), text);
-        }
+        self.post(to, message, Occasion { later: true, ..Occasion::default() });
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {

@@ -76,15 +76,6 @@ impl Frame {
         }
     }
 
-    /// Whether it may go before one that is kept.
-    pub(super) fn may_pass(&self, kept: &Self) -> bool {
-        let (Ok(Said::Message(ours)), Ok(Said::Message(theirs))) = (self.open(), kept.open())
-        else {
-            return false;
-        };
-        ours.to_words().may_pass(&theirs.to_words())
-    }
-
     /// The frame as numbers, as the run's fingerprint takes it in.
     pub(super) fn numbers(&self) -> [u64; 6] {
         let word = |at: usize| {

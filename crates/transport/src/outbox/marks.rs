@@ -1,14 +1,14 @@
-//! Which links have kept frames: one bit a link.
+//! Which peers have deferred frames: one bit a peer.
 //!
-//! Who keeps a frame puts it down under its link's lock and then marks the link; who sends kept frames
-//! takes all marks at once, and then the lock of each link that was marked.
+//! Who defers a frame puts it into the peer's outbox under its lock and then marks the peer; who flushes
+//! takes all marks at once, and then the lock of each outbox that was marked.
 //!
 //! Why no frame is forgotten, under any order the memory model allows. Marking and taking are
 //! read-modify-writes of one word, so they have one order, and a mark is read by the first taking after
 //! it: no taking overwrites a mark that it has not read, as a load and a store of zero would. Release
-//! and acquire put the frame before that taking, and so before the taker's turn at the link's lock. The
-//! glance of [`Kept::take`] may be old, but not older than what happened before it: a thread sees at
-//! least its own marks, and those of whoever it heard of them from, or that somebody has taken them
+//! and acquire put the frame before that taking, and so before the taker's turn at the outbox's lock. The
+//! glance of [`Marks::take`] may be old, but not older than what happened before it: a thread sees at
+//! least its own marks, and those of whoever told it of them, or that somebody has taken them
 //! since, who sends them next.
 //!
 //! `loomed.rs` checks this file with loom's atomics in the place of `shim`'s.
@@ -20,21 +20,21 @@ use std::sync::atomic::Ordering;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Marks of links by their place in the mesh.
+/// Marks of peers by their place in the mesh.
 #[derive(Debug)]
-pub(crate) struct Kept(Box<[AtomicU64]>);
+pub(crate) struct Marks(Box<[AtomicU64]>);
 
-impl Kept {
-    pub(crate) fn new(links: usize) -> Self {
-        Self((0..links.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect())
+impl Marks {
+    pub(crate) fn new(peers: usize) -> Self {
+        Self((0..peers.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// There is a frame in the link at this place, since before the call.
+    /// There is a deferred frame for the peer at this place, since before the call.
     pub(crate) fn mark(&self, place: usize) {
         self.0[place / BITS].fetch_or(1 << (place % BITS), Ordering::AcqRel);
     }
 
-    /// Calls `send` with the place of every link that was marked, which it is no more.
+    /// Calls `send` with the place of every peer that was marked, which it is no more.
     pub(crate) fn take(&self, mut send: impl FnMut(usize)) {
         for (index, word) in self.0.iter().enumerate() {
             if word.load(Ordering::Relaxed) == 0 {
@@ -51,7 +51,7 @@ impl Kept {
 
 fn take_all(word: &AtomicU64) -> u64 {
     #[cfg(feature = "mutants")]
-    if mutants::on(mutants::KEPT_MARK_OVERWRITTEN) {
+    if mutants::on(mutants::DEFERRED_MARK_OVERWRITTEN) {
         let marked = word.load(Ordering::Relaxed);
         word.store(0, Ordering::Relaxed);
         return marked;
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn what_is_marked_is_taken_once() {
-        let kept = Kept::new(130);
-        let marks = [0, 63, 64, 129];
+        let marks = Marks::new(130);
+        let places = [0, 63, 64, 129];
         for place in [129, 63, 0, 64, 63] {
-            kept.mark(place);
+            marks.mark(place);
         }
         let mut taken = Vec::new();
-        kept.take(|place| taken.push(place));
-        assert_eq!(taken, marks);
-        kept.take(|place| panic!("{place} was taken"));
+        marks.take(|place| taken.push(place));
+        assert_eq!(taken, places);
+        marks.take(|place| panic!("{place} was taken"));
     }
 }

@@ -1,33 +1,33 @@
-//! Bundles: frames that travel as one message.
+//! Batches: frames that travel as one message.
 //!
-//! Role: the only place that knows how a bundle lies on the wire: a frame of kind [`BUNDLE`] whose
+//! Role: the only place that knows how a batch lies on the wire: a frame of kind [`BATCH`] whose
 //! payload is whole frames, header and payload each, one right after the other. What is told
 //! together at a release costs one message that way, as the papers count it, and one header more.
 //!
 //! What does not fit into one goes as several, and all but the last say that more follows: the receiver
-//! keeps its answers until that has come, and a flush of many diffs gets one.
+//! defers its replies until that has come, and a flush of many diffs gets one.
 //!
 //! Invariant: the transport's own frames are never members. What is read is checked member by
 //! member; those before a wrong one are good.
 
-use crate::frame::{BUNDLE, Header, LAST_KIND};
+use crate::frame::{BATCH, Header, LAST_KIND};
 use crate::sink::MAX_BUFFER;
 
-/// Flag of a bundle: its sender has more to send, and does at once.
-pub(crate) const MORE: u8 = 1;
-/// A bundle of so many bytes takes no more members.
+/// Flag of a batch: its sender has more to send, and does at once.
+pub(crate) const MORE_FOLLOWS: u8 = 1;
+/// A batch of so many bytes takes no more members.
 const FULL: usize = 64 << 10;
-/// The longest payload of a bundle, in bytes: it was not full before the last member, whose payload
+/// The longest payload of a batch, in bytes: it was not full before the last member, whose payload
 /// the receiver takes into a buffer like any other.
-pub(crate) const MAX_BUNDLE: u64 = FULL as u64 + Header::BYTES as u64 + MAX_BUFFER;
-/// The longest payload that is copied to join a bundle, instead of following it, in bytes.
+pub(crate) const MAX_BATCH: u64 = FULL as u64 + Header::BYTES as u64 + MAX_BUFFER;
+/// The longest payload that is copied to join a batch, instead of following it, in bytes.
 pub(crate) const MAX_JOINING: usize = 4 << 10;
-/// The most room that an empty bundle keeps, in bytes.
-pub(crate) const KEPT_ROOM: usize = 4 * FULL;
+/// The most memory that an empty batch keeps, in bytes.
+pub(crate) const SPARE_BYTES: usize = 4 * FULL;
 
-/// Frames that wait for company.
+/// Deferred frames that travel together.
 #[derive(Debug, Default)]
-pub(crate) struct Bundle {
+pub(crate) struct Batch {
     /// Frames that go before it, room for its own header, and its members.
     bytes: Vec<u8>,
     /// Where that room begins.
@@ -39,7 +39,7 @@ pub(crate) struct Bundle {
     from: u16,
 }
 
-impl Bundle {
+impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
         self.members == 0
     }
@@ -82,24 +82,24 @@ impl Bundle {
         payload
     }
 
-    /// Changes the header of the last member as `join` says, which gets it; true if it says so. A
+    /// Changes the header of the last member as `merge` says, which gets it; true if it says so. A
     /// member with a payload stays as it is.
-    pub(crate) fn amend(&mut self, join: impl FnOnce(&Header) -> Option<Header>) -> bool {
+    pub(crate) fn merge_last(&mut self, merge: impl FnOnce(&Header) -> Option<Header>) -> bool {
         let last = &mut self.bytes[self.last..];
         if self.members == 0 || last.len() > Header::BYTES {
             return false;
         }
-        let Some(joined) = Header::decode(last).ok().as_ref().and_then(join) else { return false };
-        last.copy_from_slice(&Header { from: self.from, payload: 0, ..joined }.encode());
+        let Some(merged) = Header::decode(last).ok().as_ref().and_then(merge) else { return false };
+        last.copy_from_slice(&Header { from: self.from, payload: 0, ..merged }.encode());
         true
     }
 
     /// The bytes to send, from the second of the two on: one member alone goes as it is. `flags` are
-    /// 0 or [`MORE`].
+    /// 0 or [`MORE_FOLLOWS`].
     pub(crate) fn seal(&mut self, flags: u8) -> (&[u8], usize) {
         let start = if self.members > 1 {
             let payload = self.bytes.len() - self.own - Header::BYTES;
-            let (kind, from, payload) = (BUNDLE, self.from, payload as u64);
+            let (kind, from, payload) = (BATCH, self.from, payload as u64);
             let header = Header { kind, flags, from, payload, ..Header::default() };
             self.bytes[self.own..self.own + Header::BYTES].copy_from_slice(&header.encode());
             0
@@ -119,23 +119,23 @@ impl Bundle {
 
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(KEPT_ROOM);
+        self.bytes.shrink_to(SPARE_BYTES);
         self.own = 0;
         self.members = 0;
         self.last = 0;
     }
 }
 
-/// The first member of a bundle's payload, and what follows it.
+/// The first member of a batch's payload, and what follows it.
 ///
 /// # Errors
 /// What the peer `from` did wrong, in words.
 pub(crate) fn first_member(payload: &[u8], from: u16) -> Result<Member<'_>, String> {
     let header =
-        Header::decode(payload).map_err(|error| format!("a bundle with a wrong frame: {error}"))?;
+        Header::decode(payload).map_err(|error| format!("a batch with a wrong frame: {error}"))?;
     let wrong = |what: &str| {
         let Header { kind, from, payload, .. } = header;
-        Err(format!("a bundle with {what}: kind {kind} from rank {from}, {payload} bytes"))
+        Err(format!("a batch with {what}: kind {kind} from rank {from}, {payload} bytes"))
     };
     if header.from != from {
         return wrong("another node's frame");
@@ -150,12 +150,12 @@ pub(crate) fn first_member(payload: &[u8], from: u16) -> Result<Member<'_>, Stri
     Ok(Member { header, body, rest })
 }
 
-/// One frame of a bundle.
+/// One frame of a batch.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
     pub(crate) header: Header,
     pub(crate) body: &'a [u8],
-    /// The bundle after it.
+    /// The batch after it.
     pub(crate) rest: &'a [u8],
 }
 
@@ -167,51 +167,51 @@ mod tests {
         Header { kind, from: 3, subject, ..Header::default() }
     }
 
-    fn sealed(bundle: &mut Bundle) -> Vec<u8> {
-        let (bytes, start) = bundle.seal(0);
+    fn sealed(batch: &mut Batch) -> Vec<u8> {
+        let (bytes, start) = batch.seal(0);
         bytes[start..].to_vec()
     }
 
     #[test]
     fn one_member_alone_goes_as_it_is() {
-        let mut bundle = Bundle::default();
-        assert_eq!(bundle.add(frame(7, 1), |out| out.extend(b"body")), 4);
+        let mut batch = Batch::default();
+        assert_eq!(batch.add(frame(7, 1), |out| out.extend(b"body")), 4);
         let alone = Header { payload: 4, ..frame(7, 1) };
-        assert_eq!(sealed(&mut bundle), [&alone.encode()[..], b"body"].concat());
-        bundle.clear();
-        bundle.follow(&[9; 64]);
-        bundle.add(frame(7, 2), |_| {});
-        assert_eq!(sealed(&mut bundle), [&[9; 64][..], &frame(7, 2).encode()].concat());
+        assert_eq!(sealed(&mut batch), [&alone.encode()[..], b"body"].concat());
+        batch.clear();
+        batch.follow(&[9; 64]);
+        batch.add(frame(7, 2), |_| {});
+        assert_eq!(sealed(&mut batch), [&[9; 64][..], &frame(7, 2).encode()].concat());
     }
 
     #[test]
     fn the_last_member_may_stand_for_one_more_if_it_has_no_payload() {
-        let mut bundle = Bundle::default();
+        let mut batch = Batch::default();
         let sum = |last: &Header| Some(Header { subject: last.subject + 10, ..*last });
-        assert!(!bundle.amend(sum), "there is none");
-        bundle.add(frame(7, 1), |_| {});
-        assert!(bundle.amend(sum) && !bundle.amend(|_| None));
-        assert_eq!(sealed(&mut bundle), frame(7, 11).encode());
-        bundle.add(frame(8, 2), |_| {});
-        assert!(bundle.amend(sum));
+        assert!(!batch.merge_last(sum), "there is none");
+        batch.add(frame(7, 1), |_| {});
+        assert!(batch.merge_last(sum) && !batch.merge_last(|_| None));
+        assert_eq!(sealed(&mut batch), frame(7, 11).encode());
+        batch.add(frame(8, 2), |_| {});
+        assert!(batch.merge_last(sum));
         let members = [frame(7, 11).encode(), frame(8, 12).encode()].concat();
-        assert_eq!(sealed(&mut bundle)[Header::BYTES..], members);
-        bundle.add(frame(9, 3), |out| out.push(0));
-        assert!(!bundle.amend(sum), "it has a payload");
-        bundle.clear();
-        assert!(!bundle.amend(sum), "there is none any more");
+        assert_eq!(sealed(&mut batch)[Header::BYTES..], members);
+        batch.add(frame(9, 3), |out| out.push(0));
+        assert!(!batch.merge_last(sum), "it has a payload");
+        batch.clear();
+        assert!(!batch.merge_last(sum), "there is none any more");
     }
 
     #[test]
     fn members_lie_behind_each_other_in_one_frame() {
-        let mut bundle = Bundle::default();
-        bundle.follow(&[9; Header::BYTES]);
-        bundle.add(frame(7, 1), |out| out.extend(b"body"));
-        bundle.add(frame(8, 2), |_| {});
-        assert_eq!(bundle.members(), 2);
-        let bytes = sealed(&mut bundle);
+        let mut batch = Batch::default();
+        batch.follow(&[9; Header::BYTES]);
+        batch.add(frame(7, 1), |out| out.extend(b"body"));
+        batch.add(frame(8, 2), |_| {});
+        assert_eq!(batch.members(), 2);
+        let bytes = sealed(&mut batch);
         let own = Header::decode(&bytes[Header::BYTES..]).unwrap();
-        assert_eq!((own.kind, own.from, own.payload), (BUNDLE, 3, 84));
+        assert_eq!((own.kind, own.from, own.payload), (BATCH, 3, 84));
         let Member { header, body, rest } = first_member(&bytes[2 * Header::BYTES..], 3).unwrap();
         assert_eq!((header.subject, header.payload, body), (1, 4, &b"body"[..]));
         let Member { header, body, rest } = first_member(rest, 3).unwrap();
@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bundle_has_64_kib() {
-        let mut bundle = Bundle::default();
-        bundle.add(frame(7, 0), |out| out.resize(out.len() + FULL - 2 * Header::BYTES - 1, 0));
-        assert!(!bundle.is_full());
-        bundle.add(frame(7, 0), |out| out.resize(out.len() + 100, 0));
-        assert!(bundle.is_full());
-        bundle.clear();
-        assert!(bundle.is_empty() && !bundle.is_full());
+    fn a_full_batch_has_64_kib() {
+        let mut batch = Batch::default();
+        batch.add(frame(7, 0), |out| out.resize(out.len() + FULL - 2 * Header::BYTES - 1, 0));
+        assert!(!batch.is_full());
+        batch.add(frame(7, 0), |out| out.resize(out.len() + 100, 0));
+        assert!(batch.is_full());
+        batch.clear();
+        assert!(batch.is_empty() && !batch.is_full());
     }
 
     #[test]
@@ -235,10 +235,10 @@ mod tests {
             first_member(&[&header.encode()[..], body].concat(), 3).unwrap_err()
         };
         let good = Header { payload: 4, ..frame(7, 1) };
-        let cut = "a bundle with a frame that is cut short: kind 7 from rank 3, 4 bytes";
+        let cut = "a batch with a frame that is cut short: kind 7 from rank 3, 4 bytes";
         assert_eq!(says(good, b"bod"), cut);
         assert!(says(Header { from: 2, ..good }, b"body").contains("another node's frame"));
-        for kind in [LAST_KIND + 1, 243, BUNDLE] {
+        for kind in [LAST_KIND + 1, 243, BATCH] {
             assert!(says(Header { kind, ..good }, b"body").contains("no business in it"));
         }
         assert!(says(Header { kind: 0, ..good }, b"body").contains("illegal frame kind 0"));

@@ -1,4 +1,4 @@
-//! What is kept for company: its place, its messages, and the answers that wait for it.
+//! Deferred and batched frames: their order, their messages, and the answers that wait for what follows.
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may panic")]
 
 mod support;
@@ -8,12 +8,11 @@ use multigrain_types::NodeId;
 use support::{Family, Log, conformance, header, job, send_memory};
 
 conformance! {
-    what_is_kept_back_keeps_its_place
-    what_is_kept_together_is_one_message
-    what_is_long_follows_a_bundle
+    deferred_frames_keep_their_order
+    a_batch_is_one_message
+    a_long_payload_follows_the_batch
     answers_wait_until_nothing_follows
-    a_frame_kept_alone_goes_as_it_is
-    a_frame_goes_before_what_it_may_pass
+    a_frame_alone_in_a_batch_goes_as_it_is
 }
 
 /// Frame `number`, in one of the ways that there are to send one; its payload's length.
@@ -22,16 +21,12 @@ fn send_somehow(mesh: &Mesh, number: usize) -> usize {
     let bytes = vec![number as u8; [20, 5000, 300, 90_000][number / 7 % 4]];
     match number % 7 {
         0 | 2 | 6 => {
-            let kept = mesh.keep_with(NodeId(0), header, |out| out.extend(&bytes));
-            assert_eq!(kept, Ok(bytes.len() as u64));
+            let deferred = mesh.defer_with(NodeId(0), header, |out| out.extend(&bytes));
+            assert_eq!(deferred, Ok(bytes.len() as u64));
             bytes.len()
         }
-        3 | 5 => {
-            mesh.keep(NodeId(0), header).unwrap();
-            0
-        }
-        4 => {
-            mesh.send_past(NodeId(0), header, |_| false).unwrap();
+        3..=5 => {
+            mesh.defer(NodeId(0), header).unwrap();
             0
         }
         _ => {
@@ -41,18 +36,18 @@ fn send_somehow(mesh: &Mesh, number: usize) -> usize {
     }
 }
 
-fn what_is_kept_back_keeps_its_place(family: Family) {
+fn deferred_frames_keep_their_order(family: Family) {
     let (meshes, _) = job(family, 2);
     let count = 2000;
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let lengths: Vec<usize> =
                 (0..count).map(|number| send_somehow(&meshes[1], number)).collect();
-            meshes[1].send_lazy();
+            meshes[1].flush_deferred();
             Log::default().until(&meshes[1], |log| !log.frames.is_empty());
             lengths
         });
-        // Before and after the socket is full: what is kept then has a queue to go behind.
+        // Before and after the socket is full: what is deferred then has a queue to go behind.
         while meshes[1].counters().frames_queued == 0 {
             std::thread::yield_now();
         }
@@ -66,19 +61,19 @@ fn what_is_kept_back_keeps_its_place(family: Family) {
         }
         let sent = meshes[1].counters();
         let payload: usize = lengths.iter().sum();
-        // A bundle is one message, with a header of its own.
-        assert!(sent.frames_bundled > 0);
-        let bundles = sent.frames_sent + sent.frames_bundled - count as u64;
+        // A batch is one message, with a header of its own.
+        assert!(sent.frames_batched > 0);
+        let batches = sent.frames_sent + sent.frames_batched - count as u64;
         assert_eq!(
             sent.bytes_sent,
-            (payload + Header::BYTES * count) as u64 + Header::BYTES as u64 * bundles
+            (payload + Header::BYTES * count) as u64 + Header::BYTES as u64 * batches
         );
         let got = meshes[0].counters();
         assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
     });
 }
 
-/// Node 1 keeps and sends; what node 0 gets of it. Messages, frames in bundles, and bytes.
+/// Node 1 defers and sends; what node 0 gets of it. Messages, frames in batches, and bytes.
 fn counted(family: Family, frames: usize, talk: impl FnOnce(&Mesh)) -> (Log, (u64, u64, u64)) {
     let (meshes, _) = job(family, 2);
     talk(&meshes[1]);
@@ -88,22 +83,22 @@ fn counted(family: Family, frames: usize, talk: impl FnOnce(&Mesh)) -> (Log, (u6
     assert_eq!((got.frames_received, got.bytes_received), (sent.frames_sent, sent.bytes_sent));
     let subjects: Vec<u64> = log.frames.iter().map(|(_, header, _)| header.subject).collect();
     assert_eq!(subjects, (0..frames as u64).collect::<Vec<_>>());
-    (log, (sent.frames_sent, sent.frames_bundled, sent.bytes_sent))
+    (log, (sent.frames_sent, sent.frames_batched, sent.bytes_sent))
 }
 
-fn keep_body(mesh: &Mesh, subject: u64) {
-    let kept = mesh.keep_with(NodeId(0), header(1, subject), |out| out.extend(b"body"));
-    assert_eq!(kept, Ok(4));
+fn defer_body(mesh: &Mesh, subject: u64) {
+    let deferred = mesh.defer_with(NodeId(0), header(1, subject), |out| out.extend(b"body"));
+    assert_eq!(deferred, Ok(4));
 }
 
-fn what_is_kept_together_is_one_message(family: Family) {
+fn a_batch_is_one_message(family: Family) {
     let page = [6; 4096];
     let (log, counts) = counted(family, 6, |mesh| {
-        // Kept while there is no bundle: it stays a frame for itself.
-        mesh.keep(NodeId(0), header(1, 0)).unwrap();
-        keep_body(mesh, 1);
-        keep_body(mesh, 2);
-        mesh.keep(NodeId(0), header(1, 3)).unwrap();
+        // Deferred while there is no batch: it stays a frame for itself.
+        mesh.defer(NodeId(0), header(1, 0)).unwrap();
+        defer_body(mesh, 1);
+        defer_body(mesh, 2);
+        mesh.defer(NodeId(0), header(1, 3)).unwrap();
         send_memory(mesh, 0, Header { flags: 1, ..header(1, 4) }, &page);
         mesh.send_bytes(NodeId(0), header(1, 5), b"").unwrap();
     });
@@ -111,17 +106,17 @@ fn what_is_kept_together_is_one_message(family: Family) {
     assert!(log.frames[1].2 == b"body" && log.placed[..4096] == page);
 }
 
-fn what_is_long_follows_a_bundle(family: Family) {
+fn a_long_payload_follows_the_batch(family: Family) {
     let long = vec![6; 4097];
     let (log, counts) = counted(family, 5, |mesh| {
-        keep_body(mesh, 0);
-        keep_body(mesh, 1);
+        defer_body(mesh, 0);
+        defer_body(mesh, 1);
         send_memory(mesh, 0, Header { flags: 1, ..header(1, 2) }, &long);
-        // A bundle is full with the first frame that makes it 64 KiB; what comes then begins anew.
+        // A batch is full with the first frame that makes it 64 KiB; what comes then begins anew.
         let fill = |out: &mut Vec<u8>| out.extend([7; 65_536]);
-        mesh.keep_with(NodeId(0), header(1, 3), fill).unwrap();
-        keep_body(mesh, 4);
-        mesh.send_lazy();
+        mesh.defer_with(NodeId(0), header(1, 3), fill).unwrap();
+        defer_body(mesh, 4);
+        mesh.flush_deferred();
     });
     assert_eq!(counts, (4, 2, 6 * 40 + 3 * 4 + 4097 + 65_536));
     assert!(log.placed[..4097] == long);
@@ -133,9 +128,9 @@ fn answers_wait_until_nothing_follows(family: Family) {
     let (mut log, mut answers) = (Log::default(), Log::default());
     let long = |subject| {
         let fill = |out: &mut Vec<u8>| out.extend([7; 40_000]);
-        meshes[1].keep_with(NodeId(0), header(1, subject), fill).unwrap();
+        meshes[1].defer_with(NodeId(0), header(1, subject), fill).unwrap();
     };
-    meshes[0].keep_with(NodeId(1), header(1, 0), |_| {}).unwrap();
+    meshes[0].defer_with(NodeId(1), header(1, 0), |_| {}).unwrap();
     long(0);
     long(1);
     assert_eq!(meshes[0].receive(&mut log, Timeout::Now), 0, "full, but nobody has more to say");
@@ -143,31 +138,17 @@ fn answers_wait_until_nothing_follows(family: Family) {
     log.polls_until(&meshes[0], |log| log.frames.len() == 2);
     assert_eq!(meshes[0].receive(&mut log, Timeout::Millis(1)), 0, "asleep");
     assert_eq!(meshes[1].receive(&mut answers, Timeout::Now), 0, "one more is on its way");
-    meshes[1].send_lazy();
+    meshes[1].flush_deferred();
     log.polls_until(&meshes[0], |log| log.frames.len() == 3);
     answers.until(&meshes[1], |log| log.frames.len() == 1);
 }
 
-fn a_frame_kept_alone_goes_as_it_is(family: Family) {
+fn a_frame_alone_in_a_batch_goes_as_it_is(family: Family) {
     let (_, counts) = counted(family, 3, |mesh| {
-        mesh.keep(NodeId(0), header(1, 0)).unwrap();
-        mesh.keep(NodeId(0), header(1, 1)).unwrap();
-        keep_body(mesh, 2);
-        mesh.send_lazy();
+        mesh.defer(NodeId(0), header(1, 0)).unwrap();
+        mesh.defer(NodeId(0), header(1, 1)).unwrap();
+        defer_body(mesh, 2);
+        mesh.flush_deferred();
     });
     assert_eq!(counts, (3, 0, 3 * 40 + 4));
-}
-
-fn a_frame_goes_before_what_it_may_pass(family: Family) {
-    let (_, counts) = counted(family, 11, |mesh| {
-        // As many as can be kept; one of them may not be passed.
-        for subject in [0, 2, 3, 4, 5, 6, 7, 8] {
-            mesh.keep(NodeId(0), header(1, subject)).unwrap();
-        }
-        mesh.send_past(NodeId(0), header(1, 1), |kept| kept.subject != 0).unwrap();
-        // What is together already stays so.
-        keep_body(mesh, 9);
-        mesh.send_past(NodeId(0), header(1, 10), |_| true).unwrap();
-    });
-    assert_eq!(counts, (10, 2, 12 * 40 + 4));
 }

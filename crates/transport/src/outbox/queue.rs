@@ -1,21 +1,21 @@
-//! What waits for a link's socket.
+//! What waits for room in a link.
 //!
-//! Invariant: pieces leave in order, each whole but for the first, of which the socket has taken
+//! Invariant: pieces leave in order, each whole but for the first, of which the link has taken
 //! some bytes.
 
-use crate::bundle::KEPT_ROOM;
+use super::batch::SPARE_BYTES;
+use super::payload::{Payload, Piece};
 use crate::frame::Header;
-use crate::piece::{Payload, Piece};
-use crate::sys::Span;
+use crate::span::Span;
 use std::collections::VecDeque;
 
 /// Room that is there from the start, in pieces.
 const READY_PIECES: usize = 256;
-/// Pieces that go into one system call.
-pub(crate) const AT_ONCE: usize = 16;
+/// Pieces that are offered to the link at once.
+pub(super) const AT_ONCE: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(super) struct Queue {
     pieces: VecDeque<Entry>,
     /// Bytes of the first piece that are sent already.
     sent: usize,
@@ -39,17 +39,17 @@ impl Entry {
     }
 }
 
-/// What a frame is to the peer.
+/// Why a frame is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// An answer.
+pub(super) enum Cause {
+    /// It answers the peer.
     Answer,
-    /// Something that this node sends of its own accord.
-    Unasked,
+    /// This node sends it of its own accord.
+    Unsolicited,
 }
 
 impl Queue {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             pieces: VecDeque::with_capacity(READY_PIECES),
             sent: 0,
@@ -59,33 +59,33 @@ impl Queue {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// Memory it takes, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// What of that are answers.
-    pub(crate) fn answers(&self) -> usize {
+    pub(super) fn answers(&self) -> usize {
         self.answers
     }
 
     /// A frame's header, or headers in a row, and the payload of the last.
-    pub(crate) fn push(&mut self, headers: &[u8], payload: Payload<'_>, sent: Sent) {
+    pub(super) fn push(&mut self, headers: &[u8], payload: Payload<'_>, cause: Cause) {
         for header in headers.as_chunks::<{ Header::BYTES }>().0 {
-            self.push_piece(Piece::Header(*header), sent);
+            self.push_piece(Piece::Header(*header), cause);
         }
         if let Some(piece) = payload.into_piece() {
-            self.push_piece(piece, sent);
+            self.push_piece(piece, cause);
         }
     }
 
-    fn push_piece(&mut self, piece: Piece, sent: Sent) {
+    fn push_piece(&mut self, piece: Piece, cause: Cause) {
         let mut entry = Entry { piece, answers: 0 };
-        if sent == Sent::Answer {
+        if cause == Cause::Answer {
             entry.answers = entry.bytes();
         }
         self.push_entry(entry);
@@ -98,22 +98,22 @@ impl Queue {
     }
 
     /// Frames in a row, of which so many bytes are answers.
-    pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>, answers: usize) {
+    pub(super) fn push_bytes(&mut self, bytes: Vec<u8>, answers: usize) {
         self.push_entry(Entry { piece: Piece::Owned(bytes), answers });
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.pieces.clear();
         (self.sent, self.bytes, self.answers) = (0, 0, 0);
     }
 
     /// An empty buffer, perhaps with room.
-    pub(crate) fn take_spare(&mut self) -> Vec<u8> {
+    pub(super) fn take_spare(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.spare)
     }
 
     /// Names the first pieces; returns their length.
-    pub(crate) fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
+    pub(super) fn gather(&self, spans: &mut [Span; AT_ONCE]) -> usize {
         let mut skip = self.sent;
         let mut asked = 0;
         for (span, entry) in spans.iter_mut().zip(&self.pieces) {
@@ -126,7 +126,7 @@ impl Queue {
     }
 
     /// Drops `taken` bytes from the front.
-    pub(crate) fn advance(&mut self, taken: usize) {
+    pub(super) fn advance(&mut self, taken: usize) {
         self.sent += taken;
         while let Some(first) = self.pieces.front()
             && first.piece.span().len() <= self.sent
@@ -135,7 +135,7 @@ impl Queue {
             self.bytes -= first.bytes();
             self.answers -= first.answers;
             if let Some(Entry { piece: Piece::Owned(mut bytes), .. }) = self.pieces.pop_front()
-                && (self.spare.capacity() + 1..=KEPT_ROOM).contains(&bytes.capacity())
+                && (self.spare.capacity() + 1..=SPARE_BYTES).contains(&bytes.capacity())
             {
                 bytes.clear();
                 self.spare = bytes;

@@ -1,5 +1,5 @@
-//! While somebody has claimed the receiving, arrivals wake nobody else; whichever way that is done, and
-//! whatever the claimant does.
+//! Wake-up suppression: while an application thread receives, arrivals wake nobody else; whichever way that
+//! is done, and whatever that thread does.
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may panic")]
 
 mod support;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use support::{Family, Log, conformance, header, job, wait_asleep};
 
 conformance! {
-    a_claim_keeps_the_service_thread_asleep
+    suppression_keeps_the_service_thread_asleep
     what_a_poller_gets_wakes_nobody
-    what_comes_unread_is_found_at_the_release
+    what_comes_unread_wakes_the_service_thread_on_resume
     a_poller_that_sleeps_after_all_is_woken
     a_burst_wakes_the_service_thread_at_most_once
-    a_death_is_noticed_by_who_polls
+    a_death_is_noticed_by_a_polling_thread
     nothing_is_missed_between_pollers_and_the_service_thread
 }
 
@@ -44,17 +44,17 @@ fn poll(mesh: &Mesh, log: &mut Log, frames: usize) {
     }
 }
 
-fn a_claim_keeps_the_service_thread_asleep(family: Family) {
+fn suppression_keeps_the_service_thread_asleep(family: Family) {
     let meshes = two(family);
     for receiver in BOTH {
-        meshes[0].claim(receiver);
+        meshes[0].suppress_wakeups(receiver);
         say(&meshes[1], b"x");
         assert!(!meshes[0].service_wait(Timeout::Millis(50)), "{receiver:?}");
-        meshes[0].claim(receiver);
-        meshes[0].release();
-        assert!(!meshes[0].service_wait(Timeout::Millis(10)), "one of two claims is left");
+        meshes[0].suppress_wakeups(receiver);
+        meshes[0].resume_wakeups();
+        assert!(!meshes[0].service_wait(Timeout::Millis(10)), "one of two receivers is left");
         poll(&meshes[0], &mut Log::default(), 1);
-        meshes[0].release();
+        meshes[0].resume_wakeups();
         assert!(!meshes[0].service_wait(Timeout::Millis(10)), "all is read");
     }
 }
@@ -63,18 +63,18 @@ fn what_a_poller_gets_wakes_nobody(family: Family) {
     let meshes = two(family);
     let mut log = Log::default();
     for number in 1..=200 {
-        meshes[0].claim(Receiver::Polls);
+        meshes[0].suppress_wakeups(Receiver::Polls);
         say(&meshes[1], &[1; 4096]);
         poll(&meshes[0], &mut log, number);
-        meshes[0].release();
+        meshes[0].resume_wakeups();
         assert!(!meshes[0].service_wait(Timeout::Now));
     }
 }
 
-fn what_comes_unread_is_found_at_the_release(family: Family) {
+fn what_comes_unread_wakes_the_service_thread_on_resume(family: Family) {
     let meshes = two(family);
     for receiver in BOTH {
-        meshes[0].claim(receiver);
+        meshes[0].suppress_wakeups(receiver);
         let (told, sleeper) = mpsc::channel();
         std::thread::scope(|scope| {
             let service = scope.spawn(|| {
@@ -84,7 +84,7 @@ fn what_comes_unread_is_found_at_the_release(family: Family) {
             say(&meshes[1], b"y");
             wait_asleep(sleeper.recv().unwrap());
             assert!(!service.is_finished(), "{receiver:?}");
-            meshes[0].release();
+            meshes[0].resume_wakeups();
             assert!(service.join().unwrap(), "{receiver:?}");
         });
         let mut log = Log::default();
@@ -96,7 +96,7 @@ fn a_poller_that_sleeps_after_all_is_woken(family: Family) {
     let meshes = two(family);
     for receiver in BOTH {
         let mut log = Log::default();
-        meshes[0].claim(receiver);
+        meshes[0].suppress_wakeups(receiver);
         // Before the sleep, and during it.
         say(&meshes[1], b"early");
         log.until(&meshes[0], |log| log.frames.len() == 1);
@@ -113,8 +113,8 @@ fn a_poller_that_sleeps_after_all_is_woken(family: Family) {
             }
             assert!(begin.elapsed() < Duration::from_secs(4), "{receiver:?}: it slept too long");
         });
-        assert!(!meshes[0].service_wait(Timeout::Millis(10)), "{receiver:?}: still claimed");
-        meshes[0].release();
+        assert!(!meshes[0].service_wait(Timeout::Millis(10)), "{receiver:?}: still suppressed");
+        meshes[0].resume_wakeups();
         assert!(!meshes[0].service_wait(Timeout::Millis(10)), "{receiver:?}");
         say(&meshes[1], b"for the service");
         assert!(meshes[0].service_wait(Timeout::Millis(2000)), "{receiver:?}");
@@ -125,51 +125,52 @@ fn a_poller_that_sleeps_after_all_is_woken(family: Family) {
 fn a_burst_wakes_the_service_thread_at_most_once(family: Family) {
     let meshes = two(family);
     let mut log = Log::default();
-    meshes[0].claim(Receiver::Polls);
+    meshes[0].suppress_wakeups(Receiver::Polls);
     let burst = vec![1; 60_000];
     say(&meshes[1], &burst);
     let woken = meshes[0].service_wait(Timeout::Millis(500));
-    assert_eq!(woken, family == Family::Tcp, "more than a mark holds back");
+    assert_eq!(woken, family == Family::Tcp, "more than a low-water mark holds back");
     say(&meshes[1], &burst);
     assert!(!meshes[0].service_wait(Timeout::Millis(50)), "it knows now that somebody receives");
     poll(&meshes[0], &mut log, 2);
-    meshes[0].release();
-    // The next claims expect more of the kind.
-    meshes[0].claim(Receiver::Polls);
+    meshes[0].resume_wakeups();
+    // More of the kind is expected then.
+    meshes[0].suppress_wakeups(Receiver::Polls);
     say(&meshes[1], &burst);
     assert!(!meshes[0].service_wait(Timeout::Millis(50)));
     poll(&meshes[0], &mut log, 3);
-    meshes[0].release();
+    meshes[0].resume_wakeups();
     assert!(!meshes[0].service_wait(Timeout::Millis(10)));
     say(&meshes[1], b"for the service");
     assert!(meshes[0].service_wait(Timeout::Millis(2000)));
 }
 
-fn a_death_is_noticed_by_who_polls(family: Family) {
+fn a_death_is_noticed_by_a_polling_thread(family: Family) {
     let mut meshes = two(family);
-    meshes[0].claim(Receiver::Polls);
+    meshes[0].suppress_wakeups(Receiver::Polls);
     meshes.pop().unwrap().close();
     let (mut log, end) = (Log::default(), Instant::now() + Duration::from_secs(10));
     while log.lost.is_empty() && Instant::now() < end {
         meshes[0].receive(&mut log, Timeout::Now);
     }
     assert_eq!(log.lost.len(), 1);
-    meshes[0].release();
-    meshes[0].claim(Receiver::Polls);
-    meshes[0].release();
+    meshes[0].resume_wakeups();
+    meshes[0].suppress_wakeups(Receiver::Polls);
+    meshes[0].resume_wakeups();
 }
 
-/// A peer that asks for an answer to each frame, a thread that claims and polls now and then, and a
+/// A peer that asks for an answer to each frame, a thread that suppresses wake-ups and polls now and then, and a
 /// service thread that does the rest: a frame that wakes nobody stops all three.
 fn nothing_is_missed_between_pollers_and_the_service_thread(family: Family) {
     const ROUNDS: u32 = 3000;
     let meshes = two(family);
     let [mesh, peer] = &meshes[..] else { panic!("two nodes") };
-    let (role, heard, done) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
+    let (role, received, done) =
+        (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let serve = |log: &mut Log| {
         mesh.receive(log, Timeout::Now);
         for _ in log.frames.drain(..) {
-            heard.fetch_add(1, Ordering::SeqCst);
+            received.fetch_add(1, Ordering::SeqCst);
             mesh.send_bytes(NodeId(1), header(1, 0), b"answer").unwrap();
         }
     };
@@ -189,12 +190,12 @@ fn nothing_is_missed_between_pollers_and_the_service_thread(family: Family) {
             while !done.load(Ordering::SeqCst) {
                 round += 1;
                 if take() {
-                    mesh.claim(Receiver::Polls);
+                    mesh.suppress_wakeups(Receiver::Polls);
                     for _ in 0..round % 40 {
                         serve(&mut log);
                     }
                     role.store(false, Ordering::SeqCst);
-                    mesh.release();
+                    mesh.resume_wakeups();
                 }
                 // At other moments of the peer from round to round.
                 (0..round % 7).for_each(|_| std::thread::yield_now());
@@ -202,14 +203,14 @@ fn nothing_is_missed_between_pollers_and_the_service_thread(family: Family) {
         });
         let (mut log, begin) = (Log::default(), Instant::now());
         for round in 0..ROUNDS {
-            // Now and then more than a mark holds back.
+            // Now and then more than a low-water mark holds back.
             say(peer, if round % 100 == 99 { &[1; 50_000] } else { b"ask" });
             log.until(peer, |log| !log.frames.is_empty());
             log.frames.clear();
         }
         done.store(true, Ordering::SeqCst);
         mesh.wake();
-        assert_eq!(heard.load(Ordering::SeqCst), ROUNDS);
+        assert_eq!(received.load(Ordering::SeqCst), ROUNDS);
         assert!(begin.elapsed() < Duration::from_secs(60), "somebody slept through a frame");
     });
 }

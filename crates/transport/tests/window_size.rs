@@ -1,4 +1,4 @@
-//! A claim leaves the windows of TCP connections alone. In a process of its own, whose sockets are all the
+//! Wake-up suppression leaves the windows of TCP connections alone. In a process of its own, whose sockets are all the
 //! test's.
 #![expect(unsafe_code, reason = "asks the kernel about a socket")]
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may panic")]
@@ -14,9 +14,9 @@ fn windows_stay_as_wide_as_they_were() {
     let (meshes, _) = job(Family::Tcp, 2);
     let before = tcp_windows();
     assert!(before.len() >= 2, "{before:?}");
-    meshes[0].claim(Receiver::Polls);
+    meshes[0].suppress_wakeups(Receiver::Polls);
     assert_eq!(tcp_windows(), before);
-    meshes[0].release();
+    meshes[0].resume_wakeups();
     assert_eq!(tcp_windows(), before);
 }
 

@@ -1,4 +1,4 @@
-//! A node that strangers pushed out of the queue of a peer comes again.
+//! A node that unauthenticated connections pushed out of the queue of a peer connects again.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "this is test code")]
 
 mod support;
@@ -8,14 +8,14 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use support::{Family, HELLO_BYTES, JOB, boot, config, hello, listeners};
 
-const CROWD: u64 = 13;
+const TOO_MANY: u64 = 13;
 
 #[test]
-fn a_peer_that_a_crowd_pushed_out_knocks_again() {
+fn a_peer_that_a_flood_pushed_out_connects_again() {
     let (mut sockets, addresses) = listeners(Family::Tcp, 2);
     let node = boot(config(1, &addresses, sockets.remove(1)));
     let listener = TcpListener::from(sockets.remove(0));
-    let refused = Header { kind: 242, value: CROWD, ..Header::default() };
+    let refused = Header { kind: 242, value: TOO_MANY, ..Header::default() };
     let welcome = Header {
         kind: 241,
         thread: multigrain_transport::PROTOCOL_VERSION.into(),

@@ -18,11 +18,11 @@ conformance! {
 struct Answering<'a> {
     mesh: &'a Mesh,
     bytes: &'a [u8],
-    /// Answers go in bundles.
-    keeps: bool,
+    /// Answers go in batches.
+    batches: bool,
     /// They are none: what this node owes of its own.
     owed: bool,
-    heard: usize,
+    received: usize,
     lost: Option<LostReason>,
 }
 
@@ -33,15 +33,15 @@ unsafe impl Sink for Answering<'_> {
     }
 
     fn frame(&mut self, from: NodeId, asked: &Header, _: Option<&[u8]>) -> Result<(), String> {
-        self.heard += 1;
+        self.received += 1;
         let answer = header(2, asked.subject);
         if self.owed {
             let bytes = |out: &mut Vec<u8>| out.extend(self.bytes);
-            self.mesh.unasked(from, || self.mesh.keep_with(from, answer, bytes)).unwrap();
+            self.mesh.unsolicited(from, || self.mesh.defer_with(from, answer, bytes)).unwrap();
             return Ok(());
         }
-        if self.keeps {
-            self.mesh.keep_with(from, answer, |out| out.extend(self.bytes)).unwrap();
+        if self.batches {
+            self.mesh.defer_with(from, answer, |out| out.extend(self.bytes)).unwrap();
         } else {
             self.mesh.send_bytes(from, answer, self.bytes).unwrap();
         }
@@ -58,11 +58,17 @@ unsafe impl Sink for Answering<'_> {
 }
 
 fn who_asks_without_reading_the_answers_is_cut_off(family: Family) {
-    for keeps in [false, true] {
+    for batches in [false, true] {
         let (meshes, _) = job(family, 2);
         let bytes = vec![7; 40_000];
-        let mut sink =
-            Answering { mesh: &meshes[0], bytes: &bytes, keeps, owed: false, heard: 0, lost: None };
+        let mut sink = Answering {
+            mesh: &meshes[0],
+            bytes: &bytes,
+            batches,
+            owed: false,
+            received: 0,
+            lost: None,
+        };
         let mut asked = 0;
         while sink.lost.is_none() && asked < 10_000 {
             meshes[1].send_bytes(NodeId(0), header(1, asked), &[]).unwrap();
@@ -90,15 +96,15 @@ fn what_nobody_asked_for_cuts_nobody_off(family: Family) {
     let mut sink = Answering {
         mesh: &meshes[0],
         bytes: &[2; 100],
-        keeps: false,
+        batches: false,
         owed: false,
-        heard: 0,
+        received: 0,
         lost: None,
     };
     for subject in 0..ASKED {
         meshes[1].send_bytes(NodeId(0), header(1, subject as u64), &[]).unwrap();
     }
-    while sink.heard < ASKED {
+    while sink.received < ASKED {
         meshes[0].receive(&mut sink, Timeout::Forever);
         assert_eq!(sink.lost, None);
     }
@@ -123,7 +129,8 @@ fn what_is_owed_when_a_peer_asks_is_no_answer(family: Family) {
     let (meshes, _) = job(family, 2);
     let bytes = vec![7; 40_000];
     let mesh = &meshes[0];
-    let mut sink = Answering { mesh, bytes: &bytes, keeps: true, owed: true, heard: 0, lost: None };
+    let mut sink =
+        Answering { mesh, bytes: &bytes, batches: true, owed: true, received: 0, lost: None };
     for asked in 0..2500 {
         meshes[1].send_bytes(NodeId(0), header(1, asked), &[]).unwrap();
         meshes[0].receive(&mut sink, Timeout::Forever);

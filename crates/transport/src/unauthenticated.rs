@@ -1,21 +1,22 @@
-//! Strangers that connect after boot: refused, never waited for.
+//! Unauthenticated connections: how they are turned away, and those that come after boot.
 //!
 //! Role: called by the receiving thread when the listener is readable. Bounded: at most
-//! [`AT_ONCE`] strangers per event, no system call here sleeps, and a flood of strangers is no
+//! [`AT_ONCE`] connections per event, no system call here sleeps, and a flood of connections is no
 //! flood of lines.
+#![expect(unsafe_code, reason = "links receive into raw memory")]
 
-use crate::boot::{same_user, turn_away};
 use crate::handshake::{self, HELLO_BYTES, Identity, Refusal};
-use rustix::fd::{AsFd, OwnedFd};
+use crate::link::{Close, Link, Listener};
+use crate::span::Span;
+use multigrain_types::NodeId;
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SocketFlags};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const AT_ONCE: usize = 4;
 /// Refusals with a line each; later ones get one when their number has doubled.
 const TOLD: u64 = 12;
 
-/// How many strangers this node has refused.
+/// How many connections this node has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(AtomicU64);
 
@@ -33,7 +34,7 @@ impl Refusals {
 }
 
 /// Errors of `accept` that speak of the one connection, not of the listener (see accept(2)).
-pub(crate) fn is_strangers_own(errno: Errno) -> bool {
+pub(crate) fn is_of_one_connection(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::CONNABORTED
@@ -52,41 +53,64 @@ pub(crate) fn is_strangers_own(errno: Errno) -> bool {
 
 /// Accepts and refuses who is waiting. An error means that the listener is of no use any more.
 pub(crate) fn refuse_waiting(
-    listener: &OwnedFd,
+    listener: &Listener,
     own: &Identity,
     refusals: &Refusals,
     refused: &mut dyn FnMut(String),
 ) -> Result<(), Errno> {
     for _ in 0..AT_ONCE {
-        match net::accept_with(listener, SocketFlags::CLOEXEC) {
-            Ok(stranger) => {
-                let why = verdict(&stranger, own);
-                if let Some(line) = turn_away(&stranger, own.rank, why, refusals) {
+        match listener.accept() {
+            Ok(link) => {
+                let why = verdict(&*link, own);
+                if let Some(line) = turn_away(&*link, own.rank, why, refusals) {
                     refused(line);
                 }
             }
             Err(Errno::AGAIN) => return Ok(()),
-            Err(errno) if is_strangers_own(errno) => {}
+            Err(errno) if is_of_one_connection(errno) => {}
             Err(errno) => return Err(errno),
         }
     }
     Ok(())
 }
 
-/// The best reason to name, from what the stranger has said so far.
-fn verdict(stranger: &OwnedFd, own: &Identity) -> Refusal {
-    if let Err(why) = same_user(stranger.as_fd()) {
+/// The best reason to name, from what has been said so far.
+fn verdict(link: &dyn Link, own: &Identity) -> Refusal {
+    if let Err(why) = link.authenticate() {
         return why;
     }
     let mut said = [0; HELLO_BYTES];
-    let heard = match net::recv(stranger, &mut said, RecvFlags::DONTWAIT) {
-        Ok((bytes, _)) => bytes,
-        Err(_) => 0,
-    };
-    match handshake::judge(&said[..heard], own, |_| true) {
+    let got = receive_bytes(link, &mut said).unwrap_or(0);
+    match handshake::judge(&said[..got], own, |_| true) {
         Ok(_) => Refusal::Complete,
         Err(why) => why,
     }
+}
+
+/// Tells who connected why it may not come in, hangs up, and returns the line for the log, if this one
+/// gets a line.
+pub(crate) fn turn_away(
+    link: &dyn Link,
+    own: NodeId,
+    why: Refusal,
+    refusals: &Refusals,
+) -> Option<String> {
+    let line = refusals.line(|| format!("refused a connection from {}: {why}", link.describe()));
+    send_bytes(link, &handshake::refused(own, why));
+    link.close(Close::Both);
+    line
+}
+
+/// Sends a frame of the handshake, which a fresh link always takes whole; whether it did.
+pub(crate) fn send_bytes(link: &dyn Link, frame: &[u8]) -> bool {
+    // SAFETY: the span is a reference.
+    unsafe { link.send(&mut [Span::of(frame)]) == Ok(frame.len()) }
+}
+
+/// Receives what is there into `room`.
+pub(crate) fn receive_bytes(link: &dyn Link, room: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the span is a reference, which nobody else has.
+    unsafe { link.receive(&mut [Span::of_mut(room)]) }
 }
 
 #[cfg(test)]

@@ -1,0 +1,219 @@
+//! When a message goes: now, with the next frame, in a batch, or as a part of the batch's last frame.
+//!
+//! Role: the only place that decides it, as one pure table; the runtime asks it for every message, and so do
+//! the model checker and the simulator. How frames then wait is the transport's (its `outbox`), and so is
+//! that no order changes: what is deferred goes before what follows it to the same node.
+//!
+//! | message                                          | goes                                           |
+//! |--------------------------------------------------|------------------------------------------------|
+//! | sequentially consistent or of synchronization    | now                                            |
+//! | the same, and nobody waits for it (ADR 3)        | deferred, to go with the next frame            |
+//! | release consistent, and nobody waits for it      | in a batch                                     |
+//! | acknowledgement of a diff, and nobody waits      | merged into one of the same flush (ADR 13); or in a batch |
+//! | with a diff                                      | in a batch: a flush has many                   |
+//! | lazily consistent page of up to 2 KiB            | in a batch, unless 1 MiB waits for that node   |
+//! | lazily consistent request of a gathering step    | in a batch, with the step's others (ADR 12)    |
+//! | any other                                        | now                                            |
+
+use multigrain_types::MinipageId;
+
+use crate::message::{Attach, HlrcMessage, Message};
+
+/// Pages of at most so many bytes are copied to go together: a page's worth of small minipages is one
+/// message.
+pub const MAX_BATCHED_PAGE: usize = 2048;
+
+/// While more bytes wait for a node, pages to it are not copied.
+pub const MAX_BATCHED_BACKLOG: usize = 1 << 20;
+
+/// What the table looks at beside the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Occasion {
+    /// Nobody waits for it ([`crate::Effect::SendLater`]).
+    pub later: bool,
+    /// The step is one of several whose requests go together; the caller flushes.
+    pub gathering: bool,
+    /// Bytes of the page that goes with it.
+    pub page_bytes: usize,
+    /// Bytes that wait for the receiver already.
+    pub backlog_bytes: usize,
+}
+
+/// When a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// At once, with all that waits for that node before it.
+    Now,
+    /// With the next frame to that node, or when this node has answered what it received.
+    Defer,
+    /// As [`Departure::Defer`], in one message with others.
+    Batch,
+    /// Not at all: the last frame of the batch becomes this message, and stands for both.
+    Merge(Message),
+}
+
+/// When `message` goes. `last` is the last of the batch for that node, if it is known;
+/// `counts_by_flush` says whether acknowledgements of a minipage's diffs are counted by flush, which they
+/// are not under dynamic homes (ADR 11).
+#[must_use]
+pub fn departure(
+    message: Message,
+    occasion: Occasion,
+    last: Option<Message>,
+    counts_by_flush: impl Fn(MinipageId) -> bool,
+) -> Departure {
+    match (message, message.attach()) {
+        (Message::Hlrc { .. } | Message::Mgs { .. }, Attach::Diff) => Departure::Batch,
+        (Message::Hlrc { .. }, Attach::Page) => {
+            let small = occasion.page_bytes <= MAX_BATCHED_PAGE;
+            if small && occasion.backlog_bytes <= MAX_BATCHED_BACKLOG {
+                Departure::Batch
+            } else {
+                Departure::Now
+            }
+        }
+        (Message::Hlrc { .. }, _) if occasion.later => {
+            let merged = last.and_then(|last| merged(last, message, counts_by_flush));
+            merged.map_or(Departure::Batch, Departure::Merge)
+        }
+        (Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }, _) if occasion.gathering => {
+            Departure::Batch
+        }
+        (_, Attach::Nothing) if occasion.later => Departure::Defer,
+        (
+            Message::Page { .. }
+            | Message::Mgs { .. }
+            | Message::Hlrc { .. }
+            | Message::Sync { .. },
+            _,
+        ) => Departure::Now,
+    }
+}
+
+/// One acknowledgement for two, of diffs of one flush.
+fn merged(
+    last: Message,
+    message: Message,
+    counts_by_flush: impl Fn(MinipageId) -> bool,
+) -> Option<Message> {
+    use HlrcMessage::DiffAck;
+    let (
+        Message::Hlrc { minipage, body: DiffAck { flush, count } },
+        Message::Hlrc { minipage: other, body: DiffAck { flush: same, count: more } },
+    ) = (last, message)
+    else {
+        return None;
+    };
+    if flush != same || !counts_by_flush(minipage) || !counts_by_flush(other) {
+        return None;
+    }
+    let count = count.checked_add(more)?;
+    Some(DiffAck { flush, count }.about(minipage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{BarrierMessage, Kind, LockMessage, MgsMessage, PageMessage};
+    use multigrain_types::NodeId;
+
+    const PAGE: MinipageId = MinipageId(9);
+    const LATER: Occasion =
+        Occasion { later: true, gathering: false, page_bytes: 0, backlog_bytes: 0 };
+
+    fn goes(message: Message, occasion: Occasion) -> Departure {
+        departure(message, occasion, None, |_| true)
+    }
+
+    fn ack(minipage: u64, flush: u64, count: u32) -> Message {
+        HlrcMessage::DiffAck { flush, count }.about(MinipageId(minipage))
+    }
+
+    #[test]
+    fn what_somebody_waits_for_goes_now() {
+        let kind = Kind::Write;
+        let reply = PageMessage::Reply { kind, attach: Attach::Page, hurry: false, turns: 0 };
+        let messages = [
+            PageMessage::Request { kind }.about(PAGE),
+            reply.about(PAGE),
+            PageMessage::Ack.about(PAGE),
+            LockMessage::Grant.about(3),
+            BarrierMessage::Release { arrivals: 1, quiet: false }.about(3),
+            MgsMessage::ReadData.about(PAGE),
+            ack(9, 1, 1),
+        ];
+        for message in messages {
+            for gathering in [false, true] {
+                let occasion = Occasion { gathering, page_bytes: 4096, ..Occasion::default() };
+                assert_eq!(goes(message, occasion), Departure::Now, "{message:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_ack_that_nobody_waits_for_is_deferred() {
+        assert_eq!(goes(PageMessage::Ack.about(PAGE), LATER), Departure::Defer);
+    }
+
+    #[test]
+    fn a_page_is_never_deferred() {
+        let push = PageMessage::PushReply.about(PAGE);
+        assert_eq!(goes(push, LATER), Departure::Now);
+    }
+
+    #[test]
+    fn diffs_go_in_batches() {
+        let diff = HlrcMessage::Diff { writer: NodeId(1), flush: 2, epoch: 3 };
+        for message in [diff.about(PAGE), MgsMessage::Diff.about(PAGE)] {
+            assert_eq!(goes(message, Occasion::default()), Departure::Batch);
+            assert_eq!(goes(message, LATER), Departure::Batch);
+        }
+    }
+
+    #[test]
+    fn a_small_lazily_consistent_page_goes_in_a_batch_unless_much_waits() {
+        let rows = [
+            (MAX_BATCHED_PAGE, 0, Departure::Batch),
+            (MAX_BATCHED_PAGE, MAX_BATCHED_BACKLOG, Departure::Batch),
+            (MAX_BATCHED_PAGE + 1, 0, Departure::Now),
+            (1, MAX_BATCHED_BACKLOG + 1, Departure::Now),
+        ];
+        for (page_bytes, backlog_bytes, expected) in rows {
+            let occasion = Occasion { page_bytes, backlog_bytes, ..Occasion::default() };
+            for body in [HlrcMessage::Data, HlrcMessage::HandOver] {
+                assert_eq!(goes(body.about(PAGE), occasion), expected, "{occasion:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_lazily_consistent_requests_of_a_gathering_step_are_batched() {
+        let fetch = HlrcMessage::Fetch { requester: NodeId(1), epoch: 2, waits: false };
+        let gathering = Occasion { gathering: true, ..Occasion::default() };
+        assert_eq!(goes(fetch.about(PAGE), gathering), Departure::Batch);
+        assert_eq!(goes(fetch.about(PAGE), Occasion::default()), Departure::Now);
+        assert_eq!(goes(HlrcMessage::Yours.about(PAGE), gathering), Departure::Now);
+        assert_eq!(goes(MgsMessage::ReadRequest.about(PAGE), gathering), Departure::Now);
+    }
+
+    #[test]
+    fn acknowledgements_of_one_flush_are_merged() {
+        let with = |last| departure(ack(9, 5, 2), LATER, Some(last), |_| true);
+        assert_eq!(with(ack(7, 5, 3)), Departure::Merge(ack(7, 5, 5)));
+        assert_eq!(goes(ack(9, 5, 2), LATER), Departure::Batch, "there is no last one");
+        for last in [ack(7, 4, 3), ack(7, 5, u32::MAX), PageMessage::Ack.about(PAGE)] {
+            assert_eq!(with(last), Departure::Batch, "{last:?}");
+        }
+        let now = departure(ack(9, 5, 2), Occasion::default(), Some(ack(7, 5, 3)), |_| true);
+        assert_eq!(now, Departure::Now);
+    }
+
+    #[test]
+    fn acknowledgements_that_each_minipage_counts_are_not_merged() {
+        for counted in [7, 9] {
+            let by_flush = |minipage: MinipageId| minipage.0 != counted;
+            let departs = departure(ack(9, 5, 2), LATER, Some(ack(7, 5, 3)), by_flush);
+            assert_eq!(departs, Departure::Batch);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What every link promises, over each backend.
+//!
+//! A new backend that serves an address of these is tested in place of the old one; one with addresses
+//! of its own is a line here.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::{Close, Link, Listener, bind, connect};
+use crate::address::Address;
+use crate::span::Span;
+use core::time::Duration;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+macro_rules! conformance {
+    ($($test:ident)*) => {
+        mod unix {
+            fn address() -> String { super::abstract_name() }
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&address()); } )*
+        }
+        mod tcp {
+            fn address() -> String { "tcp:127.0.0.1:0".to_owned() }
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&address()); } )*
+        }
+    };
+}
+
+conformance! {
+    spans_are_sent_and_filled_in_order
+    a_receive_takes_what_there_is_and_may_be_cut_anywhere
+    a_full_link_takes_a_part_and_is_writable_when_there_is_room
+    big_payloads_go_both_ways_at_once
+    what_was_sent_is_read_before_the_end_of_the_stream
+    a_closed_link_neither_sends_nor_receives
+    a_peer_that_is_gone_is_an_error_and_no_signal
+    it_is_readable_while_there_is_something_to_receive
+    what_it_suppresses_is_received_and_shows_when_resumed
+    it_tells_that_the_peer_has_taken_something_if_it_says_so
+    memory_that_is_not_mapped_is_an_error
+    connecting_where_nobody_listens_fails
+    both_ends_are_authenticated_tuned_and_described
+    binding_gives_an_address_to_connect_to
+}
+
+fn abstract_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("unix:@mg-link-{}-{next}", std::process::id())
+}
+
+/// A connected link: who connected, and who accepted.
+fn links(address: &str) -> [Box<dyn Link>; 2] {
+    let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
+    let listener = Listener::new(socket, &bound).unwrap();
+    assert_eq!(listener.accept().unwrap_err(), Errno::AGAIN, "nobody has connected");
+    let one = connect(&bound, PATIENCE).unwrap();
+    ready(&*one, PollFlags::OUT);
+    one.connected().unwrap();
+    let other = loop {
+        match listener.accept() {
+            Err(Errno::AGAIN) => std::thread::yield_now(),
+            accepted => break accepted.unwrap(),
+        }
+    };
+    [one, other]
+}
+
+/// Sleeps until the link is ready for this.
+fn ready(link: &dyn Link, flags: PollFlags) {
+    let timeout = Timespec::try_from(PATIENCE).unwrap();
+    let mut set = [PollFd::from_borrowed_fd(link.readiness(), flags)];
+    assert_eq!(poll(&mut set, Some(&timeout)), Ok(1), "it never becomes {flags:?}");
+}
+
+fn is_ready(link: &dyn Link, flags: PollFlags) -> bool {
+    let mut set = [PollFd::from_borrowed_fd(link.readiness(), flags)];
+    poll(&mut set, Some(&NOW)).unwrap() > 0 && set[0].revents().intersects(flags)
+}
+
+fn send(link: &dyn Link, pieces: &[&[u8]]) -> Result<usize, Errno> {
+    let mut spans: Vec<Span> = pieces.iter().map(|piece| Span::of(piece)).collect();
+    // SAFETY: the spans are references.
+    unsafe { link.send(&mut spans) }
+}
+
+fn receive(link: &dyn Link, room: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the span is a reference that nobody else has.
+    unsafe { link.receive(&mut [Span::of_mut(room)]) }
+}
+
+/// Receives so many bytes, sleeping in between.
+fn receive_all(link: &dyn Link, bytes: usize) -> Vec<u8> {
+    let mut all = vec![0; bytes];
+    let mut have = 0;
+    while have < bytes {
+        match receive(link, &mut all[have..]) {
+            Ok(0) => panic!("the stream ends after {have} of {bytes} bytes"),
+            Ok(got) => have += got,
+            Err(Errno::AGAIN | Errno::INTR) => ready(link, PollFlags::IN),
+            Err(errno) => panic!("{errno} after {have} of {bytes} bytes"),
+        }
+    }
+    all
+}
+
+/// Sends until nothing fits; the number of bytes.
+fn fill(link: &dyn Link, bytes: &[u8]) -> usize {
+    let mut sent = 0;
+    loop {
+        match send(link, &[&bytes[sent % bytes.len()..]]).unwrap() {
+            0 => return sent,
+            taken => sent += taken,
+        }
+    }
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..=250).cycle().take(bytes).collect()
+}
+
+fn spans_are_sent_and_filled_in_order(address: &str) {
+    let [one, other] = links(address);
+    for (from, to) in [(&one, &other), (&other, &one)] {
+        assert_eq!(send(&**from, &[b"one", b"", b"two", b"three"]), Ok(11));
+        assert_eq!(send(&**from, &[b"four"]), Ok(4));
+        ready(&**to, PollFlags::IN);
+        let (mut first, mut second) = ([0; 5], [0; 10]);
+        let mut have = 0;
+        while have < 15 {
+            let mut spans = [Span::of_mut(&mut first), Span::of_mut(&mut second)];
+            let left = spans.map(|span| span.len().min(have));
+            let skip = left[0];
+            spans[0] = Span::at(spans[0].start().wrapping_add(skip), 5 - skip);
+            let skip = have - skip;
+            spans[1] = Span::at(spans[1].start().wrapping_add(skip), 10 - skip);
+            // SAFETY: the spans are references that nobody else uses meanwhile.
+            match unsafe { to.receive(&mut spans) } {
+                Ok(got) => have += got,
+                Err(errno) => assert_eq!(errno, Errno::AGAIN),
+            }
+        }
+        assert_eq!((&first, &second), (b"onetw", b"othreefour"));
+    }
+}
+
+fn a_receive_takes_what_there_is_and_may_be_cut_anywhere(address: &str) {
+    let [one, other] = links(address);
+    let mut room = [0; 8];
+    assert_eq!(receive(&*other, &mut room), Err(Errno::AGAIN));
+    assert_eq!(send(&*one, &[b"abc"]), Ok(3));
+    ready(&*other, PollFlags::IN);
+    assert_eq!(receive(&*other, &mut room), Ok(3), "fewer than there is room for: all is read");
+    assert!(!other.holds_input());
+    assert_eq!(receive(&*other, &mut room), Err(Errno::AGAIN));
+    let bytes = pattern(1000);
+    assert_eq!(send(&*one, &[&bytes]), Ok(1000));
+    let mut all: Vec<u8> = Vec::new();
+    while all.len() < 1000 {
+        let step = 1 + all.len() % 7;
+        match receive(&*other, &mut room[..step]) {
+            Ok(got) => all.extend(&room[..got]),
+            Err(errno) => assert_eq!(errno, Errno::AGAIN),
+        }
+    }
+    assert_eq!(all, bytes);
+}
+
+fn a_full_link_takes_a_part_and_is_writable_when_there_is_room(address: &str) {
+    let [one, other] = links(address);
+    // A prime: what is cut is cut at odd places.
+    let bytes = pattern(999_983);
+    let sent = fill(&*one, &bytes);
+    assert!(sent > 0);
+    assert_eq!(send(&*one, &[b"x"]), Ok(0), "a full link is no error");
+    assert!(!is_ready(&*one, PollFlags::OUT), "full, but writable");
+    let got = receive_all(&*other, sent);
+    assert!(got.iter().eq(bytes.iter().cycle().take(sent)));
+    ready(&*one, PollFlags::OUT);
+    assert_eq!(send(&*one, &[b"more"]), Ok(4));
+    assert_eq!(receive_all(&*other, 4), b"more");
+}
+
+fn big_payloads_go_both_ways_at_once(address: &str) {
+    const BYTES: usize = 16 << 20;
+    let links = links(address);
+    let bytes = pattern(BYTES);
+    std::thread::scope(|scope| {
+        for link in &links {
+            let bytes = &bytes;
+            scope.spawn(move || {
+                let (mut sent, mut have, mut all) = (0, 0, vec![0; BYTES]);
+                while sent < BYTES || have < BYTES {
+                    if sent < BYTES {
+                        // Headers and pages, as the mesh sends them.
+                        let middle = (sent + 40).min(BYTES);
+                        let pieces = [&bytes[sent..middle], &bytes[middle..]];
+                        sent += send(&**link, &pieces).unwrap();
+                    }
+                    match receive(&**link, &mut all[have..]) {
+                        Ok(got) => have += got,
+                        Err(errno) => assert_eq!(errno, Errno::AGAIN),
+                    }
+                }
+                assert!(all == *bytes);
+            });
+        }
+    });
+}
+
+fn what_was_sent_is_read_before_the_end_of_the_stream(address: &str) {
+    let [one, other] = links(address);
+    assert_eq!(send(&*one, &[b"last words"]), Ok(10));
+    one.close(Close::Sending);
+    assert!(send(&*one, &[b"x"]).is_err(), "it is closed");
+    assert_eq!(receive_all(&*other, 10), b"last words");
+    ready(&*other, PollFlags::IN);
+    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0), "the end stays");
+    // The other half goes on.
+    assert_eq!(send(&*other, &[b"still here"]), Ok(10));
+    assert_eq!(receive_all(&*one, 10), b"still here");
+}
+
+fn a_closed_link_neither_sends_nor_receives(address: &str) {
+    let [one, other] = links(address);
+    one.close(Close::Both);
+    one.close(Close::Both);
+    assert!(send(&*one, &[b"x"]).is_err());
+    assert_eq!(receive(&*one, &mut [0; 4]), Ok(0));
+    ready(&*other, PollFlags::IN);
+    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+}
+
+fn a_peer_that_is_gone_is_an_error_and_no_signal(address: &str) {
+    let [one, other] = links(address);
+    // What it leaves unread resets the connection.
+    assert_eq!(send(&*one, &[b"unread"]), Ok(6));
+    ready(&*other, PollFlags::IN);
+    drop(other);
+    ready(&*one, PollFlags::IN);
+    assert_eq!(receive(&*one, &mut [0; 4]), Err(Errno::CONNRESET));
+    assert!(matches!(send(&*one, &[b"x"]), Err(Errno::PIPE | Errno::CONNRESET)));
+    assert_eq!(receive(&*one, &mut [0; 4]), Ok(0), "it is told once, then the stream has ended");
+}
+
+fn it_is_readable_while_there_is_something_to_receive(address: &str) {
+    let [one, other] = links(address);
+    assert!(!is_ready(&*other, PollFlags::IN));
+    assert!(is_ready(&*other, PollFlags::OUT));
+    assert_eq!(send(&*one, &[b"ab"]), Ok(2));
+    ready(&*other, PollFlags::IN);
+    assert_eq!(receive(&*other, &mut [0; 1]), Ok(1));
+    assert!(other.holds_input() || is_ready(&*other, PollFlags::IN), "one byte is left");
+    assert_eq!(receive(&*other, &mut [0; 2]), Ok(1));
+    assert!(!is_ready(&*other, PollFlags::IN) && !other.holds_input());
+    drop(one);
+    ready(&*other, PollFlags::IN);
+}
+
+fn what_it_suppresses_is_received_and_shows_when_resumed(address: &str) {
+    let [one, other] = links(address);
+    let can = other.suppress_wakeups(true).is_ok();
+    assert_eq!(send(&*one, &[b"ab"]), Ok(2));
+    // Until it has arrived.
+    let mut room = [0; 1];
+    while receive(&*other, &mut room) == Err(Errno::AGAIN) {}
+    assert_eq!(is_ready(&*other, PollFlags::IN), !can);
+    if can {
+        other.suppress_wakeups(false).unwrap();
+    }
+    assert!(is_ready(&*other, PollFlags::IN), "one byte is left");
+    assert_eq!(receive(&*other, &mut [0; 4]), Ok(1));
+    // The end shows.
+    if can {
+        other.suppress_wakeups(true).unwrap();
+    }
+    one.close(Close::Sending);
+    ready(&*other, PollFlags::IN);
+    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+}
+
+fn it_tells_that_the_peer_has_taken_something_if_it_says_so(address: &str) {
+    let [one, other] = links(address);
+    let set = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    let interest = EventFlags::OUT | EventFlags::ET;
+    epoll::add(&set, one.readiness(), EventData::new_u64(1), interest).unwrap();
+    let events = |timeout: &Timespec| {
+        let mut room: Vec<Event> = Vec::with_capacity(4);
+        epoll::wait(&set, rustix::buffer::spare_capacity(&mut room), Some(timeout)).unwrap()
+    };
+    // What is new at the start: it is writable.
+    assert_eq!(events(&NOW), 1);
+    assert_eq!(send(&*one, &[b"request"]), Ok(7));
+    assert_eq!(receive_all(&*other, 7), b"request");
+    let told = events(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }) > 0;
+    assert!(told || !one.tells_taken(), "it says that it tells");
+}
+
+fn memory_that_is_not_mapped_is_an_error(address: &str) {
+    let [one, other] = links(address);
+    let nowhere = || [Span::at(core::ptr::without_provenance_mut(1 << 12), 8)];
+    // SAFETY: the span is not mapped, which the contract allows.
+    assert_eq!(unsafe { one.send(&mut nowhere()) }, Err(Errno::FAULT));
+    assert_eq!(send(&*one, &[b"bytes"]), Ok(5));
+    ready(&*other, PollFlags::IN);
+    // SAFETY: the span is not mapped: nothing is written.
+    assert_eq!(unsafe { other.receive(&mut nowhere()) }, Err(Errno::FAULT));
+}
+
+fn connecting_where_nobody_listens_fails(address: &str) {
+    let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
+    drop(socket);
+    let failed = match connect(&bound, PATIENCE) {
+        Ok(link) => {
+            ready(&*link, PollFlags::OUT);
+            link.connected()
+        }
+        Err(errno) => Err(errno),
+    };
+    assert_eq!(failed, Err(Errno::CONNREFUSED));
+}
+
+fn both_ends_are_authenticated_tuned_and_described(address: &str) {
+    for link in links(address) {
+        assert_eq!(link.authenticate(), Ok(()));
+        link.tune().unwrap();
+        let who = link.describe();
+        assert!(!who.is_empty() && !who.contains("unknown") && !who.contains('\n'), "{who}");
+    }
+}
+
+fn binding_gives_an_address_to_connect_to(address: &str) {
+    let (_socket, bound) = bind(&address.parse().unwrap()).unwrap();
+    assert!(!matches!(bound, Address::Tcp(bound) if bound.port() == 0));
+    assert_eq!(bound.to_string().parse(), Ok(bound.clone()), "it reads back what it prints");
+    let refused = bind(&bound).unwrap_err();
+    assert!(refused.to_string().contains("cannot listen at"), "{refused}");
+}

@@ -1,0 +1,114 @@
+//! Links over TCP, for nodes of several hosts. A dead host is noticed by keep-alive probes.
+#![expect(unsafe_code, reason = "links send from and receive into raw memory")]
+
+use super::{Backend, Close, Link, socket};
+use crate::address::Address;
+use crate::span::Span;
+use core::time::Duration;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, sockopt};
+use std::net::SocketAddr;
+
+/// A silent peer is probed after this time, and then every second.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_PROBES: u32 = 5;
+/// Unacknowledged bytes older than this end a link, in milliseconds.
+const USER_TIMEOUT_MS: u32 = 30_000;
+
+/// Below so many bytes a link that suppresses wake-ups is not readable: more than most pages with their
+/// headers, and so little that the kernel does not think the receive buffer too small for it.
+const LOW_WATER: i32 = 16 << 10;
+
+/// The backend.
+pub(super) struct Tcp;
+
+impl Backend for Tcp {
+    fn serves(&self, address: &Address) -> bool {
+        matches!(address, Address::Tcp(_))
+    }
+
+    fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno> {
+        let address = name(address)?;
+        let socket = socket::stream(family(address), SocketFlags::empty())?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        net::bind(&socket, address)?;
+        net::listen(&socket, socket::BACKLOG)?;
+        let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
+        Ok((socket, Address::Tcp(bound)))
+    }
+
+    fn accept(&self, listener: BorrowedFd<'_>) -> Result<Box<dyn Link>, Errno> {
+        Ok(Box::new(TcpLink(socket::accept(listener)?)))
+    }
+
+    fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
+        let address = name(address)?;
+        let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
+        match net::connect(&socket, address) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Box::new(TcpLink(socket))),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+fn name(address: &Address) -> Result<&SocketAddr, Errno> {
+    match address {
+        Address::Tcp(address) => Ok(address),
+        Address::Unix(_) => Err(Errno::AFNOSUPPORT),
+    }
+}
+
+fn family(address: &SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+/// A TCP socket, connected or on its way.
+#[derive(Debug)]
+struct TcpLink(OwnedFd);
+
+impl Link for TcpLink {
+    unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { socket::send(&self.0, spans) }
+    }
+
+    unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { socket::receive(&self.0, spans) }
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Raises the socket's low-water mark, below which it is not readable to the kernel.
+    fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
+        socket::set_low_water(&self.0, if suppress { LOW_WATER } else { 1 })
+    }
+
+    fn close(&self, what: Close) {
+        socket::close(&self.0, what);
+    }
+
+    fn connected(&self) -> Result<(), Errno> {
+        socket::connected(&self.0)
+    }
+
+    fn tune(&self) -> Result<(), Errno> {
+        sockopt::set_tcp_nodelay(&self.0, true)?;
+        sockopt::set_socket_keepalive(&self.0, true)?;
+        sockopt::set_tcp_keepidle(&self.0, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&self.0, Duration::from_secs(1))?;
+        sockopt::set_tcp_keepcnt(&self.0, KEEPALIVE_PROBES)?;
+        sockopt::set_tcp_user_timeout(&self.0, USER_TIMEOUT_MS)
+    }
+
+    fn describe(&self) -> String {
+        let address = net::getpeername(&self.0).ok().flatten().map(SocketAddr::try_from);
+        match address {
+            Some(Ok(address)) => address.to_string(),
+            Some(Err(_)) | None => "an unknown address".to_owned(),
+        }
+    }
+}

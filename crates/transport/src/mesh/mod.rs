@@ -1,0 +1,215 @@
+//! The mesh: this node's links to all other nodes.
+//!
+//! Role: owns the peers and what is common to them. `send` routes frames to outboxes, `receive` reads the
+//! links that have input and tells the sink what came, `backpressure` says how much waits. Any thread
+//! sends; one thread at a time receives (the caller sees to that).
+
+mod backpressure;
+mod receive;
+mod send;
+
+use crate::boot::{self, BootConfig, Booted};
+use crate::counters::{Counters, Tally};
+use crate::error::TransportError;
+use crate::handshake::Identity;
+use crate::link::{Link, Listener};
+use crate::outbox::Marks;
+use crate::peer::Peer;
+use crate::shim::{AtomicBool, Mutex};
+use crate::suppression::Receiver;
+use crate::timeout::Timeout;
+use crate::unauthenticated::Refusals;
+use crate::waiting::{LISTENER, Waiting};
+use core::fmt;
+use core::time::Duration;
+use multigrain_types::NodeId;
+use receive::Receiving;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Up to so many links are tried one by one instead of asking epoll, and may suppress wake-ups, for each
+/// takes a system call.
+const FEW_LINKS: usize = 3;
+/// How long [`Mesh::close`] waits for peers to take what is queued.
+const GRACE: Duration = Duration::from_secs(1);
+/// Answers that may wait for a peer when nothing else was said, in bytes: those to all its threads
+/// are far less.
+const ALLOWED_ANSWERS: usize = 64 << 20;
+
+/// This node's links to all other nodes.
+pub struct Mesh {
+    identity: Identity,
+    /// By rank; none for this node.
+    peers: Vec<Option<Peer>>,
+    listener: Option<Listener>,
+    refusals: Refusals,
+    waiting: Waiting,
+    receiving: Mutex<Receiving>,
+    /// What was received; the peers count what is sent to them.
+    tally: Tally,
+    /// Which peers may have deferred frames.
+    deferred: Marks,
+    /// Bytes of answers that may wait for a peer.
+    allowed_answers: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl fmt::Debug for Mesh {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rank, nodes) = (self.rank(), self.nodes());
+        write!(out, "Mesh({rank} of {nodes}, {} links alive)", self.links_alive())
+    }
+}
+
+impl Mesh {
+    /// Connects this node with all others; `refused` gets one line for every unauthenticated connection
+    /// that was turned away.
+    ///
+    /// # Errors
+    /// [`TransportError`]: a peer cannot be reached, refuses this node, or is missing when the
+    /// deadline passes.
+    pub fn boot(
+        config: BootConfig,
+        refused: &mut dyn FnMut(String),
+    ) -> Result<Mesh, TransportError> {
+        Self::new(boot::boot(config, refused)?)
+    }
+
+    /// The mesh of a job of one node: no links, but [`Mesh::service_wait`] and [`Mesh::wake`].
+    ///
+    /// # Panics
+    /// When the process has no file descriptors left.
+    #[must_use]
+    pub fn single() -> Mesh {
+        let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
+        let refusals = Refusals::default();
+        let alone = Booted { identity, links: vec![None], listener: None, refusals };
+        Self::new(alone).expect("four file descriptors for the mesh of one node")
+    }
+
+    pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
+        let Booted { identity, links, listener, refusals } = booted;
+        let waiting = Waiting::new()?;
+        if let Some(listener) = &listener {
+            waiting.watch(listener, LISTENER)?;
+        }
+        let mut peers = Vec::with_capacity(links.len());
+        for (node, link) in (0..).map(NodeId).zip(links) {
+            if let Some(link) = &link {
+                waiting.watch(link.readiness(), node.0.into())?;
+            }
+            peers.push(link.map(|link| Peer::new(node, link)));
+        }
+        Ok(Mesh {
+            deferred: Marks::new(peers.len()),
+            receiving: Mutex::new(Receiving::new(&peers)),
+            identity,
+            peers,
+            listener,
+            refusals,
+            waiting,
+            tally: Tally::default(),
+            allowed_answers: AtomicUsize::new(ALLOWED_ANSWERS),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on a receiver that sleeps wakes, with nothing, when a peer has taken what was sent to it
+    /// (ADR 8). Only where links say so: TCP does not.
+    ///
+    /// # Errors
+    /// [`TransportError`]: no descriptor is left.
+    pub fn wake_when_taken(&self) -> Result<(), TransportError> {
+        let links = self.peers().map(Peer::link).filter(|link| link.tells_taken());
+        self.waiting.wake_when_taken(links.map(|link| link.readiness()))
+    }
+
+    /// Number of nodes of the job, this one included.
+    pub fn nodes(&self) -> u16 {
+        self.identity.nodes
+    }
+
+    /// This node.
+    pub fn rank(&self) -> NodeId {
+        self.identity.rank
+    }
+
+    /// Number of peers that neither left nor died.
+    pub fn links_alive(&self) -> usize {
+        self.peers().filter(|peer| peer.is_alive()).count()
+    }
+
+    /// What went over the links so far.
+    pub fn counters(&self) -> Counters {
+        self.peers().fold(self.tally.read(), |all, peer| all.plus(&peer.tally().read()))
+    }
+
+    fn peer(&self, node: NodeId) -> Option<&Peer> {
+        self.peers.get(node.index())?.as_ref()
+    }
+
+    fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().flatten()
+    }
+
+    /// The links that may suppress wake-ups by themselves.
+    fn suppressing_links(&self) -> impl Iterator<Item = &dyn Link> + Clone {
+        let few = self.peers.len() <= FEW_LINKS + 1;
+        let peers: &[Option<Peer>] = if few { &self.peers } else { &[] };
+        peers.iter().flatten().map(Peer::link)
+    }
+
+    /// An application thread begins to receive: arrivals do not wake the service thread.
+    pub fn suppress_wakeups(&self, receiver: Receiver) {
+        self.waiting.suppress(receiver, self.suppressing_links());
+    }
+
+    /// It receives no more: what is readable wakes the service thread.
+    ///
+    /// # Panics
+    /// Without [`Mesh::suppress_wakeups`] before it.
+    pub fn resume_wakeups(&self) {
+        self.waiting.resume(self.suppressing_links());
+    }
+
+    /// The service thread's sleep: true when there is something to receive and nobody suppresses
+    /// wake-ups, or so much at once that it woke the thread all the same; false when the time is over, after [`Mesh::wake`], or after a signal.
+    pub fn service_wait(&self, timeout: Timeout) -> bool {
+        self.waiting.service_wait(timeout, self.suppressing_links())
+    }
+
+    /// Ends the current or next sleep of the service thread and of a receiving thread.
+    pub fn wake(&self) {
+        self.waiting.wake();
+    }
+
+    /// Says goodbye to all peers: they see [`crate::LostReason::Left`]. Nothing can be sent after it;
+    /// receiving goes on until the peers have left, too.
+    pub fn leave(&self) {
+        for peer in self.peers() {
+            peer.leave(self.rank(), &self.waiting);
+        }
+    }
+
+    /// Ends all links, after waiting up to a second for peers to take what is queued. Without
+    /// [`Mesh::leave`] before it, the peers see [`crate::LostReason::Died`]. After it, receiving
+    /// delivers nothing. Payload memory given to [`Mesh::send`] is free again.
+    pub fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let end = Instant::now() + GRACE;
+        for peer in self.peers() {
+            while peer.has_backlog() && Instant::now() < end {
+                let left = end.saturating_duration_since(Instant::now());
+                let timeout = Timespec::try_from(left).ok();
+                let readiness = peer.link().readiness();
+                let _ = poll(&mut [PollFd::new(&readiness, PollFlags::OUT)], timeout.as_ref());
+                peer.flush(&self.waiting);
+            }
+            peer.close(&self.waiting);
+        }
+        self.waiting.wake();
+    }
+}

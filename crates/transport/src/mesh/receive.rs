@@ -1,0 +1,184 @@
+//! Receiving: which links are read, and when deferred frames go.
+//!
+//! Few links are tried one by one without asking epoll. What was deferred goes when something has been
+//! received, and before a sleep; unless all that came says that more follows at once, for then what this
+//! node has to answer goes together.
+#![expect(unsafe_code, reason = "links receive into the raw places that the sink names")]
+
+use super::{FEW_LINKS, Mesh};
+use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
+use crate::peer::Peer;
+use crate::shim::MutexGuard;
+use crate::sink::{LostReason, Sink};
+use crate::timeout::Timeout;
+use crate::unauthenticated;
+use crate::waiting::{EVENTS, LISTENER, WAKE};
+use core::mem::MaybeUninit;
+use rustix::event::epoll::{Event, EventFlags};
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, TryLockError};
+
+/// Every so many fruitless tries, epoll is asked all the same.
+const TRIES: u32 = 256;
+/// Reads of one link before the next one has its turn.
+const READS: usize = 16;
+
+/// What only the receiving thread uses.
+pub(super) struct Receiving {
+    /// By rank, as long as something is to be received.
+    incoming: Vec<Option<Incoming>>,
+    staging: Staging,
+    /// Receives in a row that found nothing.
+    fruitless: u32,
+    /// All that was received last is followed by more at once, say its senders.
+    more_follows: bool,
+}
+
+impl Receiving {
+    pub(super) fn new(peers: &[Option<Peer>]) -> Self {
+        let incoming = |peer: &Option<Peer>| peer.as_ref().map(|peer| Incoming::new(peer.node()));
+        Self {
+            incoming: peers.iter().map(incoming).collect(),
+            staging: Staging::new(),
+            fruitless: 0,
+            more_follows: false,
+        }
+    }
+}
+
+impl Mesh {
+    /// Delivers everything that is readable now to `sink`, after waiting for something if there
+    /// is nothing; returns the number of messages. It may be 0 before the time is over: after
+    /// [`Mesh::wake`], a signal, a piece of a frame, an unauthenticated connection, or a lost link.
+    /// Queues are flushed on the way. One thread at a time; the sink may not call it.
+    pub fn receive(&self, sink: &mut dyn Sink, wait: Timeout) -> usize {
+        let mut receiving = self.receiving();
+        if self.closed.load(Ordering::Acquire) {
+            return 0;
+        }
+        let Receiving { incoming, staging, fruitless, more_follows } = &mut *receiving;
+        if wait != Timeout::Now {
+            self.waiting.will_sleep(self.suppressing_links());
+            if !*more_follows {
+                // Nobody may sleep on what another node could come to wait for.
+                self.flush_deferred();
+            }
+        }
+        let mut context = ReceiveContext::new(staging, sink);
+        let tries = self.peers.len() <= FEW_LINKS + 1 && wait == Timeout::Now;
+        if tries && *fruitless < TRIES && !self.waiting.must_look_around() {
+            for (peer, incoming) in self.peers.iter().zip(incoming) {
+                if let Some(peer) = peer {
+                    self.serve(peer, incoming, EventFlags::IN, &mut context);
+                }
+            }
+        } else {
+            self.serve_ready(incoming, wait, &mut context);
+            *fruitless = 0;
+        }
+        let messages = context.messages();
+        *fruitless = if messages == 0 { *fruitless + 1 } else { 0 };
+        if messages > 0 {
+            *more_follows = context.more_follows();
+            if !*more_follows {
+                self.flush_deferred();
+            }
+        }
+        if context.bytes() > 0 {
+            self.tally.received(messages as u64, context.bytes() as u64);
+        }
+        messages
+    }
+
+    fn receiving(&self) -> MutexGuard<'_, Receiving> {
+        match self.receiving.try_lock() {
+            Ok(receiving) => receiving,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                debug_assert!(false, "two threads receive at once");
+                self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
+    }
+
+    /// Waits on the inner epoll set and serves what it names.
+    fn serve_ready(
+        &self,
+        incoming: &mut [Option<Incoming>],
+        wait: Timeout,
+        context: &mut ReceiveContext<'_>,
+    ) {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
+        for event in self.waiting.wait(&mut room, wait) {
+            let (key, flags) = (event.data.u64(), event.flags);
+            match key {
+                WAKE => self.waiting.woken(),
+                LISTENER => self.refuse_connections(context.sink()),
+                rank => {
+                    let rank = usize::try_from(rank).unwrap_or(usize::MAX);
+                    if let Some(Some(peer)) = self.peers.get(rank) {
+                        self.serve(peer, &mut incoming[rank], flags, context);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Flushes and reads one link.
+    fn serve(
+        &self,
+        peer: &Peer,
+        incoming: &mut Option<Incoming>,
+        flags: EventFlags,
+        context: &mut ReceiveContext<'_>,
+    ) {
+        if peer.has_backlog() {
+            peer.flush(&self.waiting);
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return;
+        }
+        let Some(parser) = incoming else { return };
+        peer.load().serve(true);
+        let done = read(peer, parser, context, self.allowed_answers.load(Ordering::Relaxed));
+        peer.load().serve(false);
+        if let Err(reason) = done {
+            *incoming = None;
+            peer.end(&reason, &self.waiting);
+            context.sink().lost(peer.node(), reason);
+        }
+    }
+
+    fn refuse_connections(&self, sink: &mut dyn Sink) {
+        let Some(listener) = &self.listener else { return };
+        let refused = &mut |line| sink.refused(line);
+        let done =
+            unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
+        if let Err(errno) = done {
+            self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
+            sink.refused(format!("listens no more: accept: {errno}"));
+        }
+    }
+}
+
+/// Reads a link until it is empty or its turn is over, and nothing is held inside.
+fn read(
+    peer: &Peer,
+    parser: &mut Incoming,
+    context: &mut ReceiveContext<'_>,
+    allowed: usize,
+) -> Result<(), LostReason> {
+    let mut reads = 0;
+    while reads < READS || peer.link().holds_input() {
+        // SAFETY: the parser names its own header, the staging buffer, and places that the sink
+        // vouches for.
+        let receive = |spans: &mut [_]| unsafe { peer.link().receive(spans) };
+        let input = parser.pump(receive, context)?;
+        peer.load().check(allowed)?;
+        if input == Input::Drained {
+            break;
+        }
+        reads += 1;
+    }
+    Ok(())
+}

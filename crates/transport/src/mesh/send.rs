@@ -1,0 +1,115 @@
+//! Sending: checks of the arguments, and the way to the peer's outbox.
+#![expect(unsafe_code, reason = "raw payload memory is part of the interface")]
+
+use super::Mesh;
+use crate::error::LinkError;
+use crate::frame::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
+use crate::outbox::Payload;
+use crate::peer::Peer;
+use multigrain_types::NodeId;
+
+impl Mesh {
+    /// Sends a frame; any thread may. `from` and `payload` of the header are filled in here.
+    /// Never waits: what the link does not take is queued, and sent by whoever receives.
+    ///
+    /// # Errors
+    /// [`LinkError`]: the peer is gone or no peer, or the header's kind is not 1 to
+    /// [`LAST_KIND`]. Nothing was sent then, or the peer does not live to see it.
+    ///
+    /// # Safety
+    /// [`Payload::Memory`] must be readable, and must not change, until the peer has answered in
+    /// a way that shows it got the frame, or the link is lost and its loss was reported.
+    pub unsafe fn send(
+        &self,
+        to: NodeId,
+        header: Header,
+        payload: Payload<'_>,
+    ) -> Result<(), LinkError> {
+        let (peer, header) = self.addressed(to, header)?;
+        let bytes = payload.span().len() as u64;
+        if bytes > MAX_PAYLOAD {
+            let error = FrameError::Long { kind: header.kind, payload: bytes };
+            return Err(LinkError::Frame { to, error });
+        }
+        let header = Header { payload: bytes, ..header };
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { peer.send(&header, payload, &self.waiting) }
+    }
+
+    /// [`Mesh::send`] of bytes that are copied if they must wait, and so without a promise.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn send_bytes(&self, to: NodeId, header: Header, bytes: &[u8]) -> Result<(), LinkError> {
+        // SAFETY: there is no raw memory in this payload.
+        unsafe { self.send(to, header, Payload::Bytes(bytes)) }
+    }
+
+    /// A frame without payload that nobody waits for: it goes with the next frame to that peer,
+    /// at [`Mesh::flush_deferred`], or when something has been received, whichever is first. Order is
+    /// kept.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn defer(&self, to: NodeId, header: Header) -> Result<(), LinkError> {
+        let (peer, header) = self.addressed(to, header)?;
+        peer.defer(&header, &self.waiting)?;
+        self.deferred.mark(to.index());
+        Ok(())
+    }
+
+    /// [`Mesh::defer`] of a frame with the payload that `fill` appends to what it is given; returns
+    /// the payload's length in bytes. What is deferred so, and what then goes to that peer with it, is
+    /// one message: up to 64 KiB of frames, and a last one, which [`Mesh::send`] may add.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`]; `fill` may have been called or not then.
+    pub fn defer_with(
+        &self,
+        to: NodeId,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<u64, LinkError> {
+        let (peer, header) = self.addressed(to, header)?;
+        let bytes = peer.defer_with(header, fill, &self.waiting)?;
+        self.deferred.mark(to.index());
+        Ok(bytes)
+    }
+
+    /// [`Mesh::defer_with`] of a frame without payload, unless the last frame deferred for that peer can
+    /// stand for both: `merge` gets that one's header, and says what it becomes.
+    ///
+    /// # Errors
+    /// As [`Mesh::send`].
+    pub fn defer_or_merge(
+        &self,
+        to: NodeId,
+        header: Header,
+        merge: impl FnOnce(&Header) -> Option<Header>,
+    ) -> Result<(), LinkError> {
+        let (peer, header) = self.addressed(to, header)?;
+        peer.defer_or_merge(header, merge, &self.waiting)?;
+        self.deferred.mark(to.index());
+        Ok(())
+    }
+
+    /// The peer, and the header as it goes there, without a payload so far.
+    fn addressed(&self, to: NodeId, header: Header) -> Result<(&Peer, Header), LinkError> {
+        let Some(Some(peer)) = self.peers.get(to.index()) else {
+            return Err(LinkError::NoLink { to });
+        };
+        if header.kind == 0 || header.kind > LAST_KIND {
+            return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
+        }
+        Ok((peer, Header { from: self.rank().0, payload: 0, ..header }))
+    }
+
+    /// Sends what was deferred, to all peers.
+    pub fn flush_deferred(&self) {
+        self.deferred.take(|place| {
+            if let Some(Some(peer)) = self.peers.get(place) {
+                peer.flush_deferred(&self.waiting);
+            }
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! Deferred frames without payload: encoded headers in a row, ready to go in front of the next frame.
+
+use crate::frame::Header;
+
+/// Frames that may be deferred outside a batch; the next one goes with them at once.
+pub(super) const MAX_DEFERRED: usize = 8;
+
+/// Headers in a row. There is room for one more than may be deferred: that of the frame they go with.
+#[derive(Debug)]
+pub(super) struct Deferred {
+    bytes: [u8; (MAX_DEFERRED + 1) * Header::BYTES],
+    len: usize,
+}
+
+impl Deferred {
+    pub(super) const EMPTY: Self = Self { bytes: [0; (MAX_DEFERRED + 1) * Header::BYTES], len: 0 };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len == MAX_DEFERRED * Header::BYTES
+    }
+
+    pub(super) fn push(&mut self, header: &[u8; Header::BYTES]) {
+        self.bytes[self.len..self.len + Header::BYTES].copy_from_slice(header);
+        self.len += Header::BYTES;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}

@@ -1,0 +1,237 @@
+//! One peer: its link, its outbox, and how far leaving is.
+//!
+//! Role: locks the outbox for each call, watches the link for room exactly while the outbox has a queue,
+//! and closes the link in order. Nobody ever sleeps to send: whoever receives flushes the queues, so two
+//! nodes that send big payloads to each other both go on receiving.
+#![expect(unsafe_code, reason = "payloads are sent from raw memory")]
+
+use crate::counters::Tally;
+use crate::error::LinkError;
+use crate::frame::{BYE, Header};
+use crate::link::{Close, Link};
+use crate::load::Load;
+use crate::outbox::{Outbox, Payload, Port};
+use crate::shim::{AtomicBool, Mutex, MutexGuard, lock};
+use crate::sink::LostReason;
+use crate::waiting::Waiting;
+use multigrain_types::NodeId;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+
+/// How far this node is with what it sends to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// BYE is in the outbox; nothing may follow it.
+    Leaving,
+    /// Nothing can be sent any more.
+    Shut,
+}
+
+#[derive(Debug)]
+struct Sending {
+    outbox: Outbox,
+    phase: Phase,
+    /// What the inner epoll set watches the link for.
+    watched: EventFlags,
+}
+
+/// One peer's link and what is to be sent to it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    node: NodeId,
+    link: Box<dyn Link>,
+    sending: Mutex<Sending>,
+    /// What was sent.
+    tally: Tally,
+    /// What is in the queue.
+    load: Load,
+    /// There is a queue; a glance that spares the lock.
+    backlog: AtomicBool,
+    /// Nothing more is received from it.
+    lost: AtomicBool,
+}
+
+impl Peer {
+    /// The peer at the other end of a link that is watched for input already.
+    pub(crate) fn new(node: NodeId, link: Box<dyn Link>) -> Self {
+        let (outbox, watched) = (Outbox::new(), EventFlags::IN);
+        Self {
+            node,
+            link,
+            sending: Mutex::new(Sending { outbox, phase: Phase::Open, watched }),
+            tally: Tally::default(),
+            load: Load::default(),
+            backlog: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    pub(crate) fn link(&self) -> &dyn Link {
+        &*self.link
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(crate) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.lost.load(Ordering::Relaxed)
+    }
+
+    fn port(&self) -> Port<'_> {
+        Port { link: self.link(), tally: &self.tally, load: &self.load }
+    }
+
+    /// [`Outbox::send`].
+    ///
+    /// # Safety
+    /// A [`Payload::Memory`] is readable and stays unchanged until the link has sent it.
+    pub(crate) unsafe fn send(
+        &self,
+        header: &Header,
+        payload: Payload<'_>,
+        waiting: &Waiting,
+    ) -> Result<(), LinkError> {
+        // SAFETY: the caller's promise is the one asked for.
+        self.with_outbox(waiting, |out, port| unsafe { out.send(header, payload, port) })
+    }
+
+    /// [`Outbox::defer`].
+    pub(crate) fn defer(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
+        self.with_outbox(waiting, |out, port| out.defer(header, port))
+    }
+
+    /// [`Outbox::defer_with`].
+    pub(crate) fn defer_with(
+        &self,
+        header: Header,
+        fill: impl FnOnce(&mut Vec<u8>),
+        waiting: &Waiting,
+    ) -> Result<u64, LinkError> {
+        self.with_outbox(waiting, |out, port| out.defer_with(header, fill, port))
+    }
+
+    /// [`Outbox::defer_or_merge`].
+    pub(crate) fn defer_or_merge(
+        &self,
+        header: Header,
+        merge: impl FnOnce(&Header) -> Option<Header>,
+        waiting: &Waiting,
+    ) -> Result<(), LinkError> {
+        self.with_outbox(waiting, |out, port| out.defer_or_merge(header, merge, port))
+    }
+
+    /// [`Outbox::flush_deferred`]. A peer that is gone is noticed by the receiver.
+    pub(crate) fn flush_deferred(&self, waiting: &Waiting) {
+        let mut sending = lock(&self.sending);
+        let done = sending.outbox.flush_deferred(self.port());
+        let _ = self.settle(&mut sending, done, waiting);
+    }
+
+    /// Sends from the queue what fits now.
+    pub(crate) fn flush(&self, waiting: &Waiting) {
+        let mut sending = lock(&self.sending);
+        let done = sending.outbox.flush(self.port());
+        let _ = self.settle(&mut sending, done, waiting);
+    }
+
+    /// Says BYE as the last frame.
+    pub(crate) fn leave(&self, own: NodeId, waiting: &Waiting) {
+        let mut sending = lock(&self.sending);
+        if sending.phase != Phase::Open {
+            return;
+        }
+        let bye = Header { kind: BYE, from: own.0, ..Header::default() };
+        sending.phase = Phase::Leaving;
+        let said = sending.outbox.send_own(&bye, self.port());
+        let _ = self.settle(&mut sending, said, waiting);
+    }
+
+    fn with_outbox<R>(
+        &self,
+        waiting: &Waiting,
+        act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<R, Errno>,
+    ) -> Result<R, LinkError> {
+        let mut sending = lock(&self.sending);
+        if sending.phase != Phase::Open || !self.is_alive() {
+            return Err(LinkError::Gone { to: self.node });
+        }
+        let done = act(&mut sending.outbox, self.port());
+        self.settle(&mut sending, done, waiting)
+    }
+
+    /// After every call of the outbox: its queue may have begun or ended, or the link broken.
+    fn settle<R>(
+        &self,
+        sending: &mut Sending,
+        done: Result<R, Errno>,
+        waiting: &Waiting,
+    ) -> Result<R, LinkError> {
+        let Ok(result) = done else {
+            self.shut(sending, waiting);
+            return Err(LinkError::Gone { to: self.node });
+        };
+        let backlog = sending.outbox.has_backlog();
+        if sending.phase == Phase::Leaving && !backlog {
+            sending.phase = Phase::Shut;
+            self.link.close(Close::Sending);
+        }
+        if backlog != self.has_backlog() {
+            self.backlog.store(backlog, Ordering::Relaxed);
+            self.rewatch(sending, waiting);
+        }
+        Ok(result)
+    }
+
+    /// Nothing can be sent any more. The receiving thread reads what is left, and then the end.
+    fn shut(&self, sending: &mut Sending, waiting: &Waiting) {
+        sending.phase = Phase::Shut;
+        sending.outbox.clear(self.port());
+        self.backlog.store(false, Ordering::Relaxed);
+        self.link.close(Close::Both);
+        self.rewatch(sending, waiting);
+    }
+
+    /// Nothing more is received. A peer that left still gets what is queued, and our BYE.
+    pub(crate) fn end(&self, reason: &LostReason, waiting: &Waiting) {
+        let mut sending = lock(&self.sending);
+        self.lost.store(true, Ordering::Relaxed);
+        match reason {
+            LostReason::Left => self.rewatch(&mut sending, waiting),
+            LostReason::Died | LostReason::Failed(_) | LostReason::Violation(_) => {
+                self.shut(&mut sending, waiting);
+            }
+        }
+    }
+
+    /// Ends both halves from this side.
+    pub(crate) fn close(&self, waiting: &Waiting) {
+        let mut sending: MutexGuard<'_, Sending> = lock(&self.sending);
+        self.lost.store(true, Ordering::Relaxed);
+        self.shut(&mut sending, waiting);
+    }
+
+    fn rewatch(&self, sending: &mut Sending, waiting: &Waiting) {
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, self.is_alive());
+        interest.set(EventFlags::OUT, self.has_backlog());
+        if interest != sending.watched {
+            waiting.rewatch(self.link.readiness(), self.node.0.into(), sending.watched, interest);
+            sending.watched = interest;
+        }
+    }
+}
