@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
-use multigrain_protocol::release::{News, Notice, Turn};
+use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
@@ -58,7 +58,7 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn send_news(&mut self, to: NodeId, _: News) {
+    fn send_notices(&mut self, to: NodeId, _: WriteNotices) {
         assert!(to != self.me && to.0 < NODES, "news to {to}");
         self.effects += 1;
     }
@@ -79,7 +79,7 @@ impl World for Watched {
         assert_eq!(self.access(minipage), Access::NoAccess, "{minipage} is stored while in use");
     }
 
-    fn keep_diff(&mut self, _: MinipageId) {
+    fn buffer_diff(&mut self, _: MinipageId) {
         self.effects += 1;
     }
 
@@ -96,7 +96,7 @@ impl World for Watched {
         self.zero
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         self.send(to, message);
     }
 
@@ -153,20 +153,20 @@ fn deed(input: &mut Bytes<'_>) -> Input {
             id,
             local: small & 3,
             total: small,
-            quiet: all,
+            quiescent: all,
         }),
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
         11 => Input::Sync(SyncInput::Begin { thread }),
         12 => Input::Sync(SyncInput::End),
-        13 => Input::Insist { thread, minipage, kind },
+        13 => Input::PinnedRetry { thread, minipage, kind },
         14 => Input::Retired { thread, minipage },
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
 }
 
-/// News of a peer, of nodes and minipages that exist.
-fn news(input: &mut Bytes<'_>) -> News {
+/// Write notices of a peer, of nodes and minipages that exist.
+fn news(input: &mut Bytes<'_>) -> WriteNotices {
     let node = |byte: u8| NodeId(u16::from(byte) % NODES);
     let clock = |input: &mut Bytes<'_>| -> Vec<u64> {
         (0..NODES).map(|_| u64::from(input.byte() & 3)).collect()
@@ -174,7 +174,7 @@ fn news(input: &mut Bytes<'_>) -> News {
     let told = clock(input);
     let lazy = |byte: u8| MinipageId(2 + u64::from(byte >> 5 & 1));
     let count = input.byte() % 4;
-    let notice = |byte: u8| Notice {
+    let notice = |byte: u8| WriteNotice {
         writer: node(byte),
         interval: (byte >> 6).into(),
         minipage: lazy(byte),
@@ -187,7 +187,7 @@ fn news(input: &mut Bytes<'_>) -> News {
         clock: told.clone(),
         moves: vec![(lazy(last), node(last >> 1))],
     });
-    News { clock: told, notices, floor, turn }
+    WriteNotices { clock: told, notices, floor, plan: turn }
 }
 
 /// The words of a peer; half of the time with numbers that make sense.
@@ -243,7 +243,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
             if relaxed && op & 0x80 != 0 {
-                Input::News { from, news: news(&mut input) }
+                Input::WriteNotices { from, notices: news(&mut input) }
             } else {
                 let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
                 // The receiver lets no other through.
@@ -253,7 +253,7 @@ fuzz_target!(|data: &[u8]| {
                 Input::Message { from, message }
             }
         };
-        let hostile = matches!(step, Input::Message { .. } | Input::News { .. });
+        let hostile = matches!(step, Input::Message { .. } | Input::WriteNotices { .. });
         steps += 1;
         world.effects = 0;
         if node.step(step, &mut world).is_err() && hostile {

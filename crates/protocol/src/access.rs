@@ -5,7 +5,7 @@
 //!
 //! An instruction that needs a second minipage while it *holds* a first keeps what lies below the
 //! second and gives up the rest. So threads wait upwards only, and none waits for itself. An
-//! instruction that traps on a minipage that it was granted before *insists*: it holds this grant.
+//! instruction that traps on a minipage that it was granted before *pinned*: it holds this grant.
 //! One that needs a single minipage is through after two faults, one that needs two after five.
 //!
 //! Invariants: no allocation and no destructor, for the runtime keeps one for each thread and uses
@@ -39,8 +39,8 @@ pub struct Asking {
     /// What is not held any longer: to be retired first.
     pub given_up: Minipages,
     /// Whether the instruction lost the minipage before, or holds others of it:
-    /// [`crate::Input::Insist`].
-    pub insists: bool,
+    /// [`crate::Input::PinnedRetry`].
+    pub pinned: bool,
 }
 
 impl<At: Copy + Eq> Accesses<At> {
@@ -59,7 +59,7 @@ impl<At: Copy + Eq> Accesses<At> {
     /// The instruction at hand traps on a minipage.
     pub fn fault(&mut self, at: At, minipage: MinipageId) -> Asking {
         let granted = Some((at, minipage));
-        let insists = self.holds_any() || self.granted.contains(&granted);
+        let pinned = self.holds_any() || self.granted.contains(&granted);
         if !self.granted.contains(&granted) {
             self.granted[self.next] = granted;
             self.next = (self.next + 1) % MOST;
@@ -69,7 +69,7 @@ impl<At: Copy + Eq> Accesses<At> {
             let goes = |held: &mut MinipageId| gives_up(*held, minipage);
             given_up.extend(place.take_if(goes));
         }
-        Asking { given_up, insists }
+        Asking { given_up, pinned }
     }
 
     /// The instruction at hand is told to hold a minipage; false if it holds too many, and must
@@ -112,8 +112,8 @@ mod tests {
     const LOW: MinipageId = MinipageId(1);
     const HIGH: MinipageId = MinipageId(2);
 
-    fn asking(given_up: &[MinipageId], insists: bool) -> Asking {
-        Asking { given_up: given_up.into(), insists }
+    fn asking(given_up: &[MinipageId], pinned: bool) -> Asking {
+        Asking { given_up: given_up.into(), pinned }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
 
 use crate::message::{Message, SyncMessage};
-use crate::release::News;
+use crate::release::WriteNotices;
 use crate::sync::SyncInput;
 
 /// One thing an engine wants done. Engines name page data and never hold it.
@@ -15,7 +15,7 @@ pub enum Effect {
     Send { to: NodeId, message: Message },
     /// Send a message that nobody waits for: it may go with the next one to that node, but before
     /// this node answers anything that it receives.
-    SendLater { to: NodeId, message: Message },
+    SendDeferred { to: NodeId, message: Message },
     /// The bytes that came with the message at hand become the minipage, then it is opened.
     Install { minipage: MinipageId, access: Access },
     /// Change the protection of the minipage's vpages; done when this returns.
@@ -25,13 +25,13 @@ pub enum Effect {
     /// A waiting thread may go on.
     Wake { thread: ThreadId },
     /// A woken thread holds the minipage until its instruction is through if that is `urgent`, for
-    /// somebody waits, and until the node has had its turn ([`crate::turns`]), having waited for so
+    /// somebody waits, and until the node has had its turn ([`crate::window`]), having waited for so
     /// many of others: then the world steps [`crate::Input::Retired`].
     Hold { thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
     /// The access becomes `ReadWrite`, and what is written from now on is found by [`World::written`].
-    Watch { minipage: MinipageId, from: Access },
+    Track { minipage: MinipageId, from: Access },
     /// Keep a copy of the minipage's bytes, to tell later what was written. Before an
     /// [`Effect::Install`] those are the bytes that came: the twin is there before any thread writes.
     MakeTwin { minipage: MinipageId },
@@ -40,22 +40,22 @@ pub enum Effect {
     /// The bytes that came with the message at hand become the home's; no thread has access.
     Store { minipage: MinipageId },
     /// Keep the diff that came with the message at hand, until [`Effect::MergeDiffs`].
-    KeepDiff { minipage: MinipageId },
+    BufferDiff { minipage: MinipageId },
     /// Write what kept diffs name into the minipage, in the order they came; if it is `open`, threads
     /// of this node may write other bytes of it meanwhile.
     MergeDiffs { minipage: MinipageId, open: bool },
     /// Send on the oldest of the kept diffs, with this message.
-    PassDiff { to: NodeId, message: Message },
+    ForwardDiff { to: NodeId, message: Message },
     /// The minipage becomes zero, then it is opened.
     InstallZero { minipage: MinipageId, access: Access },
-    /// Ledger: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
+    /// ReleaseTracker: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
     Dirty { minipage: MinipageId },
-    /// Ledger: the minipage leaves the delayed update queue; its writes are on their way.
+    /// ReleaseTracker: the minipage leaves the delayed update queue; its writes are on their way.
     Clean { minipage: MinipageId },
-    /// Ledger: the minipage's writes go with that flush. `awaited`: the flush has not ended before
+    /// ReleaseTracker: the minipage's writes go with that flush. `awaited`: the flush has not ended before
     /// an [`Effect::Acked`]; `notice`: other nodes must hear that it was written.
     Flushed { minipage: MinipageId, flush: u64, awaited: bool, notice: bool },
-    /// Ledger: so many of the flush's messages were acknowledged.
+    /// ReleaseTracker: so many of the flush's messages were acknowledged.
     Acked { flush: u64, count: u32 },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },
@@ -77,8 +77,8 @@ pub trait World {
     /// Sends to another node. Messages between two nodes arrive in the order sent, but for those that
     /// may pass what is kept ([`crate::Words::may_pass`]).
     fn send(&mut self, to: NodeId, message: Message);
-    /// See [`Effect::SendLater`]. Order is kept as for [`World::send`].
-    fn send_later(&mut self, to: NodeId, message: Message);
+    /// See [`Effect::SendDeferred`]. Order is kept as for [`World::send`].
+    fn send_deferred(&mut self, to: NodeId, message: Message);
     /// See [`Effect::Install`].
     fn install(&mut self, minipage: MinipageId, access: Access);
     /// See [`Effect::Protect`].
@@ -108,20 +108,20 @@ pub trait World {
         let _ = (from, id, message);
     }
     /// Sends what this node knows of writes, before the message that makes the receiver act on it.
-    fn send_news(&mut self, to: NodeId, news: News) {
-        let _ = (to, news);
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        let _ = (to, notices);
         unreachable!("{NO_RELEASE}")
     }
-    /// No message follows what was just given to [`World::send_news`]: it goes by itself, ahead of all
+    /// No message follows what was just given to [`World::send_notices`]: it goes by itself, ahead of all
     /// that is sent to that node later.
-    fn news_go_alone(&mut self) {}
+    fn send_notices_alone(&mut self) {}
     /// These minipages, in order, are about to lose write access one after the other: a world may
     /// do what it costs for all at once.
     fn closing(&mut self, minipages: &[MinipageId]) {
         let _ = minipages;
     }
     /// A flush has sent all it has: what was kept back to go together shall go.
-    fn send_kept(&mut self) {}
+    fn send_batched(&mut self) {}
     /// See [`Effect::MakeTwin`].
     fn make_twin(&mut self, minipage: MinipageId) {
         let _ = minipage;
@@ -137,18 +137,18 @@ pub trait World {
         let _ = minipage;
         unreachable!("{NO_RELEASE}")
     }
-    /// See [`Effect::Watch`].
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
+    /// See [`Effect::Track`].
+    fn track(&mut self, minipage: MinipageId, from: Access) {
         let _ = (minipage, from);
         unreachable!("{NO_RELEASE}")
     }
-    /// Lazily consistent minipages that threads of this node may have written since they were watched
-    /// or found last; any of them may be named that was watched once.
+    /// Lazily consistent minipages that threads of this node may have written since they were tracked
+    /// or found last; any of them may be named that was tracked once.
     fn written(&mut self) -> Vec<MinipageId> {
         Vec::new()
     }
-    /// See [`Effect::KeepDiff`].
-    fn keep_diff(&mut self, minipage: MinipageId) {
+    /// See [`Effect::BufferDiff`].
+    fn buffer_diff(&mut self, minipage: MinipageId) {
         let _ = minipage;
         unreachable!("{NO_RELEASE}")
     }
@@ -157,8 +157,8 @@ pub trait World {
         let _ = (minipage, open);
         unreachable!("{NO_RELEASE}")
     }
-    /// See [`Effect::PassDiff`].
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
+    /// See [`Effect::ForwardDiff`].
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         let _ = (to, message);
         unreachable!("{NO_RELEASE}")
     }

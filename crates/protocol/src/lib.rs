@@ -28,7 +28,7 @@ mod node;
 mod nodeset;
 pub mod release;
 pub mod sync;
-pub mod turns;
+pub mod window;
 mod wire;
 
 pub use effect::{Effect, Effects, World};

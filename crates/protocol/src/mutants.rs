@@ -57,12 +57,12 @@ pub(crate) fn told(holder: &Holder, event: HolderEvent) -> Option<HolderEvent> {
             Some(HolderEvent::Reply {
                 kind: Kind::Read,
                 attach: Attach::Page,
-                hurry: false,
+                ack_now: false,
                 turns: 0,
             })
         }
         (Some(Mutant::FreeLostInFetch), HolderEvent::Reclaim)
-        | (Some(Mutant::HurryLost), HolderEvent::Hurry)
+        | (Some(Mutant::AckNowLost), HolderEvent::AckNow)
             if fetching =>
         {
             None
@@ -70,7 +70,7 @@ pub(crate) fn told(holder: &Holder, event: HolderEvent) -> Option<HolderEvent> {
         (Some(Mutant::AckBeforeInstruction), &HolderEvent::Resumed { thread }) => {
             Some(HolderEvent::Retired { thread })
         }
-        (Some(Mutant::InsistenceForgotten), &HolderEvent::Insist { thread, kind }) => {
+        (Some(Mutant::PinnedRetryForgotten), &HolderEvent::PinnedRetry { thread, kind }) => {
             Some(HolderEvent::Fault { thread, kind })
         }
         _ => Some(event),
@@ -117,7 +117,7 @@ fn is_ack(effect: &Effect) -> bool {
     matches!(
         effect,
         Effect::Send { message: Message::Page { body: PageMessage::Ack, .. }, .. }
-            | Effect::SendLater { message: Message::Page { body: PageMessage::Ack, .. }, .. }
+            | Effect::SendDeferred { message: Message::Page { body: PageMessage::Ack, .. }, .. }
     )
 }
 
@@ -175,12 +175,12 @@ pub(crate) fn waits() -> bool {
 
 /// Whether what this node knows of writes goes before a message.
 pub(crate) fn tells(message: SyncMessage) -> bool {
-    !(on(Mutant::GrantWithoutNews) && message == SyncMessage::Lock(LockMessage::Grant))
+    !(on(Mutant::GrantWithoutNotices) && message == SyncMessage::Lock(LockMessage::Grant))
 }
 
-/// Whether news that a node counts as told are on their way by then.
+/// Whether write notices that a node counts as told are on their way by then.
 pub(crate) fn queues_what_it_tells() -> bool {
-    !on(Mutant::ToldBeforeQueued)
+    !on(Mutant::NotifiedBeforeQueued)
 }
 
 /// How much may come too early.
@@ -200,7 +200,7 @@ pub(crate) fn oldest_flush(oldest: Option<u64>) -> Option<u64> {
 
 /// Edits what was found written at homes.
 pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
-    if on(Mutant::FoundNotAsked) { Vec::new() } else { written }
+    if on(Mutant::TrackedHomesNotScanned) { Vec::new() } else { written }
 }
 
 /// The moves of homes that the sender of a fetch is said to know of.
@@ -210,7 +210,7 @@ pub(crate) fn known(epoch: u64) -> u64 {
 
 /// Whether a thread is said to wait for what is fetched.
 pub(crate) fn waited(waits: bool) -> bool {
-    waits || on(Mutant::PrefetchHandedHome)
+    waits || on(Mutant::PrefetchTransfersHome)
 }
 
 /// Whether a diff that came before the turn of homes is acknowledged and forgotten.

@@ -11,7 +11,7 @@ pub use owned::{OwnedCell, OwnedTables};
 
 use crate::coherence::{Entry, Holder};
 use crate::message::{Kind, Message};
-use crate::release::{Ledger, News};
+use crate::release::{ReleaseTracker, WriteNotices};
 use crate::sync::{SyncInput, SyncTables};
 use crate::{hlrc, mgs};
 
@@ -22,12 +22,12 @@ pub enum Input {
     /// A thread trapped on a minipage.
     Fault { thread: ThreadId, minipage: MinipageId, kind: Kind },
     /// The same, by an instruction that was granted the minipage before and has lost it.
-    Insist { thread: ThreadId, minipage: MinipageId, kind: Kind },
+    PinnedRetry { thread: ThreadId, minipage: MinipageId, kind: Kind },
     /// A copy is wanted, nobody waits.
     Prefetch { minipage: MinipageId, kind: Kind },
     /// A copy is wanted to read, and a thread of this node goes on when it is here: it faults for it
     /// next, unless it has come before.
-    Ask { minipage: MinipageId },
+    AwaitedPrefetch { minipage: MinipageId },
     /// Hand read copies to every node.
     Push { minipage: MinipageId },
     /// A woken thread is about to retry its access.
@@ -41,14 +41,14 @@ pub enum Input {
     /// A thread is about to tell others by means of its own: it is woken when what this node wrote
     /// can be seen.
     Release { thread: ThreadId },
-    /// A node is about to be told by other means: it gets the news first.
-    Tell { node: NodeId },
-    /// This node was told by other means: it forgets what the news named.
+    /// A node is about to be told by other means: it gets the write notices first.
+    Notify { node: NodeId },
+    /// This node was told by other means: it forgets what the write notices named.
     Acquire,
     /// A message came in.
     Message { from: NodeId, message: Message },
-    /// News came in.
-    News { from: NodeId, news: News },
+    /// Write notices came in.
+    WriteNotices { from: NodeId, notices: WriteNotices },
 }
 
 /// An input that must not have happened.
@@ -82,8 +82,8 @@ pub enum Violation {
 
 /// The engines of one minipage on one node, lent for one step.
 pub trait Cell {
-    /// Lends the ledger.
-    type Ledger<'a>: core::ops::DerefMut<Target = Ledger>
+    /// Lends the tracker.
+    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
@@ -92,11 +92,11 @@ pub trait Cell {
     /// What was asked for when it was allocated.
     fn consistency(&self) -> Consistency;
     /// Lazy: after so many moves of the home at barriers it goes from hand to hand; `None`: never.
-    fn roams(&self) -> Option<u8> {
-        (self.consistency() == Consistency::Auto).then_some(hlrc::ROAMS)
+    fn dynamic_after(&self) -> Option<u8> {
+        (self.consistency() == Consistency::Auto).then_some(hlrc::DYNAMIC_AFTER)
     }
     /// Lazy: whether the world finds what the home's threads write ([`crate::World::written`]).
-    fn watched(&self) -> bool {
+    fn tracked(&self) -> bool {
         false
     }
     /// Sequential: this node's copy.
@@ -109,8 +109,8 @@ pub trait Cell {
     fn server(&mut self) -> &mut mgs::Server;
     /// Lazy: this node's copy, or the home.
     fn copy(&mut self) -> &mut hlrc::Copy;
-    /// The ledger, locked until dropped. It may be locked while a cell is, never the other way.
-    fn ledger(&mut self) -> Self::Ledger<'_>;
+    /// The tracker, locked until dropped. It may be locked while a cell is, never the other way.
+    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
 }
 
 /// The synchronization states of a node, lent for one step. While they are, minipages may be lent
@@ -120,8 +120,8 @@ pub trait SyncCell {
     type Lent<'a>: Cell
     where
         Self: 'a;
-    /// Lends the ledger.
-    type Ledger<'a>: core::ops::DerefMut<Target = Ledger>
+    /// Lends the tracker.
+    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
@@ -129,8 +129,8 @@ pub trait SyncCell {
     fn tables(&mut self) -> &mut SyncTables;
     /// The states of one minipage, locked until dropped.
     fn minipage(&mut self, minipage: MinipageId) -> Self::Lent<'_>;
-    /// The ledger, locked until dropped.
-    fn ledger(&mut self) -> Self::Ledger<'_>;
+    /// The tracker, locked until dropped.
+    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
 }
 
 /// Where a node keeps its engines' states. The runtime's tables are shared by threads and lock what
@@ -144,8 +144,8 @@ pub trait Tables {
     type Sync<'a>: SyncCell
     where
         Self: 'a;
-    /// Lends the ledger.
-    type Ledger<'a>: core::ops::DerefMut<Target = Ledger>
+    /// Lends the tracker.
+    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
@@ -153,8 +153,8 @@ pub trait Tables {
     fn minipage(&mut self, minipage: MinipageId) -> Self::Lent<'_>;
     /// The synchronization states, locked until dropped.
     fn sync(&mut self) -> Self::Sync<'_>;
-    /// The ledger, locked until dropped.
-    fn ledger(&mut self) -> Self::Ledger<'_>;
+    /// The tracker, locked until dropped.
+    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
 }
 
 /// A node: its place in the job and its tables.

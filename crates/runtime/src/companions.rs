@@ -102,11 +102,13 @@ impl Runtime {
                 self.tables.knows(other) && self.tables.lend(other).access() == Access::NoAccess
             });
             asked.extend(missing.take(MOST));
-            asked.iter().for_each(|&other| self.step_gathered(Input::Ask { minipage: other }));
+            asked
+                .iter()
+                .for_each(|&other| self.step_gathered(Input::AwaitedPrefetch { minipage: other }));
         }
         self.mesh.send_lazy();
         self.wait_for(slot);
-        if self.tables.lend(minipage).copy().is_alone() {
+        if self.tables.lend(minipage).copy().is_exclusive() {
             // It was zero: nobody's data, and no reason to ask for more of it.
             slot.scan.forget();
         }

@@ -4,7 +4,7 @@
 //! not coherence: they are rare, and may allocate.
 
 use multigrain_protocol::Input;
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
@@ -172,7 +172,7 @@ impl Runtime {
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn tell(&self, node: NodeId) {
         if self.tables.is_lazy() && node != self.me {
-            self.step_sure(Input::Tell { node });
+            self.step_sure(Input::Notify { node });
         }
     }
 
@@ -184,8 +184,8 @@ impl Runtime {
     }
 
     pub(crate) fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
-        let Ok(news) = News::from_bytes(body, self.nodes) else { return false };
-        let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
+        let Ok(news) = WriteNotices::from_bytes(body, self.nodes) else { return false };
+        let moved = news.plan.iter().flat_map(|plan| &plan.moves).map(|(minipage, _)| *minipage);
         let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
         let lazy = |minipage| {
             self.tables.knows(minipage) && self.tables.consistency_of(minipage).is_lazy()
@@ -193,7 +193,7 @@ impl Runtime {
         if !named.into_iter().all(lazy) {
             return false;
         }
-        self.step_sure(Input::News { from, news });
+        self.step_sure(Input::WriteNotices { from, notices: news });
         true
     }
 

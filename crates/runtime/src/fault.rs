@@ -134,9 +134,9 @@ impl Runtime {
         if kind == Kind::Write {
             self.end_windows_on(minipage);
         }
-        let insists = self.begin_access(thread, minipage, context);
+        let pinned = self.begin_access(thread, minipage, context);
         let at_once =
-            self.fetch((thread, slot), minipage, kind, For::Instruction { insists, since_ns });
+            self.fetch((thread, slot), minipage, kind, For::Instruction { pinned, since_ns });
         stepping::leave(context);
         if at_once {
             self.counters.local_faults.fetch_add(1, Ordering::Relaxed);
@@ -172,8 +172,8 @@ impl Runtime {
     ) -> bool {
         slot.arm();
         self.step_sure(match for_ {
-            For::Instruction { insists: true, .. } => Input::Insist { thread, minipage, kind },
-            For::Instruction { insists: false, .. } | For::Call => {
+            For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
+            For::Instruction { pinned: false, .. } | For::Call => {
                 Input::Fault { thread, minipage, kind }
             }
         });

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use multigrain_protocol::mutants::{Mutant, on};
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Attach, Message, PageMessage, SyncMessage, World};
 use multigrain_transport::Place;
@@ -80,10 +80,10 @@ impl World for Bent<'_> {
         self.real.takes(from, id, message);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         let ack = matches!(message, Message::Page { body: PageMessage::Ack, .. });
-        if !(ack && on(Mutant::KeptAckLost)) {
-            self.real.send_later(to, message);
+        if !(ack && on(Mutant::DeferredAckLost)) {
+            self.real.send_deferred(to, message);
         }
     }
 
@@ -119,24 +119,24 @@ impl World for Bent<'_> {
         self.real.competing(minipage);
     }
 
-    fn send_news(&mut self, to: NodeId, news: News) {
-        self.real.send_news(to, news);
+    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
+        self.real.send_notices(to, news);
     }
 
-    fn news_go_alone(&mut self) {
-        self.real.news_go_alone();
+    fn send_notices_alone(&mut self) {
+        self.real.send_notices_alone();
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {
         self.real.closing(minipages);
     }
 
-    fn send_kept(&mut self) {
-        self.real.send_kept();
+    fn send_batched(&mut self) {
+        self.real.send_batched();
     }
 
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
-        self.real.watch(minipage, from);
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        self.real.track(minipage, from);
     }
 
     fn written(&mut self) -> Vec<MinipageId> {
@@ -160,16 +160,16 @@ impl World for Bent<'_> {
         self.real.store(minipage);
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
-        self.real.keep_diff(minipage);
+    fn buffer_diff(&mut self, minipage: MinipageId) {
+        self.real.buffer_diff(minipage);
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
         self.real.merge_diffs(minipage, open);
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
-        self.real.pass_diff(to, message);
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
+        self.real.forward_diff(to, message);
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

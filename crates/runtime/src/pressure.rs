@@ -17,7 +17,7 @@ use crate::mutants::bound;
 
 /// Bytes that may wait for a peer before those who send of their own accord wait.
 const WAITING: usize = 4 << 20;
-/// Messages that may wait in the ledger for flushes to end.
+/// Messages that may wait in the tracker for flushes to end.
 const HELD: usize = 1 << 16;
 
 impl Runtime {

@@ -87,7 +87,7 @@ pub(crate) fn forget() {
 
 impl Runtime {
     /// The instruction that trapped gives up what it must not hold while it waits for a minipage;
-    /// true if it insists.
+    /// true if it is a pinned retry.
     pub(crate) fn begin_access(
         &self,
         thread: ThreadId,
@@ -101,12 +101,12 @@ impl Runtime {
             // Another instruction, in a handler that the stepped one has run into.
             retire_all();
         }
-        let Asking { given_up, insists } = with(|accesses| accesses.fault(at, minipage));
+        let Asking { given_up, pinned } = with(|accesses| accesses.fault(at, minipage));
         for &minipage in &given_up {
             self.end_windows_on(minipage);
         }
         self.retire(thread, given_up);
-        insists
+        pinned
     }
 
     /// Somebody waits for them.
@@ -129,8 +129,8 @@ impl Runtime {
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && frame::is_ours() && with(|all| all.hold(minipage));
         let kept = match for_ {
-            For::Instruction { insists, since_ns } => {
-                let stepped = insists && step();
+            For::Instruction { pinned, since_ns } => {
+                let stepped = pinned && step();
                 self.begin_window((thread, minipage), since_ns, (turns, urgent), stepped)
                     || stepped
                     || step()
@@ -151,7 +151,7 @@ pub(crate) enum For {
     /// An instruction that trapped, and may have lost the minipage before.
     Instruction {
         /// Whether it did.
-        insists: bool,
+        pinned: bool,
         /// When it trapped.
         since_ns: u64,
     },

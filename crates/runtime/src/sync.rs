@@ -72,8 +72,8 @@ impl Runtime {
         };
         tsan::give(Token::Barrier(id));
         self.end_epoch();
-        let quiet = self.may_be_quiet(local);
-        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
+        let quiescent = self.may_be_quiescent(local);
+        self.synchronize(slot, SyncInput::Barrier { thread, id, local, total, quiescent })?;
         tsan::take(Token::Barrier(id));
         slot.scan.forget();
         // Of the threads that left together, one looks ahead for the node.

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use std::sync::Once;
 
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, HlrcMessage, Input, Message, Node, PageMessage, SyncMessage, Violation, World,
@@ -29,9 +29,9 @@ pub(crate) struct RealWorld<'a> {
     from: NodeId,
     /// The diff that came with the message at hand.
     diff: Option<&'a [u8]>,
-    /// What [`World::keep_diff`] keeps, as long as the step may use it up.
+    /// What [`World::buffer_diff`] keeps, as long as the step may use it up.
     held: Option<(MinipageId, &'a [u8])>,
-    /// News that go with the next message to this node.
+    /// Write notices that go with the next message to this node.
     news: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is kept.
     gather: bool,
@@ -214,7 +214,7 @@ impl<'a> RealWorld<'a> {
         self.keep_news();
     }
 
-    /// News that no message of this step takes along.
+    /// Write notices that no message of this step takes along.
     fn keep_news(&mut self) {
         if let Some((to, news)) = self.news.take() {
             let header = Header { kind: kind::NEWS, ..Header::default() };
@@ -305,7 +305,7 @@ impl World for RealWorld<'_> {
         self.runtime.order_takes(from, id, message);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         let header = header_of(message);
         let kept = if let Message::Hlrc { .. } = message {
             // The acknowledgements of a flush are as many as its diffs: they go together like them,
@@ -397,7 +397,7 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
+    fn track(&mut self, minipage: MinipageId, from: Access) {
         if let Err(error) = self.runtime.memory.watch(minipage, from) {
             self.runtime.fatal(&error.to_string());
         }
@@ -440,9 +440,9 @@ impl World for RealWorld<'_> {
         self.runtime.counters.competing.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn send_news(&mut self, to: NodeId, news: News) {
+    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
         let mut parts = news.into_parts(NEWS_PART);
-        let count = |part: &News| {
+        let count = |part: &WriteNotices| {
             let notices = part.notices.len() as u64;
             self.runtime.counters.notices.fetch_add(notices, Ordering::Relaxed);
         };
@@ -455,7 +455,7 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn news_go_alone(&mut self) {
+    fn send_notices_alone(&mut self) {
         self.keep_news();
     }
 
@@ -478,7 +478,7 @@ impl World for RealWorld<'_> {
         self.closed = Some(Closed { runs, opened });
     }
 
-    fn send_kept(&mut self) {
+    fn send_batched(&mut self) {
         self.runtime.mesh.send_lazy();
     }
 
@@ -497,7 +497,7 @@ impl World for RealWorld<'_> {
         // The bytes lie in the privileged view already: the receiver put them there.
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
+    fn buffer_diff(&mut self, minipage: MinipageId) {
         self.held = Some((minipage, self.diff.take().unwrap_or_default()));
     }
 
@@ -512,7 +512,7 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
         self.keep_held();
         let oldest = {

@@ -7,10 +7,10 @@
 //! - `Granted`: the reply is installed and the threads are awake, each with a *pin* on the grant.
 //!   The last pin that goes sends the ack (3.3: "once a fault is served and the faulting thread
 //!   wakes up, it sends an additional ack message to the manager"). Until then the manager sends
-//!   nothing more about this minipage but `Hurry`.
+//!   nothing more about this minipage but `AckNow`.
 //!
 //! A pin goes when its thread resumes, if nobody waits for the ack, which is then sent later, with
-//! something else. If somebody waits, or a thread insists, the thread is told to hold the minipage
+//! something else. If somebody waits, or a thread pinned, the thread is told to hold the minipage
 //! and its pin goes when the instruction is through: a grant is never lost unused twice (ADR 17).
 
 use multigrain_types::{Access, NodeId, ThreadId};
@@ -38,9 +38,9 @@ enum Phase {
 /// Whether another node waits for the ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Urgency {
-    Leisure,
+    Deferred,
     /// Somebody waits, or did so when an instruction lost the minipage.
-    Hurry,
+    AckNow,
 }
 
 /// A transaction of this node.
@@ -54,7 +54,7 @@ struct Open {
     /// The minipage was freed while this request was open.
     reclaim_next: bool,
     urgency: Urgency,
-    /// Turns of others that were waited for.
+    /// Estimator of others that were waited for.
     turns: u16,
 }
 
@@ -81,7 +81,7 @@ pub enum HolderEvent {
         kind: Kind,
     },
     /// The same, and its instruction has lost the minipage before.
-    Insist {
+    PinnedRetry {
         thread: ThreadId,
         kind: Kind,
     },
@@ -104,7 +104,7 @@ pub enum HolderEvent {
     Forward {
         kind: Kind,
         requester: NodeId,
-        hurry: bool,
+        ack_now: bool,
         turns: u16,
     },
     PushForward {
@@ -113,12 +113,12 @@ pub enum HolderEvent {
     Reply {
         kind: Kind,
         attach: Attach,
-        hurry: bool,
+        ack_now: bool,
         turns: u16,
     },
     PushReply,
     Invalidate,
-    Hurry,
+    AckNow,
 }
 
 impl Holder {
@@ -170,15 +170,15 @@ impl Holder {
         match (event, &mut self.phase, self.access) {
             // Figure 3, On Read Fault: send READ_REQUEST to the manager, wait.
             (E::Fault { thread, kind: Kind::Read }, Idle, NoAccess) => {
-                self.request(site, Want::Read, waiter(*thread), Urgency::Leisure, out);
+                self.request(site, Want::Read, waiter(*thread), Urgency::Deferred, out);
             }
             // Figure 3, On Write Fault: send WRITE_REQUEST to the manager, wait.
             (E::Fault { thread, kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-                self.request(site, Want::Write, waiter(*thread), Urgency::Leisure, out);
+                self.request(site, Want::Write, waiter(*thread), Urgency::Deferred, out);
             }
             // It has lost the minipage before: whatever is here by now, a grant of its own stays.
-            (E::Insist { thread, kind }, Idle, NoAccess | ReadOnly | ReadWrite) => {
-                self.request(site, Want::of(*kind), waiter(*thread), Urgency::Hurry, out);
+            (E::PinnedRetry { thread, kind }, Idle, NoAccess | ReadOnly | ReadWrite) => {
+                self.request(site, Want::of(*kind), waiter(*thread), Urgency::AckNow, out);
             }
             // Another thread of this node already waits for the minipage: join it, or be the next.
             (E::Fault { thread, kind: kind @ Kind::Read }, Fetching(open), NoAccess)
@@ -189,17 +189,17 @@ impl Holder {
             ) => {
                 open.join(*thread, *kind);
             }
-            (E::Insist { thread, kind }, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+            (E::PinnedRetry { thread, kind }, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
                 open.join(*thread, *kind);
-                open.urgency = Urgency::Hurry;
+                open.urgency = Urgency::AckNow;
             }
             // A write while a read is granted: the readers of this node are served first.
             (E::Fault { thread, kind: Kind::Write }, Granted(open), ReadOnly) => {
                 open.writers.push(*thread);
             }
-            (E::Insist { thread, kind: Kind::Write }, Granted(open), ReadOnly) => {
+            (E::PinnedRetry { thread, kind: Kind::Write }, Granted(open), ReadOnly) => {
                 open.writers.push(*thread);
-                open.urgency = Urgency::Hurry;
+                open.urgency = Urgency::AckNow;
             }
             // The grant came between the trap and its handling: it is this thread's as well.
             (E::Fault { thread, kind: Kind::Read }, Granted(open), ReadOnly)
@@ -207,10 +207,10 @@ impl Holder {
                 open.threads.push(*thread);
                 self.spurious(site, *thread, out);
             }
-            (E::Insist { thread, kind: Kind::Read }, Granted(open), ReadOnly)
-            | (E::Insist { thread, .. }, Granted(open), ReadWrite) => {
+            (E::PinnedRetry { thread, kind: Kind::Read }, Granted(open), ReadOnly)
+            | (E::PinnedRetry { thread, .. }, Granted(open), ReadWrite) => {
                 open.threads.push(*thread);
-                open.urgency = Urgency::Hurry;
+                open.urgency = Urgency::AckNow;
                 self.spurious(site, *thread, out);
             }
             // Spurious: the access is there already, only the page tables lag.
@@ -221,10 +221,10 @@ impl Holder {
 
             // Prefetch: a request nobody waits for.
             (E::Prefetch { kind: Kind::Read }, Idle, NoAccess) => {
-                self.request(site, Want::Read, Threads::new(), Urgency::Leisure, out);
+                self.request(site, Want::Read, Threads::new(), Urgency::Deferred, out);
             }
             (E::Prefetch { kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-                self.request(site, Want::Write, Threads::new(), Urgency::Leisure, out);
+                self.request(site, Want::Write, Threads::new(), Urgency::Deferred, out);
             }
             (E::Prefetch { kind: Kind::Read }, Idle, ReadOnly)
             | (E::Prefetch { .. }, Idle, ReadWrite)
@@ -238,25 +238,35 @@ impl Holder {
 
             // Figure 3, Handle Read Request: ReadWrite becomes ReadOnly, then the page is sent.
             (
-                E::Forward { kind: Kind::Read, requester, hurry, turns },
+                E::Forward { kind: Kind::Read, requester, ack_now, turns },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let (requester, hurry, turns) = (*requester, *hurry, *turns);
+                let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
                 self.downgrade(site, out);
                 let (kind, attach) = (Kind::Read, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+                Self::send(
+                    site,
+                    requester,
+                    PageMessage::Reply { kind, attach, ack_now, turns },
+                    out,
+                );
             }
             // Figure 3, Handle Write Request: NoAccess, then the page is sent.
             (
-                E::Forward { kind: Kind::Write, requester, hurry, turns },
+                E::Forward { kind: Kind::Write, requester, ack_now, turns },
                 Idle | Fetching(_),
                 ReadOnly | ReadWrite,
             ) => {
-                let (requester, hurry, turns) = (*requester, *hurry, *turns);
+                let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
                 self.protect(site, NoAccess, out);
                 let (kind, attach) = (Kind::Write, Attach::Page);
-                Self::send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+                Self::send(
+                    site,
+                    requester,
+                    PageMessage::Reply { kind, attach, ack_now, turns },
+                    out,
+                );
             }
             // Push: as a read request that the manager makes in the target's name.
             (E::PushForward { target }, Idle | Fetching(_), ReadOnly | ReadWrite) => {
@@ -273,55 +283,55 @@ impl Holder {
 
             // Figure 3, Handle Read or Write Reply: the page becomes ReadOnly or ReadWrite.
             (
-                E::Reply { kind: Kind::Read, attach: Attach::Page, hurry, turns },
+                E::Reply { kind: Kind::Read, attach: Attach::Page, ack_now, turns },
                 Fetching(open),
                 NoAccess,
             ) if open.want == Want::Read => {
                 self.install(site, ReadOnly, out);
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Page, hurry, turns },
+                E::Reply { kind: Kind::Write, attach: Attach::Page, ack_now, turns },
                 Fetching(open),
                 NoAccess,
             ) if open.want == Want::Write => {
                 self.install(site, ReadWrite, out);
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             // A copy came before the reply, or was here: nothing more to install.
             (
-                E::Reply { kind: Kind::Read, attach: Attach::Nothing, hurry, turns },
+                E::Reply { kind: Kind::Read, attach: Attach::Nothing, ack_now, turns },
                 Fetching(open),
                 ReadOnly | ReadWrite,
             ) if open.want == Want::Read => {
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             // Upgrade: all other copies are gone, the own one becomes writable.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, ack_now, turns },
                 Fetching(open),
                 ReadOnly,
             ) if open.want == Want::Write => {
                 self.protect(site, ReadWrite, out);
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             // It was writable when a thread insisted.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, ack_now, turns },
                 Fetching(open),
                 ReadWrite,
             ) if open.want == Want::Write => {
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             // Reclaim: no other copy is left; the contents are of no interest.
             (
-                E::Reply { kind: Kind::Write, attach: Attach::Nothing, hurry, turns },
+                E::Reply { kind: Kind::Write, attach: Attach::Nothing, ack_now, turns },
                 Fetching(open),
                 NoAccess | ReadOnly,
             ) if open.want == Want::Reclaim => {
                 self.protect(site, ReadWrite, out);
                 out.push(Effect::Reclaimed { minipage: site.minipage });
-                self.granted(site, *hurry, *turns, out);
+                self.granted(site, *ack_now, *turns, out);
             }
             // A pushed read copy; the manager counts the acks of the targets.
             (E::PushReply, Idle | Fetching(_), NoAccess) => {
@@ -332,7 +342,7 @@ impl Holder {
             // Section 3.3: the ack that closes the transaction follows the instruction where somebody
             // waits for it, and may be late where nobody does.
             (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
-                let urgent = open.urgency == Urgency::Hurry;
+                let urgent = open.urgency == Urgency::AckNow;
                 if !urgent && (open.turns == 0 || !open.writers.is_empty()) {
                     self.unpin(site, *thread, out);
                 } else if open.threads.contains(thread) {
@@ -352,11 +362,11 @@ impl Holder {
                 self.unpin(site, *thread, out);
             }
             // Somebody waits for the ack. If it is on its way, receiving this has sent it off.
-            (E::Hurry, Granted(open), ReadOnly | ReadWrite)
-            | (E::Hurry, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
-                open.urgency = Urgency::Hurry;
+            (E::AckNow, Granted(open), ReadOnly | ReadWrite)
+            | (E::AckNow, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+                open.urgency = Urgency::AckNow;
             }
-            (E::Hurry, Idle, NoAccess | ReadOnly | ReadWrite) => {}
+            (E::AckNow, Idle, NoAccess | ReadOnly | ReadWrite) => {}
 
             // Woken by a spurious fault, or by a grant that was given back for a free.
             (
@@ -370,14 +380,14 @@ impl Holder {
                 out.push(Effect::Reclaimed { minipage: site.minipage })
             }
             (E::Reclaim, Idle, NoAccess | ReadOnly) => {
-                self.request(site, Want::Reclaim, Threads::new(), Urgency::Leisure, out);
+                self.request(site, Want::Reclaim, Threads::new(), Urgency::Deferred, out);
             }
             (E::Reclaim, Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
                 open.reclaim_next = true;
             }
             (E::Reclaim, Granted(open), ReadOnly | ReadWrite) => {
                 let writers = core::mem::take(&mut open.writers);
-                self.acknowledge(site, Urgency::Hurry, out);
+                self.acknowledge(site, Urgency::AckNow, out);
                 self.reclaim_when_idle(site, writers, out);
             }
 
@@ -395,12 +405,12 @@ impl Holder {
             )
             | (
                 E::Fault { .. }
-                | E::Insist { .. }
+                | E::PinnedRetry { .. }
                 | E::Push
                 | E::Resumed { .. }
                 | E::Retired { .. }
                 | E::Reclaim
-                | E::Hurry,
+                | E::AckNow,
                 Granted(_),
                 NoAccess,
             ) => return Err(self.illegal()),
@@ -457,7 +467,7 @@ impl Holder {
     }
 
     /// The reply is in place: wake who waits; without anybody to resume, acknowledge at once.
-    fn granted(&mut self, site: &Site, hurry: bool, turns: u16, out: &mut Effects) {
+    fn granted(&mut self, site: &Site, ack_now: bool, turns: u16, out: &mut Effects) {
         let Phase::Fetching(mut open) = core::mem::take(&mut self.phase) else {
             unreachable!("a grant is only given to a fetching holder");
         };
@@ -465,16 +475,16 @@ impl Holder {
             let writers = core::mem::take(&mut open.writers);
             open.threads.extend(writers);
         }
-        if hurry {
-            open.urgency = Urgency::Hurry;
+        if ack_now {
+            open.urgency = Urgency::AckNow;
         }
         open.turns = turns;
         out.extend(open.threads.iter().map(|&thread| Effect::Wake { thread }));
         if open.reclaim_next {
-            self.acknowledge(site, Urgency::Hurry, out);
+            self.acknowledge(site, Urgency::AckNow, out);
             self.reclaim_when_idle(site, open.writers, out);
         } else if open.threads.is_empty() {
-            self.close(site, Open { urgency: Urgency::Hurry, ..*open }, out);
+            self.close(site, Open { urgency: Urgency::AckNow, ..*open }, out);
         } else {
             self.phase = Phase::Granted(open);
         }
@@ -507,9 +517,9 @@ impl Holder {
         self.phase = Phase::Idle;
         let (to, message) = (site.manager, PageMessage::Ack.about(site.minipage));
         out.push(match urgency {
-            Urgency::Hurry => Effect::Send { to, message },
+            Urgency::AckNow => Effect::Send { to, message },
             // It goes with the next message.
-            Urgency::Leisure => Effect::SendLater { to, message },
+            Urgency::Deferred => Effect::SendDeferred { to, message },
         });
     }
 
@@ -517,7 +527,7 @@ impl Holder {
         if self.access == Access::ReadWrite {
             out.push(Effect::Reclaimed { minipage: site.minipage });
         } else {
-            self.request(site, Want::Reclaim, writers, Urgency::Leisure, out);
+            self.request(site, Want::Reclaim, writers, Urgency::Deferred, out);
         }
     }
 }

@@ -182,7 +182,7 @@ impl Entry {
         {
             // The replies did not say that others wait.
             for to in awaited.iter() {
-                send(site, to, PageMessage::Hurry, out);
+                send(site, to, PageMessage::AckNow, out);
             }
         }
         open.queue.push_back(request);
@@ -240,13 +240,13 @@ impl Entry {
         let Some(to) = nearest(site, &at_rest) else { return false };
         awaited.insert(request.from);
         let (kind, requester) = (Kind::Read, request.from);
-        send(site, to, PageMessage::Forward { kind, requester, hurry: false, turns: 0 }, out);
+        send(site, to, PageMessage::Forward { kind, requester, ack_now: false, turns: 0 }, out);
         true
     }
 
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
     fn supply_read(&self, site: &Site, request: Request, out: &mut Effects) {
-        let (kind, requester, hurry) = (Kind::Read, request.from, self.queued() > 0);
+        let (kind, requester, ack_now) = (Kind::Read, request.from, self.queued() > 0);
         // Who waits to write ends its turn, other readers do not.
         let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
         let ends = self.open.as_ref().is_some_and(|open| open.queue.iter().any(writes));
@@ -254,9 +254,9 @@ impl Entry {
         if self.copyset.contains(requester) {
             // It was pushed a copy while its request was on the way.
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
-            let forward = PageMessage::Forward { kind, requester, hurry, turns };
+            let forward = PageMessage::Forward { kind, requester, ack_now, turns };
             send(site, self.replica(site), forward, out);
         }
     }
@@ -282,14 +282,14 @@ impl Entry {
 
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
     fn supply_exclusive(&mut self, site: &Site, request: Request, out: &mut Effects) {
-        let (kind, requester, hurry) = (Kind::Write, request.from, self.queued() > 0);
+        let (kind, requester, ack_now) = (Kind::Write, request.from, self.queued() > 0);
         let turns = request.turns;
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
             let to = self.replica(site);
-            send(site, to, PageMessage::Forward { kind, requester, hurry, turns }, out);
+            send(site, to, PageMessage::Forward { kind, requester, ack_now, turns }, out);
             self.copyset.remove(to);
         }
         if let Some(open) = self.open.as_mut() {

@@ -27,9 +27,9 @@ pub struct Site {
     /// The node that keeps its directory entry.
     pub manager: NodeId,
     /// After so many moves of the home at barriers it goes from hand to hand; never if `None`.
-    pub roams: Option<u8>,
+    pub dynamic_after: Option<u8>,
     /// The home's threads write it without a trap, and the world finds what they wrote.
-    pub watched: bool,
+    pub tracked: bool,
 }
 
 /// An event that the state does not allow.

@@ -31,7 +31,7 @@ pub enum Copy {
         moves: Moves,
         /// Diffs of this copy that nobody has acknowledged, counted where homes go from hand to
         /// hand.
-        owed: u32,
+        unacked: u32,
     },
 }
 
@@ -48,14 +48,14 @@ impl Moves {
     /// A barrier moves the home. That it comes back to who wrote it the last time says that its
     /// writers do not change.
     pub(super) fn count(&mut self, site: &Site, to: NodeId) {
-        let Some(enough) = site.roams else { return };
+        let Some(enough) = site.dynamic_after else { return };
         let again = self.last.replace(to) == Some(to);
         self.count = if again { 0 } else { self.count.saturating_add(1).min(enough) };
     }
 
     /// Whether the home goes from hand to hand, which it does after so many.
-    pub(super) fn roam(self, roams: Option<u8>) -> bool {
-        roams.is_some_and(|enough| self.count >= enough)
+    pub(super) fn is_dynamic(self, dynamic_after: Option<u8>) -> bool {
+        dynamic_after.is_some_and(|enough| self.count >= enough)
     }
 }
 
@@ -66,14 +66,14 @@ pub enum Page {
     Invalid,
     /// Wanted, and asked for when the home has all diffs of this node. What passes homes on their
     /// way may be overtaken: the diff is sent on, the fetch behind it finds the home come back.
-    Settling(Box<Wait>),
+    FetchQueued(Box<Wait>),
     /// Asked for.
     Fetching(Box<Wait>),
     /// A read copy.
     Clean,
     /// A read copy that is opened for writes when the home has all diffs of this node: two of them
     /// on their way may overtake each other.
-    Owing(Box<Wait>),
+    Upgrading(Box<Wait>),
     /// Written since the last release; there is a twin.
     Dirty,
 }
@@ -111,12 +111,12 @@ pub enum CopyEvent {
         kind: Kind,
     },
     /// The same to read, and a thread goes on when it is here.
-    Ask,
+    AwaitedPrefetch,
     /// This node's writes shall be seen; part of flush number `flush`.
     Release {
         flush: u64,
     },
-    /// The world has found that threads of this node wrote it, as it does at a watched home.
+    /// The world has found that threads of this node wrote it, as it does at a tracked home.
     Wrote,
     /// Acquire: another node wrote it. What was written here goes with the node's next flush.
     Notice {
@@ -137,8 +137,8 @@ pub enum CopyEvent {
         from: NodeId,
     },
     /// Contents, and this node is the home from now on.
-    HandOver,
-    Yours,
+    HomeTransfer,
+    FirstTouch,
     /// The diff is kept already.
     Diff {
         writer: NodeId,
@@ -160,7 +160,7 @@ impl Copy {
     /// Any other node's first state.
     #[must_use]
     pub fn away(home: NodeId) -> Self {
-        Self::Away { home, page: Page::Invalid, moves: Moves::default(), owed: 0 }
+        Self::Away { home, page: Page::Invalid, moves: Moves::default(), unacked: 0 }
     }
 
     /// The access this node's threads have.
@@ -168,15 +168,16 @@ impl Copy {
     pub fn access(&self) -> Access {
         match self {
             Self::Home {
-                home: Home::Fresh | Home::Alone | Home::Dirty | Home::Watched | Home::Found,
+                home:
+                    Home::Fresh | Home::Exclusive | Home::Dirty | Home::Tracked | Home::TrackedDirty,
                 ..
             }
             | Self::Away { page: Page::Dirty, .. } => Access::ReadWrite,
-            Self::Home { home: Home::Clean | Home::Handed { .. }, .. }
-            | Self::Away { page: Page::Clean | Page::Owing(_), .. } => Access::ReadOnly,
-            Self::Away { page: Page::Invalid | Page::Settling(_) | Page::Fetching(_), .. } => {
-                Access::NoAccess
-            }
+            Self::Home { home: Home::Clean | Home::Transferred { .. }, .. }
+            | Self::Away { page: Page::Clean | Page::Upgrading(_), .. } => Access::ReadOnly,
+            Self::Away {
+                page: Page::Invalid | Page::FetchQueued(_) | Page::Fetching(_), ..
+            } => Access::NoAccess,
         }
     }
 
@@ -192,13 +193,13 @@ impl Copy {
     /// Whether its home goes from hand to hand, as it does after so many moves: then not all nodes
     /// know who it is.
     #[must_use]
-    pub fn roams(&self, after: Option<u8>) -> bool {
+    pub fn dynamic_after(&self, after: Option<u8>) -> bool {
         match self {
-            Self::Home { moves, .. } | Self::Away { moves, .. } => moves.roam(after),
+            Self::Home { moves, .. } | Self::Away { moves, .. } => moves.is_dynamic(after),
         }
     }
 
-    /// Whether it may still be handed to the first node that asks for it.
+    /// Whether it may still be transferred to the first node that asks for it.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         matches!(self, Self::Home { home: Home::Fresh, .. })
@@ -206,8 +207,8 @@ impl Copy {
 
     /// Whether this is the home and no other node ever had a copy.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        matches!(self, Self::Home { home: Home::Fresh | Home::Alone, .. })
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self, Self::Home { home: Home::Fresh | Home::Exclusive, .. })
     }
 
     /// Whether contents may arrive: they have been asked for.
@@ -221,7 +222,7 @@ impl Copy {
     pub fn is_idle(&self) -> bool {
         !matches!(
             self,
-            Self::Away { page: Page::Settling(_) | Page::Fetching(_) | Page::Owing(_), .. }
+            Self::Away { page: Page::FetchQueued(_) | Page::Fetching(_) | Page::Upgrading(_), .. }
         )
     }
 
@@ -256,21 +257,21 @@ impl Copy {
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         use CopyEvent as E;
-        use Page::{Clean, Dirty, Fetching, Invalid, Owing, Settling};
+        use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
 
-        let Self::Away { home, page, moves, owed } = self else { return Err(self.illegal()) };
+        let Self::Away { home, page, moves, unacked } = self else { return Err(self.illegal()) };
         let (minipage, at) = (site.minipage, *home);
         match (event, &mut *page) {
             (E::Fault { thread, kind }, Invalid) => {
                 let waiters = [*thread].into_iter().collect();
-                *page = ask(site, at, epoch, *owed, Wait::of(*kind, waiters), out);
+                *page = ask(site, at, epoch, *unacked, Wait::of(*kind, waiters), out);
             }
-            (E::Fault { thread, kind: Kind::Write }, Clean) if *owed > 0 => {
+            (E::Fault { thread, kind: Kind::Write }, Clean) if *unacked > 0 => {
                 let waiters = [*thread].into_iter().collect();
-                *page = Owing(Box::new(Wait::of(Kind::Write, waiters)));
+                *page = Upgrading(Box::new(Wait::of(Kind::Write, waiters)));
             }
-            (E::Fault { thread, kind: Kind::Write }, Owing(wait)) => wait.waiters.push(*thread),
-            (E::Fault { thread, kind }, Settling(wait) | Fetching(wait)) => {
+            (E::Fault { thread, kind: Kind::Write }, Upgrading(wait)) => wait.waiters.push(*thread),
+            (E::Fault { thread, kind }, FetchQueued(wait) | Fetching(wait)) => {
                 wait.kind = wait.kind.max(*kind);
                 wait.waiters.push(*thread);
             }
@@ -280,20 +281,22 @@ impl Copy {
                 *page = Dirty;
             }
             // Spurious: the access is there already, only the page tables lag.
-            (E::Fault { thread, kind: Kind::Read }, Clean | Owing(_))
+            (E::Fault { thread, kind: Kind::Read }, Clean | Upgrading(_))
             | (E::Fault { thread, .. }, Dirty) => {
                 out.push(Effect::Reprotect { minipage, access: self.access() });
                 out.push(Effect::Wake { thread: *thread });
             }
             (E::Prefetch { kind }, Invalid) => {
-                *page = ask(site, at, epoch, *owed, Wait::of(*kind, SmallVec::new()), out);
+                *page = ask(site, at, epoch, *unacked, Wait::of(*kind, SmallVec::new()), out);
             }
-            (E::Ask, Invalid) => {
+            (E::AwaitedPrefetch, Invalid) => {
                 let wait = Wait { asks: true, ..Wait::of(Kind::Read, SmallVec::new()) };
-                *page = ask(site, at, epoch, *owed, wait, out);
+                *page = ask(site, at, epoch, *unacked, wait, out);
             }
-            (E::Prefetch { .. } | E::Ask, Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty) => {
-            }
+            (
+                E::Prefetch { .. } | E::AwaitedPrefetch,
+                FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            ) => {}
 
             // Asked for in vain: what came was sent before writes that this node knows of.
             (E::Data { .. }, Fetching(wait)) if wait.stale => {
@@ -301,7 +304,7 @@ impl Copy {
                 *page = if waiters.is_empty() {
                     Invalid
                 } else {
-                    ask(site, at, epoch, *owed, Wait::of(kind, waiters), out)
+                    ask(site, at, epoch, *unacked, Wait::of(kind, waiters), out)
                 };
             }
             (E::Data { from }, Fetching(wait)) => {
@@ -322,16 +325,18 @@ impl Copy {
                 *page = next;
             }
             // First touch: this node is the home.
-            (E::Yours, Fetching(wait)) => {
+            (E::FirstTouch, Fetching(wait)) => {
                 out.push(Effect::InstallZero { minipage, access: Access::ReadWrite });
                 out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
-                *self = Self::Home { home: Home::Alone, moves: *moves };
+                *self = Self::Home { home: Home::Exclusive, moves: *moves };
             }
             // The home comes to its next writer. It is current, whatever notice came meanwhile: the
             // writes that a notice names are acknowledged by a home, and this node was none yet.
-            (E::HandOver, Fetching(wait)) if site.roams.is_some() && wait.moved.is_none() => {
-                let handed = Home::Handed { epoch };
-                let next = if wait.kind == Kind::Write { Home::Dirty } else { handed };
+            (E::HomeTransfer, Fetching(wait))
+                if site.dynamic_after.is_some() && wait.moved.is_none() =>
+            {
+                let transferred = Home::Transferred { epoch };
+                let next = if wait.kind == Kind::Write { Home::Dirty } else { transferred };
                 let mut access = Access::ReadOnly;
                 if next == Home::Dirty {
                     out.push(Effect::Dirty { minipage });
@@ -346,27 +351,27 @@ impl Copy {
             (E::Release { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, epoch, *flush, owed, out);
+                flush_home(site, at, epoch, *flush, unacked, out);
                 *page = Clean;
             }
-            (E::Release { .. }, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_)) => {}
-            // Found before the home moved: its release has been.
-            (E::Wrote, Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty) => {}
+            (E::Release { .. }, Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_)) => {}
+            // TrackedDirty before the home moved: its release has been.
+            (E::Wrote, Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty) => {}
             (
                 E::DiffAck { flush, count },
-                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
-            ) if site.roams.is_none() || *owed >= *count => {
-                *owed = owed.saturating_sub(*count);
+                Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            ) if site.dynamic_after.is_none() || *unacked >= *count => {
+                *unacked = unacked.saturating_sub(*count);
                 out.push(Effect::Acked { flush: *flush, count: *count });
-                if *owed == 0 {
+                if *unacked == 0 {
                     match page {
-                        Settling(wait) => {
+                        FetchQueued(wait) => {
                             let (kind, asks) = (wait.kind, wait.asks);
                             let waiters = core::mem::take(&mut wait.waiters);
                             let wait = Wait { asks, ..Wait::of(kind, waiters) };
                             *page = ask(site, at, epoch, 0, wait, out);
                         }
-                        Owing(wait) => {
+                        Upgrading(wait) => {
                             let waiters = core::mem::take(&mut wait.waiters);
                             open(site, waiters, out);
                             *page = Dirty;
@@ -376,23 +381,23 @@ impl Copy {
                 }
             }
             // Acquire: forget what is old; what was written here beside it goes home first.
-            (E::Notice { .. }, Invalid | Settling(_)) => {}
+            (E::Notice { .. }, Invalid | FetchQueued(_)) => {}
             (E::Notice { .. }, Fetching(wait)) => wait.stale = true,
             (E::Notice { .. }, Clean) => {
                 let (from, to) = (Access::ReadOnly, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
                 *page = Invalid;
             }
-            (E::Notice { .. }, Owing(wait)) => {
+            (E::Notice { .. }, Upgrading(wait)) => {
                 let (from, to) = (Access::ReadOnly, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
                 let waiters = core::mem::take(&mut wait.waiters);
-                *page = Settling(Box::new(Wait::of(Kind::Write, waiters)));
+                *page = FetchQueued(Box::new(Wait::of(Kind::Write, waiters)));
             }
             (E::Notice { flush }, Dirty) => {
                 let (from, to) = (Access::ReadWrite, Access::NoAccess);
                 out.push(Effect::Protect { minipage, from, to });
-                flush_home(site, at, epoch, *flush, owed, out);
+                flush_home(site, at, epoch, *flush, unacked, out);
                 out.push(Effect::Clean { minipage });
                 *page = Invalid;
             }
@@ -415,26 +420,33 @@ impl Copy {
             // node that was the home knows one that was it later, so this has an end.
             (
                 E::Fetch { requester, waits, .. },
-                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
+                Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
             ) if *requester != site.me && at != *requester => {
                 let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
                 send(site, at, message, out);
             }
             (
                 E::Diff { writer, flush },
-                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
-            ) if site.roams.is_some() && *writer != site.me && at != *writer => {
+                Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            ) if site.dynamic_after.is_some() && *writer != site.me && at != *writer => {
                 let body = HlrcMessage::Diff { writer: *writer, flush: *flush, epoch };
-                out.push(Effect::PassDiff { to: at, message: body.about(minipage) });
+                out.push(Effect::ForwardDiff { to: at, message: body.about(minipage) });
             }
 
             // What no correct peer sends: contents nobody asked for, a diff to who is not the home,
             // a fetch of one's own, a move while somebody writes or owes a diff, an acknowledgement
             // of none.
-            (E::Data { .. } | E::Yours, Invalid | Settling(_) | Clean | Owing(_) | Dirty)
+            (
+                E::Data { .. } | E::FirstTouch,
+                Invalid | FetchQueued(_) | Clean | Upgrading(_) | Dirty,
+            )
             | (
-                E::HandOver | E::Fetch { .. } | E::Diff { .. } | E::DiffAck { .. } | E::Move { .. },
-                Invalid | Settling(_) | Fetching(_) | Clean | Owing(_) | Dirty,
+                E::HomeTransfer
+                | E::Fetch { .. }
+                | E::Diff { .. }
+                | E::DiffAck { .. }
+                | E::Move { .. },
+                Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
             ) => {
                 return Err(self.illegal());
             }
@@ -458,9 +470,9 @@ fn open(site: &Site, waiters: SmallVec<[ThreadId; 4]>, out: &mut Effects) {
 }
 
 /// Asks the home for the minipage, when it has the diffs that it is owed.
-fn ask(site: &Site, home: NodeId, epoch: u64, owed: u32, wait: Wait, out: &mut Effects) -> Page {
-    if owed > 0 {
-        return Page::Settling(Box::new(wait));
+fn ask(site: &Site, home: NodeId, epoch: u64, unacked: u32, wait: Wait, out: &mut Effects) -> Page {
+    if unacked > 0 {
+        return Page::FetchQueued(Box::new(wait));
     }
     let waits = wait.asks || !wait.waiters.is_empty();
     send(site, home, HlrcMessage::Fetch { requester: site.me, epoch, waits }, out);
@@ -473,14 +485,14 @@ fn flush_home(
     home: NodeId,
     epoch: u64,
     flush: u64,
-    owed: &mut u32,
+    unacked: &mut u32,
     out: &mut Effects,
 ) {
     let minipage = site.minipage;
     out.push(Effect::Flushed { minipage, flush, awaited: true, notice: true });
     send(site, home, HlrcMessage::Diff { writer: site.me, flush, epoch }, out);
     out.push(Effect::DropTwin { minipage });
-    *owed += u32::from(site.roams.is_some());
+    *unacked += u32::from(site.dynamic_after.is_some());
 }
 
 pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects) {
@@ -490,5 +502,5 @@ pub(super) fn send(site: &Site, to: NodeId, body: HlrcMessage, out: &mut Effects
 /// Tells a node that its diff is here; with the others of its flush.
 pub(super) fn acknowledge(site: &Site, to: NodeId, flush: u64, out: &mut Effects) {
     let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
-    out.push(Effect::SendLater { to, message });
+    out.push(Effect::SendDeferred { to, message });
 }

@@ -19,4 +19,4 @@ pub use copy::{Copy, CopyEvent, Moves, Page, Wait};
 pub use home::Home;
 
 /// A home that barriers have moved so often has writers that change: it goes from hand to hand.
-pub const ROAMS: u8 = 2;
+pub const DYNAMIC_AFTER: u8 = 2;

@@ -177,7 +177,7 @@ impl Client {
                 self.open(site, Access::ReadWrite, out);
             }
 
-            // Release, arcs 8 to 10: REL for the head of the queue; the node's ledger takes them
+            // Release, arcs 8 to 10: REL for the head of the queue; the node's tracker takes them
             // all at once and waits for every RACK.
             (E::Release { flush }, Dirty) => {
                 mark!(Release);

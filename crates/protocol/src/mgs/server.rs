@@ -183,7 +183,7 @@ impl Server {
                 round.awaited.remove(from);
                 mark!(CountDiff, or LastDiff if round.awaited.is_empty());
                 round.outdated = true;
-                out.push(Effect::KeepDiff { minipage: site.minipage });
+                out.push(Effect::BufferDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
             // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came.

@@ -52,8 +52,8 @@ pub(super) fn run(
         nodes: place.nodes,
         minipage,
         manager: cell.manager(),
-        roams: cell.roams(),
-        watched: cell.watched(),
+        dynamic_after: cell.dynamic_after(),
+        tracked: cell.tracked(),
     };
     let mut effects = Effects::new();
     let mut own = Own::new();
@@ -113,7 +113,7 @@ fn dispatch(
             Consistency::LazyRelease | Consistency::Auto,
         ) => lazy(site, cell, from, body, out, world),
         (Local::Release { .. } | Local::Lazy(_), consistency) => {
-            let illegal = Illegal { role: "ledger", state: consistency.to_string() };
+            let illegal = Illegal { role: "tracker", state: consistency.to_string() };
             Err(refused(me, &"a release", illegal))
         }
         (Local::Message(from, message), consistency) => {
@@ -142,16 +142,16 @@ fn page(
             return manage(site, cell, from, ManagerEvent::InvalidateReply, out);
         }
         PageMessage::Ack => return manage(site, cell, from, ManagerEvent::Ack, out),
-        PageMessage::Forward { kind, requester, hurry, turns } => {
-            HolderEvent::Forward { kind, requester, hurry, turns }
+        PageMessage::Forward { kind, requester, ack_now, turns } => {
+            HolderEvent::Forward { kind, requester, ack_now, turns }
         }
         PageMessage::PushForward { target } => HolderEvent::PushForward { target },
-        PageMessage::Reply { kind, attach, hurry, turns } => {
-            HolderEvent::Reply { kind, attach, hurry, turns }
+        PageMessage::Reply { kind, attach, ack_now, turns } => {
+            HolderEvent::Reply { kind, attach, ack_now, turns }
         }
         PageMessage::PushReply => HolderEvent::PushReply,
         PageMessage::InvalidateRequest => HolderEvent::Invalidate,
-        PageMessage::Hurry => HolderEvent::Hurry,
+        PageMessage::AckNow => HolderEvent::AckNow,
     };
     hold(site, cell, from, event, out)
 }
@@ -176,7 +176,7 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
-        PageMessage::InvalidateRequest | PageMessage::Hurry => site.me,
+        PageMessage::InvalidateRequest | PageMessage::AckNow => site.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
@@ -233,7 +233,7 @@ fn eager(
         M::WriteData => client(site, cell, from, &C::WriteData, out),
         M::ReleaseAck => client(site, cell, from, &C::ReleaseAck, out),
         M::Invalidate => {
-            let flush = cell.ledger().next_flush();
+            let flush = cell.tracker().next_flush();
             client(site, cell, from, &C::Invalidate { flush }, out)
         }
         M::SingleWriterInvalidate => client(site, cell, from, &C::SingleWriterInvalidate, out),
@@ -249,7 +249,7 @@ fn client(
     event: &ClientEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
-    // A client is directed by the home alone; what its own threads and ledger ask comes from here.
+    // A client is directed by the home alone; what its own threads and tracker ask comes from here.
     if from != site.me && from != site.manager {
         return Err(refused(from, event, elsewhere("client", site)));
     }
@@ -299,35 +299,35 @@ fn lazy(
             }
             #[cfg(feature = "mutants")]
             let (epoch, waits) = (mutants::known(epoch), mutants::waited(waits));
-            let mut ledger = cell.ledger();
+            let mut tracker = cell.tracker();
             // It has heard of moves that this node will hear of soon, and may be the home by then.
-            if epoch > ledger.chronicle.epoch() {
-                let room = ledger.defer(site.minipage, Early::Fetch { requester, waits });
+            if epoch > tracker.log_mut().epoch() {
+                let room = tracker.defer(site.minipage, Early::Fetch { requester, waits });
                 return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
             }
-            drop(ledger);
+            drop(tracker);
             let zero = cell.copy().is_fresh() && world.close_if_zero(site.minipage);
             CopyEvent::Fetch { requester, zero, waits }
         }
         HlrcMessage::Data => CopyEvent::Data { from },
-        HlrcMessage::Yours => CopyEvent::Yours,
-        HlrcMessage::HandOver => CopyEvent::HandOver,
+        HlrcMessage::FirstTouch => CopyEvent::FirstTouch,
+        HlrcMessage::HomeTransfer => CopyEvent::HomeTransfer,
         HlrcMessage::Diff { writer, flush, epoch } => {
             if writer.0 >= site.nodes {
                 return Err(refused(from, &message, elsewhere("home", site)));
             }
-            world.keep_diff(site.minipage);
+            world.buffer_diff(site.minipage);
             let away = cell.copy().home().is_some();
-            let mut ledger = cell.ledger();
+            let mut tracker = cell.tracker();
             // As above: this node will be the home, or will know who is.
-            if away && epoch > ledger.chronicle.epoch() {
+            if away && epoch > tracker.log_mut().epoch() {
                 #[cfg(feature = "mutants")]
                 if mutants::acknowledges_early() {
                     let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
-                    out.push(Effect::SendLater { to: writer, message });
+                    out.push(Effect::SendDeferred { to: writer, message });
                     return Ok(());
                 }
-                let room = ledger.defer(site.minipage, Early::Diff { writer, flush });
+                let room = tracker.defer(site.minipage, Early::Diff { writer, flush });
                 return if room { Ok(()) } else { Err(refused(from, &message, crowded())) };
             }
             CopyEvent::Diff { writer, flush }
@@ -345,7 +345,7 @@ fn copy(
     event: &CopyEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
-    let epoch = cell.ledger().chronicle.epoch();
+    let epoch = cell.tracker().log_mut().epoch();
     #[cfg(feature = "mutants")]
     let before = cell.copy().bend(event);
     let result = cell.copy().handle(site, epoch, event, out);
@@ -393,15 +393,17 @@ fn apply(
     let mut acked = false;
     for effect in &*effects {
         match *effect {
-            Effect::Send { to, message } | Effect::SendLater { to, message } if to == site.me => {
+            Effect::Send { to, message } | Effect::SendDeferred { to, message }
+                if to == site.me =>
+            {
                 own.push(message);
             }
             Effect::Send { to, message } => world.send(to, message),
-            Effect::SendLater { to, message } => world.send_later(to, message),
+            Effect::SendDeferred { to, message } => world.send_deferred(to, message),
             Effect::Install { minipage, access } => world.install(minipage, access),
             Effect::InstallZero { minipage, access } => world.install_zero(minipage, access),
             Effect::Protect { minipage, from, to } => world.protect(minipage, from, to),
-            Effect::Watch { minipage, from } => world.watch(minipage, from),
+            Effect::Track { minipage, from } => world.track(minipage, from),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
             Effect::Wake { thread } => world.wake(thread),
             Effect::Hold { thread, minipage, turns, urgent } => {
@@ -411,18 +413,18 @@ fn apply(
             Effect::MakeTwin { minipage } => world.make_twin(minipage),
             Effect::DropTwin { minipage } => world.drop_twin(minipage),
             Effect::Store { minipage } => world.store(minipage),
-            Effect::KeepDiff { minipage } => world.keep_diff(minipage),
+            Effect::BufferDiff { minipage } => world.buffer_diff(minipage),
             Effect::MergeDiffs { minipage, open } => world.merge_diffs(minipage, open),
-            Effect::PassDiff { to, message } => world.pass_diff(to, message),
-            Effect::Dirty { minipage } => cell.ledger().dirty(minipage),
-            Effect::Clean { minipage } => cell.ledger().clean(minipage),
+            Effect::ForwardDiff { to, message } => world.forward_diff(to, message),
+            Effect::Dirty { minipage } => cell.tracker().dirty(minipage),
+            Effect::Clean { minipage } => cell.tracker().clean(minipage),
             Effect::Flushed { minipage, flush, awaited, notice } => {
-                cell.ledger().flushed(minipage, flush, awaited, notice);
+                cell.tracker().flushed(minipage, flush, awaited, notice);
             }
             Effect::Acked { flush, count } => {
-                if !cell.ledger().acked(flush, count) {
+                if !cell.tracker().acked(flush, count) {
                     let state = format!("flush {flush} of {}", site.minipage);
-                    let illegal = Illegal { role: "ledger", state };
+                    let illegal = Illegal { role: "tracker", state };
                     return Err(refused(from, &"an acknowledgement", illegal));
                 }
                 acked = true;

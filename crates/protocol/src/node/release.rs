@@ -12,7 +12,7 @@ use crate::message::{BarrierMessage, Message, SyncMessage};
 use crate::mgs::ClientEvent;
 #[cfg(feature = "mutants")]
 use crate::mutants;
-use crate::release::{Ledger, Ready};
+use crate::release::{Ready, ReleaseTracker};
 
 /// Messages of the synchronization engines to their own node.
 pub(super) type Own = VecDeque<(u32, SyncMessage)>;
@@ -25,8 +25,8 @@ pub(super) fn apply(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let quiet = SyncMessage::is_quiet_release;
-    if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if quiet(*body))) {
+    let quiescent = SyncMessage::is_quiescent_release;
+    if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if quiescent(*body))) {
         migration::decide(place, guard, world)?;
     }
     for effect in effects.drain(..) {
@@ -40,19 +40,19 @@ pub(super) fn apply(
                 world.wake(thread);
             }
             Effect::Send { .. }
-            | Effect::SendLater { .. }
+            | Effect::SendDeferred { .. }
             | Effect::Install { .. }
             | Effect::Protect { .. }
-            | Effect::Watch { .. }
+            | Effect::Track { .. }
             | Effect::Reprotect { .. }
             | Effect::Reclaimed { .. }
             | Effect::MakeTwin { .. }
             | Effect::DropTwin { .. }
             | Effect::Hold { .. }
             | Effect::Store { .. }
-            | Effect::KeepDiff { .. }
+            | Effect::BufferDiff { .. }
             | Effect::MergeDiffs { .. }
-            | Effect::PassDiff { .. }
+            | Effect::ForwardDiff { .. }
             | Effect::InstallZero { .. }
             | Effect::Dirty { .. }
             | Effect::Clean { .. }
@@ -82,38 +82,44 @@ fn post(
         flush(place, guard, world)?;
         #[cfg(feature = "mutants")]
         if !mutants::waits() {
-            guard.ledger().follow(ready);
-            deliver(place, &mut guard.ledger(), own, world);
+            guard.tracker().follow(ready);
+            deliver(place, &mut guard.tracker(), own, world);
             return Ok(());
         }
-        guard.ledger().hold(ready);
+        guard.tracker().hold(ready);
     } else if to == place.me && body != SyncMessage::Barrier(BarrierMessage::Retract) {
         own.push_back((id, body));
         return Ok(());
     } else {
         // Also to its own manager: what a thread's begin takes back may still be held.
-        guard.ledger().follow(ready);
+        guard.tracker().follow(ready);
     }
-    deliver(place, &mut guard.ledger(), own, world);
+    deliver(place, &mut guard.tracker(), own, world);
     Ok(())
 }
 
 /// Lets go what no flush holds any more.
-pub(super) fn deliver(place: Place, ledger: &mut Ledger, own: &mut Own, world: &mut impl World) {
-    while let Some(ready) = ledger.pop_ready() {
+pub(super) fn deliver(
+    place: Place,
+    tracker: &mut ReleaseTracker,
+    own: &mut Own,
+    world: &mut impl World,
+) {
+    while let Some(ready) = tracker.pop_ready() {
         match ready {
             Ready::Wake { thread } => world.wake(thread),
             Ready::Send { to, id, body } if to == place.me => own.push_back((id, body)),
             Ready::Send { to, id, body } => {
                 if body.is_release()
-                    && let Some(news) = ledger.chronicle.news_for(to, place.nodes, Some(body))
+                    && let Some(notices) =
+                        tracker.log_mut().notices_for(to, place.nodes, Some(body))
                 {
                     #[cfg(feature = "mutants")]
                     if !mutants::tells(body) {
                         world.send(to, Message::Sync { id, body });
                         continue;
                     }
-                    world.send_news(to, news);
+                    world.send_notices(to, notices);
                 }
                 world.send(to, Message::Sync { id, body });
             }
@@ -133,11 +139,11 @@ pub(super) fn flush(
     for minipage in written {
         run(place, minipage, &mut guard.minipage(minipage), Local::Lazy(CopyEvent::Wrote), world)?;
     }
-    let Some((flush, minipages)) = guard.ledger().begin() else { return Ok(()) };
-    // What is watched stays open.
+    let Some((flush, minipages)) = guard.tracker().begin() else { return Ok(()) };
+    // What is tracked stays open.
     let mut closes = |minipage: &MinipageId| {
         let mut cell = guard.minipage(*minipage);
-        cell.consistency().is_lazy() && !(cell.watched() && cell.copy().home().is_none())
+        cell.consistency().is_lazy() && !(cell.tracked() && cell.copy().home().is_none())
     };
     let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
     world.closing(&closing);
@@ -149,23 +155,23 @@ pub(super) fn flush(
         };
         run(place, minipage, &mut cell, local, world)?;
     }
-    world.send_kept();
-    guard.ledger().swept();
+    world.send_batched();
+    guard.tracker().swept();
     Ok(())
 }
 
-/// Forgets the copies that news have named since the last acquire.
+/// Forgets the copies that write notices have named since the last acquire.
 pub(super) fn acquire(
     place: Place,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let pending = guard.ledger().chronicle.take_pending();
+    let pending = guard.tracker().log_mut().take_pending();
     for minipage in pending {
         let mut cell = guard.minipage(minipage);
-        let flush = cell.ledger().next_flush();
+        let flush = cell.tracker().next_flush();
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
     }
-    world.send_kept();
+    world.send_batched();
     Ok(())
 }

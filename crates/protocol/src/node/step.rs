@@ -34,9 +34,9 @@ impl<T: Tables> Node<T> {
                 CopyEvent::Fault { thread, kind },
                 world,
             ),
-            Input::Insist { thread, minipage, kind } => self.asked(
+            Input::PinnedRetry { thread, minipage, kind } => self.asked(
                 minipage,
-                HolderEvent::Insist { thread, kind },
+                HolderEvent::PinnedRetry { thread, kind },
                 ClientEvent::Fault { thread, kind },
                 CopyEvent::Fault { thread, kind },
                 world,
@@ -48,10 +48,16 @@ impl<T: Tables> Node<T> {
                 CopyEvent::Prefetch { kind },
                 world,
             ),
-            Input::Ask { minipage } => {
+            Input::AwaitedPrefetch { minipage } => {
                 let kind = Kind::Read;
                 let eager = ClientEvent::Prefetch { kind };
-                self.asked(minipage, HolderEvent::Prefetch { kind }, eager, CopyEvent::Ask, world)
+                self.asked(
+                    minipage,
+                    HolderEvent::Prefetch { kind },
+                    eager,
+                    CopyEvent::AwaitedPrefetch,
+                    world,
+                )
             }
             Input::Push { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Push), world)
@@ -70,20 +76,20 @@ impl<T: Tables> Node<T> {
                 let place = self.place();
                 let mut guard = self.tables.sync();
                 release::flush(place, &mut guard, world)?;
-                guard.ledger().hold(Ready::Wake { thread });
+                guard.tracker().hold(Ready::Wake { thread });
                 deliver(place, &mut guard, world)
             }
-            Input::Tell { node } => {
+            Input::Notify { node } => {
                 // Until they are on their way nobody may believe that the node was told: another
                 // thread that tells it too would find nothing left to say.
-                let mut ledger = self.tables.ledger();
-                if let Some(news) = ledger.chronicle.news_for(node, self.nodes, None) {
-                    world.send_news(node, news);
+                let mut tracker = self.tables.tracker();
+                if let Some(notices) = tracker.log_mut().notices_for(node, self.nodes, None) {
+                    world.send_notices(node, notices);
                     #[cfg(feature = "mutants")]
                     if !mutants::queues_what_it_tells() {
                         return Ok(());
                     }
-                    world.news_go_alone();
+                    world.send_notices_alone();
                 }
                 Ok(())
             }
@@ -98,9 +104,9 @@ impl<T: Tables> Node<T> {
                 Some(minipage) => self.coherence(minipage, Local::Message(from, message), world),
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
-            Input::News { from, news } => {
-                let told = self.tables.ledger().chronicle.hear(from, &news);
-                told.map_err(|illegal| refused(from, &"news of writes", illegal))
+            Input::WriteNotices { from, notices } => {
+                let told = self.tables.tracker().log_mut().receive(from, &notices);
+                told.map_err(|illegal| refused(from, &"notices of writes", illegal))
             }
         }
     }
@@ -134,7 +140,7 @@ impl<T: Tables> Node<T> {
             return Ok(());
         }
         // A flush may have ended: what waited for it may go.
-        if !self.tables.ledger().has_ready() {
+        if !self.tables.tracker().has_ready() {
             return Ok(());
         }
         deliver(place, &mut self.tables.sync(), world)
@@ -176,7 +182,7 @@ fn deliver(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let mut own = Own::new();
-    release::deliver(place, &mut guard.ledger(), &mut own, world);
+    release::deliver(place, &mut guard.tracker(), &mut own, world);
     let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
     settle(place, guard, Effects::new(), own, world)
 }
@@ -198,7 +204,7 @@ fn settle(
         #[cfg(feature = "mutants")]
         mutants::heard(id, message, &mut effects);
         world.takes(from, id, message);
-        migration::turn(place, from, id, message, guard, world)?;
+        migration::switch(place, from, id, message, guard, world)?;
         let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
         done.map_err(|error| refuse(from, &message, error))?;
     }

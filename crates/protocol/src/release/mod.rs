@@ -1,23 +1,23 @@
 //! Release consistency of a whole node: what it owes the others before a release leaves it, and
 //! what it has to forget before an acquire ends.
 //!
-//! The [`Ledger`] keeps the delayed update queue (MGS 3.2.2), one for all threads of the node: they
+//! The [`ReleaseTracker`] keeps the delayed update queue (MGS 3.2.2), one for all threads of the node: they
 //! share a page table, so nobody can say which of them wrote. A *flush* empties it: every minipage's
-//! engine sends what was written, and the messages that carry the release wait in the ledger until
+//! engine sends what was written, and the messages that carry the release wait in the tracker until
 //! all of it, and all of older flushes, is acknowledged. Messages to one node stay in order.
 //!
-//! The [`Chronicle`] in it is for lazy release consistency alone: how far this node has heard of
+//! The [`IntervalLog`] in it is for lazy release consistency alone: how far this node has heard of
 //! every other (a vector time over nodes, not threads, so that threads of one node never invalidate
 //! each other), and which minipages were written in which interval.
 
-mod chronicle;
-mod news;
+mod interval_log;
+mod write_notices;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use chronicle::Chronicle;
+pub use interval_log::IntervalLog;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
-pub use news::{News, NewsError, Notice, Turn};
+pub use write_notices::{MigrationPlan, WriteNotice, WriteNotices, WriteNoticesError};
 
 use crate::message::{Message, SyncMessage};
 #[cfg(feature = "mutants")]
@@ -29,7 +29,7 @@ pub const EARLY: u32 = 4096;
 
 /// What a node owes the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Ledger {
+pub struct ReleaseTracker {
     /// The delayed update queue.
     dirty: BTreeSet<MinipageId>,
     /// Number of the last flush begun.
@@ -47,7 +47,7 @@ pub struct Ledger {
     /// How much of that is whose; see [`EARLY`].
     early_of: BTreeMap<(MinipageId, NodeId), u32>,
     /// What this node knows of lazily consistent writes.
-    pub chronicle: Chronicle,
+    log: IntervalLog,
 }
 
 /// Some minipages' writes on their way.
@@ -101,19 +101,30 @@ impl Ready {
     }
 }
 
-impl Ledger {
-    /// The ledger of node `me`, which owes nothing.
+impl ReleaseTracker {
+    /// The tracker of node `me`, which owes nothing.
     #[must_use]
     pub fn new(me: NodeId) -> Self {
-        Self { chronicle: Chronicle::new(me), ..Self::default() }
+        Self { log: IntervalLog::new(me), ..Self::default() }
     }
 
-    /// The ledger of a node whose job of `nodes` nodes has made so many flushes, intervals and moves of
+    /// The tracker of a node whose job of `nodes` nodes has made so many flushes, intervals and moves of
     /// homes already: to see what large numbers do.
     #[must_use]
     pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
-        let chronicle = Chronicle::starting_at(me, nodes, number);
-        Self { begun: number, chronicle, ..Self::default() }
+        let log = IntervalLog::starting_at(me, nodes, number);
+        Self { begun: number, log, ..Self::default() }
+    }
+
+    /// What this node knows of lazily consistent writes.
+    #[must_use]
+    pub fn log(&self) -> &IntervalLog {
+        &self.log
+    }
+
+    /// The same, to change it.
+    pub fn log_mut(&mut self) -> &mut IntervalLog {
+        &mut self.log
     }
 
     /// Something about a minipage that came too early; false if no correct node asks for so much.
@@ -163,7 +174,7 @@ impl Ledger {
     }
 
     /// Begins a flush if there is anything to flush: its number, and the minipages of the queue.
-    /// [`Ledger::swept`] has to be called when all of them have been flushed, before the next.
+    /// [`ReleaseTracker::swept`] has to be called when all of them have been flushed, before the next.
     #[must_use]
     pub fn begin(&mut self) -> Option<(u64, Vec<MinipageId>)> {
         let next = after(self.begun);
@@ -205,7 +216,7 @@ impl Ledger {
             // A flush that has not begun may still grow.
             flush.awaited == 0 && flush.number <= self.begun
         }) {
-            self.chronicle.close_interval(flush.noticed);
+            self.log.close_interval(flush.noticed);
         }
         let oldest = self.flushes.front().map(|flush| flush.number);
         #[cfg(feature = "mutants")]
@@ -265,7 +276,7 @@ impl Ledger {
         !self.dirty.is_empty() || !self.flushes.is_empty()
     }
 
-    /// Whether nothing is owed and nothing waits.
+    /// Whether nothing is unacked and nothing waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.flushes.is_empty() && self.held.is_empty() && self.ready.is_empty()
@@ -313,160 +324,160 @@ mod tests {
         Ready::Send { to: NodeId(to), id: 0, body: SyncMessage::Lock(LockMessage::Request) }
     }
 
-    fn ready(ledger: &mut Ledger) -> Vec<Ready> {
-        core::iter::from_fn(|| ledger.pop_ready()).collect()
+    fn ready(tracker: &mut ReleaseTracker) -> Vec<Ready> {
+        core::iter::from_fn(|| tracker.pop_ready()).collect()
     }
 
     /// Begins a flush of a minipage that one acknowledgement will end.
-    fn open(ledger: &mut Ledger, minipage: MinipageId) -> u64 {
-        ledger.dirty(minipage);
-        let (flush, minipages) = ledger.begin().expect("there is something to flush");
+    fn open(tracker: &mut ReleaseTracker, minipage: MinipageId) -> u64 {
+        tracker.dirty(minipage);
+        let (flush, minipages) = tracker.begin().expect("there is something to flush");
         assert_eq!(minipages, [minipage]);
-        ledger.flushed(minipage, flush, true, false);
-        ledger.swept();
+        tracker.flushed(minipage, flush, true, false);
+        tracker.swept();
         flush
     }
 
     #[test]
     fn a_node_that_owes_nothing_holds_nothing() {
-        let mut ledger = Ledger::new(NodeId(0));
-        assert_eq!(ledger.begin(), None);
-        ledger.hold(post(1, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1)]);
-        assert!(ledger.is_settled());
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        assert_eq!(tracker.begin(), None);
+        tracker.hold(post(1, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1)]);
+        assert!(tracker.is_settled());
     }
 
     #[test]
     fn what_is_held_goes_when_its_flush_and_all_older_ones_have_ended() {
-        let mut ledger = Ledger::new(NodeId(0));
-        let first = open(&mut ledger, M);
-        ledger.hold(post(1, 1));
-        let second = open(&mut ledger, N);
-        ledger.hold(post(2, 2));
-        assert!(ledger.acked(second, 1));
-        assert!(ready(&mut ledger).is_empty(), "the older one is open");
-        assert!(ledger.acked(first, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1), post(2, 2)]);
-        assert!(!ledger.acked(first, 1), "nothing is awaited any more");
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        let first = open(&mut tracker, M);
+        tracker.hold(post(1, 1));
+        let second = open(&mut tracker, N);
+        tracker.hold(post(2, 2));
+        assert!(tracker.acked(second, 1));
+        assert!(ready(&mut tracker).is_empty(), "the older one is open");
+        assert!(tracker.acked(first, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1), post(2, 2)]);
+        assert!(!tracker.acked(first, 1), "nothing is awaited any more");
     }
 
     #[test]
     fn one_acknowledgement_may_stand_for_several() {
-        let mut ledger = Ledger::new(NodeId(0));
+        let mut tracker = ReleaseTracker::new(NodeId(0));
         for minipage in [M, N] {
-            ledger.dirty(minipage);
+            tracker.dirty(minipage);
         }
-        let (flush, _) = ledger.begin().expect("there is something to flush");
+        let (flush, _) = tracker.begin().expect("there is something to flush");
         for minipage in [M, N] {
-            ledger.flushed(minipage, flush, true, false);
+            tracker.flushed(minipage, flush, true, false);
         }
-        ledger.swept();
-        ledger.hold(post(1, 1));
-        assert!(!ledger.acked(flush, 3), "two are awaited");
-        assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(flush, 2));
-        assert_eq!(ready(&mut ledger), [post(1, 1)]);
+        tracker.swept();
+        tracker.hold(post(1, 1));
+        assert!(!tracker.acked(flush, 3), "two are awaited");
+        assert!(ready(&mut tracker).is_empty());
+        assert!(tracker.acked(flush, 2));
+        assert_eq!(ready(&mut tracker), [post(1, 1)]);
     }
 
     #[test]
     fn a_message_without_a_release_waits_for_those_before_it_to_the_same_node_alone() {
-        let mut ledger = Ledger::new(NodeId(0));
-        let first = open(&mut ledger, M);
-        ledger.hold(post(1, 1));
-        let second = open(&mut ledger, N);
-        ledger.hold(post(2, 2));
-        ledger.hold(Ready::Wake { thread: ThreadId(3) });
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        let first = open(&mut tracker, M);
+        tracker.hold(post(1, 1));
+        let second = open(&mut tracker, N);
+        tracker.hold(post(2, 2));
+        tracker.hold(Ready::Wake { thread: ThreadId(3) });
         for to in [1, 2, 3] {
-            ledger.follow(ask(to));
+            tracker.follow(ask(to));
         }
-        assert_eq!(ready(&mut ledger), [ask(3)]);
-        assert!(ledger.acked(first, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1), ask(1)]);
-        assert!(ledger.acked(second, 1));
-        assert_eq!(ready(&mut ledger), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
+        assert_eq!(ready(&mut tracker), [ask(3)]);
+        assert!(tracker.acked(first, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1), ask(1)]);
+        assert!(tracker.acked(second, 1));
+        assert_eq!(ready(&mut tracker), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
     }
 
     #[test]
     fn what_comes_too_early_has_a_bound_for_each_node_and_minipage() {
-        let mut ledger = Ledger::new(NodeId(0));
+        let mut tracker = ReleaseTracker::new(NodeId(0));
         let fetch = |node| Early::Fetch { requester: NodeId(node), waits: true };
         for flush in 0..EARLY {
             let diff = Early::Diff { writer: NodeId(1), flush: flush.into() };
-            assert!(ledger.defer(M, if flush % 2 == 0 { diff } else { fetch(1) }));
+            assert!(tracker.defer(M, if flush % 2 == 0 { diff } else { fetch(1) }));
         }
-        assert!(!ledger.defer(M, fetch(1)), "no node has so many threads");
-        assert!(ledger.defer(N, fetch(1)) && ledger.defer(M, fetch(2)));
-        assert_eq!(ledger.take_deferred().len(), EARLY as usize + 2);
-        assert!(ledger.defer(M, fetch(1)), "what was early has had its turn");
+        assert!(!tracker.defer(M, fetch(1)), "no node has so many threads");
+        assert!(tracker.defer(N, fetch(1)) && tracker.defer(M, fetch(2)));
+        assert_eq!(tracker.take_deferred().len(), EARLY as usize + 2);
+        assert!(tracker.defer(M, fetch(1)), "what was early has had its turn");
     }
 
     #[test]
     fn writes_that_left_before_a_flush_began_keep_it_open() {
-        let mut ledger = Ledger::new(NodeId(0));
-        ledger.dirty(M);
-        let early = ledger.next_flush();
-        ledger.flushed(M, early, true, true);
-        assert!(ledger.queue().is_empty());
-        ledger.hold(post(1, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1)], "no release has begun");
-        assert_eq!(ledger.begin(), Some((early, Vec::new())));
-        ledger.swept();
-        ledger.hold(post(1, 2));
-        assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(early, 1));
-        assert_eq!((ready(&mut ledger), ledger.chronicle.notices()), (vec![post(1, 2)], 1));
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        tracker.dirty(M);
+        let early = tracker.next_flush();
+        tracker.flushed(M, early, true, true);
+        assert!(tracker.queue().is_empty());
+        tracker.hold(post(1, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1)], "no release has begun");
+        assert_eq!(tracker.begin(), Some((early, Vec::new())));
+        tracker.swept();
+        tracker.hold(post(1, 2));
+        assert!(ready(&mut tracker).is_empty());
+        assert!(tracker.acked(early, 1));
+        assert_eq!((ready(&mut tracker), tracker.log_mut().notices()), (vec![post(1, 2)], 1));
     }
 
     #[test]
     fn writes_that_leave_while_a_flush_sweeps_belong_to_it() {
-        let mut ledger = Ledger::new(NodeId(0));
-        ledger.dirty(M);
-        let (flush, _) = ledger.begin().expect("there is something to flush");
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        tracker.dirty(M);
+        let (flush, _) = tracker.begin().expect("there is something to flush");
         // The sweep waits for the lock of the minipage; an invalidation has it.
-        let own = ledger.next_flush();
+        let own = tracker.next_flush();
         assert_eq!(own, flush);
-        ledger.flushed(M, own, true, false);
-        ledger.swept();
-        ledger.hold(post(1, 1));
-        assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(flush, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1)]);
+        tracker.flushed(M, own, true, false);
+        tracker.swept();
+        tracker.hold(post(1, 1));
+        assert!(ready(&mut tracker).is_empty());
+        assert!(tracker.acked(flush, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1)]);
     }
 
     #[test]
     fn writes_entered_after_the_sweep_open_its_flush_again_in_its_place() {
-        let mut ledger = Ledger::new(NodeId(0));
-        ledger.dirty(M);
-        let (flush, _) = ledger.begin().expect("there is something to flush");
-        ledger.swept();
-        let early = ledger.next_flush();
-        ledger.flushed(M, early, true, false);
-        ledger.flushed(N, flush, true, false);
-        assert_eq!(ledger.begin(), Some((early, Vec::new())), "the early one is the last still");
-        ledger.swept();
-        ledger.hold(post(1, 1));
-        assert!(ledger.acked(early, 1));
-        assert!(ready(&mut ledger).is_empty());
-        assert!(ledger.acked(flush, 1));
-        assert_eq!(ready(&mut ledger), [post(1, 1)]);
-        assert!(ledger.is_settled());
+        let mut tracker = ReleaseTracker::new(NodeId(0));
+        tracker.dirty(M);
+        let (flush, _) = tracker.begin().expect("there is something to flush");
+        tracker.swept();
+        let early = tracker.next_flush();
+        tracker.flushed(M, early, true, false);
+        tracker.flushed(N, flush, true, false);
+        assert_eq!(tracker.begin(), Some((early, Vec::new())), "the early one is the last still");
+        tracker.swept();
+        tracker.hold(post(1, 1));
+        assert!(tracker.acked(early, 1));
+        assert!(ready(&mut tracker).is_empty());
+        assert!(tracker.acked(flush, 1));
+        assert_eq!(ready(&mut tracker), [post(1, 1)]);
+        assert!(tracker.is_settled());
     }
 
     /// Numbers have 64 bits, and none of them stands for "no flush".
     #[test]
     fn flushes_go_on_where_32_bits_end() {
-        let mut ledger = Ledger::starting_at(NodeId(0), 2, u64::from(u32::MAX) - 2);
+        let mut tracker = ReleaseTracker::starting_at(NodeId(0), 2, u64::from(u32::MAX) - 2);
         for count in 1..6 {
-            let first = open(&mut ledger, M);
-            ledger.hold(post(1, count));
-            let second = open(&mut ledger, N);
-            ledger.hold(post(2, count));
-            assert!(ready(&mut ledger).is_empty(), "flush {first} is open");
-            assert!(ledger.acked(first, 1));
-            assert_eq!(ready(&mut ledger), [post(1, count)], "flush {second} is open");
-            assert!(ledger.acked(second, 1));
-            assert_eq!(ready(&mut ledger), [post(2, count)]);
-            assert!(ledger.is_settled());
+            let first = open(&mut tracker, M);
+            tracker.hold(post(1, count));
+            let second = open(&mut tracker, N);
+            tracker.hold(post(2, count));
+            assert!(ready(&mut tracker).is_empty(), "flush {first} is open");
+            assert!(tracker.acked(first, 1));
+            assert_eq!(ready(&mut tracker), [post(1, count)], "flush {second} is open");
+            assert!(tracker.acked(second, 1));
+            assert_eq!(ready(&mut tracker), [post(2, count)]);
+            assert!(tracker.is_settled());
         }
     }
 }

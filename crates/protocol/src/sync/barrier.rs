@@ -2,7 +2,7 @@
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
 //!
 //! At a barrier that all threads of the job have come to, homes of lazily consistent minipages move
-//! (ParADE's migratory home). A node whose threads have all come says so (*quiet*). It stays so until
+//! (ParADE's migratory home). A node whose threads have all come says so (*quiescent*). It stays so until
 //! its release, for nothing runs there; but a thread may begin, started by another node or unknown to
 //! this one so far. It does not run before the manager has taken the statement back (`Retract`), or
 //! has decided before: then the release, and the moves with it, come ahead of the answer.
@@ -26,14 +26,14 @@ pub struct Barrier {
     untold: u32,
     /// What the manager has been told of this node in the present episode.
     told: Told,
-    /// Threads of this node that run when the manager has taken back that it is quiet.
+    /// Threads of this node that run when the manager has taken back that it is quiescent.
     beginning: VecDeque<ThreadId>,
     /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
     here: u64,
     total: u32,
     /// Manager: whether some node that has come has threads that run on.
-    loud: bool,
+    active: bool,
 }
 
 /// Whether the manager believes that all threads of this node wait.
@@ -41,7 +41,7 @@ pub struct Barrier {
 enum Told {
     #[default]
     Nothing,
-    Quiet,
+    Quiescent,
     /// It was told so, and asked to take it back.
     Retracting,
 }
@@ -51,7 +51,7 @@ enum Told {
 pub(super) struct Party {
     pub(super) local: u32,
     pub(super) total: u32,
-    pub(super) quiet: bool,
+    pub(super) quiescent: bool,
     /// Threads of this node that have begun and not ended.
     pub(super) threads: u32,
 }
@@ -68,7 +68,7 @@ impl Barrier {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
-        Party { local, total, quiet, threads }: Party,
+        Party { local, total, quiescent, threads }: Party,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
@@ -82,27 +82,27 @@ impl Barrier {
         self.untold += 1;
         if self.untold >= local {
             let arrivals = core::mem::take(&mut self.untold);
-            let quiet = quiet && local > 0 && self.waiting.len() == threads as usize;
+            let quiescent = quiescent && local > 0 && self.waiting.len() == threads as usize;
             #[cfg(feature = "mutants")]
-            let quiet = quiet || (local > 0 && mutants::on(Mutant::NoisyHomeMoves));
-            if quiet {
-                self.told = Told::Quiet;
+            let quiescent = quiescent || (local > 0 && mutants::on(Mutant::ActiveNodeMigratesHome));
+            if quiescent {
+                self.told = Told::Quiescent;
             }
-            let message = BarrierMessage::Arrive { arrivals, total, quiet };
+            let message = BarrierMessage::Arrive { arrivals, total, quiescent };
             site.send(site.manager, message.about(site.id), out);
         }
         Ok(())
     }
 
     /// Whether the manager has been told that all threads of this node wait here.
-    pub(super) fn is_told_quiet(&self) -> bool {
+    pub(super) fn is_declared_quiescent(&self) -> bool {
         self.told != Told::Nothing
     }
 
     /// A thread begins on this node, which has said that all its threads wait here.
     pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
-        if self.told == Told::Quiet {
+        if self.told == Told::Quiescent {
             self.told = Told::Retracting;
             site.send(site.manager, BarrierMessage::Retract.about(site.id), out);
         }
@@ -116,10 +116,10 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         match message {
-            BarrierMessage::Arrive { arrivals, total, quiet }
+            BarrierMessage::Arrive { arrivals, total, quiescent }
                 if site.is_manager() && arrivals > 0 =>
             {
-                self.gather(site, from, (arrivals, total), quiet, out)
+                self.gather(site, from, (arrivals, total), quiescent, out)
             }
             BarrierMessage::Release { arrivals, .. } if from == site.manager => {
                 for _ in 0..arrivals {
@@ -130,14 +130,14 @@ impl Barrier {
                     };
                     out.push(Effect::Wake { thread });
                 }
-                if self.told == Told::Quiet {
+                if self.told == Told::Quiescent {
                     self.told = Told::Nothing;
                 }
                 Ok(())
             }
             BarrierMessage::Retract if site.is_manager() => {
                 // In an episode that is over it has not come to this one yet.
-                self.loud |= self.arrived.contains_key(&from);
+                self.active |= self.arrived.contains_key(&from);
                 site.send(from, BarrierMessage::Retracted.about(site.id), out);
                 Ok(())
             }
@@ -178,20 +178,20 @@ impl Barrier {
         site: &SyncSite,
         from: NodeId,
         (arrivals, total): (u32, u32),
-        quiet: bool,
+        quiescent: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.check(site, arrivals, total)?;
         self.total = total;
-        self.loud |= !quiet;
+        self.active |= !quiescent;
         self.here += u64::from(arrivals);
         *self.arrived.entry(from).or_insert(0) += arrivals;
         if self.here == u64::from(total) {
             (self.here, self.total) = (0, 0);
             let all = self.arrived.len() == usize::from(site.nodes);
-            let quiet = !core::mem::take(&mut self.loud) && all;
+            let quiescent = !core::mem::take(&mut self.active) && all;
             for (to, arrivals) in core::mem::take(&mut self.arrived) {
-                site.send(to, BarrierMessage::Release { arrivals, quiet }.about(site.id), out);
+                site.send(to, BarrierMessage::Release { arrivals, quiescent }.about(site.id), out);
             }
         }
         Ok(())

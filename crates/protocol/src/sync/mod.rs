@@ -103,7 +103,7 @@ pub enum SyncInput {
         id: u32,
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
-    /// each thread alone. `total` threads of the job make the episode complete. `quiet`: homes may
+    /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
     /// move if all threads of the node wait; it is said only if every thread that can write has begun
     /// ([`SyncInput::Begin`]), or its first write would trap.
     Barrier {
@@ -111,7 +111,7 @@ pub enum SyncInput {
         id: u32,
         local: u32,
         total: u32,
-        quiet: bool,
+        quiescent: bool,
     },
     SemaphoreWait {
         thread: ThreadId,

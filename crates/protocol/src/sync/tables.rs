@@ -129,8 +129,8 @@ impl SyncTables {
                 self.offer_idle(me, nodes, out);
                 Ok(())
             }
-            SyncInput::Barrier { thread, id, local, total, quiet } => {
-                let party = Party { local, total, quiet, threads: self.threads };
+            SyncInput::Barrier { thread, id, local, total, quiescent } => {
+                let party = Party { local, total, quiescent, threads: self.threads };
                 with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
                     barrier.arrive(site, thread, party, out)
                 })
@@ -167,10 +167,11 @@ impl SyncTables {
     /// A thread runs at once, unless this node has said that nothing runs here.
     fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
         // All its threads wait in one barrier, so there is no other.
-        let quiet = self.barriers.iter_mut().find(|(_, barrier)| barrier.is_told_quiet());
+        let quiescent =
+            self.barriers.iter_mut().find(|(_, barrier)| barrier.is_declared_quiescent());
         #[cfg(feature = "mutants")]
-        let quiet = quiet.filter(|_| !mutants::on(mutants::Mutant::BeginsUnannounced));
-        match quiet {
+        let quiescent = quiescent.filter(|_| !mutants::on(mutants::Mutant::BeginWithoutRetract));
+        match quiescent {
             Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
             None => out.push(Effect::Wake { thread }),
         }

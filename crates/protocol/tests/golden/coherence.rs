@@ -172,7 +172,7 @@ fn paper_s3_3_competing_requests_wait_at_the_manager_and_nowhere_else() {
             "2 > 0: Request Write",
             "3 > 0: Request Write",
             "0 > 1: Forward Write 2",
-            "0 > 2: Hurry",
+            "0 > 2: AckNow",
             "0: competing",
             "1: protect ReadWrite to NoAccess",
             "1 > 2: Reply Write Page",
@@ -294,14 +294,14 @@ fn a_write_fault_while_a_read_copy_is_fetched_waits_for_the_next_transaction() {
 fn a_thread_that_insists_holds_the_minipage_though_nobody_waits() {
     let mut cluster = Cluster::new(2, 0, 0);
     let (thread, kind) = (ThreadId(1), Write);
-    cluster.input(1, Input::Insist { thread, minipage: M, kind });
+    cluster.input(1, Input::PinnedRetry { thread, minipage: M, kind });
     cluster.settle();
     cluster.trace();
     cluster.input(1, Input::Resumed { thread, minipage: M });
     assert_eq!(cluster.trace(), ["1: hold 1"]);
     cluster.fault(0, Read);
     cluster.settle();
-    assert_eq!(cluster.trace(), ["0 > 1: Hurry", "0: competing"]);
+    assert_eq!(cluster.trace(), ["0 > 1: AckNow", "0: competing"]);
     cluster.input(1, Input::Retired { thread, minipage: M });
     cluster.settle();
     assert_eq!(cluster.trace()[..2], ["1 > 0: Ack", "0 > 1: Forward Read 0"]);
@@ -313,7 +313,7 @@ fn a_thread_that_insists_on_what_is_here_gets_a_grant_of_its_own() {
         let mut cluster = Cluster::new(2, 0, 0);
         cluster.access(1, Write);
         let thread = ThreadId(1);
-        cluster.input(1, Input::Insist { thread, minipage: M, kind });
+        cluster.input(1, Input::PinnedRetry { thread, minipage: M, kind });
         cluster.settle();
         let expected = [
             format!("1 > 0: Request {kind:?}"),
@@ -401,7 +401,7 @@ fn a_reader_with_a_copy_may_supply_those_that_are_served_with_it() {
     cluster.access(1, Read);
     cluster.fault(2, Write);
     cluster.settle();
-    cluster.input(1, Input::Insist { thread: ThreadId(8), minipage: M, kind: Read });
+    cluster.input(1, Input::PinnedRetry { thread: ThreadId(8), minipage: M, kind: Read });
     cluster.fault(0, Read);
     cluster.settle();
     for node in [2, 0, 1] {
@@ -514,7 +514,7 @@ fn a_hurry_that_meets_the_ack_on_its_way_changes_nothing() {
         [
             "2 > 0: Request Write",
             "1 > 0 later: Ack",
-            "0 > 1: Hurry",
+            "0 > 1: AckNow",
             "0: competing",
             "0 > 1: Forward Write 2",
             "1: protect ReadWrite to NoAccess",

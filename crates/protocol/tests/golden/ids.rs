@@ -118,7 +118,10 @@ fn semaphores_barriers_and_conditions_cost_nothing_once_they_rest() {
         cluster.call(1, SyncInput::ConditionSignal { id, all: true });
         for node in 0..2 {
             let thread = thread(node);
-            cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total: 2, quiet: false });
+            cluster.call(
+                node,
+                SyncInput::Barrier { thread, id, local: 1, total: 2, quiescent: false },
+            );
         }
         cluster.settle();
     }
@@ -151,7 +154,7 @@ fn a_peer_that_uses_too_many_ids_is_refused() {
 
 #[test]
 fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
-    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: false };
+    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false };
     for same in [0, 1] {
         let floods = [
             flood(|id| SemaphoreMessage::Request.about(id * same)),
@@ -177,7 +180,11 @@ fn a_thread_that_was_let_go_may_wait_again() {
         hears(SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 }));
         hears(SyncMessage::Condition(ConditionMessage::Enqueue));
         hears(SyncMessage::Condition(ConditionMessage::Signal { all: true }));
-        hears(SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 2, total: 2, quiet: false }));
+        hears(SyncMessage::Barrier(BarrierMessage::Arrive {
+            arrivals: 2,
+            total: 2,
+            quiescent: false,
+        }));
     }
     assert_eq!(tables, SyncTables::default());
 }

@@ -98,7 +98,7 @@ fn a_barrier_costs_one_message_a_node_each_way() {
         id: 0,
         local: 2,
         total: 6,
-        quiet: false,
+        quiescent: false,
     };
     for (node, thread) in [(1, 0), (0, 0), (1, 1), (2, 0), (0, 1), (2, 1)] {
         cluster.call(node, come(thread));
@@ -129,7 +129,7 @@ fn a_barrier_can_be_met_again_at_once() {
         id: 1,
         local: 1,
         total: 2,
-        quiet: false,
+        quiescent: false,
     };
     for _ in 0..2 {
         cluster.call(0, come(0));

@@ -24,7 +24,7 @@ pub struct Packet {
     pub message: Message,
     /// The page.
     pub page: Option<Content>,
-    /// Whether the sender keeps it until it has company (`World::send_later`). Only the last
+    /// Whether the sender keeps it until it has company (`World::send_deferred`). Only the last
     /// packets of a link can be kept.
     pub kept: bool,
 }
@@ -58,7 +58,7 @@ pub struct ThreadState {
     /// What the instruction at hand was granted, and holds.
     pub accesses: Accesses<()>,
     /// Whether it asked for its last grant as one that it may not lose.
-    pub insists: bool,
+    pub pinned: bool,
     /// Minipages that windows keep for it, a bit each ([`super::Job::windows`]).
     pub kept: u8,
     /// What its reads returned, if the job is observed.
@@ -122,7 +122,7 @@ impl State {
             phase: Phase::Running,
             faults: 0,
             accesses: Accesses::new(),
-            insists: false,
+            pinned: false,
             kept: 0,
             reads: Vec::new(),
         };

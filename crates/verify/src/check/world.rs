@@ -69,7 +69,7 @@ impl World for Stage<'_> {
         self.post(to, message, false);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         if message.attach() == Attach::Page {
             self.broken(format!("{message:?} is kept though a page goes with it"));
         }

@@ -25,8 +25,8 @@ pub fn generate(rng: &mut Rng) -> Job {
     let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
     let mut job = Job::new(nodes);
     job.trap_gap = rng.once_in(3);
-    job.roams = rng.pick(&[0, 0, 1, 2]);
-    job.watches = rng.once_in(2);
+    job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
+    job.tracks = rng.once_in(2);
     job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
@@ -82,7 +82,7 @@ enum Owner {
     /// It tells of one thing that was handed on; who looks at it has its lock.
     Flag,
     /// In turn.
-    Handed(Vec<usize>),
+    Transferred(Vec<usize>),
 }
 
 struct Writer {
@@ -137,7 +137,7 @@ impl Writer {
             items[joiner].push(item);
         }
         for (place, owner) in &words {
-            if let Owner::Handed(turn) = owner {
+            if let Owner::Transferred(turn) = owner {
                 self.hand_on(rng, *place, turn, &mut items);
             }
         }
@@ -230,7 +230,7 @@ impl Writer {
                 let many = 1 + rng.below(3);
                 let places: Vec<Place> = (0..many).map(|_| rng.pick(&free)).collect();
                 let asks = if rng.once_in(2) { &places[..] } else { &[] };
-                let asks = asks.iter().map(|&(minipage, _)| Op::Ask(minipage));
+                let asks = asks.iter().map(|&(minipage, _)| Op::AwaitedPrefetch(minipage));
                 asks.chain(places.iter().map(|&(m, w)| Op::Read(m, w))).collect()
             }
             3 => {
@@ -248,7 +248,7 @@ impl Writer {
                 let near = of(&|owner| match owner {
                     Owner::Thread(other) => *other == thread,
                     Owner::Nobody => true,
-                    Owner::Lock(_) | Owner::Handed(_) | Owner::Flag => false,
+                    Owner::Lock(_) | Owner::Transferred(_) | Owner::Flag => false,
                 });
                 let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
                 let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
@@ -311,8 +311,8 @@ impl Writer {
                     item.push(Op::Start(started));
                     heard = vec![Op::Join(started)];
                 } else if rng.once_in(3) && to != self.job.threads[thread].node {
-                    item.extend([Op::Release, Op::Tell(to.0, id)]);
-                    heard = vec![Op::Hear(id)];
+                    item.extend([Op::Release, Op::Notify(to.0, id)]);
+                    heard = vec![Op::Receive(id)];
                 } else if let Some(flag) = self.flags.pop() {
                     self.value += 1000;
                     let (condition, lock, value) = (id, id, self.value);
@@ -347,18 +347,18 @@ impl Writer {
             let here: Vec<_> =
                 threads.filter(|(thread, comes)| thread.node == rank && **comes).collect();
             let local = u32::try_from(here.len()).unwrap_or(0);
-            let quiet = !rng.once_in(4);
+            let quiescent = !rng.once_in(4);
             for (thread, _) in here {
-                thread.program.push(Op::Barrier { id, local, total, quiet });
+                thread.program.push(Op::Barrier { id, local, total, quiescent });
             }
         }
     }
 
-    /// All threads meet. The nodes need not agree about whether all is quiet.
+    /// All threads meet. The nodes need not agree about whether all is quiescent.
     fn barrier(&mut self, rng: &mut Rng) {
         let id = rng.below32(4);
         let total = self.job.first_threads();
-        let (loud, alone) = (rng.once_in(4), rng.once_in(6));
+        let (active, alone) = (rng.once_in(4), rng.once_in(6));
         let minipages = self.job.minipages.len();
         let ahead = rng.once_in(3);
         for rank in (0..self.job.nodes).map(NodeId) {
@@ -366,7 +366,7 @@ impl Writer {
             let here = threads.filter(|thread| thread.node == rank && !thread.started);
             let here: Vec<_> = here.collect();
             let count = u32::try_from(here.len()).unwrap_or(0);
-            let quiet = !alone && (!loud || !rng.once_in(2));
+            let quiescent = !alone && (!active || !rng.once_in(2));
             let local = if alone { 0 } else { count };
             for thread in here {
                 // What it asked for comes while all wait, and homes move.
@@ -375,7 +375,7 @@ impl Writer {
                     let kind = rng.pick(&[Kind::Read, Kind::Write]);
                     thread.program.push(Op::Prefetch(minipage, kind));
                 }
-                thread.program.push(Op::Barrier { id, local, total, quiet });
+                thread.program.push(Op::Barrier { id, local, total, quiescent });
             }
         }
     }
@@ -398,7 +398,7 @@ fn owner(rng: &mut Rng, locks: u32, order: &[usize]) -> Owner {
             let first = index(rng, order.len());
             let turn: Vec<_> =
                 order[first..].iter().copied().filter(|_| rng.once_in(2)).take(3).collect();
-            Owner::Handed(turn)
+            Owner::Transferred(turn)
         }
         2 | 3 => Owner::Thread(rng.pick(order)),
         _ => Owner::Lock(rng.below32(locks)),
@@ -421,7 +421,8 @@ mod tests {
         let used: std::collections::BTreeSet<String> = jobs.flat_map(kinds).map(name).collect();
         let all = [
             "Read", "Write", "Add", "Prefetch", "Ask", "Lock", "Unlock", "Barrier", "Await",
-            "Signal", "Push", "Reclaim", "Down", "Up", "Release", "Tell", "Hear", "Start", "Join",
+            "Signal", "Push", "Reclaim", "Down", "Up", "Release", "Notify", "Receive", "Start",
+            "Join",
         ];
         assert_eq!(used, all.into_iter().map(str::to_owned).collect());
     }

@@ -1,13 +1,13 @@
-//! News that a step has left over: the ledger counts them as told, and nobody has queued them yet.
+//! Write notices that a step has left over: the tracker counts them as told, and nobody has queued them yet.
 //!
-//! In the runtime such news lie with the thread that took the step until it goes on, and the other
+//! In the runtime such write notices lie with the thread that took the step until it goes on, and the other
 //! threads of its node run meanwhile: what they send goes first. Only whoever took the step waits, and what
-//! the program says behind the news waits with them. A correct node leaves none over, for news are
+//! the program says behind the write notices waits with them. A correct node leaves none over, for write notices are
 //! followed by the message they belong to or told to go alone, so this costs no state.
 
 use core::fmt;
 
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_types::NodeId;
 
 use super::program::Job;
@@ -43,12 +43,12 @@ impl fmt::Display for Late {
 }
 
 impl State {
-    /// News are left over from the step at hand.
-    pub(super) fn leave_over(&mut self, from: NodeId, to: NodeId, news: News) {
-        self.late.push(Late { by: None, from, to, packets: vec![Packet::News(news)] });
+    /// Write notices are left over from the step at hand.
+    pub(super) fn leave_over(&mut self, from: NodeId, to: NodeId, notices: WriteNotices) {
+        self.late.push(Late { by: None, from, to, packets: vec![Packet::WriteNotices(notices)] });
     }
 
-    /// The step at hand has told a node by other means than synchronization: the word goes behind the news.
+    /// The step at hand has told a node by other means than synchronization: the word goes behind the write notices.
     pub(super) fn say(&mut self, job: &Job, (from, to): (NodeId, NodeId), word: Packet) {
         let own = |late: &&mut Late| late.by.is_none() && (late.from, late.to) == (from, to);
         match self.late.iter_mut().find(own) {

@@ -8,7 +8,7 @@
 //! - [`program`]: what the threads do. [`configurations`]: the table of checked jobs.
 //! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
 //!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
-//!   asked of the engine under test. [`late`]: news that a step leaves over.
+//!   asked of the engine under test. [`late`]: write notices that a step leaves over.
 //! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.

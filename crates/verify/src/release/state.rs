@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::{Message, Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 
@@ -29,7 +29,7 @@ pub struct Page {
     /// Diffs that came and are not merged yet, in the order they came.
     pub kept: Vec<Diff>,
     /// Whether the kernel looks who writes, and has seen somebody.
-    pub watched: Option<bool>,
+    pub tracked: Option<bool>,
 }
 
 /// What travels between two nodes.
@@ -45,9 +45,9 @@ pub enum Packet {
         diff: Option<Diff>,
     },
     /// What the sender knows of writes.
-    News(News),
+    WriteNotices(WriteNotices),
     /// A program's own means of telling.
-    Told(u32),
+    Notified(u32),
     /// Start this thread.
     Start(u8),
     /// It runs.
@@ -131,7 +131,7 @@ pub struct State {
     pub memory: Vec<Vec<Page>>,
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
-    /// News that steps have left over, oldest first.
+    /// Write notices that steps have left over, oldest first.
     pub late: Vec<Late>,
     /// Whether the step at hand told its thread to hold a minipage.
     pub(super) told_to_hold: bool,
@@ -153,8 +153,8 @@ impl State {
             let here = |thread: &&Thread| thread.node.0 == rank && !thread.started;
             let threads = job.threads.iter().filter(here).count();
             let mut tables = OwnedTables::new(NodeId(rank), [])
-                .with_roams(job.roams)
-                .with_watches(job.watches)
+                .with_dynamic_homes_after(job.dynamic_after)
+                .with_tracking(job.tracks)
                 .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
                 .with_idle_tokens(job.idle_tokens)
                 .counting_from(job.first_number, job.nodes);
@@ -172,7 +172,7 @@ impl State {
                 } else {
                     (Access::NoAccess, NO_COPY)
                 };
-                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), watched: None }
+                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), tracked: None }
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });

@@ -76,7 +76,7 @@ impl State {
     /// at once.
     pub(super) fn tell(&mut self, job: &Job, (from, to): (NodeId, NodeId), packet: Packet) {
         if from != to {
-            self.input(job, from, Input::Tell { node: to });
+            self.input(job, from, Input::Notify { node: to });
             self.say(job, (from, to), packet);
             return;
         }
@@ -85,7 +85,7 @@ impl State {
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
             Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
-            Packet::Message { .. } | Packet::News(_) | Packet::Told(_) => {
+            Packet::Message { .. } | Packet::WriteNotices(_) | Packet::Notified(_) => {
                 unreachable!("what threads ask of each other's nodes")
             }
         }

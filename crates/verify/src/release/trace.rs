@@ -33,8 +33,8 @@ fn packet(packet: &Packet) -> String {
             }
             text
         }
-        Packet::News(news) => format!("{news:?}"),
-        Packet::Told(id) => format!("word of {id}"),
+        Packet::WriteNotices(notices) => format!("{notices:?}"),
+        Packet::Notified(id) => format!("word of {id}"),
         Packet::Start(thread) => format!("start of thread {thread}"),
         Packet::Started(thread) => format!("word that thread {thread} runs"),
         Packet::Join(thread) => format!("join of thread {thread}"),
@@ -122,7 +122,7 @@ pub(super) fn describe(job: &Job, state: &State) -> Vec<String> {
         if !node.tables.sync_tables().is_resting() {
             lines.push(format!("  {:?}", node.tables.sync_tables()));
         }
-        lines.push(format!("  {:?}", node.tables.owed()));
+        lines.push(format!("  {:?}", node.tables.release_tracker()));
     }
     for from in (0..job.nodes).map(NodeId) {
         for to in (0..job.nodes).map(NodeId) {

@@ -1,6 +1,6 @@
 //! The world of a checked node: tiny memories and links that assert what real ones rely on.
 
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -16,8 +16,8 @@ pub(super) struct Stage<'a> {
     pub(super) page: Option<Words>,
     /// What came with the message at hand of what was written.
     pub(super) diff: Option<Diff>,
-    /// News that the next message takes along.
-    pub(super) news: Option<(NodeId, News)>,
+    /// Write notices that the next message takes along.
+    pub(super) notices: Option<(NodeId, WriteNotices)>,
 }
 
 impl Stage<'_> {
@@ -35,8 +35,8 @@ impl Stage<'_> {
             return;
         }
         let link = self.job.link(self.me, to);
-        if let Some((_, news)) = self.news.take_if(|(other, _)| *other == to) {
-            self.state.links[link].push_back(Packet::News(news));
+        if let Some((_, notices)) = self.notices.take_if(|(other, _)| *other == to) {
+            self.state.links[link].push_back(Packet::WriteNotices(notices));
         }
         self.state.links[link].push_back(packet);
     }
@@ -92,22 +92,22 @@ impl World for Stage<'_> {
         self.post(to, Packet::Message { message, page, diff });
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         self.send(to, message);
     }
 
-    fn send_news(&mut self, to: NodeId, news: News) {
-        if News::from_bytes(&news.to_bytes(), self.job.nodes).as_ref() != Ok(&news) {
-            self.broken(format!("{news:?} does not survive its bytes"));
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        if WriteNotices::from_bytes(&notices.to_bytes(), self.job.nodes).as_ref() != Ok(&notices) {
+            self.broken(format!("{notices:?} does not survive its bytes"));
         }
-        if let Some((other, _)) = self.news.replace((to, news)) {
-            self.broken(format!("news for {other} are left when {to} is told"));
+        if let Some((other, _)) = self.notices.replace((to, notices)) {
+            self.broken(format!("notices for {other} are left when {to} is told"));
         }
     }
 
-    fn news_go_alone(&mut self) {
-        if let Some((to, news)) = self.news.take() {
-            self.post(to, Packet::News(news));
+    fn send_notices_alone(&mut self) {
+        if let Some((to, notices)) = self.notices.take() {
+            self.post(to, Packet::WriteNotices(notices));
         }
     }
 
@@ -134,24 +134,24 @@ impl World for Stage<'_> {
         }
         let page = self.at(minipage);
         page.access = to;
-        if page.watched.take() == Some(true) {
+        if page.tracked.take() == Some(true) {
             self.broken(format!("{minipage} is closed, and nobody has found what was written"));
         }
     }
 
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
+    fn track(&mut self, minipage: MinipageId, from: Access) {
         let page = self.at(minipage);
-        let (access, watched) = (page.access, page.watched);
-        (page.access, page.watched) = (Access::ReadWrite, Some(false));
-        if access != from || watched.is_some() {
-            self.broken(format!("{minipage}, watched with {from:?}, has {access:?}, {watched:?}"));
+        let (access, tracked) = (page.access, page.tracked);
+        (page.access, page.tracked) = (Access::ReadWrite, Some(false));
+        if access != from || tracked.is_some() {
+            self.broken(format!("{minipage}, tracked with {from:?}, has {access:?}, {tracked:?}"));
         }
     }
 
     fn written(&mut self) -> Vec<MinipageId> {
         let pages = self.state.memory[self.me.index()].iter_mut().zip(0u8..);
         let found = pages.filter_map(|(page, index)| {
-            let written = page.watched.as_mut().is_some_and(core::mem::take);
+            let written = page.tracked.as_mut().is_some_and(core::mem::take);
             written.then(|| super::program::minipage_id(index))
         });
         found.collect()
@@ -196,7 +196,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
+    fn buffer_diff(&mut self, minipage: MinipageId) {
         match self.diff.take() {
             Some(diff) => self.at(minipage).kept.push(diff),
             None => self.broken(format!("a diff of {minipage} is kept but none came")),
@@ -221,7 +221,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         let kept = message.minipage().map(|minipage| &mut self.at(minipage).kept);
         let oldest = kept.filter(|kept| !kept.is_empty()).map(|kept| kept.remove(0));
         match oldest {

@@ -266,7 +266,7 @@ impl Job {
                     id: BARRIER,
                     local: 1,
                     total,
-                    quiet: false,
+                    quiescent: false,
                 };
                 self.wait_in(node, call)
             }

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use multigrain_types::NodeId;
 
 use super::cluster::{Broken, Subject, Traffic};
+use super::network::NetworkModel;
 use super::plan::Plan;
 use super::simulation::Simulation;
-use super::weather::Weather;
 
 /// Lines of the trace of a failure.
 const TRACE: usize = 60;
@@ -18,8 +18,8 @@ const TRACE: usize = 60;
 pub struct Report {
     /// What was run.
     pub plan: Plan,
-    /// In which weather.
-    pub weather: Weather,
+    /// In which network.
+    pub network: NetworkModel,
     /// Calls of `Node::step`.
     pub steps: u64,
     /// What went over the links.
@@ -61,7 +61,7 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
     match ended {
         Ok(()) => Ok(Report {
             plan: *plan,
-            weather: Weather::of(plan.seed, plan.nodes),
+            network: NetworkModel::of(plan.seed, plan.nodes),
             steps: cluster.steps(),
             traffic: cluster.traffic(),
             accesses: simulation.accesses,
@@ -79,9 +79,9 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
     }
 }
 
-fn simulate(plan: &Plan, watched: Option<Subject>) -> (Simulation, Result<(), Broken>) {
+fn simulate(plan: &Plan, tracked: Option<Subject>) -> (Simulation, Result<(), Broken>) {
     let mut simulation = Simulation::new(plan);
-    if let Some(subject) = watched {
+    if let Some(subject) = tracked {
         simulation.watch(subject, TRACE);
     }
     let ended = catch_unwind(AssertUnwindSafe(|| simulation.run()));

@@ -6,11 +6,11 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 use super::cluster::{Broken, Cluster, Happening, Subject, Watch};
 use super::heap::Heap;
 use super::history::{History, Record};
+use super::network::NetworkModel;
 use super::plan::{Deaths, Plan};
 use super::program::{Author, Layout, Op, SEMAPHORES};
 use super::rng::Rng;
 use super::threads::{Numbers, Role, State, Thread};
-use super::weather::Weather;
 
 /// The timer at which a node dies; below are threads.
 const DEATH: u64 = u64::MAX;
@@ -25,7 +25,7 @@ pub(super) type Result<T> = core::result::Result<T, Broken>;
 #[derive(Debug)]
 pub(super) struct Simulation {
     pub(super) plan: Plan,
-    pub(super) cluster: Cluster<Weather>,
+    pub(super) cluster: Cluster<NetworkModel>,
     pub(super) threads: Vec<Thread>,
     pub(super) numbers: Numbers,
     pub(super) author: Author,
@@ -76,7 +76,7 @@ impl Simulation {
         let all = plan.all_threads();
         let bounds = (u64::from(all), u64::from(2 * plan.minipages + SEMAPHORES));
         let mut cluster =
-            Cluster::new(plan.nodes, places, Weather::of(plan.seed, plan.nodes), bounds);
+            Cluster::new(plan.nodes, places, NetworkModel::of(plan.seed, plan.nodes), bounds);
         for thread in 0..all {
             cluster.timer(rng.below(1000), thread.into());
         }

@@ -56,8 +56,8 @@ impl Entry {
                     }
                 }
             }
-            (Some(Mutant::HurryNotSent), _) => {
-                out.retain(|effect| !matches!(sent(effect), Some((_, PageMessage::Hurry))));
+            (Some(Mutant::AckNowNotSent), _) => {
+                out.retain(|effect| !matches!(sent(effect), Some((_, PageMessage::AckNow))));
             }
             (Some(Mutant::OvertakenReadForwarded), _) => self.forward_overtaken(site, out),
             (Some(Mutant::TurnsNotCounted), _) => forget_turns(out),
@@ -95,11 +95,11 @@ impl Entry {
             if let PageMessage::Reply {
                 kind: kind @ Kind::Read,
                 attach: Attach::Nothing,
-                hurry,
+                ack_now,
                 turns,
             } = *body
             {
-                *body = PageMessage::Forward { kind, requester: *to, hurry, turns };
+                *body = PageMessage::Forward { kind, requester: *to, ack_now, turns };
                 *to = self.replica(site);
             }
         }

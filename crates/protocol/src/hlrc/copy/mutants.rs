@@ -12,8 +12,8 @@ impl Copy {
     /// Before the honest step; what [`Copy::bend_after`] has to know of the state.
     pub(crate) fn bend(&mut self, event: &CopyEvent) -> Self {
         let before = self.clone();
-        if let (true, Self::Away { owed, .. }) = (on(Mutant::FetchOvertakesDiff), &mut *self) {
-            *owed = u32::from(matches!(event, CopyEvent::DiffAck { .. }));
+        if let (true, Self::Away { unacked, .. }) = (on(Mutant::FetchOvertakesDiff), &mut *self) {
+            *unacked = u32::from(matches!(event, CopyEvent::DiffAck { .. }));
         }
         if let (CopyEvent::Data { .. }, Self::Away { page: Page::Fetching(wait), .. }) =
             (event, self)
@@ -45,51 +45,53 @@ impl Copy {
                 out.clear();
                 *self = before;
             }
-            (Some(Mutant::AloneNotNoticed), E::Fetch { zero: false, .. }) if before.is_alone() => {
+            (Some(Mutant::ExclusiveHomeStaysWritable), E::Fetch { zero: false, .. })
+                if before.is_exclusive() =>
+            {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
-                *self = Self::Home { home: Home::Alone, moves: Moves::default() };
+                *self = Self::Home { home: Home::Exclusive, moves: Moves::default() };
             }
-            (Some(Mutant::DirtyHomeHandedOn), E::Fetch { requester, waits: true, .. })
-                if site.roams.is_some() =>
+            (Some(Mutant::DirtyHomeTransferred), E::Fetch { requester, waits: true, .. })
+                if site.dynamic_after.is_some() =>
             {
                 if let Self::Home { home: Home::Dirty, moves } = before {
                     let (minipage, home) = (site.minipage, *requester);
                     let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                    let message = HlrcMessage::HandOver.about(minipage);
+                    let message = HlrcMessage::HomeTransfer.about(minipage);
                     out.clear();
                     out.push(Effect::Protect { minipage, from, to });
                     out.push(Effect::Send { to: home, message });
-                    *self = Self::Away { home, page: Page::Clean, moves, owed: 0 };
+                    *self = Self::Away { home, page: Page::Clean, moves, unacked: 0 };
                 }
             }
-            (Some(Mutant::OpenHomeBlended), E::Diff { .. }) => {
+            (Some(Mutant::WritableHomeMergedAsClosed), E::Diff { .. }) => {
                 for effect in out.iter_mut() {
                     if let Effect::MergeDiffs { open, .. } = effect {
                         *open = false;
                     }
                 }
             }
-            (Some(Mutant::FoundNotNoticed), E::Release { .. })
-                if matches!(before, Self::Home { home: Home::Found, .. }) =>
+            (Some(Mutant::TrackedWriteNotNoticed), E::Release { .. })
+                if matches!(before, Self::Home { home: Home::TrackedDirty, .. }) =>
             {
                 out.retain(|effect| !matches!(effect, Effect::Flushed { .. }));
             }
-            (Some(Mutant::WatchedHomeStaysOpen), E::Move { .. })
-                if matches!(before, Self::Home { home: Home::Watched, .. }) =>
+            (Some(Mutant::TrackedHomeStaysWritable), E::Move { .. })
+                if matches!(before, Self::Home { home: Home::Tracked, .. }) =>
             {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
             }
-            (Some(Mutant::HandedHomeStays), E::Fetch { .. }) if out.iter().any(hands_over) => {
+            (Some(Mutant::FormerHomeStays), E::Fetch { .. }) if out.iter().any(transfers_home) => {
                 *self = before;
             }
-            (Some(Mutant::PassedDiffDropped), E::Diff { writer, flush }) => {
-                let passed = |effect: &Effect| matches!(effect, Effect::PassDiff { .. });
+            (Some(Mutant::ForwardedDiffDropped), E::Diff { writer, flush }) => {
+                let passed = |effect: &Effect| matches!(effect, Effect::ForwardDiff { .. });
                 if out.iter().any(passed) {
                     let minipage = site.minipage;
                     let message = HlrcMessage::DiffAck { flush: *flush, count: 1 }.about(minipage);
                     out.clear();
                     out.push(Effect::MergeDiffs { minipage, open: true });
-                    out.push(Effect::SendLater { to: *writer, message });
+                    out.push(Effect::SendDeferred { to: *writer, message });
                 }
             }
             _ => {}
@@ -97,8 +99,8 @@ impl Copy {
     }
 }
 
-fn hands_over(effect: &Effect) -> bool {
-    let hand_over = HlrcMessage::HandOver;
+fn transfers_home(effect: &Effect) -> bool {
+    let hand_over = HlrcMessage::HomeTransfer;
     matches!(effect, Effect::Send { message: Message::Hlrc { body, .. }, .. } if *body == hand_over)
 }
 

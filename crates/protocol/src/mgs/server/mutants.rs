@@ -24,7 +24,7 @@ impl Server {
             (Some(Mutant::OutdatedKeeperStays), E::Diff, Self::Releasing(round))
                 if round.keeper.is_some() && round.awaits_release(from) =>
             {
-                out.push(Effect::KeepDiff { minipage: site.minipage });
+                out.push(Effect::BufferDiff { minipage: site.minipage });
                 return E::Ack;
             }
             (Some(Mutant::SingleBesideReaders), E::Release, Self::Shared { readers, writers })

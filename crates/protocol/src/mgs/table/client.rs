@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         ["RACK", "DUQ == 0", "", ""],
         runs(
             "RACK, a release open",
-            "the ledger lets go what waited for the last one",
+            "the tracker lets go what waited for the last one",
             M::ReleaseAck,
         ),
     ),
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[26],
         ["P2INV_ACK", "count != 0", "count = count - 1", ""],
-        spared("There is one queue, behind the lock of the ledger."),
+        spared("There is one queue, behind the lock of the tracker."),
     ),
     row(
         &[18],

@@ -94,8 +94,8 @@ pub(super) const RELEASE: [Row; 40] = {
             "Lazy: a move of the home is forgotten when contents come from the one that was.",
         ),
         row(
-            M::AloneNotNoticed,
-            "alone-not-noticed",
+            M::ExclusiveHomeStaysWritable,
+            "exclusive-home-stays-writable",
             "Lazy: after the first fetch the home still writes unnoticed.",
         ),
         row(
@@ -104,39 +104,39 @@ pub(super) const RELEASE: [Row; 40] = {
             "Lazy: a fetch is served by a node that has not heard of the moves its sender knows.",
         ),
         row(
-            M::OpenHomeBlended,
-            "open-home-blended",
+            M::WritableHomeMergedAsClosed,
+            "writable-home-merged-as-closed",
             "Lazy: a diff is merged as if threads of the home could not write the page, which they can.",
         ),
         row(
-            M::FoundNotAsked,
-            "found-not-asked",
-            "Lazy, homes watched: a release does not ask what was written.",
+            M::TrackedHomesNotScanned,
+            "tracked-homes-not-scanned",
+            "Lazy, homes tracked: a release does not ask what was written.",
         ),
         row(
-            M::FoundNotNoticed,
-            "found-not-noticed",
-            "Lazy, homes watched: what was found written is not told of.",
+            M::TrackedWriteNotNoticed,
+            "tracked-write-not-noticed",
+            "Lazy, homes tracked: what was found written is not told of.",
         ),
         row(
-            M::WatchedHomeStaysOpen,
-            "watched-home-stays-open",
-            "Lazy, homes watched: a home that moves away is still written without a trap.",
+            M::TrackedHomeStaysWritable,
+            "tracked-home-stays-writable",
+            "Lazy, homes tracked: a home that moves away is still written without a trap.",
         ),
         row(
-            M::PrefetchHandedHome,
-            "prefetch-handed-home",
+            M::PrefetchTransfersHome,
+            "prefetch-transfers-home",
             "Auto: the home is handed to a node none of whose threads waits for it.",
         ),
         row(
-            M::DirtyHomeHandedOn,
-            "dirty-home-handed-on",
+            M::DirtyHomeTransferred,
+            "dirty-home-transferred",
             "Auto: a home that has been written and not released is handed on.",
         ),
-        row(M::HandedHomeStays, "handed-home-stays", "Auto: who hands the home on stays a home."),
+        row(M::FormerHomeStays, "former-home-stays", "Auto: who hands the home on stays a home."),
         row(
-            M::PassedDiffDropped,
-            "passed-diff-dropped",
+            M::ForwardedDiffDropped,
+            "forwarded-diff-dropped",
             "Auto: the home that was acknowledges a diff and does not send it on.",
         ),
         row(
@@ -155,8 +155,8 @@ pub(super) const RELEASE: [Row; 40] = {
             "A release leaves the node before its writes are acknowledged.",
         ),
         row(
-            M::GrantWithoutNews,
-            "grant-without-news",
+            M::GrantWithoutNotices,
+            "grant-without-notices",
             "Lazy: a lock is granted without the write notices.",
         ),
         row(
@@ -165,13 +165,13 @@ pub(super) const RELEASE: [Row; 40] = {
             "Lazy: a home moves to one of several writers.",
         ),
         row(
-            M::NoisyHomeMoves,
-            "noisy-home-moves",
+            M::ActiveNodeMigratesHome,
+            "active-node-migrates-home",
             "Lazy: homes move at a barrier while other threads run.",
         ),
         row(
-            M::BeginsUnannounced,
-            "begins-unannounced",
+            M::BeginWithoutRetract,
+            "begin-without-retract",
             "Lazy: a thread begins on a node that has said nothing runs there, and the manager is not told.",
         ),
         row(M::FlushesWrap, "flushes-wrap", "The numbers of flushes have 32 bits."),
@@ -182,14 +182,14 @@ pub(super) const RELEASE: [Row; 40] = {
             "Lazy: a barrier's manager forgets notices that not all have heard of.",
         ),
         row(
-            M::OldTurnRepeated,
-            "old-turn-repeated",
+            M::OldPlanRepeated,
+            "old-plan-repeated",
             "Lazy: moves of homes told of twice are made twice when nobody wrote in between.",
         ),
         row(
-            M::ToldBeforeQueued,
-            "told-before-queued",
-            "Lazy: news count as told before they are on their way, and another message overtakes them.",
+            M::NotifiedBeforeQueued,
+            "notified-before-queued",
+            "Lazy: notices count as told before they are on their way, and another message overtakes them.",
         ),
     ]
 };

@@ -33,8 +33,8 @@ pub(super) const RUNTIME: [Row; 8] = {
             "Runtime: page tables change some time after the page was sent.",
         ),
         row(
-            M::KeptAckLost,
-            "kept-ack-lost",
+            M::DeferredAckLost,
+            "deferred-ack-lost",
             "Runtime: an ack that is kept for company never leaves.",
         ),
         row(

@@ -43,7 +43,7 @@ pub(super) const SEQUENTIAL: [Row; 37] = {
             "A thread that traps on a minipage that is there already is not woken.",
         ),
         row(M::AckDropped, "ack-dropped", "The ack that closes a transaction is never sent."),
-        row(M::HurryLost, "hurry-lost", "A Hurry that comes before the reply is forgotten."),
+        row(M::AckNowLost, "ack-now-lost", "A AckNow that comes before the reply is forgotten."),
         row(
             M::PushKeepsWritable,
             "push-keeps-writable",
@@ -75,8 +75,8 @@ pub(super) const SEQUENTIAL: [Row; 37] = {
             "An ack that somebody waits for leaves before the instruction that needs the minipage.",
         ),
         row(
-            M::InsistenceForgotten,
-            "insistence-forgotten",
+            M::PinnedRetryForgotten,
+            "pinned-retry-forgotten",
             "An instruction that lost a minipage is as likely to lose it again.",
         ),
         row(
@@ -116,8 +116,8 @@ pub(super) const SEQUENTIAL: [Row; 37] = {
         ),
         row(M::QueueLost, "queue-lost", "Closing a transaction loses the queue of requests."),
         row(
-            M::HurryNotSent,
-            "hurry-not-sent",
+            M::AckNowNotSent,
+            "ack-now-not-sent",
             "The manager does not say that somebody waits for an ack.",
         ),
         row(

@@ -4,14 +4,14 @@ use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
 use multigrain_types::{Access, NodeId};
 
-use super::{come, come_to, quiet_barrier, roaming};
+use super::{come, come_to, dynamic, quiescent_barrier};
 use crate::cluster::{Cluster, M};
 
 /// A barrier has moved the home to node 1; every further one does not matter.
 fn moved_once(nodes: u16, enough: u8) -> Cluster {
-    let mut cluster = Cluster::roaming(nodes, enough);
+    let mut cluster = Cluster::dynamic(nodes, enough);
     cluster.access(1, Write);
-    quiet_barrier(&mut cluster, nodes);
+    quiescent_barrier(&mut cluster, nodes);
     cluster.trace();
     assert_eq!(cluster.copy(1).home(), None);
     cluster
@@ -24,7 +24,7 @@ fn a_home_that_has_moved_often_enough_goes_to_the_next_that_waits_for_it() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["2 > 1: Fetch 2 epoch 1", "1 > 2: HandOver", "2: install ReadOnly", "2: wake 2"]
+        ["2 > 1: Fetch 2 epoch 1", "1 > 2: HomeTransfer", "2: install ReadOnly", "2: wake 2"]
     );
     assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (Some(NodeId(2)), None));
     assert_eq!(cluster.copy(1).access(), Access::ReadOnly, "what it has is current");
@@ -47,7 +47,7 @@ fn a_home_that_has_moved_often_enough_goes_to_the_next_that_waits_for_it() {
 
 #[test]
 fn a_write_fault_that_is_handed_the_home_writes_in_place() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.fault(2, Write);
     cluster.settle();
     cluster.release(2);
@@ -55,7 +55,7 @@ fn a_write_fault_that_is_handed_the_home_writes_in_place() {
         cluster.trace(),
         [
             "2 > 0: Fetch 2 epoch 0",
-            "0 > 2: HandOver",
+            "0 > 2: HomeTransfer",
             "2: install ReadWrite",
             "2: wake 2",
             "2: protect ReadWrite to ReadOnly",
@@ -78,7 +78,7 @@ fn a_home_that_has_moved_less_often_stays() {
 
 #[test]
 fn the_first_copy_leaves_the_home_where_it_was_alone() {
-    let mut cluster = roaming(2, &[]);
+    let mut cluster = dynamic(2, &[]);
     cluster.fault(1, Read);
     cluster.settle();
     assert_eq!(
@@ -95,7 +95,7 @@ fn the_first_copy_leaves_the_home_where_it_was_alone() {
 
 #[test]
 fn a_prefetch_is_not_handed_the_home_though_a_thread_waits_by_then() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.input(2, Input::Prefetch { minipage: M, kind: Write });
     cluster.fault(2, Write);
     cluster.settle();
@@ -114,7 +114,7 @@ fn a_prefetch_is_not_handed_the_home_though_a_thread_waits_by_then() {
 
 #[test]
 fn a_home_that_is_written_stays_until_its_release() {
-    let mut cluster = roaming(4, &[1]);
+    let mut cluster = dynamic(4, &[1]);
     cluster.access(0, Write);
     cluster.fault(2, Read);
     cluster.settle();
@@ -128,7 +128,7 @@ fn a_home_that_is_written_stays_until_its_release() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["3 > 0: Fetch 3 epoch 0", "0 > 3: HandOver", "3: install ReadOnly", "3: wake 3"]
+        ["3 > 0: Fetch 3 epoch 0", "0 > 3: HomeTransfer", "3: install ReadOnly", "3: wake 3"]
     );
 }
 
@@ -160,11 +160,11 @@ fn who_is_handed_the_home_and_only_reads_keeps_it_until_the_next_barrier() {
 fn who_was_handed_the_home_before_the_last_barrier_hands_it_on() {
     let mut cluster = moved_once(3, 1);
     cluster.access(2, Read);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     cluster.trace();
     cluster.fault(0, Read);
     cluster.settle();
-    assert!(cluster.trace().contains(&"2 > 0: HandOver".to_owned()));
+    assert!(cluster.trace().contains(&"2 > 0: HomeTransfer".to_owned()));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_home_that_comes_back_to_its_writer_roams_no_more() {
     let mut cluster = moved_once(3, 1);
     cluster.access(2, Read);
     cluster.access(1, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!(cluster.copy(1).home(), None, "the only writer, as the time before");
     cluster.trace();
     cluster.fault(0, Read);
@@ -182,20 +182,20 @@ fn a_home_that_comes_back_to_its_writer_roams_no_more() {
 
 #[test]
 fn who_asks_may_be_handed_the_home_and_wakes_nobody() {
-    let mut cluster = roaming(3, &[1]);
-    cluster.input(2, Input::Ask { minipage: M });
-    cluster.input(2, Input::Ask { minipage: M });
+    let mut cluster = dynamic(3, &[1]);
+    cluster.input(2, Input::AwaitedPrefetch { minipage: M });
+    cluster.input(2, Input::AwaitedPrefetch { minipage: M });
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["2 > 0: Fetch 2 epoch 0", "0 > 2: HandOver", "2: install ReadOnly"]
+        ["2 > 0: Fetch 2 epoch 0", "0 > 2: HomeTransfer", "2: install ReadOnly"]
     );
     assert_eq!(cluster.copy(2).home(), None);
 }
 
 #[test]
 fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.access(1, Write);
     cluster.release(1);
     cluster.trace();
@@ -219,7 +219,7 @@ fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
     // A notice takes the copy away from who waits so: it asks for another when the diff is there.
     cluster.access(0, Write);
     cluster.release(0);
-    cluster.input(0, Input::Tell { node: NodeId(1) });
+    cluster.input(0, Input::Notify { node: NodeId(1) });
     cluster.settle();
     cluster.release(1);
     cluster.fault(1, Write);
@@ -230,7 +230,7 @@ fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
 
 #[test]
 fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.access(1, Write);
     cluster.access(2, Write);
     assert_eq!(cluster.copy(2).home(), None);
@@ -254,7 +254,7 @@ fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
 
 #[test]
 fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
-    let mut cluster = roaming(4, &[1]);
+    let mut cluster = dynamic(4, &[1]);
     cluster.access(1, Write);
     cluster.access(2, Write);
     cluster.release(2);
@@ -266,7 +266,7 @@ fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
         [
             "3 > 0: Fetch 3 epoch 0",
             "0 > 2: Fetch 3 epoch 0",
-            "2 > 3: HandOver",
+            "2 > 3: HomeTransfer",
             "3: install ReadWrite",
             "3: wake 3"
         ]
@@ -293,29 +293,29 @@ fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
 
 #[test]
 fn a_home_that_comes_after_a_notice_is_current() {
-    let mut cluster = roaming(3, &[2]);
+    let mut cluster = dynamic(3, &[2]);
     cluster.access(2, Write);
     cluster.fault(1, Read);
     // The request is slow. Node 2 releases, and tells node 1 by other means.
     cluster.release(2);
     cluster.deliver_from(2, 0);
     cluster.deliver_from(0, 2);
-    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.input(2, Input::Notify { node: NodeId(1) });
     cluster.deliver_from(2, 1);
     cluster.input(1, Input::Acquire);
     cluster.trace();
     cluster.settle();
-    assert_eq!(cluster.trace(), ["0 > 1: HandOver", "1: install ReadOnly", "1: wake 1"]);
+    assert_eq!(cluster.trace(), ["0 > 1: HomeTransfer", "1: install ReadOnly", "1: wake 1"]);
 }
 
 #[test]
 fn a_node_asks_for_contents_when_its_own_diff_is_at_home() {
-    let mut cluster = roaming(3, &[1, 2]);
+    let mut cluster = dynamic(3, &[1, 2]);
     assert_eq!(cluster.copy(2).home(), None);
     cluster.access(2, Write);
     cluster.access(1, Write);
     cluster.release(2);
-    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.input(2, Input::Notify { node: NodeId(1) });
     cluster.settle();
     cluster.trace();
     cluster.input(1, Input::Acquire);
@@ -338,7 +338,7 @@ fn a_node_asks_for_contents_when_its_own_diff_is_at_home() {
             "2 > 1 later: DiffAck flush 1",
             "1 > 0: Fetch 1 epoch 0",
             "0 > 2: Fetch 1 epoch 0",
-            "2 > 1: HandOver",
+            "2 > 1: HomeTransfer",
             "1: install ReadOnly",
             "1: wake 1"
         ]
@@ -347,12 +347,12 @@ fn a_node_asks_for_contents_when_its_own_diff_is_at_home() {
 
 #[test]
 fn a_diff_before_the_move_that_makes_its_receiver_the_home_waits_for_it() {
-    let mut cluster = roaming(3, &[2]);
+    let mut cluster = dynamic(3, &[2]);
     cluster.access(2, Write);
     cluster.release(2);
     cluster.settle();
     // Node 1 has what node 2 wrote, and keeps it over the barrier.
-    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.input(2, Input::Notify { node: NodeId(1) });
     cluster.settle();
     cluster.input(1, Input::Acquire);
     cluster.input(1, Input::Prefetch { minipage: M, kind: Read });
@@ -380,13 +380,13 @@ fn a_diff_before_the_move_that_makes_its_receiver_the_home_waits_for_it() {
 
 #[test]
 fn a_diff_before_the_turn_at_the_home_that_was_is_sent_on_after_it() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.access(2, Read);
     for node in 0..3 {
         come_to(&mut cluster, 2, node, 3);
         while node < 2 && cluster.deliver() {}
     }
-    // Node 2 is the home and knows that all is quiet; node 1 hears of it and writes, node 0 does
+    // Node 2 is the home and knows that all is quiescent; node 1 hears of it and writes, node 0 does
     // not.
     cluster.deliver_from(2, 1);
     cluster.trace();
@@ -423,17 +423,17 @@ fn a_diff_before_the_turn_at_the_home_that_was_is_sent_on_after_it() {
 fn a_barrier_after_which_nobody_wrote_does_not_repeat_the_moves_of_the_last() {
     let mut cluster = moved_once(3, 1);
     cluster.access(2, Read);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert!(cluster.trace().iter().all(|line| !line.contains("moves")));
     assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (Some(NodeId(2)), None));
 }
 
 #[test]
 fn a_barrier_moves_a_home_away_from_who_was_handed_it() {
-    let mut cluster = roaming(3, &[1]);
+    let mut cluster = dynamic(3, &[1]);
     cluster.access(2, Read);
     cluster.access(1, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!((cluster.copy(1).home(), cluster.copy(2).home()), (None, Some(NodeId(1))));
     assert_eq!(cluster.copy(0).home(), Some(NodeId(1)));
 }

@@ -5,7 +5,7 @@ use multigrain_protocol::Kind::{Read, Write};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::{Access, NodeId, ThreadId};
 
-use super::{come, lazy, quiet_barrier, read_by};
+use super::{come, lazy, quiescent_barrier, read_by};
 use crate::cluster::M;
 
 #[test]
@@ -19,7 +19,7 @@ fn the_first_to_touch_zeros_becomes_their_home_without_bytes() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: close, all zeros",
-            "0 > 1: Yours",
+            "0 > 1: FirstTouch",
             "1: install zeros ReadWrite",
             "1: wake 1"
         ]
@@ -197,23 +197,23 @@ fn a_prefetch_wakes_nobody() {
 fn paper_parade_the_home_moves_at_a_barrier_to_the_only_node_that_wrote() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(2, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!(
         cluster.trace(),
         [
-            "1 > 0: Barrier Arrive 1 3 quiet",
+            "1 > 0: Barrier Arrive 1 3 quiescent",
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
             "0: keep diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
-            "2 > 0: News [0, 0, 1], 2 wrote 0 in 1",
-            "2 > 0: Barrier Arrive 1 3 quiet",
-            "0 > 1: News [0, 0, 1], 2 wrote 0 in 1, all know [0, 0, 0], 0 moves to 2",
-            "0 > 1: Barrier Release 1 quiet",
-            "0 > 2: News [0, 0, 1], all know [0, 0, 0], 0 moves to 2",
-            "0 > 2: Barrier Release 1 quiet",
+            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiescent",
+            "0 > 1: WriteNotices [0, 0, 1], 2 wrote 0 in 1, all know [0, 0, 0], 0 moves to 2",
+            "0 > 1: Barrier Release 1 quiescent",
+            "0 > 2: WriteNotices [0, 0, 1], all know [0, 0, 0], 0 moves to 2",
+            "0 > 2: Barrier Release 1 quiescent",
             "0: protect ReadOnly to NoAccess",
             "0: wake 0",
             "1: protect ReadOnly to NoAccess",
@@ -244,7 +244,7 @@ fn what_two_nodes_wrote_stays_where_it_is() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(1, Write);
     cluster.access(2, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert!(cluster.trace().iter().all(|line| !line.contains("moves")));
     assert_eq!(cluster.copy(0).home(), None);
     // Each heard of the other's writes.
@@ -253,7 +253,7 @@ fn what_two_nodes_wrote_stays_where_it_is() {
 }
 
 #[test]
-fn a_fetch_that_overtakes_the_news_of_a_move_waits_for_it() {
+fn a_fetch_that_overtakes_the_notices_of_a_move_waits_for_it() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(2, Write);
     for node in [2, 1, 0] {
@@ -311,7 +311,7 @@ fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
     let mut cluster = read_by(2, &[1]);
     come(&mut cluster, 1, 2);
     cluster.settle();
-    assert_eq!(cluster.trace(), ["1 > 0: Barrier Arrive 1 2 quiet"]);
+    assert_eq!(cluster.trace(), ["1 > 0: Barrier Arrive 1 2 quiescent"]);
     cluster.call(1, SyncInput::Begin { thread: ThreadId(7) });
     assert_eq!(cluster.trace(), ["1 > 0: Barrier Retract"]);
     cluster.settle();
@@ -342,7 +342,7 @@ fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
     assert_eq!(cluster.copy(1).home(), None, "it is the home: it was the only writer");
 }
 
-/// The manager's own node says that it is quiet when its flush has ended; what a thread that begins
+/// The manager's own node says that it is quiescent when its flush has ended; what a thread that begins
 /// meanwhile takes back must not overtake that.
 #[test]
 fn a_retraction_to_its_own_manager_follows_the_arrival() {
@@ -359,5 +359,5 @@ fn a_retraction_to_its_own_manager_follows_the_arrival() {
     come(&mut cluster, 1, 2);
     cluster.settle();
     let trace = cluster.trace();
-    assert!(trace.contains(&"0 > 1: Barrier Release 1".to_owned()), "not quiet: {trace:#?}");
+    assert!(trace.contains(&"0 > 1: Barrier Release 1".to_owned()), "not quiescent: {trace:#?}");
 }

@@ -255,7 +255,7 @@ pub(super) fn an_old_kept_copy_brings_what_was_written_to_it_since() {
             "1: wake 1"
         ]
     );
-    assert!(cluster.owed(1).is_settled() && cluster.eager(0).1.is_idle());
+    assert!(cluster.release_tracker(1).is_settled() && cluster.eager(0).1.is_idle());
 }
 
 #[test]
@@ -290,7 +290,7 @@ pub(super) fn a_release_that_crosses_the_invalidation_of_an_old_kept_copy_joins_
             "1: wake 1"
         ]
     );
-    assert!(cluster.owed(1).is_settled() && cluster.eager(0).1.is_idle());
+    assert!(cluster.release_tracker(1).is_settled() && cluster.eager(0).1.is_idle());
 }
 
 #[test]
@@ -325,8 +325,8 @@ pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
         nodes: 2,
         minipage: M,
         manager: NodeId(0),
-        roams: None,
-        watched: false,
+        dynamic_after: None,
+        tracked: false,
     };
     for mut client in [Client::default(), Client::owner()] {
         let (before, mut out) = (client.clone(), Effects::new());

@@ -81,7 +81,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
         ),
         row(
-            "mixed/a-home-that-goes-from-hand-to-hand",
+            "mixed/a-dynamic-home",
             8771,
             three(3, 0, 1, 2)
                 .auto(0)

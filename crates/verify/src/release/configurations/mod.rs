@@ -10,7 +10,7 @@ mod lazy;
 mod mixed;
 mod moves;
 mod starts;
-mod watched;
+mod tracked;
 
 use super::program::Job;
 
@@ -34,7 +34,7 @@ fn row(name: &'static str, states: usize, job: Job) -> Configuration {
 pub fn configurations() -> Vec<Configuration> {
     let mut rows = eager::rows();
     rows.extend(lazy::rows());
-    rows.extend(watched::rows());
+    rows.extend(tracked::rows());
     rows.extend(auto::rows());
     rows.extend(mixed::rows());
     rows.extend(starts::rows());

@@ -10,7 +10,7 @@ use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, U
 use crate::release::program::{Job, Op};
 
 /// A barrier of two nodes that node 0 manages.
-const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiet: true };
+const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiescent: true };
 
 /// Where flushes, intervals and moves of homes are counted on from: 32 bits end while they run.
 const NEAR_THE_END: u64 = u32::MAX as u64 - 1;

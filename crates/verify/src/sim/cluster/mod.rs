@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 pub use cells::Placed;
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
-use multigrain_protocol::turns::Turns;
+use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use net::Traffic;
@@ -106,7 +106,7 @@ pub struct Cluster<T> {
     /// Whether a step told its thread to hold a minipage.
     told_to_hold: Option<Told>,
     /// What each node knows of its turns.
-    turns: Vec<Turns>,
+    turns: Vec<Estimator>,
     now_ns: u64,
     steps: u64,
     fingerprint: u64,
@@ -129,7 +129,7 @@ impl<T: Timing> Cluster<T> {
             net: Net::new(nodes, timing, bound),
             happened: VecDeque::new(),
             told_to_hold: None,
-            turns: vec![Turns::default(); nodes.into()],
+            turns: vec![Estimator::default(); nodes.into()],
             now_ns: 0,
             steps: 0,
             fingerprint: 0,
@@ -425,17 +425,18 @@ fn subject(input: &Input) -> Subject {
     use multigrain_protocol::sync::SyncInput as S;
     match input {
         Input::Fault { minipage, .. }
-        | Input::Insist { minipage, .. }
+        | Input::PinnedRetry { minipage, .. }
         | Input::Prefetch { minipage, .. }
-        | Input::Ask { minipage }
+        | Input::AwaitedPrefetch { minipage }
         | Input::Push { minipage }
         | Input::Resumed { minipage, .. }
         | Input::Retired { minipage, .. }
         | Input::Reclaim { minipage } => Subject::Minipage(*minipage),
         Input::Message { message, .. } => Subject::of(message),
-        Input::Release { .. } | Input::Tell { .. } | Input::Acquire | Input::News { .. } => {
-            Subject::Job
-        }
+        Input::Release { .. }
+        | Input::Notify { .. }
+        | Input::Acquire
+        | Input::WriteNotices { .. } => Subject::Job,
         Input::Sync(S::Begin { .. } | S::End) => Subject::Job,
         Input::Sync(
             S::Lock { id, .. }

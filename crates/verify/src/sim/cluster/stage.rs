@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_protocol::turns::Turns;
+use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -28,7 +28,7 @@ pub(super) struct Stage<'a, T> {
     pub(super) happened: &'a mut VecDeque<Happening>,
     /// Whether the thread that steps shall hold its minipage, after so many turns of others.
     pub(super) told_to_hold: &'a mut Option<Told>,
-    pub(super) turns: &'a mut Turns,
+    pub(super) turns: &'a mut Estimator,
     pub(super) now_ns: u64,
     pub(super) watch: &'a mut Watch,
     pub(super) broken: Option<Broken>,
@@ -79,14 +79,14 @@ impl<T: Timing> World for Stage<'_, T> {
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
-            Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
+            Message::Page { body: PageMessage::PushRequest | PageMessage::AckNow, .. }
         );
         if let Err(text) = self.net.post(self.me, frame, self.leaves_ns, bounded) {
             self.breaks(Subject::of(&message), text);
         }
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         self.note(&message, to, "tells later");
         if message.attach() == Attach::Page {
             self.breaks(Subject::of(&message), format!("{message:?} is kept with its page"));

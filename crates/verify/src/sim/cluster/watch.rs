@@ -1,5 +1,5 @@
 //! The trace of one subject: the last lines about it. A run that fails is repeated with its
-//! subject watched, so that a run that does not fail pays nothing.
+//! subject tracked, so that a run that does not fail pays nothing.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl Watch {
         Self { subject: Some(subject), keep, ..Self::default() }
     }
 
-    /// Adds a line if somebody watches its subject.
+    /// Adds a line if somebody tracks its subject.
     pub(crate) fn note(&mut self, subject: Subject, line: impl FnOnce() -> String) {
         let Some(wanted) = self.subject else { return };
         if wanted == Subject::Job || wanted == subject {

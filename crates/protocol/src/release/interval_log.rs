@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use multigrain_types::{MinipageId, NodeId};
 
-use super::news::{News, Notice, Turn};
+use super::write_notices::{MigrationPlan, WriteNotice, WriteNotices};
 use crate::coherence::Illegal;
 use crate::message::{BarrierMessage, SyncMessage};
 
 /// Vector time, write notices and moves of homes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Chronicle {
+pub struct IntervalLog {
     me: NodeId,
     /// Of every node, the last of its intervals this node has heard of; empty before the first.
     clock: Vec<u64>,
@@ -28,14 +28,14 @@ pub struct Chronicle {
     heard: BTreeMap<NodeId, Vec<u64>>,
     /// What every node has said it knows.
     common: Vec<u64>,
-    /// Something was forgotten that the next quiet barrier would have to know.
+    /// Something was forgotten that the next quiescent barrier would have to know.
     blurred: bool,
-    /// How often homes have moved: barriers that found the whole job quiet.
+    /// How often homes have moved: barriers that found the whole job quiescent.
     epoch: u64,
     /// The clock at the last of them.
     episode: Vec<u64>,
-    /// What the last quiet barrier's manager found; its release follows, or has.
-    latest: Turn,
+    /// What the last quiescent barrier's manager found; its release follows, or has.
+    latest: MigrationPlan,
 }
 
 /// What one node wrote: of every minipage the last interval.
@@ -142,14 +142,14 @@ fn merge(clock: &mut Vec<u64>, other: &[u64]) {
     }
 }
 
-impl Chronicle {
-    /// The chronicle of node `me`, which has heard of nothing.
+impl IntervalLog {
+    /// The log of node `me`, which has heard of nothing.
     #[must_use]
     pub fn new(me: NodeId) -> Self {
         Self { me, ..Self::default() }
     }
 
-    /// The chronicle of node `me` in a job of `nodes` nodes in which every one of them has closed so
+    /// The log of node `me` in a job of `nodes` nodes in which every one of them has closed so
     /// many intervals, which all know of and have forgotten, and homes have moved as often.
     #[must_use]
     pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
@@ -157,7 +157,7 @@ impl Chronicle {
             return Self::new(me);
         }
         let clock = vec![number; nodes.into()];
-        let latest = Turn { epoch: number, clock: clock.clone(), moves: Vec::new() };
+        let latest = MigrationPlan { epoch: number, clock: clock.clone(), moves: Vec::new() };
         let (common, episode) = (clock.clone(), clock.clone());
         Self { clock, common, episode, epoch: number, latest, ..Self::new(me) }
     }
@@ -192,7 +192,12 @@ impl Chronicle {
 
     /// What a node of the job of `nodes` has not been told and must know before it acts on `body`;
     /// `None` if there is nothing to tell.
-    pub fn news_for(&mut self, to: NodeId, nodes: u16, body: Option<SyncMessage>) -> Option<News> {
+    pub fn notices_for(
+        &mut self,
+        to: NodeId,
+        nodes: u16,
+        body: Option<SyncMessage>,
+    ) -> Option<WriteNotices> {
         if self.clock.is_empty() {
             return None;
         }
@@ -208,17 +213,17 @@ impl Chronicle {
         let others = self.logs.iter().filter(|(writer, _)| **writer != to);
         let notices = others.flat_map(|(&writer, log)| {
             let fresh = log.after(at(told, writer));
-            fresh.map(move |(interval, minipage)| Notice { writer, interval, minipage })
+            fresh.map(move |(interval, minipage)| WriteNotice { writer, interval, minipage })
         });
         let notices = notices.collect();
         merge(told, &self.clock);
-        let (floor, turn) = match body {
-            Some(SyncMessage::Barrier(BarrierMessage::Release { quiet, .. })) => {
-                (self.floor(nodes), quiet.then(|| self.latest.clone()))
+        let (floor, plan) = match body {
+            Some(SyncMessage::Barrier(BarrierMessage::Release { quiescent, .. })) => {
+                (self.floor(nodes), quiescent.then(|| self.latest.clone()))
             }
             Some(_) | None => (Vec::new(), None),
         };
-        Some(News { clock: self.clock.clone(), notices, floor, turn })
+        Some(WriteNotices { clock: self.clock.clone(), notices, floor, plan })
     }
 
     /// What another node says it knows.
@@ -226,50 +231,50 @@ impl Chronicle {
     /// # Errors
     /// [`Illegal`] if it says more of this node than this node has done, that all know what not even
     /// it knows, or tells of another epoch than the next.
-    pub fn hear(&mut self, from: NodeId, news: &News) -> Result<(), Illegal> {
-        self.check(news)?;
-        let together = |one: &Notice, other: &Notice| {
+    pub fn receive(&mut self, from: NodeId, notices: &WriteNotices) -> Result<(), Illegal> {
+        self.check(notices)?;
+        let together = |one: &WriteNotice, other: &WriteNotice| {
             (one.writer, one.interval) == (other.writer, other.interval)
         };
-        for notices in news.notices.chunk_by(together) {
-            let Notice { writer, interval, .. } = notices[0];
+        for notices in notices.notices.chunk_by(together) {
+            let WriteNotice { writer, interval, .. } = notices[0];
             if writer != self.me && interval > at(&self.clock, writer) {
                 let written: Vec<_> = notices.iter().map(|notice| notice.minipage).collect();
                 self.pending.extend(&written);
                 self.logs.entry(writer).or_default().add(interval, written);
             }
         }
-        merge(&mut self.clock, &news.clock);
-        merge(self.told.entry(from).or_default(), &news.clock);
-        merge(self.heard.entry(from).or_default(), &news.clock);
-        match &news.turn {
-            // News too long for one frame come in parts.
-            Some(turn) if self.is_part(turn) => {
-                self.latest.moves.extend(&turn.moves);
+        merge(&mut self.clock, &notices.clock);
+        merge(self.told.entry(from).or_default(), &notices.clock);
+        merge(self.heard.entry(from).or_default(), &notices.clock);
+        match &notices.plan {
+            // Write notices too long for one frame come in parts.
+            Some(plan) if self.is_part(plan) => {
+                self.latest.moves.extend(&plan.moves);
             }
-            Some(turn) => self.latest = turn.clone(),
+            Some(plan) => self.latest = plan.clone(),
             None => {}
         }
-        self.forget(&news.floor);
+        self.forget(&notices.floor);
         Ok(())
     }
 
-    fn check(&self, news: &News) -> Result<(), Illegal> {
+    fn check(&self, notices: &WriteNotices) -> Result<(), Illegal> {
         let own = at(&self.clock, self.me);
-        let turn = news.turn.as_ref();
-        let own_notices = news.notices.iter().filter(|notice| notice.writer == self.me);
+        let plan = notices.plan.as_ref();
+        let own_notices = notices.notices.iter().filter(|notice| notice.writer == self.me);
         let of_this = own_notices
             .map(|notice| notice.interval)
-            .chain([at(&news.clock, self.me)])
-            .chain(turn.map(|turn| at(&turn.clock, self.me)));
-        let known = |node| at(&self.clock, node).max(at(&news.clock, node));
-        let mut floor = news.floor.iter().zip((0..).map(NodeId));
+            .chain([at(&notices.clock, self.me)])
+            .chain(plan.map(|plan| at(&plan.clock, self.me)));
+        let known = |node| at(&self.clock, node).max(at(&notices.clock, node));
+        let mut floor = notices.floor.iter().zip((0..).map(NodeId));
         let (most, epoch) = (of_this.max().unwrap_or(0), self.epoch + 1);
         let state = if most > own {
             format!("{} has closed {own} intervals, not {most}", self.me)
         } else if floor.any(|(&all, node)| all > known(node)) {
-            format!("all know {:?}, and it knows {:?}", news.floor, news.clock)
-        } else if turn.is_some_and(|turn| turn.epoch != epoch) {
+            format!("all know {:?}, and it knows {:?}", notices.floor, notices.clock)
+        } else if plan.is_some_and(|plan| plan.epoch != epoch) {
             format!("epoch {epoch} is the next")
         } else {
             return Ok(());
@@ -277,13 +282,13 @@ impl Chronicle {
         Err(Illegal { role: "interval log", state })
     }
 
-    /// Whether this is one more part of what this node has heard of the last quiet barrier.
-    fn is_part(&self, turn: &Turn) -> bool {
+    /// Whether this is one more part of what this node has heard of the last quiescent barrier.
+    fn is_part(&self, plan: &MigrationPlan) -> bool {
         #[cfg(feature = "mutants")]
-        if self.mistakes(turn) {
+        if self.mistakes(plan) {
             return true;
         }
-        turn.epoch == self.latest.epoch
+        plan.epoch == self.latest.epoch
     }
 
     /// An acquire: the minipages to forget.
@@ -291,7 +296,7 @@ impl Chronicle {
         core::mem::take(&mut self.pending)
     }
 
-    /// Manager of a barrier at which all is quiet: the minipages that one node alone has written
+    /// Manager of a barrier at which all is quiescent: the minipages that one node alone has written
     /// since the last such barrier, and that node. None if not all is known any more.
     pub fn sole_writers(&mut self) -> Vec<(MinipageId, NodeId)> {
         if core::mem::take(&mut self.blurred) {
@@ -306,16 +311,16 @@ impl Chronicle {
         writers.into_iter().filter_map(|(minipage, sole)| Some((minipage, sole?))).collect()
     }
 
-    /// Manager of a quiet barrier: what its releases shall say. It forgets what all know.
+    /// Manager of a quiescent barrier: what its releases shall say. It forgets what all know.
     pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
         let epoch = self.epoch + 1;
-        self.latest = Turn { epoch, clock: self.clock.clone(), moves };
+        self.latest = MigrationPlan { epoch, clock: self.clock.clone(), moves };
         let floor = self.floor(nodes);
         self.forget(&floor);
     }
 
-    /// The release of a quiet barrier: a new epoch, with these moves.
-    pub fn turn(&mut self) -> Vec<(MinipageId, NodeId)> {
+    /// The release of a quiescent barrier: a new epoch, with these moves.
+    pub fn switch(&mut self) -> Vec<(MinipageId, NodeId)> {
         self.epoch += 1;
         self.episode.clone_from(&self.latest.clock);
         self.blurred = false;
@@ -354,38 +359,43 @@ mod tests {
     const GRANT: Option<SyncMessage> = Some(SyncMessage::Lock(LockMessage::Grant));
     const NODES: u16 = 3;
 
-    fn job() -> [Chronicle; 3] {
-        [0, 1, 2].map(|node| Chronicle::new(NodeId(node)))
+    fn job() -> [IntervalLog; 3] {
+        [0, 1, 2].map(|node| IntervalLog::new(NodeId(node)))
     }
 
-    fn write(job: &mut [Chronicle], node: u16, minipage: MinipageId) {
+    fn write(job: &mut [IntervalLog], node: u16, minipage: MinipageId) {
         job[usize::from(node)].close_interval(vec![minipage]);
     }
 
-    fn say(job: &mut [Chronicle], from: u16, to: u16, body: Option<SyncMessage>) -> Option<News> {
-        let news = job[usize::from(from)].news_for(NodeId(to), NODES, body)?;
-        job[usize::from(to)].hear(NodeId(from), &news).unwrap();
-        Some(news)
+    fn say(
+        job: &mut [IntervalLog],
+        from: u16,
+        to: u16,
+        body: Option<SyncMessage>,
+    ) -> Option<WriteNotices> {
+        let notices = job[usize::from(from)].notices_for(NodeId(to), NODES, body)?;
+        job[usize::from(to)].receive(NodeId(from), &notices).unwrap();
+        Some(notices)
     }
 
     /// Everybody comes to a barrier that node 0 manages; who turned, and where homes move to.
-    fn quiet_barrier(job: &mut [Chronicle], homes: &[(MinipageId, NodeId)]) {
-        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: true };
+    fn quiescent_barrier(job: &mut [IntervalLog], homes: &[(MinipageId, NodeId)]) {
+        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: true };
         for node in [1, 2] {
             say(job, node, 0, Some(SyncMessage::Barrier(arrive)));
         }
         job[0].announce(NODES, homes.to_vec());
-        let release = BarrierMessage::Release { arrivals: 1, quiet: true };
+        let release = BarrierMessage::Release { arrivals: 1, quiescent: true };
         for node in [1, 2] {
             say(job, 0, node, Some(SyncMessage::Barrier(release)));
         }
-        for chronicle in job {
-            chronicle.take_pending();
-            assert_eq!(chronicle.turn(), homes);
+        for log in job {
+            log.take_pending();
+            assert_eq!(log.switch(), homes);
         }
     }
 
-    fn pending(job: &mut [Chronicle], node: u16) -> Vec<MinipageId> {
+    fn pending(job: &mut [IntervalLog], node: u16) -> Vec<MinipageId> {
         job[usize::from(node)].take_pending().into_iter().collect()
     }
 
@@ -416,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_writes_nothing_has_no_news() {
+    fn a_job_that_writes_nothing_has_no_notices() {
         let mut job = job();
         assert_eq!(say(&mut job, 0, 1, GRANT), None);
         write(&mut job, 0, M);
@@ -428,13 +438,13 @@ mod tests {
     fn nothing_is_told_twice() {
         let mut job = job();
         write(&mut job, 1, M);
-        let notice = Notice { writer: NodeId(1), interval: 1, minipage: M };
-        assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+        let notice = WriteNotice { writer: NodeId(1), interval: 1, minipage: M };
+        assert_eq!(say(&mut job, 1, 2, GRANT).map(|notices| notices.notices), Some(vec![notice]));
         assert_eq!(say(&mut job, 1, 2, GRANT), None);
         assert_eq!(say(&mut job, 2, 1, GRANT), None, "nor told back");
         write(&mut job, 1, N);
-        let notice = Notice { writer: NodeId(1), interval: 2, minipage: N };
-        assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+        let notice = WriteNotice { writer: NodeId(1), interval: 2, minipage: N };
+        assert_eq!(say(&mut job, 1, 2, GRANT).map(|notices| notices.notices), Some(vec![notice]));
         assert_eq!(pending(&mut job, 2), [M, N]);
         assert!(pending(&mut job, 2).is_empty(), "an acquire forgets once");
     }
@@ -452,15 +462,15 @@ mod tests {
     }
 
     #[test]
-    fn news_that_come_a_second_time_by_another_way_invalidate_nothing() {
+    fn notices_that_come_a_second_time_by_another_way_invalidate_nothing() {
         let mut job = job();
         write(&mut job, 0, M);
         say(&mut job, 0, 1, GRANT);
         say(&mut job, 0, 2, GRANT);
         assert_eq!((pending(&mut job, 1), pending(&mut job, 2)), (vec![M], vec![M]));
         write(&mut job, 1, N);
-        let news = say(&mut job, 1, 2, GRANT).expect("node 1 wrote");
-        assert_eq!(news.notices.len(), 2, "node 1 does not know that node 2 has heard of it");
+        let notices = say(&mut job, 1, 2, GRANT).expect("node 1 wrote");
+        assert_eq!(notices.notices.len(), 2, "node 1 does not know that node 2 has heard of it");
         assert_eq!(pending(&mut job, 2), [N]);
     }
 
@@ -470,11 +480,15 @@ mod tests {
         for round in 0..1000u64 {
             let writer = u16::try_from(round % 3).unwrap_or(0);
             write(&mut job, writer, if round % 2 == 0 { M } else { N });
-            let news = say(&mut job, writer, (writer + 1) % 3, GRANT).expect("it wrote");
-            assert!(news.notices.len() <= 4, "{} notices in round {round}", news.notices.len());
+            let notices = say(&mut job, writer, (writer + 1) % 3, GRANT).expect("it wrote");
+            assert!(
+                notices.notices.len() <= 4,
+                "{} notices in round {round}",
+                notices.notices.len()
+            );
         }
-        for chronicle in &job {
-            assert!(chronicle.notices() <= 6, "a notice a writer and minipage");
+        for log in &job {
+            assert!(log.notices() <= 6, "a notice a writer and minipage");
         }
     }
 
@@ -488,12 +502,12 @@ mod tests {
             say(&mut job, node, 0, GRANT);
         }
         assert_eq!(job[0].sole_writers(), [(M, NodeId(1))]);
-        quiet_barrier(&mut job, &[(M, NodeId(1))]);
+        quiescent_barrier(&mut job, &[(M, NodeId(1))]);
         assert!(job[0].sole_writers().is_empty(), "nobody wrote since");
         write(&mut job, 2, N);
         say(&mut job, 2, 0, GRANT);
         assert_eq!(job[0].sole_writers(), [(N, NodeId(2))]);
-        assert!(job.iter().all(|chronicle| chronicle.epoch() == 1));
+        assert!(job.iter().all(|log| log.epoch() == 1));
     }
 
     #[test]
@@ -501,12 +515,12 @@ mod tests {
         let mut job = job();
         for round in 0..10 {
             write(&mut job, round % 3, M);
-            quiet_barrier(&mut job, &[]);
+            quiescent_barrier(&mut job, &[]);
         }
-        let notices = |job: &[Chronicle]| job.iter().map(Chronicle::notices).max();
+        let notices = |job: &[IntervalLog]| job.iter().map(IntervalLog::notices).max();
         assert!(notices(&job) <= Some(2), "{:?}", notices(&job));
-        quiet_barrier(&mut job, &[]);
-        quiet_barrier(&mut job, &[]);
+        quiescent_barrier(&mut job, &[]);
+        quiescent_barrier(&mut job, &[]);
         assert_eq!(notices(&job), Some(0));
         // And what is written then is told as ever.
         write(&mut job, 0, M);
@@ -520,72 +534,84 @@ mod tests {
         write(&mut job, 1, M);
         say(&mut job, 1, 0, GRANT);
         job[0].announce(NODES, Vec::new());
-        job[0].turn();
+        job[0].switch();
         job[0].announce(NODES, Vec::new());
         assert_eq!(job[0].notices(), 1, "node 2 has not heard of it");
     }
 
     #[test]
     fn parts_of_a_turn_add_up_and_the_next_turn_replaces_it() {
-        let mut chronicle = Chronicle::new(NodeId(1));
+        let mut log = IntervalLog::new(NodeId(1));
         let clock = vec![1, 0];
-        let part = |epoch, minipage, home| News {
+        let part = |epoch, minipage, home| WriteNotices {
             clock: clock.clone(),
             notices: Vec::new(),
             floor: Vec::new(),
-            turn: Some(Turn { epoch, clock: clock.clone(), moves: vec![(minipage, NodeId(home))] }),
+            plan: Some(MigrationPlan {
+                epoch,
+                clock: clock.clone(),
+                moves: vec![(minipage, NodeId(home))],
+            }),
         };
-        chronicle.hear(NodeId(0), &part(1, M, 1)).unwrap();
-        chronicle.hear(NodeId(0), &part(1, N, 2)).unwrap();
-        assert_eq!(chronicle.turn(), [(M, NodeId(1)), (N, NodeId(2))]);
+        log.receive(NodeId(0), &part(1, M, 1)).unwrap();
+        log.receive(NodeId(0), &part(1, N, 2)).unwrap();
+        assert_eq!(log.switch(), [(M, NodeId(1)), (N, NodeId(2))]);
         // Nobody wrote in between.
-        chronicle.hear(NodeId(0), &part(2, N, 1)).unwrap();
-        assert_eq!(chronicle.turn(), [(N, NodeId(1))]);
+        log.receive(NodeId(0), &part(2, N, 1)).unwrap();
+        assert_eq!(log.switch(), [(N, NodeId(1))]);
     }
 
     /// A peer's word about this node, or about what all know, is no better than what they have done.
     #[test]
-    fn news_that_say_too_much_are_refused_and_change_nothing() {
-        let mut chronicle = Chronicle::new(NodeId(1));
-        chronicle.close_interval(vec![M]);
-        let before = chronicle.clone();
-        let notice = |writer, interval| Notice { writer: NodeId(writer), interval, minipage: N };
-        let turn = |epoch, clock: &[u64]| Turn { epoch, clock: clock.to_vec(), moves: Vec::new() };
-        let plain = || News { clock: vec![3, 1], ..News::default() };
+    fn notices_that_say_too_much_are_refused_and_change_nothing() {
+        let mut log = IntervalLog::new(NodeId(1));
+        log.close_interval(vec![M]);
+        let before = log.clone();
+        let notice =
+            |writer, interval| WriteNotice { writer: NodeId(writer), interval, minipage: N };
+        let plan = |epoch, clock: &[u64]| MigrationPlan {
+            epoch,
+            clock: clock.to_vec(),
+            moves: Vec::new(),
+        };
+        let plain = || WriteNotices { clock: vec![3, 1], ..WriteNotices::default() };
         for wrong in [
-            News { clock: vec![3, 2], ..plain() },
-            News { clock: vec![3, u64::MAX], ..plain() },
-            News { notices: vec![notice(1, 2)], ..plain() },
-            News { floor: vec![4, 1], ..plain() },
-            News { floor: vec![0, 2], ..plain() },
-            News { turn: Some(turn(1, &[3, 2])), ..plain() },
-            News { turn: Some(turn(2, &[3, 1])), ..plain() },
-            News { turn: Some(turn(0, &[3, 1])), ..plain() },
+            WriteNotices { clock: vec![3, 2], ..plain() },
+            WriteNotices { clock: vec![3, u64::MAX], ..plain() },
+            WriteNotices { notices: vec![notice(1, 2)], ..plain() },
+            WriteNotices { floor: vec![4, 1], ..plain() },
+            WriteNotices { floor: vec![0, 2], ..plain() },
+            WriteNotices { plan: Some(plan(1, &[3, 2])), ..plain() },
+            WriteNotices { plan: Some(plan(2, &[3, 1])), ..plain() },
+            WriteNotices { plan: Some(plan(0, &[3, 1])), ..plain() },
         ] {
-            let refused = chronicle.hear(NodeId(0), &wrong);
+            let refused = log.receive(NodeId(0), &wrong);
             assert!(refused.is_err_and(|illegal| illegal.role == "interval log"), "{wrong:?}");
-            assert_eq!(chronicle, before);
+            assert_eq!(log, before);
         }
-        let right = News { floor: vec![3, 0], turn: Some(turn(1, &[3, 1])), ..plain() };
-        assert_eq!(chronicle.hear(NodeId(0), &right), Ok(()));
-        chronicle.close_interval(vec![M]);
-        assert_eq!(at(&chronicle.clock, NodeId(1)), 2);
+        let right = WriteNotices { floor: vec![3, 0], plan: Some(plan(1, &[3, 1])), ..plain() };
+        assert_eq!(log.receive(NodeId(0), &right), Ok(()));
+        log.close_interval(vec![M]);
+        assert_eq!(at(&log.clock, NodeId(1)), 2);
     }
 
     /// Numbers have 64 bits: nothing happens where 32 end.
     #[test]
     fn intervals_and_epochs_go_on_where_32_bits_end() {
         let start = u64::from(u32::MAX) - 1;
-        let mut job = [0, 1, 2].map(|node| Chronicle::starting_at(NodeId(node), NODES, start));
+        let mut job = [0, 1, 2].map(|node| IntervalLog::starting_at(NodeId(node), NODES, start));
         for round in 1..=4 {
             write(&mut job, 1, M);
-            let notice = Notice { writer: NodeId(1), interval: start + round, minipage: M };
-            assert_eq!(say(&mut job, 1, 2, GRANT).map(|news| news.notices), Some(vec![notice]));
+            let notice = WriteNotice { writer: NodeId(1), interval: start + round, minipage: M };
+            assert_eq!(
+                say(&mut job, 1, 2, GRANT).map(|notices| notices.notices),
+                Some(vec![notice])
+            );
             assert_eq!(pending(&mut job, 2), [M], "round {round}");
             say(&mut job, 1, 0, GRANT);
             assert_eq!(job[0].sole_writers(), [(M, NodeId(1))]);
-            quiet_barrier(&mut job, &[(M, NodeId(1))]);
-            assert!(job.iter().all(|chronicle| chronicle.epoch() == start + round));
+            quiescent_barrier(&mut job, &[(M, NodeId(1))]);
+            assert!(job.iter().all(|log| log.epoch() == start + round));
             assert!(job[0].sole_writers().is_empty());
         }
     }

@@ -3,7 +3,7 @@
 //! Role: travels with the message that carries a release, or right before it. It is a row of numbers, which are
 //! small mostly: seven bits a byte, the low ones first, the top bit of all bytes but the last set.
 //! Count of clock entries, then each; count of notices, then writer, interval, area and index of
-//! each; count of floor entries, then each; 0 or 1, and if 1 the turn: epoch, clock as above, count
+//! each; count of floor entries, then each; 0 or 1, and if 1 the plan: epoch, clock as above, count
 //! of moves, then area, index and node of each.
 
 use multigrain_types::{AreaId, MinipageId, NodeId};
@@ -11,15 +11,15 @@ use multigrain_types::{AreaId, MinipageId, NodeId};
 /// One minipage was written by one node in one interval (a write notice).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "a sentence in three words")]
-pub struct Notice {
+pub struct WriteNotice {
     pub writer: NodeId,
     pub interval: u64,
     pub minipage: MinipageId,
 }
 
-/// A turn to a new epoch: what the barrier's manager found when the whole job was quiet.
+/// A plan to a new epoch: what the barrier's manager found when the whole job was quiescent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Turn {
+pub struct MigrationPlan {
     /// Which epoch begins.
     pub epoch: u64,
     /// Its clock then.
@@ -30,41 +30,41 @@ pub struct Turn {
 
 /// What a node knows and another may not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct News {
+pub struct WriteNotices {
     /// Of every node, the last interval the sender has heard of.
     pub clock: Vec<u64>,
     /// What was written in the intervals the receiver may not have heard of.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<WriteNotice>,
     /// What every node has heard of, so that nobody needs to remember it; or nothing.
     pub floor: Vec<u64>,
-    /// With the release of a barrier that found the job quiet.
-    pub turn: Option<Turn>,
+    /// With the release of a barrier that found the job quiescent.
+    pub plan: Option<MigrationPlan>,
 }
 
-/// Bytes that are no news.
+/// Bytes that are no write notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NewsError {
+pub enum WriteNoticesError {
     /// It ends too early, or says more than follows.
-    #[error("news of {bytes} bytes end too early")]
+    #[error("notices of {bytes} bytes end too early")]
     Short {
         /// Its length.
         bytes: usize,
     },
     /// Something follows, or a flag is neither 0 nor 1.
-    #[error("news with {left} bytes that make no sense")]
+    #[error("notices with {left} bytes that make no sense")]
     Left {
         /// How many.
         left: usize,
     },
     /// A number that is too large for what it says, or has a shorter spelling.
-    #[error("news with the number {value} where none so large, or so long, can be")]
+    #[error("notices with the number {value} where none so large, or so long, can be")]
     Number {
         /// As far as it was read.
         value: u64,
     },
     /// A node that the job does not have.
-    #[error("news of node {node} in a job of {nodes} nodes")]
+    #[error("notices of node {node} in a job of {nodes} nodes")]
     Node {
         /// The node.
         node: usize,
@@ -73,7 +73,7 @@ pub enum NewsError {
     },
 }
 
-impl News {
+impl WriteNotices {
     /// The bytes that travel.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -86,12 +86,12 @@ impl News {
             put_minipage(&mut out, notice.minipage);
         }
         put_clock(&mut out, &self.floor);
-        put(&mut out, self.turn.is_some().into());
-        if let Some(turn) = &self.turn {
-            put(&mut out, turn.epoch);
-            put_clock(&mut out, &turn.clock);
-            put_count(&mut out, turn.moves.len());
-            for (minipage, home) in &turn.moves {
+        put(&mut out, self.plan.is_some().into());
+        if let Some(plan) = &self.plan {
+            put(&mut out, plan.epoch);
+            put_clock(&mut out, &plan.clock);
+            put_count(&mut out, plan.moves.len());
+            for (minipage, home) in &plan.moves {
                 put_minipage(&mut out, *minipage);
                 put(&mut out, home.0.into());
             }
@@ -99,7 +99,7 @@ impl News {
         out
     }
 
-    /// These news in parts of at most `count` notices and moves each, to be heard in order.
+    /// These notices in parts of at most `count` notices and moves each, to be heard in order.
     #[must_use]
     pub fn into_parts(mut self, count: usize) -> Vec<Self> {
         let mut parts = Vec::new();
@@ -107,20 +107,20 @@ impl News {
             let notices = self.notices.drain(..count).collect();
             parts.push(Self { notices, ..Self::default() });
         }
-        while let Some(turn) = self.turn.as_mut().filter(|turn| turn.moves.len() > count) {
-            let moves = turn.moves.drain(..count).collect();
-            let turn = Some(Turn { epoch: turn.epoch, clock: turn.clock.clone(), moves });
-            parts.push(Self { turn, ..Self::default() });
+        while let Some(plan) = self.plan.as_mut().filter(|plan| plan.moves.len() > count) {
+            let moves = plan.moves.drain(..count).collect();
+            let plan = Some(MigrationPlan { epoch: plan.epoch, clock: plan.clock.clone(), moves });
+            parts.push(Self { plan, ..Self::default() });
         }
         parts.push(self);
         parts
     }
 
-    /// The news these bytes spell, in a job of `nodes` nodes.
+    /// The write notices these bytes spell, in a job of `nodes` nodes.
     ///
     /// # Errors
-    /// [`NewsError`] for bytes no node of this job sends.
-    pub fn from_bytes(bytes: &[u8], nodes: u16) -> Result<Self, NewsError> {
+    /// [`WriteNoticesError`] for bytes no node of this job sends.
+    pub fn from_bytes(bytes: &[u8], nodes: u16) -> Result<Self, WriteNoticesError> {
         let mut reader = Reader { left: bytes, bytes: bytes.len() };
         let clock = reader.clock()?;
         let count = reader.count(4)?;
@@ -129,31 +129,31 @@ impl News {
             let writer = NodeId(reader.number()?);
             let interval = reader.number()?;
             let minipage = reader.minipage()?;
-            notices.push(Notice { writer, interval, minipage });
+            notices.push(WriteNotice { writer, interval, minipage });
         }
         let floor = reader.clock()?;
-        let turn = match reader.number::<u64>()? {
+        let plan = match reader.number::<u64>()? {
             0 => None,
-            1 => Some(reader.turn()?),
-            value => return Err(NewsError::Number { value }),
+            1 => Some(reader.switch()?),
+            value => return Err(WriteNoticesError::Number { value }),
         };
         if !reader.left.is_empty() {
-            return Err(NewsError::Left { left: reader.left.len() });
+            return Err(WriteNoticesError::Left { left: reader.left.len() });
         }
-        let news = Self { clock, notices, floor, turn };
-        news.check(nodes)?;
-        Ok(news)
+        let notices = Self { clock, notices, floor, plan };
+        notices.check(nodes)?;
+        Ok(notices)
     }
 
-    fn check(&self, nodes: u16) -> Result<(), NewsError> {
+    fn check(&self, nodes: u16) -> Result<(), WriteNoticesError> {
         let clocks =
-            [Some(&self.clock), Some(&self.floor), self.turn.as_ref().map(|turn| &turn.clock)];
+            [Some(&self.clock), Some(&self.floor), self.plan.as_ref().map(|plan| &plan.clock)];
         let longest = clocks.into_iter().flatten().map(Vec::len).max().unwrap_or(0);
         let writers = self.notices.iter().map(|notice| notice.writer.index());
-        let homes = self.turn.iter().flat_map(|turn| &turn.moves).map(|(_, home)| home.index());
+        let homes = self.plan.iter().flat_map(|plan| &plan.moves).map(|(_, home)| home.index());
         let most = writers.chain(homes).map(|node| node + 1).chain([longest]).max().unwrap_or(0);
         if most > usize::from(nodes) {
-            return Err(NewsError::Node { node: most - 1, nodes });
+            return Err(WriteNoticesError::Node { node: most - 1, nodes });
         }
         Ok(())
     }
@@ -198,10 +198,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// A number as far as its type goes, in its only spelling.
-    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, NewsError> {
+    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, WriteNoticesError> {
         let mut value = 0u64;
         for shift in (0..u64::BITS).step_by(BITS as usize) {
-            let short = NewsError::Short { bytes: self.bytes };
+            let short = WriteNoticesError::Short { bytes: self.bytes };
             let (&byte, left) = self.left.split_first().ok_or(short)?;
             self.left = left;
             let bits = u64::from(byte & !MORE);
@@ -210,31 +210,31 @@ impl Reader<'_> {
                 let whole = bits << shift >> shift == bits;
                 let shortest = bits > 0 || shift == 0;
                 let number = T::try_from(value).ok().filter(|_| whole && shortest);
-                return number.ok_or(NewsError::Number { value });
+                return number.ok_or(WriteNoticesError::Number { value });
             }
         }
-        Err(NewsError::Number { value })
+        Err(WriteNoticesError::Number { value })
     }
 
-    fn minipage(&mut self) -> Result<MinipageId, NewsError> {
+    fn minipage(&mut self) -> Result<MinipageId, WriteNoticesError> {
         Ok(MinipageId::new(AreaId(self.number()?), self.number()?))
     }
 
     /// A count of things of at least so many bytes, all of which must follow: what is allocated for
     /// them is never much more than what came.
-    fn count(&mut self, each: usize) -> Result<usize, NewsError> {
+    fn count(&mut self, each: usize) -> Result<usize, WriteNoticesError> {
         let count = self.number()?;
         if count > self.left.len() / each {
-            return Err(NewsError::Short { bytes: self.bytes });
+            return Err(WriteNoticesError::Short { bytes: self.bytes });
         }
         Ok(count)
     }
 
-    fn clock(&mut self) -> Result<Vec<u64>, NewsError> {
+    fn clock(&mut self) -> Result<Vec<u64>, WriteNoticesError> {
         (0..self.count(1)?).map(|_| self.number()).collect()
     }
 
-    fn turn(&mut self) -> Result<Turn, NewsError> {
+    fn switch(&mut self) -> Result<MigrationPlan, WriteNoticesError> {
         let epoch = self.number()?;
         let clock = self.clock()?;
         let count = self.count(3)?;
@@ -242,7 +242,7 @@ impl Reader<'_> {
         for _ in 0..count {
             moves.push((self.minipage()?, NodeId(self.number()?)));
         }
-        Ok(Turn { epoch, clock, moves })
+        Ok(MigrationPlan { epoch, clock, moves })
     }
 }
 
@@ -250,44 +250,53 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn sample() -> News {
-        let notice = Notice { writer: NodeId(1), interval: 7, minipage: MinipageId(5 << 32 | 9) };
-        let turn = Turn { epoch: 4, clock: vec![2, 7], moves: vec![(MinipageId(3), NodeId(1))] };
-        News { clock: vec![3, 7], notices: vec![notice], floor: vec![2, 6], turn: Some(turn) }
-    }
-
-    #[test]
-    fn news_survive_their_bytes() {
-        for news in [News::default(), sample(), News { turn: None, ..sample() }] {
-            assert_eq!(News::from_bytes(&news.to_bytes(), 2), Ok(news));
+    fn sample() -> WriteNotices {
+        let notice =
+            WriteNotice { writer: NodeId(1), interval: 7, minipage: MinipageId(5 << 32 | 9) };
+        let plan =
+            MigrationPlan { epoch: 4, clock: vec![2, 7], moves: vec![(MinipageId(3), NodeId(1))] };
+        WriteNotices {
+            clock: vec![3, 7],
+            notices: vec![notice],
+            floor: vec![2, 6],
+            plan: Some(plan),
         }
     }
 
     #[test]
-    fn the_parts_of_news_say_what_the_whole_says() {
+    fn notices_survive_their_bytes() {
+        for notices in [WriteNotices::default(), sample(), WriteNotices { plan: None, ..sample() }]
+        {
+            assert_eq!(WriteNotices::from_bytes(&notices.to_bytes(), 2), Ok(notices));
+        }
+    }
+
+    #[test]
+    fn the_parts_of_notices_say_what_the_whole_says() {
         let mut whole = sample();
-        whole.notices = (0..5).map(|n| Notice { interval: n, ..whole.notices[0] }).collect();
-        let turn = whole.turn.as_mut().unwrap();
-        turn.moves = (0..5).map(|n| (MinipageId(n), NodeId(1))).collect();
+        whole.notices = (0..5).map(|n| WriteNotice { interval: n, ..whole.notices[0] }).collect();
+        let plan = whole.plan.as_mut().unwrap();
+        plan.moves = (0..5).map(|n| (MinipageId(n), NodeId(1))).collect();
         let mut parts = whole.clone().into_parts(2);
         assert_eq!(parts.len(), 5);
         let mut last = parts.pop().unwrap();
         for part in parts.into_iter().rev() {
             assert!(part.clock.is_empty() && part.floor.is_empty(), "only the last tells the time");
             last.notices.splice(0..0, part.notices);
-            let moves = part.turn.map(|turn| turn.moves).unwrap_or_default();
-            last.turn.as_mut().unwrap().moves.splice(0..0, moves);
+            let moves = part.plan.map(|plan| plan.moves).unwrap_or_default();
+            last.plan.as_mut().unwrap().moves.splice(0..0, moves);
         }
         assert_eq!(last, whole);
     }
 
     #[test]
-    fn the_bytes_of_news_are_fixed() {
+    fn the_bytes_of_notices_are_fixed() {
         let minipage = MinipageId::new(AreaId(5), 128);
-        let notice = Notice { writer: NodeId(1), interval: 300, minipage };
-        let news = News { clock: vec![4], notices: vec![notice], ..News::default() };
+        let notice = WriteNotice { writer: NodeId(1), interval: 300, minipage };
+        let notices =
+            WriteNotices { clock: vec![4], notices: vec![notice], ..WriteNotices::default() };
         let golden: &[&[u8]] = &[&[1, 4], &[1, 1, 0xac, 2, 5, 0x80, 1], &[0, 0]];
-        assert_eq!(news.to_bytes(), golden.concat());
+        assert_eq!(notices.to_bytes(), golden.concat());
     }
 
     #[test]
@@ -302,22 +311,28 @@ mod tests {
         let wrong: [&[u8]; 3] = [&[0x80, 0], &[0xff; 11], &[0x80, 0x80, 0x80, 0x80, 0x10]];
         for bytes in wrong {
             reader.left = bytes;
-            assert!(matches!(reader.number::<u32>(), Err(NewsError::Number { .. })), "{bytes:?}");
+            assert!(
+                matches!(reader.number::<u32>(), Err(WriteNoticesError::Number { .. })),
+                "{bytes:?}"
+            );
         }
         reader.left = &[0x80];
-        assert_eq!(reader.number::<u64>(), Err(NewsError::Short { bytes: 0 }));
+        assert_eq!(reader.number::<u64>(), Err(WriteNoticesError::Short { bytes: 0 }));
     }
 
     #[test]
-    fn cut_long_and_foreign_news_are_refused() {
+    fn cut_long_and_foreign_notices_are_refused() {
         let bytes = sample().to_bytes();
         for end in 0..bytes.len() {
-            assert!(News::from_bytes(&bytes[..end], 2).is_err(), "cut to {end}");
+            assert!(WriteNotices::from_bytes(&bytes[..end], 2).is_err(), "cut to {end}");
         }
         let long = [&bytes[..], &[0]].concat();
-        assert_eq!(News::from_bytes(&long, 2), Err(NewsError::Left { left: 1 }));
-        assert_eq!(News::from_bytes(&bytes, 1), Err(NewsError::Node { node: 1, nodes: 1 }));
+        assert_eq!(WriteNotices::from_bytes(&long, 2), Err(WriteNoticesError::Left { left: 1 }));
+        assert_eq!(
+            WriteNotices::from_bytes(&bytes, 1),
+            Err(WriteNoticesError::Node { node: 1, nodes: 1 })
+        );
         let many = [255, 255, 127, 0];
-        assert_eq!(News::from_bytes(&many, 2), Err(NewsError::Short { bytes: 4 }));
+        assert_eq!(WriteNotices::from_bytes(&many, 2), Err(WriteNoticesError::Short { bytes: 4 }));
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use super::{Chronicle, Turn, at};
+use super::{IntervalLog, MigrationPlan, at};
 use crate::mutants::{Mutant, on};
 
-impl Chronicle {
+impl IntervalLog {
     /// In place of the sole writers: one of the writers of every minipage.
     pub(crate) fn some_writers(&self) -> Option<Vec<(MinipageId, NodeId)>> {
         if !on(Mutant::TwoWritersMoveHome) || self.blurred {
@@ -21,9 +21,9 @@ impl Chronicle {
         Some(writers.into_iter().collect())
     }
 
-    /// Whether another turn is taken for the last one, for nobody wrote in between.
-    pub(crate) fn mistakes(&self, turn: &Turn) -> bool {
-        on(Mutant::OldTurnRepeated) && turn.clock == self.latest.clock
+    /// Whether another plan is taken for the last one, for nobody wrote in between.
+    pub(crate) fn mistakes(&self, plan: &MigrationPlan) -> bool {
+        on(Mutant::OldPlanRepeated) && plan.clock == self.latest.clock
     }
 
     /// Forgets all that this node knows, as if all nodes did.

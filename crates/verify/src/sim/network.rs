@@ -1,4 +1,4 @@
-//! The weather of a run: how fast its links, nodes and threads are, drawn from the seed. Every
+//! The network of a run: how fast its links, nodes and threads are, drawn from the seed. Every
 //! seed has another: calm and stormy, fast and slow, even and uneven.
 
 use core::fmt;
@@ -13,7 +13,7 @@ const RATE_UNIT: u64 = 1 << 16;
 
 /// How long things take in one run.
 #[derive(Clone, Debug)]
-pub struct Weather {
+pub struct NetworkModel {
     rng: Rng,
     latency_ns: u64,
     jitter_ns: u64,
@@ -30,8 +30,8 @@ pub struct Weather {
     rates: Vec<u64>,
 }
 
-impl Weather {
-    /// The weather of a seed.
+impl NetworkModel {
+    /// The network of a seed.
     #[must_use]
     pub fn of(seed: u64, nodes: u16) -> Self {
         let mut rng = Rng::of(seed, 1);
@@ -80,7 +80,7 @@ impl Weather {
     }
 }
 
-impl Timing for Weather {
+impl Timing for NetworkModel {
     fn line(&mut self, _: NodeId, _: NodeId) -> Line {
         let latency_ns = self.latency_ns / 2 + self.rng.below(self.latency_ns);
         Line { latency_ns, byte_ps: self.byte_ps * (1 + self.rng.below(4)) / 2 }
@@ -98,7 +98,7 @@ impl Timing for Weather {
     }
 }
 
-impl fmt::Display for Weather {
+impl fmt::Display for NetworkModel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = |ns: u64| ns as f64 / 1000.0;
         write!(out, "latency {:.0} us, jitter {:.0} us", us(self.latency_ns), us(self.jitter_ns))?;

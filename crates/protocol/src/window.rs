@@ -25,7 +25,7 @@ const MEASURED: usize = 8;
 
 /// What a node knows of its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Turns {
+pub struct Estimator {
     /// Its passage of late, on average.
     passage_ns: u64,
     /// Minipages let go and not yet taken, and when.
@@ -34,7 +34,7 @@ pub struct Turns {
     next: usize,
 }
 
-impl Turns {
+impl Estimator {
     /// For how long a thread keeps a minipage that it has waited `waited_ns` for, while others had so
     /// many turns; 0 if it needs no window. `managed_here`: its manager is this node.
     #[must_use]
@@ -66,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// Whether [`Turns::taken`] has anything to measure.
+    /// Whether [`Estimator::taken`] has anything to measure.
     #[must_use]
     pub fn measures(&self) -> bool {
         self.let_go.iter().any(Option::is_some)
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_most_of_an_average_turn_of_the_others() {
-        let turns = Turns::default();
+        let turns = Estimator::default();
         assert_eq!(turns.window_ns(700_000, 7, true), 80_000);
         assert_eq!(turns.window_ns(700_000, 0, true), 0, "it has waited for nobody");
         assert_eq!(turns.window_ns(140_000, 7, true), 0, "not worth a timer");
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_passage_is_a_part_of_the_turn_where_there_is_one() {
-        let mut turns = Turns::default();
+        let mut turns = Estimator::default();
         for round in 0..100 {
             turns.let_go(PAGE, round * 1_000_000);
             assert!(turns.measures());
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn minipages_that_are_never_taken_are_forgotten() {
-        let mut turns = Turns::default();
+        let mut turns = Estimator::default();
         for minipage in 0..100 {
             turns.let_go(MinipageId(minipage), 0);
         }
