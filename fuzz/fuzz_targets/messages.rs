@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
 use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, World};
+use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, ReleaseWorld, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,12 +58,49 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn send_notices(&mut self, to: NodeId, _: WriteNotices) {
-        assert!(to != self.me && to.0 < NODES, "news to {to}");
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
         self.effects += 1;
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
+        self.send(to, message);
+    }
+
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.change(minipage, Access::NoAccess, access);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        self.change(minipage, from, to);
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        assert_eq!(self.access(minipage), access);
+        self.effects += 1;
+    }
+
+    fn wake(&mut self, _: ThreadId) {
+        self.effects += 1;
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        let sequential = !self.relaxed || minipage.0 == 0;
+        assert!(!sequential || self.access(minipage) == Access::ReadWrite);
+        self.effects += 1;
+    }
+
+    fn competing(&mut self, _: MinipageId) {
+        self.effects += 1;
+    }
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for Watched {
+    fn send_notices(&mut self, to: NodeId, _: WriteNotices) {
+        assert!(to != self.me && to.0 < NODES, "news to {to}");
         self.effects += 1;
     }
 
@@ -96,35 +133,22 @@ impl World for Watched {
         self.zero
     }
 
-    fn send_deferred(&mut self, to: NodeId, message: Message) {
+    fn send_notices_alone(&mut self) {}
+
+    fn closing(&mut self, _: &[MinipageId]) {}
+
+    fn send_batched(&mut self) {}
+
+    fn track(&mut self, minipage: MinipageId, _: Access) {
+        unreachable!("no home of this world is tracked: {minipage}")
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        Vec::new()
+    }
+
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         self.send(to, message);
-    }
-
-    fn install(&mut self, minipage: MinipageId, access: Access) {
-        self.change(minipage, Access::NoAccess, access);
-    }
-
-    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        self.change(minipage, from, to);
-    }
-
-    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        assert_eq!(self.access(minipage), access);
-        self.effects += 1;
-    }
-
-    fn wake(&mut self, _: ThreadId) {
-        self.effects += 1;
-    }
-
-    fn reclaimed(&mut self, minipage: MinipageId) {
-        let sequential = !self.relaxed || minipage.0 == 0;
-        assert!(!sequential || self.access(minipage) == Access::ReadWrite);
-        self.effects += 1;
-    }
-
-    fn competing(&mut self, _: MinipageId) {
-        self.effects += 1;
     }
 }
 

@@ -14,8 +14,7 @@
 use multigrain_types::MinipageId;
 use smallvec::SmallVec;
 
-#[cfg(feature = "mutants")]
-use crate::mutants::{Mutant, on};
+use crate::bend::mutant;
 
 /// Most minipages an instruction holds, and most of its grants that are remembered. A string move
 /// needs four; a gather may need more, and ends without.
@@ -98,10 +97,12 @@ impl<At: Copy + Eq> Default for Accesses<At> {
 
 /// Whether a held minipage is given up by a fault on another.
 fn gives_up(held: MinipageId, wanted: MinipageId) -> bool {
-    #[cfg(feature = "mutants")]
-    if on(Mutant::SecondMinipageDropsFirst) || on(Mutant::HeldAgainstOrder) {
-        return on(Mutant::SecondMinipageDropsFirst) || held == wanted;
-    }
+    mutant!("second-minipage-drops-first" => {
+        return true;
+    });
+    mutant!("held-against-order" => {
+        return held == wanted;
+    });
     held >= wanted
 }
 

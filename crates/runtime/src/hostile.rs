@@ -2,7 +2,7 @@
 //! tests of the same are in `bounds.rs`.
 
 use multigrain_protocol::HlrcMessage;
-use multigrain_protocol::release::EARLY;
+use multigrain_protocol::MOST_THREADS;
 use multigrain_transport::Header;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
@@ -32,7 +32,7 @@ fn what_comes_too_early_has_a_bound() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
     let fetch = HlrcMessage::Fetch { requester: PEER, epoch: 1, waits: true };
     let fetch = header_of(fetch.about(MinipageId::new(LAZY, 0)));
-    for _ in 0..EARLY {
+    for _ in 0..MOST_THREADS {
         assert_eq!(victim.request(PEER, &fetch, &[]), Outcome::Alive);
     }
     let last = victim.request(PEER, &fetch, &[]);

@@ -61,7 +61,7 @@ impl Runtime {
         let mut names = lock(&self.names);
         let most = MOST;
         #[cfg(feature = "mutants")]
-        let most = crate::mutants::bound(Mutant::NamesWithoutEnd, most);
+        let most = crate::mutants::bound(Mutant::named("names-without-end"), most);
         if names.known.len() == most && !names.known.contains_key(name) {
             drop(names);
             self.answer(asker, Error::Limit(String::new()).code(), 0);

@@ -28,8 +28,10 @@ impl Runtime {
     pub(crate) fn relieve(&self, to: NodeId) -> Result<(), Error> {
         let (room, most) = (WAITING, HELD);
         #[cfg(feature = "mutants")]
-        let (room, most) =
-            (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
+        let (room, most) = (
+            bound(Mutant::named("posts-without-room"), room),
+            bound(Mutant::named("held-without-end"), most),
+        );
         while self.mesh.waiting_bytes(to) > room {
             self.mesh.wait_for_room(to);
         }
@@ -43,7 +45,7 @@ impl Runtime {
     pub(crate) fn relieve_all(&self) {
         let room = WAITING;
         #[cfg(feature = "mutants")]
-        let room = bound(Mutant::HintsWithoutRoom, room);
+        let room = bound(Mutant::named("hints-without-room"), room);
         while let Some(to) = self.mesh.most_waiting(room) {
             self.mesh.wait_for_room(to);
         }

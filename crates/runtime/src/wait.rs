@@ -126,7 +126,7 @@ impl Runtime {
                 continue;
             }
             #[cfg(feature = "mutants")]
-            if mutants::on(mutants::Mutant::ServiceSleeps) && !self.is_finalizing() {
+            if mutants::on(mutants::Mutant::named("service-sleeps")) && !self.is_finalizing() {
                 thread::sleep(POLL_FOR);
                 continue;
             }

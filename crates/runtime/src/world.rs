@@ -9,7 +9,8 @@ use multigrain_memory::diff::{self, Diff, DiffError, Others};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    Attach, HlrcMessage, Input, Message, Node, PageMessage, SyncMessage, Violation, World,
+    Attach, HlrcMessage, Input, Message, Node, PageMessage, ReleaseWorld, SyncMessage, Violation,
+    World,
 };
 use multigrain_transport::{Header, LinkError, LostReason, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
@@ -29,13 +30,13 @@ pub(crate) struct RealWorld<'a> {
     from: NodeId,
     /// The diff that came with the message at hand.
     diff: Option<&'a [u8]>,
-    /// What [`World::buffer_diff`] keeps, as long as the step may use it up.
+    /// What [`ReleaseWorld::buffer_diff`] keeps, as long as the step may use it up.
     held: Option<(MinipageId, &'a [u8])>,
     /// Write notices that go with the next message to this node.
     news: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is kept.
     gather: bool,
-    /// What [`World::closing`] has closed, as long as nothing was opened since.
+    /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
 
@@ -158,7 +159,7 @@ impl<'a> RealWorld<'a> {
         }
     }
 
-    /// Whether no thread of this node can write the minipage since [`World::closing`]. Whoever
+    /// Whether no thread of this node can write the minipage since [`ReleaseWorld::closing`]. Whoever
     /// opens one counts when it is open and before it gives up the lock, which the caller holds
     /// now; so whatever was opened after it was closed has been counted.
     fn is_closed(&self, minipage: MinipageId) -> bool {
@@ -397,21 +398,6 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn track(&mut self, minipage: MinipageId, from: Access) {
-        if let Err(error) = self.runtime.memory.watch(minipage, from) {
-            self.runtime.fatal(&error.to_string());
-        }
-        self.count_opened(Access::ReadWrite);
-    }
-
-    fn written(&mut self) -> Vec<MinipageId> {
-        let mut found = Vec::new();
-        if let Err(error) = self.runtime.memory.written(&mut |minipage| found.push(minipage)) {
-            self.runtime.fatal(&error.to_string());
-        }
-        found
-    }
-
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         if access == Access::ReadWrite {
             self.runtime.watch(minipage);
@@ -438,6 +424,27 @@ impl World for RealWorld<'_> {
 
     fn competing(&mut self, _: MinipageId) {
         self.runtime.counters.competing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for RealWorld<'_> {
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        if let Err(error) = self.runtime.memory.watch(minipage, from) {
+            self.runtime.fatal(&error.to_string());
+        }
+        self.count_opened(Access::ReadWrite);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let mut found = Vec::new();
+        if let Err(error) = self.runtime.memory.written(&mut |minipage| found.push(minipage)) {
+            self.runtime.fatal(&error.to_string());
+        }
+        found
     }
 
     fn send_notices(&mut self, to: NodeId, news: WriteNotices) {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
-use super::{Cell, SyncCell, Tables};
+use super::tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
+use crate::engine::{Engine, Homes};
 use crate::hlrc::{Copy, DYNAMIC_AFTER};
 use crate::mgs::{Client, Server};
 use crate::release::ReleaseTracker;
@@ -135,14 +136,14 @@ impl OwnedTables {
 
     /// Lends a minipage; what was never used here has its first states from now on.
     fn lend(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        match self.site(minipage).consistency {
-            Consistency::Sequential => {
+        match Engine::of(self.site(minipage).consistency) {
+            Engine::Sequential => {
                 self.sequential_states(minipage);
             }
-            Consistency::EagerRelease => {
+            Engine::Eager => {
                 self.eager_states(minipage);
             }
-            Consistency::LazyRelease | Consistency::Auto => {
+            Engine::Lazy => {
                 self.lazy_state(minipage);
             }
         }
@@ -192,10 +193,10 @@ impl Cell for OwnedCell<'_> {
         self.tables.site(self.minipage).consistency
     }
     fn dynamic_after(&self) -> Option<u8> {
-        (self.consistency() == Consistency::Auto).then_some(self.tables.dynamic_after)
+        (Homes::of(self.consistency()) == Homes::Dynamic).then_some(self.tables.dynamic_after)
     }
     fn tracked(&self) -> bool {
-        self.tables.tracks && self.consistency() == Consistency::LazyRelease
+        self.tables.tracks && Homes::of(self.consistency()) == Homes::Migratory
     }
     fn holder(&mut self) -> &mut Holder {
         &mut self.tables.sequential_states(self.minipage).0

@@ -8,6 +8,8 @@
 
 use multigrain_types::{AreaId, MinipageId, NodeId};
 
+use crate::migration::MigrationPlan;
+
 /// One minipage was written by one node in one interval (a write notice).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "a sentence in three words")]
@@ -15,17 +17,6 @@ pub struct WriteNotice {
     pub writer: NodeId,
     pub interval: u64,
     pub minipage: MinipageId,
-}
-
-/// A plan to a new epoch: what the barrier's manager found when the whole job was quiescent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct MigrationPlan {
-    /// Which epoch begins.
-    pub epoch: u64,
-    /// Its clock then.
-    pub clock: Vec<u64>,
-    /// Minipages and their new homes.
-    pub moves: Vec<(MinipageId, NodeId)>,
 }
 
 /// What a node knows and another may not.

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::{SyncError, SyncSite, SyncState};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
-#[cfg(feature = "mutants")]
-use crate::mutants::{self, Mutant};
+use crate::migration::{Agreement, Quiescence};
 
 /// One barrier as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -24,26 +24,16 @@ pub struct Barrier {
     waiting: VecDeque<ThreadId>,
     /// Of them, those the manager has not been told of.
     untold: u32,
-    /// What the manager has been told of this node in the present episode.
-    told: Told,
+    /// What this node has declared to the manager in the present episode.
+    quiescence: Quiescence,
     /// Threads of this node that run when the manager has taken back that it is quiescent.
     beginning: VecDeque<ThreadId>,
     /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
     here: u64,
     total: u32,
-    /// Manager: whether some node that has come has threads that run on.
-    active: bool,
-}
-
-/// Whether the manager believes that all threads of this node wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-enum Told {
-    #[default]
-    Nothing,
-    Quiescent,
-    /// It was told so, and asked to take it back.
-    Retracting,
+    /// Manager: whether all nodes that have come are quiescent.
+    agreement: Agreement,
 }
 
 /// Whom a thread comes with; see [`super::SyncInput::Barrier`].
@@ -56,7 +46,7 @@ pub(super) struct Party {
     pub(super) threads: u32,
 }
 
-impl Engine for Barrier {
+impl SyncState for Barrier {
     /// The first state: nobody has come.
     fn new(_: &SyncSite) -> Self {
         Self::default()
@@ -82,12 +72,12 @@ impl Barrier {
         self.untold += 1;
         if self.untold >= local {
             let arrivals = core::mem::take(&mut self.untold);
-            let quiescent = quiescent && local > 0 && self.waiting.len() == threads as usize;
-            #[cfg(feature = "mutants")]
-            let quiescent = quiescent || (local > 0 && mutants::on(Mutant::ActiveNodeMigratesHome));
-            if quiescent {
-                self.told = Told::Quiescent;
-            }
+            let may = quiescent && local > 0;
+            let waits = self.waiting.len();
+            let quiescent = mutant!(
+                "active-node-migrates-home": local > 0 && self.quiescence.declare(true, 0, 0),
+                else self.quiescence.declare(may, waits, threads)
+            );
             let message = BarrierMessage::Arrive { arrivals, total, quiescent };
             site.send(site.manager, message.about(site.id), out);
         }
@@ -96,14 +86,13 @@ impl Barrier {
 
     /// Whether the manager has been told that all threads of this node wait here.
     pub(super) fn is_declared_quiescent(&self) -> bool {
-        self.told != Told::Nothing
+        self.quiescence.is_declared()
     }
 
     /// A thread begins on this node, which has said that all its threads wait here.
     pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
-        if self.told == Told::Quiescent {
-            self.told = Told::Retracting;
+        if self.quiescence.begin() {
             site.send(site.manager, BarrierMessage::Retract.about(site.id), out);
         }
     }
@@ -130,19 +119,15 @@ impl Barrier {
                     };
                     out.push(Effect::Wake { thread });
                 }
-                if self.told == Told::Quiescent {
-                    self.told = Told::Nothing;
-                }
+                self.quiescence.release();
                 Ok(())
             }
             BarrierMessage::Retract if site.is_manager() => {
-                // In an episode that is over it has not come to this one yet.
-                self.active |= self.arrived.contains_key(&from);
+                self.agreement.retract(self.arrived.contains_key(&from));
                 site.send(from, BarrierMessage::Retracted.about(site.id), out);
                 Ok(())
             }
-            BarrierMessage::Retracted if from == site.manager && self.told == Told::Retracting => {
-                self.told = Told::Nothing;
+            BarrierMessage::Retracted if from == site.manager && self.quiescence.retracted() => {
                 out.extend(self.beginning.drain(..).map(|thread| Effect::Wake { thread }));
                 Ok(())
             }
@@ -183,13 +168,12 @@ impl Barrier {
     ) -> Result<(), SyncError> {
         self.check(site, arrivals, total)?;
         self.total = total;
-        self.active |= !quiescent;
+        self.agreement.arrive(quiescent);
         self.here += u64::from(arrivals);
         *self.arrived.entry(from).or_insert(0) += arrivals;
         if self.here == u64::from(total) {
             (self.here, self.total) = (0, 0);
-            let all = self.arrived.len() == usize::from(site.nodes);
-            let quiescent = !core::mem::take(&mut self.active) && all;
+            let quiescent = self.agreement.conclude(self.arrived.len(), site.nodes);
             for (to, arrivals) in core::mem::take(&mut self.arrived) {
                 site.send(to, BarrierMessage::Release { arrivals, quiescent }.about(site.id), out);
             }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::{SyncError, SyncSite, SyncState};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 
@@ -22,7 +22,7 @@ pub struct Condition {
     queue: VecDeque<NodeId>,
 }
 
-impl Engine for Condition {
+impl SyncState for Condition {
     /// The first state: nobody waits.
     fn new(_: &SyncSite) -> Self {
         Self::default()

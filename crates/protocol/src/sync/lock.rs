@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::{SyncError, SyncSite, SyncState};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
 
@@ -41,7 +42,7 @@ enum Token {
     Owned(ThreadId),
 }
 
-impl Engine for Lock {
+impl SyncState for Lock {
     /// The first state: the token lies free at the manager.
     fn new(site: &SyncSite) -> Self {
         let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
@@ -151,6 +152,9 @@ impl Lock {
                 Ok(())
             }
             LockMessage::Recall { to } if from == site.manager && self.successor.is_none() => {
+                mutant!("lock-token-copied" => {
+                    site.send(to, LockMessage::Grant.about(site.id), out);
+                });
                 match self.token {
                     Token::Free | Token::Offered => {
                         self.successor = Some(to);

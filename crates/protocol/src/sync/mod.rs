@@ -68,7 +68,7 @@ pub enum SyncError {
 }
 
 /// What the tables ask of every engine.
-trait Engine: PartialEq {
+trait SyncState: PartialEq {
     /// The state of an id at rest, of which nothing is kept.
     fn new(site: &SyncSite) -> Self;
 

@@ -10,11 +10,10 @@ use smallvec::SmallVec;
 
 use super::barrier::{Barrier, Party};
 use super::uses::Uses;
-use super::{Condition, Engine, Lock, Semaphore, SyncError, SyncInput, SyncSite};
+use super::{Condition, Lock, Semaphore, SyncError, SyncInput, SyncSite, SyncState};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{ConditionMessage, LockMessage, SemaphoreMessage, SyncMessage};
-#[cfg(feature = "mutants")]
-use crate::mutants;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.
 pub const IDLE_TOKENS: u32 = 1 << 16;
@@ -126,10 +125,21 @@ impl SyncTables {
             }
             SyncInput::Unlock { thread, id } => {
                 self.lock_step(site(id), |lock, site| lock.release(site, thread, out))?;
+                mutant!("lock-waiters-forgotten" => {
+                    let request = LockMessage::Request.about(id);
+                    out.retain(|effect| {
+                        !matches!(effect, Effect::Send { message, .. } if *message == request)
+                    });
+                });
+                mutant!("handover-sleeps" => {
+                    out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
+                });
                 self.offer_idle(me, nodes, out);
                 Ok(())
             }
             SyncInput::Barrier { thread, id, local, total, quiescent } => {
+                let total =
+                    mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
                 let party = Party { local, total, quiescent, threads: self.threads };
                 with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
                     barrier.arrive(site, thread, party, out)
@@ -144,6 +154,7 @@ impl SyncTables {
                 if site(id).is_manager() && !self.semaphores.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
+                let count = mutant!("post-counts-twice": count * 2, else count);
                 site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
                 Ok(())
             }
@@ -158,6 +169,7 @@ impl SyncTables {
                 })
             }
             SyncInput::ConditionSignal { id, all } => {
+                let all = mutant!("broadcast-wakes-one": false, else all);
                 site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
                 Ok(())
             }
@@ -167,10 +179,9 @@ impl SyncTables {
     /// A thread runs at once, unless this node has said that nothing runs here.
     fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
         // All its threads wait in one barrier, so there is no other.
-        let quiescent =
-            self.barriers.iter_mut().find(|(_, barrier)| barrier.is_declared_quiescent());
-        #[cfg(feature = "mutants")]
-        let quiescent = quiescent.filter(|_| !mutants::on(mutants::Mutant::BeginWithoutRetract));
+        let mut told = self.barriers.iter_mut();
+        let told = told.find(|(_, barrier)| barrier.is_declared_quiescent());
+        let quiescent = mutant!("begin-without-retract": None, else told);
         match quiescent {
             Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
             None => out.push(Effect::Wake { thread }),
@@ -295,14 +306,11 @@ impl SyncTables {
             (ConditionMessage::Queued, Some((thread, id))) => {
                 self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
             }
-            #[cfg(feature = "mutants")]
-            (ConditionMessage::Wake, Some((thread, _)))
-                if mutants::on(mutants::Mutant::ConditionWithoutLock) =>
-            {
-                out.push(Effect::Wake { thread });
-                Ok(())
-            }
             (ConditionMessage::Wake, Some((thread, id))) => {
+                mutant!("condition-without-lock" => {
+                    out.push(Effect::Wake { thread });
+                    return Ok(());
+                });
                 let site = SyncSite::new(site.me, nodes, id);
                 self.lock_step(site, |lock, site| lock.acquire(site, thread, out))
             }
@@ -313,7 +321,7 @@ impl SyncTables {
 }
 
 /// Runs `step` on the state of an id and drops the state if it is back at rest.
-fn with<T: Engine>(
+fn with<T: SyncState>(
     table: &mut BTreeMap<u32, T>,
     uses: &mut Uses,
     site: SyncSite,

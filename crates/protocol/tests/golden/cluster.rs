@@ -6,7 +6,8 @@ use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::release::{ReleaseTracker, WriteNotices};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    HlrcMessage, Input, Kind, Message, Node, OwnedTables, Tables, Violation, World, hlrc, mgs,
+    HlrcMessage, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Tables, Violation, World,
+    hlrc, mgs,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -251,28 +252,48 @@ impl World for TestWorld<'_> {
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("install {access:?}"));
+    }
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        self.note_of(minipage, &format!("protect {from:?} to {to:?}"));
+    }
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("reprotect {access:?}"));
+    }
+    fn wake(&mut self, thread: ThreadId) {
+        self.note(&format!("wake {}", thread.0));
+    }
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, _: bool) {
+        let after = if turns < 2 { String::new() } else { format!(" turns {turns}") };
+        self.note(&format!("hold {}{after}", thread.0));
+    }
+    fn reclaimed(&mut self, _: MinipageId) {
+        self.note("reclaimed");
+    }
+    fn competing(&mut self, _: MinipageId) {
+        self.note("competing");
+    }
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for TestWorld<'_> {
     fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
         let line = format!("{} > {}: {}", self.me.0, to.0, spell_notices(&notices));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::WriteNotices(notices)));
     }
-    fn install(&mut self, minipage: MinipageId, access: Access) {
-        self.note_of(minipage, &format!("install {access:?}"));
-    }
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
         self.note_of(minipage, &format!("install zeros {access:?}"));
-    }
-    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        self.note_of(minipage, &format!("protect {from:?} to {to:?}"));
     }
     fn track(&mut self, minipage: MinipageId, from: Access) {
         self.note_of(minipage, &format!("watch from {from:?}"));
     }
     fn written(&mut self) -> Vec<MinipageId> {
         self.hub.unseen.extract_if(.., |node| *node == self.me).map(|_| M).collect()
-    }
-    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        self.note_of(minipage, &format!("reprotect {access:?}"));
     }
     fn make_twin(&mut self, minipage: MinipageId) {
         self.note_of(minipage, "twin");
@@ -300,19 +321,11 @@ impl World for TestWorld<'_> {
         }
         self.hub.zero
     }
-    fn wake(&mut self, thread: ThreadId) {
-        self.note(&format!("wake {}", thread.0));
-    }
-    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, _: bool) {
-        let after = if turns < 2 { String::new() } else { format!(" turns {turns}") };
-        self.note(&format!("hold {}{after}", thread.0));
-    }
-    fn reclaimed(&mut self, _: MinipageId) {
-        self.note("reclaimed");
-    }
-    fn competing(&mut self, _: MinipageId) {
-        self.note("competing");
-    }
+    fn send_notices_alone(&mut self) {}
+
+    fn closing(&mut self, _: &[MinipageId]) {}
+
+    fn send_batched(&mut self) {}
 }
 
 /// A message in few words: its variant, then its fields' values.

@@ -42,7 +42,7 @@ fn minipage(
         Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
-            (copy.access(), away, !away, Some(node.tables.release_tracker().deferred_diffs(id)))
+            (copy.access(), away, !away, Some(node.tables.release_tracker().ahead().diffs(id)))
         }
     };
     if access != page.access {
@@ -161,7 +161,7 @@ fn rests(job: &Job, node: &Node<OwnedTables>) -> Result<(), String> {
     if !unacked.is_settled() || !unacked.queue().is_empty() {
         return Err(format!("{me} is not settled: {unacked:?}"));
     }
-    if !unacked.clone().take_deferred().is_empty() {
+    if !unacked.ahead().is_empty() {
         return Err(format!("{me} has not served all: {unacked:?}"));
     }
     if !node.tables.sync_tables().is_quiescent() {

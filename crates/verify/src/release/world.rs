@@ -1,7 +1,7 @@
 //! The world of a checked node: tiny memories and links that assert what real ones rely on.
 
 use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::{Attach, Message, World};
+use multigrain_protocol::{Attach, Message, ReleaseWorld, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use super::program::{Job, Op, WORDS, Words, minipage_index};
@@ -96,6 +96,100 @@ impl World for Stage<'_> {
         self.send(to, message);
     }
 
+    fn install(&mut self, minipage: MinipageId, access: Access) {
+        self.closed(minipage, "installed");
+        let Some(words) = self.page.take() else {
+            self.broken(format!("{minipage} is installed but no page came"));
+            return;
+        };
+        let page = self.at(minipage);
+        (page.access, page.words) = (access, words);
+    }
+
+    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        let access = self.at(minipage).access;
+        if access != from || from == to {
+            self.broken(format!("{minipage} goes from {from:?} to {to:?} but has {access:?}"));
+        }
+        let page = self.at(minipage);
+        page.access = to;
+        if page.tracked.take() == Some(true) {
+            self.broken(format!("{minipage} is closed, and nobody has found what was written"));
+        }
+    }
+
+    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        let real = self.at(minipage).access;
+        if access != real {
+            self.broken(format!("{minipage} is said to have {access:?} but has {real:?}"));
+        }
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        let index = thread.0 as usize;
+        let here = self.job.threads[index].node == self.me;
+        let state = &mut self.state.threads[index];
+        match (here, state.phase) {
+            (true, Phase::Faulted) => state.phase = Phase::Woken,
+            (true, Phase::Blocked) => {
+                state.phase = Phase::Running;
+                // A wait on a condition ends with a new look at what was awaited.
+                let op = self.job.threads[index].program.get(state.done as usize);
+                state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
+            }
+            (true, Phase::Beginning) => state.phase = Phase::Begun,
+            (true, Phase::Releasing) => state.phase = Phase::Released,
+            (
+                _,
+                Phase::Running
+                | Phase::Trapped
+                | Phase::Woken
+                | Phase::Unborn
+                | Phase::Begun
+                | Phase::Released
+                | Phase::Ended,
+            )
+            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
+                self.broken(format!("{thread} is woken but does not wait"));
+            }
+        }
+    }
+
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
+        self.state.told_to_hold = true;
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        let index = minipage_index(minipage);
+        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
+        let (job, me) = (self.job, self.me);
+        let waits = |number: &usize| {
+            let (now, plan) = (&self.state.threads[*number], &job.threads[*number]);
+            now.phase == Phase::Blocked
+                && plan.node == me
+                && plan.program.get(now.done as usize).is_some_and(freeing)
+        };
+        let Some(waiting) = (0..job.threads.len()).find(waits) else {
+            self.broken(format!("{minipage} came back but nobody freed it"));
+            return;
+        };
+        if self.consistency(minipage) == Consistency::Sequential {
+            // Its contents are nobody's: it is written before it is read.
+            self.at(minipage).words = [FREED; WORDS];
+            self.state.latest[index] = [FREED; WORDS];
+        }
+        self.state.threads[waiting].phase = Phase::Running;
+        self.state.threads[waiting].done += 1;
+    }
+
+    fn competing(&mut self, _: MinipageId) {}
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for Stage<'_> {
     fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
         if WriteNotices::from_bytes(&notices.to_bytes(), self.job.nodes).as_ref() != Ok(&notices) {
             self.broken(format!("{notices:?} does not survive its bytes"));
@@ -111,32 +205,10 @@ impl World for Stage<'_> {
         }
     }
 
-    fn install(&mut self, minipage: MinipageId, access: Access) {
-        self.closed(minipage, "installed");
-        let Some(words) = self.page.take() else {
-            self.broken(format!("{minipage} is installed but no page came"));
-            return;
-        };
-        let page = self.at(minipage);
-        (page.access, page.words) = (access, words);
-    }
-
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
         self.closed(minipage, "made zero");
         let page = self.at(minipage);
         (page.access, page.words) = (access, [0; WORDS]);
-    }
-
-    fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        let access = self.at(minipage).access;
-        if access != from || from == to {
-            self.broken(format!("{minipage} goes from {from:?} to {to:?} but has {access:?}"));
-        }
-        let page = self.at(minipage);
-        page.access = to;
-        if page.tracked.take() == Some(true) {
-            self.broken(format!("{minipage} is closed, and nobody has found what was written"));
-        }
     }
 
     fn track(&mut self, minipage: MinipageId, from: Access) {
@@ -155,13 +227,6 @@ impl World for Stage<'_> {
             written.then(|| super::program::minipage_id(index))
         });
         found.collect()
-    }
-
-    fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        let real = self.at(minipage).access;
-        if access != real {
-            self.broken(format!("{minipage} is said to have {access:?} but has {real:?}"));
-        }
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {
@@ -242,62 +307,7 @@ impl World for Stage<'_> {
         zero
     }
 
-    fn wake(&mut self, thread: ThreadId) {
-        let index = thread.0 as usize;
-        let here = self.job.threads[index].node == self.me;
-        let state = &mut self.state.threads[index];
-        match (here, state.phase) {
-            (true, Phase::Faulted) => state.phase = Phase::Woken,
-            (true, Phase::Blocked) => {
-                state.phase = Phase::Running;
-                // A wait on a condition ends with a new look at what was awaited.
-                let op = self.job.threads[index].program.get(state.done as usize);
-                state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
-            }
-            (true, Phase::Beginning) => state.phase = Phase::Begun,
-            (true, Phase::Releasing) => state.phase = Phase::Released,
-            (
-                _,
-                Phase::Running
-                | Phase::Trapped
-                | Phase::Woken
-                | Phase::Unborn
-                | Phase::Begun
-                | Phase::Released
-                | Phase::Ended,
-            )
-            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
-                self.broken(format!("{thread} is woken but does not wait"));
-            }
-        }
-    }
+    fn closing(&mut self, _: &[MinipageId]) {}
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
-        self.state.told_to_hold = true;
-    }
-
-    fn reclaimed(&mut self, minipage: MinipageId) {
-        let index = minipage_index(minipage);
-        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
-        let (job, me) = (self.job, self.me);
-        let waits = |number: &usize| {
-            let (now, plan) = (&self.state.threads[*number], &job.threads[*number]);
-            now.phase == Phase::Blocked
-                && plan.node == me
-                && plan.program.get(now.done as usize).is_some_and(freeing)
-        };
-        let Some(waiting) = (0..job.threads.len()).find(waits) else {
-            self.broken(format!("{minipage} came back but nobody freed it"));
-            return;
-        };
-        if self.consistency(minipage) == Consistency::Sequential {
-            // Its contents are nobody's: it is written before it is read.
-            self.at(minipage).words = [FREED; WORDS];
-            self.state.latest[index] = [FREED; WORDS];
-        }
-        self.state.threads[waiting].phase = Phase::Running;
-        self.state.threads[waiting].done += 1;
-    }
-
-    fn competing(&mut self, _: MinipageId) {}
+    fn send_batched(&mut self) {}
 }

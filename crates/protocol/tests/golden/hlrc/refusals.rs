@@ -25,18 +25,18 @@ fn a_diff_is_refused_by_a_home_that_nobody_has_copied() {
 #[test]
 fn an_acknowledgement_of_no_flush_is_refused() {
     let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
-    assert_eq!(refused(&mut lazy(2), 1, 0, ack), "tracker");
+    assert_eq!(refused(&mut lazy(2), 1, 0, ack), "release tracker");
     let mut cluster = lazy(2);
     cluster.access(1, Kind::Write);
     cluster.release(1);
     assert_eq!(
         refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2, count: 1 }.about(M)),
-        "tracker"
+        "release tracker"
     );
     let two = Word::DiffAck { flush: 1, count: 2 }.about(M);
-    assert_eq!(refused(&mut cluster, 1, 0, two), "tracker", "of one");
+    assert_eq!(refused(&mut cluster, 1, 0, two), "release tracker", "of one");
     cluster.settle();
-    assert_eq!(refused(&mut cluster, 1, 0, ack), "tracker", "a second time");
+    assert_eq!(refused(&mut cluster, 1, 0, ack), "release tracker", "a second time");
 }
 
 #[test]

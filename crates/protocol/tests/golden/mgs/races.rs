@@ -1,7 +1,7 @@
 //! What meets a release in progress (Figure 22, arc 33, and what the figure does not say).
 
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_protocol::coherence::Site;
+use multigrain_protocol::Site;
 use multigrain_protocol::mgs::{Client, ClientEvent};
 use multigrain_protocol::{Effects, Input, MgsMessage};
 use multigrain_types::{Access, NodeId};

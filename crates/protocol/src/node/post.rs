@@ -1,34 +1,31 @@
-//! What a release and an acquire do on the way between the synchronization engines and the world.
+//! Synchronization messages, behind what they release and with the write notices that they need.
 
 use std::collections::VecDeque;
 
-use multigrain_types::MinipageId;
-
-use super::dispatch::{Local, Place, run};
-use super::{Cell, SyncCell, Violation, migration};
-use crate::effect::{Effect, Effects, World};
-use crate::hlrc::CopyEvent;
+use super::apply::released;
+use super::dispatch::Place;
+use super::flush::{acquire, flush};
+use super::input::Violation;
+use super::migrate;
+use super::tables::SyncCell;
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
-use crate::mgs::ClientEvent;
-#[cfg(feature = "mutants")]
-use crate::mutants;
 use crate::release::{Ready, ReleaseTracker};
+use crate::world::World;
 
 /// Messages of the synchronization engines to their own node.
-pub(super) type Own = VecDeque<(u32, SyncMessage)>;
+pub(super) type LocalSync = VecDeque<(u32, SyncMessage)>;
 
 /// Applies what synchronization engines want done; messages to the node itself go to `own`.
 pub(super) fn apply(
     place: Place,
     effects: &mut Effects,
-    own: &mut Own,
+    own: &mut LocalSync,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let quiescent = SyncMessage::is_quiescent_release;
-    if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if quiescent(*body))) {
-        migration::decide(place, guard, world)?;
-    }
+    migrate::before_sending(place, effects, guard, world)?;
     for effect in effects.drain(..) {
         match effect {
             Effect::Send { to, message: Message::Sync { id, body } } => {
@@ -70,7 +67,7 @@ pub(super) fn apply(
 fn post(
     place: Place,
     ready: Ready,
-    own: &mut Own,
+    own: &mut LocalSync,
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
@@ -80,12 +77,11 @@ fn post(
     let arrives = matches!(body, SyncMessage::Barrier(BarrierMessage::Arrive { .. }));
     if body.is_release() && (to != place.me || arrives) {
         flush(place, guard, world)?;
-        #[cfg(feature = "mutants")]
-        if !mutants::waits() {
+        mutant!("grant-before-acks" => {
             guard.tracker().follow(ready);
             deliver(place, &mut guard.tracker(), own, world);
             return Ok(());
-        }
+        });
         guard.tracker().hold(ready);
     } else if to == place.me && body != SyncMessage::Barrier(BarrierMessage::Retract) {
         own.push_back((id, body));
@@ -102,7 +98,7 @@ fn post(
 pub(super) fn deliver(
     place: Place,
     tracker: &mut ReleaseTracker,
-    own: &mut Own,
+    own: &mut LocalSync,
     world: &mut impl World,
 ) {
     while let Some(ready) = tracker.pop_ready() {
@@ -114,64 +110,16 @@ pub(super) fn deliver(
                     && let Some(notices) =
                         tracker.log_mut().notices_for(to, place.nodes, Some(body))
                 {
-                    #[cfg(feature = "mutants")]
-                    if !mutants::tells(body) {
-                        world.send(to, Message::Sync { id, body });
-                        continue;
-                    }
-                    world.send_notices(to, notices);
+                    mutant!("grant-without-notices" => {
+                        if body == SyncMessage::Lock(crate::message::LockMessage::Grant) {
+                            world.send(to, Message::Sync { id, body });
+                            continue;
+                        }
+                    });
+                    released(world).send_notices(to, notices);
                 }
                 world.send(to, Message::Sync { id, body });
             }
         }
     }
-}
-
-/// Empties the delayed update queue.
-pub(super) fn flush(
-    place: Place,
-    guard: &mut impl SyncCell,
-    world: &mut impl World,
-) -> Result<(), Violation> {
-    let written = world.written();
-    #[cfg(feature = "mutants")]
-    let written = mutants::found(written);
-    for minipage in written {
-        run(place, minipage, &mut guard.minipage(minipage), Local::Lazy(CopyEvent::Wrote), world)?;
-    }
-    let Some((flush, minipages)) = guard.tracker().begin() else { return Ok(()) };
-    // What is tracked stays open.
-    let mut closes = |minipage: &MinipageId| {
-        let mut cell = guard.minipage(*minipage);
-        cell.consistency().is_lazy() && !(cell.tracked() && cell.copy().home().is_none())
-    };
-    let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
-    world.closing(&closing);
-    for minipage in minipages {
-        let mut cell = guard.minipage(minipage);
-        let local = Local::Release {
-            eager: ClientEvent::Release { flush },
-            lazy: CopyEvent::Release { flush },
-        };
-        run(place, minipage, &mut cell, local, world)?;
-    }
-    world.send_batched();
-    guard.tracker().swept();
-    Ok(())
-}
-
-/// Forgets the copies that write notices have named since the last acquire.
-pub(super) fn acquire(
-    place: Place,
-    guard: &mut impl SyncCell,
-    world: &mut impl World,
-) -> Result<(), Violation> {
-    let pending = guard.tracker().log_mut().take_pending();
-    for minipage in pending {
-        let mut cell = guard.minipage(minipage);
-        let flush = cell.tracker().next_flush();
-        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
-    }
-    world.send_batched();
-    Ok(())
 }
