@@ -71,7 +71,7 @@ impl<At: Copy + Eq> Accesses<At> {
         Asking { given_up, pinned }
     }
 
-    /// The instruction at hand is told to hold a minipage; false if it holds too many, and must
+    /// The instruction at hand is asked to hold a minipage; false if it holds too many, and must
     /// retire this one at once.
     pub fn hold(&mut self, minipage: MinipageId) -> bool {
         let free = self.held.iter_mut().find(|place| place.is_none());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_insists_from_its_second_fault_on_a_minipage_on() {
+    fn an_instruction_retries_with_a_pin_from_its_second_fault_on_a_minipage_on() {
         let mut accesses = Accesses::new();
         assert_eq!(accesses.fault(7, LOW), asking(&[], false));
         assert_eq!(accesses.fault(8, LOW), asking(&[], false), "another instruction");

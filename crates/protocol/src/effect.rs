@@ -30,30 +30,30 @@ pub enum Effect {
     Reclaimed { minipage: MinipageId },
     /// The access becomes `ReadWrite`, and what is written from now on is found by [`crate::ReleaseWorld::written`].
     Track { minipage: MinipageId, from: Access },
-    /// Keep a copy of the minipage's bytes, to tell later what was written. Before an
+    /// Keep a copy of the minipage's bytes, to find later what was written (a twin). Before an
     /// [`Effect::Install`] those are the bytes that came: the twin is there before any thread writes.
     MakeTwin { minipage: MinipageId },
     /// The twin is of no more use.
     DropTwin { minipage: MinipageId },
     /// The bytes that came with the message at hand become the home's; no thread has access.
     Store { minipage: MinipageId },
-    /// Keep the diff that came with the message at hand, until [`Effect::MergeDiffs`].
+    /// Buffer the diff that came with the message at hand, until [`Effect::MergeDiffs`].
     BufferDiff { minipage: MinipageId },
-    /// Write what kept diffs name into the minipage, in the order they came; if it is `open`, threads
+    /// Write what buffered diffs name into the minipage, in the order they came; if it is `open`, threads
     /// of this node may write other bytes of it meanwhile.
     MergeDiffs { minipage: MinipageId, open: bool },
-    /// Send on the oldest of the kept diffs, with this message.
+    /// Forward the oldest of the buffered diffs, with this message.
     ForwardDiff { to: NodeId, message: Message },
     /// The minipage becomes zero, then it is opened.
     InstallZero { minipage: MinipageId, access: Access },
-    /// ReleaseTracker: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
+    /// Release tracker: the minipage enters the delayed update queue (MGS 3.2.2), before it is opened.
     Dirty { minipage: MinipageId },
-    /// ReleaseTracker: the minipage leaves the delayed update queue; its writes are on their way.
+    /// Release tracker: the minipage leaves the delayed update queue; its writes are on their way.
     Clean { minipage: MinipageId },
-    /// ReleaseTracker: the minipage's writes go with that flush. `awaited`: the flush has not ended before
-    /// an [`Effect::Acked`]; `notice`: other nodes must hear that it was written.
+    /// Release tracker: the minipage's writes go with that flush. `awaited`: the flush has not ended before
+    /// an [`Effect::Acked`]; `notice`: other nodes are notified that it was written.
     Flushed { minipage: MinipageId, flush: u64, awaited: bool, notice: bool },
-    /// ReleaseTracker: so many of the flush's messages were acknowledged.
+    /// Release tracker: so many of the flush's messages were acknowledged.
     Acked { flush: u64, count: u32 },
     /// Bookkeeping: a request was queued behind another (Millipage 4.4, competing requests).
     Competing { minipage: MinipageId },

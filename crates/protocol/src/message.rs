@@ -64,7 +64,7 @@ pub enum PageMessage {
     /// Figure 3 "INVALIDATE_REPLY": replica to manager.
     InvalidateReply,
     /// Section 3.3, the additional ack that closes a transaction: requester to manager. It may
-    /// wait for company, unless somebody waits for it.
+    /// be deferred, unless somebody waits for it.
     Ack,
     /// Somebody waits now for the transaction to close: manager to requester.
     AckNow,
@@ -108,7 +108,7 @@ pub enum MgsMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "a node in a role, and counts in the words of the tracker")]
 pub enum HlrcMessage {
-    /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes. `waits`: a
+    /// The minipage is wanted at `requester`, which knows of `epoch` migrations. `waits`: a
     /// thread waits for it, so that the job cannot be quiescent before it has come.
     Fetch { requester: NodeId, epoch: u64, waits: bool },
     /// The minipage, from its home.
@@ -161,7 +161,7 @@ pub enum BarrierMessage {
     /// A thread begins on a node that has said it was quiescent: it is not, unless the barrier has been
     /// decided already.
     Retract,
-    /// The manager has heard that; if it had decided, the release is here by now. The thread may run.
+    /// The manager has received that; if it had decided, the release is here by now. The thread may run.
     Retracted,
 }
 

@@ -80,7 +80,7 @@ mod tests {
     const PAGE: MinipageId = MinipageId(3);
 
     #[test]
-    fn a_turn_is_most_of_an_average_turn_of_the_others() {
+    fn a_window_is_most_of_an_average_turn_of_the_others() {
         let turns = Estimator::default();
         assert_eq!(turns.window_ns(700_000, 7, true), 80_000);
         assert_eq!(turns.window_ns(700_000, 0, true), 0, "it has waited for nobody");

@@ -104,7 +104,7 @@ fn unanswered() -> Configuration {
 }
 
 #[test]
-fn a_deadlock_is_found_and_told_step_by_step() {
+fn a_deadlock_is_found_and_reported_step_by_step() {
     let report = check(&unanswered());
     assert!(!report.is_clean());
     let counterexample = report.counterexample.expect("nobody posts, nobody comes");

@@ -52,7 +52,7 @@ fn homes_whose_writes_are_found_hold_in_every_interleaving() {
 }
 
 #[test]
-fn homes_that_go_from_hand_to_hand_hold_in_every_interleaving() {
+fn dynamic_homes_hold_in_every_interleaving() {
     check_group("auto/");
 }
 

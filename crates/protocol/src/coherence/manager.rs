@@ -212,8 +212,8 @@ impl Entry {
             && let Phase::Supplied { awaited } = &open.phase
         {
             // The replies did not say that others wait.
-            let told = mutant!("ack-now-not-sent": 0, else usize::MAX);
-            for to in awaited.iter().take(told) {
+            let count = mutant!("ack-now-not-sent": 0, else usize::MAX);
+            for to in awaited.iter().take(count) {
                 send(site, to, PageMessage::AckNow, out);
             }
         }

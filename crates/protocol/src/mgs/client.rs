@@ -37,7 +37,7 @@ enum Page {
     Single(Since),
 }
 
-/// Where the contents that a single writer's changes are told from are.
+/// Where the contents are that a single writer's changes are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Since {
     /// In a twin, or at hand: this is the home.

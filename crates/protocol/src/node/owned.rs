@@ -58,7 +58,7 @@ impl OwnedTables {
         tables
     }
 
-    /// The same, whose homes go from hand to hand after so many moves at barriers, where they may.
+    /// The same, whose homes are dynamic after so many migrations at barriers, if their consistency lets them.
     #[must_use]
     pub fn with_dynamic_homes_after(self, dynamic_after: u8) -> Self {
         Self { dynamic_after, ..self }
@@ -82,7 +82,7 @@ impl OwnedTables {
         Self { sync: self.sync.with_idle_tokens(keep), ..self }
     }
 
-    /// The same, in a job of `nodes` nodes whose flushes, intervals and moves of homes are counted on
+    /// The same, in a job of `nodes` nodes whose flushes, intervals and migrations are counted on
     /// from a number.
     #[must_use]
     pub fn counting_from(self, number: u64, nodes: u16) -> Self {
@@ -124,7 +124,7 @@ impl OwnedTables {
         &self.sync
     }
 
-    /// What this node owes the others.
+    /// What releases of this node wait for.
     #[must_use]
     pub fn release_tracker(&self) -> &ReleaseTracker {
         &self.tracker
@@ -134,8 +134,8 @@ impl OwnedTables {
         self.sites.get(&minipage).copied().unwrap_or_default()
     }
 
-    /// Lends a minipage; what was never used here has its first states from now on.
-    fn lend(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
+    /// Borrows a minipage; what was never used here has its first states from now on.
+    fn borrow(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
         match Engine::of(self.site(minipage).consistency) {
             Engine::Sequential => {
                 self.sequential_states(minipage);
@@ -219,7 +219,7 @@ impl Cell for OwnedCell<'_> {
 }
 
 impl SyncCell for &mut OwnedTables {
-    type Lent<'a>
+    type Borrowed<'a>
         = OwnedCell<'a>
     where
         Self: 'a;
@@ -232,7 +232,7 @@ impl SyncCell for &mut OwnedTables {
         &mut self.sync
     }
     fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        self.lend(minipage)
+        self.borrow(minipage)
     }
     fn tracker(&mut self) -> &mut ReleaseTracker {
         &mut self.tracker
@@ -240,12 +240,12 @@ impl SyncCell for &mut OwnedTables {
 }
 
 impl Tables for OwnedTables {
-    type Lent<'a> = OwnedCell<'a>;
+    type Borrowed<'a> = OwnedCell<'a>;
     type Sync<'a> = &'a mut OwnedTables;
     type ReleaseTracker<'a> = &'a mut ReleaseTracker;
 
     fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        self.lend(minipage)
+        self.borrow(minipage)
     }
     fn sync(&mut self) -> &mut OwnedTables {
         self

@@ -100,8 +100,8 @@ impl<T: Tables> Node<T> {
                 deliver(place, &mut guard, world)
             }
             Input::Notify { node } => {
-                // Until they are on their way nobody may believe that the node was told: another
-                // thread that tells it too would find nothing left to say.
+                // Until they are on their way nobody may believe that the node was notified: another
+                // thread that notifies it too would find nothing left to send.
                 let mut tracker = self.tables.tracker();
                 if let Some(notices) = tracker.log_mut().notices_for(node, self.nodes, None) {
                     released(world).send_notices(node, notices);
@@ -124,8 +124,8 @@ impl<T: Tables> Node<T> {
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
             Input::WriteNotices { from, notices } => {
-                let told = self.tables.tracker().log_mut().receive(from, &notices);
-                told.map_err(|illegal| refused(from, &"notices of writes", illegal))
+                let received = self.tables.tracker().log_mut().receive(from, &notices);
+                received.map_err(|illegal| refused(from, &"write notices", illegal))
             }
         }
     }

@@ -8,9 +8,9 @@ use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
 use crate::{hlrc, mgs};
 
-/// The engines of one minipage on one node, lent for one step.
+/// The engines of one minipage on one node, borrowed for one step.
 pub trait Cell {
-    /// Lends the tracker.
+    /// Borrows the tracker.
     type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
@@ -41,14 +41,14 @@ pub trait Cell {
     fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
 }
 
-/// The synchronization states of a node, lent for one step. While they are, minipages may be lent
+/// The synchronization states of a node, borrowed for one step. While they are, minipages may be borrowed
 /// as well, never the other way.
 pub trait SyncCell {
-    /// Lends the states of one minipage.
-    type Lent<'a>: Cell
+    /// Borrows the states of one minipage.
+    type Borrowed<'a>: Cell
     where
         Self: 'a;
-    /// Lends the tracker.
+    /// Borrows the tracker.
     type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
@@ -56,29 +56,29 @@ pub trait SyncCell {
     /// The synchronization states.
     fn tables(&mut self) -> &mut SyncTables;
     /// The states of one minipage, locked until dropped.
-    fn minipage(&mut self, minipage: MinipageId) -> Self::Lent<'_>;
+    fn minipage(&mut self, minipage: MinipageId) -> Self::Borrowed<'_>;
     /// The tracker, locked until dropped.
     fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
 }
 
 /// Where a node keeps its engines' states. The runtime's tables are shared by threads and lock what
-/// they lend; the checker's are plain maps.
+/// is borrowed; the checker's are plain maps.
 pub trait Tables {
-    /// Lends the states of one minipage.
-    type Lent<'a>: Cell
+    /// Borrows the states of one minipage.
+    type Borrowed<'a>: Cell
     where
         Self: 'a;
-    /// Lends the synchronization states.
+    /// Borrows the synchronization states.
     type Sync<'a>: SyncCell
     where
         Self: 'a;
-    /// Lends the tracker.
+    /// Borrows the tracker.
     type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
     /// The states of one minipage, locked until dropped.
-    fn minipage(&mut self, minipage: MinipageId) -> Self::Lent<'_>;
+    fn minipage(&mut self, minipage: MinipageId) -> Self::Borrowed<'_>;
     /// The synchronization states, locked until dropped.
     fn sync(&mut self) -> Self::Sync<'_>;
     /// The tracker, locked until dropped.

@@ -1,4 +1,4 @@
-//! What one node tells another of lazily consistent writes, and its bytes.
+//! Write notices: a batch of what one node sends another of lazily consistent writes, and its bytes.
 //!
 //! Role: travels with the message that carries a release, or right before it. It is a row of numbers, which are
 //! small mostly: seven bits a byte, the low ones first, the top bit of all bytes but the last set.
@@ -19,14 +19,14 @@ pub struct WriteNotice {
     pub minipage: MinipageId,
 }
 
-/// What a node knows and another may not.
+/// A batch of write notices, with the vector time that they make up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct WriteNotices {
-    /// Of every node, the last interval the sender has heard of.
+    /// Of every node, the last interval the sender has received.
     pub clock: Vec<u64>,
-    /// What was written in the intervals the receiver may not have heard of.
+    /// What was written in the intervals the receiver may not have received.
     pub notices: Vec<WriteNotice>,
-    /// What every node has heard of, so that nobody needs to remember it; or nothing.
+    /// What every node has received, so that nobody needs to remember it; or nothing.
     pub floor: Vec<u64>,
     /// With the release of a barrier that found the job quiescent.
     pub plan: Option<MigrationPlan>,
@@ -90,7 +90,7 @@ impl WriteNotices {
         out
     }
 
-    /// These notices in parts of at most `count` notices and moves each, to be heard in order.
+    /// These notices in parts of at most `count` notices and moves each, to be received in order.
     #[must_use]
     pub fn into_parts(mut self, count: usize) -> Vec<Self> {
         let mut parts = Vec::new();

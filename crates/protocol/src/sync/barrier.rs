@@ -1,7 +1,7 @@
 //! Barriers: threads of a node gather, one message a node tells the manager, one message a node
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
 //!
-//! At a barrier that all threads of the job have come to, homes of lazily consistent minipages move
+//! At a barrier that all threads of the job have come to, homes of lazily consistent minipages migrate
 //! (ParADE's migratory home). A node whose threads have all come says so (*quiescent*). It stays so until
 //! its release, for nothing runs there; but a thread may begin, started by another node or unknown to
 //! this one so far. It does not run before the manager has taken the statement back (`Retract`), or

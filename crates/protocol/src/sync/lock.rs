@@ -1,4 +1,4 @@
-//! Locks: one token per lock, a queue of nodes in the order the manager heard of them, and a
+//! Locks: one token per lock, a queue of nodes in the order in which their requests came, and a
 //! hand-over among threads of one node before the token travels.
 //!
 //! The manager knows only the last node in line (as in a queue lock): a request makes it tell that

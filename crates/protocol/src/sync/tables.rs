@@ -176,12 +176,12 @@ impl SyncTables {
         }
     }
 
-    /// A thread runs at once, unless this node has said that nothing runs here.
+    /// A thread runs at once, unless this node has declared that it is quiescent.
     fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
         // All its threads wait in one barrier, so there is no other.
-        let mut told = self.barriers.iter_mut();
-        let told = told.find(|(_, barrier)| barrier.is_declared_quiescent());
-        let quiescent = mutant!("begin-without-retract": None, else told);
+        let mut declared = self.barriers.iter_mut();
+        let declared = declared.find(|(_, barrier)| barrier.is_declared_quiescent());
+        let quiescent = mutant!("begin-without-retract": None, else declared);
         match quiescent {
             Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
             None => out.push(Effect::Wake { thread }),

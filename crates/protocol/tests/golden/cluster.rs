@@ -13,7 +13,7 @@ use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 /// The minipage that a golden cluster is about. Lines of the trace do not name it.
 pub(crate) const M: MinipageId = MinipageId(0);
-/// Another, for what a node owes of several.
+/// Another, for releases of several.
 pub(crate) const N: MinipageId = MinipageId(1);
 
 /// Nodes, packets on their way, and what happened so far.
@@ -48,7 +48,7 @@ impl Cluster {
         Self::with_tables(nodes, (manager, owner), consistency, |tables| tables)
     }
 
-    /// A cluster whose homes go from hand to hand after so many moves at barriers; node 0 has
+    /// A cluster whose homes are dynamic after so many migrations at barriers; node 0 has
     /// allocated the minipages.
     pub(crate) fn dynamic(nodes: u16, moves: u8) -> Self {
         Self::with_tables(nodes, (0, 0), Consistency::Auto, |tables| {
@@ -126,7 +126,7 @@ impl Cluster {
     pub(crate) fn resume(&mut self, node: u16) {
         let thread = ThreadId(node.into());
         self.input(node, Input::Resumed { thread, minipage: M });
-        // A thread that is told to hold the minipage does its access and has done with it.
+        // A thread that is asked to hold the minipage does its access and has done with it.
         let hold = format!("{node}: hold {node}");
         if self.hub.trace.last().is_some_and(|last| last.starts_with(&hold)) {
             self.input(node, Input::Retired { thread, minipage: M });
@@ -215,7 +215,7 @@ impl Cluster {
         self.nodes[usize::from(node)].tables.lazy(M).expect("made at the start")
     }
 
-    /// What a node owes.
+    /// What releases of a node wait for.
     pub(crate) fn release_tracker(&self, node: u16) -> &ReleaseTracker {
         self.nodes[usize::from(node)].tables.release_tracker()
     }
@@ -290,7 +290,7 @@ impl ReleaseWorld for TestWorld<'_> {
         self.note_of(minipage, &format!("install zeros {access:?}"));
     }
     fn track(&mut self, minipage: MinipageId, from: Access) {
-        self.note_of(minipage, &format!("watch from {from:?}"));
+        self.note_of(minipage, &format!("track from {from:?}"));
     }
     fn written(&mut self) -> Vec<MinipageId> {
         self.hub.unseen.extract_if(.., |node| *node == self.me).map(|_| M).collect()
@@ -305,13 +305,13 @@ impl ReleaseWorld for TestWorld<'_> {
         self.note_of(minipage, "store");
     }
     fn buffer_diff(&mut self, minipage: MinipageId) {
-        self.note_of(minipage, "keep diff");
+        self.note_of(minipage, "buffer diff");
     }
     fn merge_diffs(&mut self, minipage: MinipageId, _: bool) {
         self.note_of(minipage, "merge");
     }
     fn forward_diff(&mut self, to: NodeId, message: Message) {
-        let line = format!("{} > {} kept: {}", self.me.0, to.0, spell(self.me, message));
+        let line = format!("{} > {} forwarded: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
@@ -345,7 +345,7 @@ fn spell(from: NodeId, message: Message) -> String {
         Message::Sync { body, .. } => format!("{body:?}"),
     };
     let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
-    let body = body.replace("ack_now: false", "").replace("ack_now: true", "hurried");
+    let body = body.replace("ack_now: false", "").replace("ack_now: true", "ack now");
     // One turn is the usual thing.
     let body = body.replace("turns: 0", "").replace("turns: 1 ", "");
     let body = body.replace("quiescent: false", "").replace("quiescent: true", "quiescent");

@@ -291,7 +291,7 @@ fn a_write_fault_while_a_read_copy_is_fetched_waits_for_the_next_transaction() {
 }
 
 #[test]
-fn a_thread_that_insists_holds_the_minipage_though_nobody_waits() {
+fn a_pinned_retry_holds_the_minipage_though_nobody_waits() {
     let mut cluster = Cluster::new(2, 0, 0);
     let (thread, kind) = (ThreadId(1), Write);
     cluster.input(1, Input::PinnedRetry { thread, minipage: M, kind });
@@ -308,7 +308,7 @@ fn a_thread_that_insists_holds_the_minipage_though_nobody_waits() {
 }
 
 #[test]
-fn a_thread_that_insists_on_what_is_here_gets_a_grant_of_its_own() {
+fn a_pinned_retry_on_what_is_here_gets_a_grant_of_its_own() {
     for kind in [Read, Write] {
         let mut cluster = Cluster::new(2, 0, 0);
         cluster.access(1, Write);
@@ -349,8 +349,8 @@ fn a_grant_says_for_how_many_turns_its_node_has_waited() {
     grants.extend(cluster.trace().into_iter().filter(|line| line.contains("hold")));
     let expected = [
         "0 > 1: Reply Write Page",
-        "1 > 2: Reply Write Page hurried",
-        "2 > 3: Reply Write Page hurried turns 2",
+        "1 > 2: Reply Write Page ack now",
+        "2 > 3: Reply Write Page ack now turns 2",
         "3 > 0: Reply Write Page turns 3",
         "0: hold 0 turns 3",
     ];
@@ -358,7 +358,7 @@ fn a_grant_says_for_how_many_turns_its_node_has_waited() {
 }
 
 #[test]
-fn readers_that_wait_are_served_together_when_the_first_has_its_turn() {
+fn readers_that_wait_are_served_together_with_the_first() {
     let mut cluster = Cluster::new(5, 0, 0);
     for (node, kind) in [(1, Write), (2, Read), (3, Write), (4, Read)] {
         cluster.fault(node, kind);
@@ -370,11 +370,11 @@ fn readers_that_wait_are_served_together_when_the_first_has_its_turn() {
     let expected = [
         "1: hold 1",
         "1 > 0: Ack",
-        "0 > 1: Forward Read 2 hurried",
-        "0 > 1: Forward Read 4 hurried",
+        "0 > 1: Forward Read 2 ack now",
+        "0 > 1: Forward Read 4 ack now",
         "1: protect ReadWrite to ReadOnly",
-        "1 > 2: Reply Read Page hurried",
-        "1 > 4: Reply Read Page hurried",
+        "1 > 2: Reply Read Page ack now",
+        "1 > 4: Reply Read Page ack now",
         "2: install ReadOnly",
         "2: wake 2",
         "4: install ReadOnly",
@@ -469,7 +469,7 @@ fn a_spurious_fault_sends_nothing() {
 }
 
 #[test]
-fn who_is_served_while_others_wait_already_is_told_so_with_the_reply() {
+fn a_reply_while_others_wait_asks_for_the_ack_at_once() {
     let mut cluster = Cluster::new(4, 0, 0);
     for node in [1, 2, 3] {
         cluster.fault(node, Write);
@@ -485,9 +485,9 @@ fn who_is_served_while_others_wait_already_is_told_so_with_the_reply() {
         [
             "1: hold 1",
             "1 > 0: Ack",
-            "0 > 1: Forward Write 2 hurried",
+            "0 > 1: Forward Write 2 ack now",
             "1: protect ReadWrite to NoAccess",
-            "1 > 2: Reply Write Page hurried",
+            "1 > 2: Reply Write Page ack now",
             "2: install ReadWrite",
             "2: wake 2",
             "2: hold 2",
@@ -502,7 +502,7 @@ fn who_is_served_while_others_wait_already_is_told_so_with_the_reply() {
 }
 
 #[test]
-fn a_hurry_that_meets_the_ack_on_its_way_changes_nothing() {
+fn an_ack_now_that_meets_the_ack_on_its_way_changes_nothing() {
     let mut cluster = Cluster::new(3, 0, 0);
     cluster.fault(1, Write);
     cluster.settle();

@@ -1,6 +1,6 @@
 //! Home-based lazy release consistency. Node 0 has allocated the minipage.
 
-mod hands;
+mod dynamic;
 mod homes;
 mod notices;
 mod refusals;
@@ -23,7 +23,7 @@ fn read_by(nodes: u16, readers: &[u16]) -> Cluster {
     cluster
 }
 
-/// The same, and homes go from hand to hand at once.
+/// The same, and homes are dynamic at once.
 fn dynamic(nodes: u16, readers: &[u16]) -> Cluster {
     let mut cluster = Cluster::dynamic(nodes, 0);
     readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));

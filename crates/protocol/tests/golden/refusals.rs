@@ -59,7 +59,7 @@ fn a_page_pushed_onto_a_copy_is_refused() {
 }
 
 #[test]
-fn a_manager_refuses_acks_and_replies_nobody_owes() {
+fn a_manager_refuses_acks_and_replies_it_does_not_await() {
     for body in [PageMessage::Ack, PageMessage::InvalidateReply] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 0, 1, body.about(M)), "manager");

@@ -27,7 +27,7 @@ fn an_uncontended_lock_costs_two_messages_once_and_none_again() {
 }
 
 #[test]
-fn locks_are_granted_to_nodes_in_the_order_the_manager_heard_of_them() {
+fn locks_are_granted_to_nodes_in_the_order_of_their_requests() {
     let mut cluster = Cluster::new(4, 0, 0);
     cluster.call(3, lock(3));
     cluster.settle();
@@ -44,7 +44,7 @@ fn locks_are_granted_to_nodes_in_the_order_the_manager_heard_of_them() {
             "1 > 0: Lock Request",
             "0 > 2: Lock Recall 1",
         ],
-        "node 0 heard of itself first, and told itself of node 2"
+        "node 0 took its own request first, and recalled the token for node 2"
     );
     for (node, next) in [(3u16, 0u16), (0, 2), (2, 1)] {
         cluster.call(node, unlock(node.into()));

@@ -121,7 +121,7 @@ pub(crate) struct SyncLent<'a> {
 }
 
 impl SyncCell for SyncLent<'_> {
-    type Lent<'b>
+    type Borrowed<'b>
         = Lent<'b>
     where
         Self: 'b;
@@ -144,7 +144,7 @@ impl SyncCell for SyncLent<'_> {
 }
 
 impl Tables for &SharedTables {
-    type Lent<'a>
+    type Borrowed<'a>
         = Lent<'a>
     where
         Self: 'a;

@@ -2,7 +2,7 @@
 //!
 //! stateright's `eventually` knows no fairness: two nodes that take a page from each other for
 //! ever would fail it. Here every state must be able to reach one where all is done; under strong
-//! fairness it then does (AG EF done). Packets kept for company count as lost for that, so a
+//! fairness it then does (AG EF done). Deferred packets count as lost for that, so a
 //! thread that waits for one is found; with them, every transaction must be able to close.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -20,7 +20,7 @@ pub(super) struct Graph {
     parents: Vec<Option<(u32, Action)>>,
     /// From which to which.
     edges: Vec<(u32, u32)>,
-    /// Those of them that no sender need take: kept packets leave without company.
+    /// Those of them that no sender need take: deferred packets are sent alone.
     optional: Vec<(u32, u32)>,
     done: Vec<u32>,
     quiescent: Vec<u32>,

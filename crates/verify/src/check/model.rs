@@ -9,37 +9,11 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
+pub use super::action::Action;
 use super::program::{Content, Job, NO_COPY, Op, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
-
-/// One step of the whole job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// The oldest packet of a link arrives.
-    Deliver {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-    /// A thread does the next thing it can do.
-    Run(usize),
-    /// The same, and of the minipages it misses this is the one it traps on.
-    Miss(usize, u8),
-    /// A window begins for what a thread was told to hold: it goes on, or has yet to begin.
-    Keep(usize),
-    /// A window is over.
-    End(usize, u8),
-    /// Packets kept for company leave without. A sender may do it any time, and need not.
-    Release {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-}
 
 /// All interleavings of a job.
 #[derive(Clone, Debug)]
@@ -378,7 +352,7 @@ impl JobModel {
     }
 }
 
-/// What a thread was told to hold, a window keeps from now on.
+/// What a thread was asked to hold, a window keeps from now on.
 fn keep(state: &mut State, thread: usize) {
     let now = &mut state.threads[thread];
     for minipage in now.accesses.retire() {

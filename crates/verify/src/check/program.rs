@@ -154,7 +154,7 @@ pub struct Job {
     /// Whether it is followed what every single access has been through: its faults are counted, an
     /// instruction that lost a minipage pinned, and what it held is retired in a step of its own.
     pub progress: bool,
-    /// Whether windows may keep what threads were told to hold, for any time ([`multigrain_protocol::window`]).
+    /// Whether windows may keep what threads were asked to hold, for any time ([`multigrain_protocol::window`]).
     pub windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,

@@ -52,7 +52,7 @@ impl Stage<'_> {
         let place = link.iter().rposition(stays).map_or(0, |last| last + 1);
         link.insert(place, Packet { message, page, kept });
         if !kept {
-            // What waited for company goes with it.
+            // What was deferred goes with it.
             link.iter_mut().for_each(|packet| packet.kept = false);
         }
     }
@@ -71,7 +71,7 @@ impl World for Stage<'_> {
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
         if message.attach() == Attach::Page {
-            self.broken(format!("{message:?} is kept though a page goes with it"));
+            self.broken(format!("{message:?} is deferred though a page goes with it"));
         }
         self.post(to, message, true);
     }

@@ -1,9 +1,9 @@
-//! Write notices that a step has left over: the tracker counts them as told, and nobody has queued them yet.
+//! Write notices that a step has left over: the tracker counts them as sent, and nobody has queued them yet.
 //!
 //! In the runtime such write notices lie with the thread that took the step until it goes on, and the other
 //! threads of its node run meanwhile: what they send goes first. Only whoever took the step waits, and what
 //! the program says behind the write notices waits with them. A correct node leaves none over, for write notices are
-//! followed by the message they belong to or told to go alone, so this costs no state.
+//! followed by the message they belong to or are sent alone, so this costs no state.
 
 use core::fmt;
 
@@ -38,7 +38,7 @@ impl Late {
 
 impl fmt::Display for Late {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} queues what it has told {}", self.from, self.to)
+        write!(out, "{} queues its write notices for {}", self.from, self.to)
     }
 }
 
@@ -48,7 +48,7 @@ impl State {
         self.late.push(Late { by: None, from, to, packets: vec![Packet::WriteNotices(notices)] });
     }
 
-    /// The step at hand has told a node by other means than synchronization: the word goes behind the write notices.
+    /// The step at hand has notified a node by other means than synchronization: the word goes behind the write notices.
     pub(super) fn say(&mut self, job: &Job, (from, to): (NodeId, NodeId), word: Packet) {
         let own = |late: &&mut Late| late.by.is_none() && (late.from, late.to) == (from, to);
         match self.late.iter_mut().find(own) {

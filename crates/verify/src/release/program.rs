@@ -62,11 +62,11 @@ pub enum Op {
     Down(u32),
     /// Adds units to a semaphore.
     Up(u32, u32),
-    /// Waits until this node's writes can be seen, to tell others by means of its own.
+    /// Waits until this node's writes can be seen, to notify others by means of its own.
     Release,
-    /// Tells a node by means of its own; a release has gone before.
+    /// Notifies a node by means of its own; a release has gone before.
     Notify(u16, u32),
-    /// Waits until this node has been told, and acquires.
+    /// Waits until this node has been notified, and acquires.
     Receive(u32),
     /// Starts the thread of this index, which waits for that, on its node; goes on when it runs.
     Start(u8),
@@ -130,8 +130,8 @@ impl fmt::Display for Op {
             Self::Down(id) => write!(out, "wait for semaphore {id}"),
             Self::Up(id, count) => write!(out, "post {count} to semaphore {id}"),
             Self::Release => write!(out, "release"),
-            Self::Notify(node, id) => write!(out, "tell {id} to node {node}"),
-            Self::Receive(id) => write!(out, "hear {id}"),
+            Self::Notify(node, id) => write!(out, "notify node {node} of {id}"),
+            Self::Receive(id) => write!(out, "receive {id}"),
             Self::Start(thread) => write!(out, "start thread {thread}"),
             Self::Join(thread) => write!(out, "join thread {thread}"),
         }
@@ -172,13 +172,13 @@ pub struct Job {
     /// Whether time may pass between a trap and its handling, so that the copy the thread missed
     /// can come in between (a spurious fault).
     pub trap_gap: bool,
-    /// Moves of a home at barriers after which it goes from hand to hand (`Consistency::Auto`).
+    /// Moves of a home at barriers after which it is dynamic (`Consistency::Auto`).
     pub dynamic_after: u8,
     /// Whether lazily consistent homes that stay are tracked instead of closed.
     pub tracks: bool,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
-    /// Flushes, intervals and moves of homes are counted on from here.
+    /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
 }
 
@@ -218,19 +218,19 @@ impl Job {
         self.minipage(Consistency::LazyRelease, owner, owner)
     }
 
-    /// Adds a minipage whose home goes from hand to hand, with its allocating node.
+    /// Adds a minipage whose home is dynamic, with its allocating node.
     #[must_use]
     pub fn auto(self, owner: u16) -> Self {
         self.minipage(Consistency::Auto, owner, owner)
     }
 
-    /// Lets homes go from hand to hand after so many moves at barriers; at once if not called.
+    /// Homes are dynamic after so many migrations at barriers; at once if not called.
     #[must_use]
     pub fn dynamic_after(self, moves: u8) -> Self {
         Self { dynamic_after: moves, ..self }
     }
 
-    /// Watches homes that stay: no trap tells of what their threads write.
+    /// Tracks homes that stay: no trap shows what their threads write.
     #[must_use]
     pub fn tracking(self) -> Self {
         Self { tracks: true, ..self }
@@ -256,7 +256,7 @@ impl Job {
         self
     }
 
-    /// Counts flushes, intervals and moves of homes on from a number.
+    /// Counts flushes, intervals and migrations on from a number.
     #[must_use]
     pub fn counting_from(self, number: u64) -> Self {
         Self { first_number: number, ..self }

@@ -67,7 +67,7 @@ pub enum Phase {
     Trapped,
     /// Its fault is with the engine.
     Faulted,
-    /// Woken by the engine; it has not told that it resumes.
+    /// Woken by the engine; the engine does not know that it resumes.
     Woken,
     /// In a call.
     Blocked,
@@ -75,11 +75,11 @@ pub enum Phase {
     Unborn,
     /// Its node takes it up (`SyncInput::Begin`).
     Beginning,
-    /// It runs, and its starter has not been told.
+    /// It runs, and its starter does not know.
     Begun,
     /// About to start a thread, or to end: it releases first.
     Releasing,
-    /// It has released, and has not told anybody.
+    /// It has released, and has not notified anybody.
     Released,
     /// At the end of its program, and joined or not.
     Ended,
@@ -133,12 +133,12 @@ pub struct State {
     pub links: Vec<VecDeque<Packet>>,
     /// Write notices that steps have left over, oldest first.
     pub late: Vec<Late>,
-    /// Whether the step at hand told its thread to hold a minipage.
-    pub(super) told_to_hold: bool,
+    /// Whether the step at hand had its thread to hold a minipage.
+    pub(super) asked_to_hold: bool,
     /// The threads.
     pub threads: Vec<ThreadState>,
-    /// By node, what it has been told by a program's own means, and nobody has heard yet.
-    pub told: Vec<Vec<u32>>,
+    /// By node, what it has been notified of by a program's own means, and nobody has taken yet.
+    pub notified: Vec<Vec<u32>>,
     /// The last values written to each minipage; known to the checker only.
     pub latest: Vec<Words>,
     /// Whether the step to this state broke something.
@@ -185,9 +185,9 @@ impl State {
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
             late: Vec::new(),
-            told_to_hold: false,
+            asked_to_hold: false,
             threads: job.threads.iter().map(thread).collect(),
-            told: vec![Vec::new(); usize::from(job.nodes)],
+            notified: vec![Vec::new(); usize::from(job.nodes)],
             latest: vec![[0; WORDS]; job.minipages.len()],
             broken: None,
         }

@@ -52,7 +52,7 @@ impl State {
         let (now, plan) = (&self.threads[thread], &job.threads[thread]);
         match now.phase {
             Phase::Running => match plan.program.get(now.done as usize) {
-                Some(Op::Receive(id)) => self.told[plan.node.index()].contains(id),
+                Some(Op::Receive(id)) => self.notified[plan.node.index()].contains(id),
                 Some(_) => true,
                 None => plan.started,
             },
@@ -105,7 +105,7 @@ impl State {
             Packet::WriteNotices(notices) => {
                 self.input(job, to, Input::WriteNotices { from, notices })
             }
-            Packet::Notified(id) => self.told[to.index()].push(id),
+            Packet::Notified(id) => self.notified[to.index()].push(id),
             Packet::Start(thread) => self.begin(job, thread),
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
@@ -124,7 +124,7 @@ impl State {
             (Phase::Running, Some(Op::Join(ended))) => {
                 now.phase = Phase::Blocked;
                 let to = job.threads[usize::from(ended)].node;
-                return self.tell(job, (plan.node, to), Packet::Join(ended));
+                return self.notify(job, (plan.node, to), Packet::Join(ended));
             }
             (Phase::Running, Some(Op::Start(_)) | None) => {
                 now.phase = Phase::Releasing;
@@ -141,7 +141,7 @@ impl State {
                 let thread = id(thread);
                 self.input(job, plan.node, Input::Resumed { thread, minipage });
                 // The other checker looks what holding is good for.
-                if core::mem::take(&mut self.told_to_hold) {
+                if core::mem::take(&mut self.asked_to_hold) {
                     self.input(job, plan.node, Input::Retired { thread, minipage });
                 }
             }
@@ -243,9 +243,9 @@ impl State {
             Op::Release => (Input::Release { thread }, true),
             Op::Notify(to, _) => (Input::Notify { node: NodeId(to) }, false),
             Op::Receive(id) => {
-                let told = &mut self.told[node.index()];
-                if let Some(place) = told.iter().position(|other| *other == id) {
-                    told.remove(place);
+                let notified = &mut self.notified[node.index()];
+                if let Some(place) = notified.iter().position(|other| *other == id) {
+                    notified.remove(place);
                 }
                 (Input::Acquire, false)
             }

@@ -156,7 +156,7 @@ impl World for Stage<'_> {
     }
 
     fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
-        self.state.told_to_hold = true;
+        self.state.asked_to_hold = true;
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
@@ -195,7 +195,7 @@ impl ReleaseWorld for Stage<'_> {
             self.broken(format!("{notices:?} does not survive its bytes"));
         }
         if let Some((other, _)) = self.notices.replace((to, notices)) {
-            self.broken(format!("notices for {other} are left when {to} is told"));
+            self.broken(format!("notices for {other} are left when {to} is notified"));
         }
     }
 

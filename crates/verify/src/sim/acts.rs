@@ -93,7 +93,7 @@ impl Simulation {
         let (minipage, _) = self.target(thread);
         self.threads[thread as usize].state = State::Running;
         self.cluster.step(node, Input::Resumed { thread: self.local(thread), minipage })?;
-        if self.cluster.take_told_to_hold().is_some() {
+        if self.cluster.take_asked_to_hold().is_some() {
             self.threads[thread as usize].held.hold(minipage);
         }
         let gap_ns = self.cluster.timing().gap_ns(node);

@@ -9,7 +9,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Even, Happening, Placed, Told};
+use super::cluster::{Broken, Cluster, Even, Happening, Hold, Placed};
 
 /// An instruction on memory that is here, and one that is stepped.
 const OPERATION_NS: u64 = 200;
@@ -259,7 +259,7 @@ impl Run {
         };
         let minipage = self.minipage;
         self.cluster.step(node, Input::Resumed { thread: local, minipage })?;
-        if let Some(told) = self.cluster.take_told_to_hold() {
+        if let Some(told) = self.cluster.take_asked_to_hold() {
             self.hold(number, told)?;
         }
         let thread = &mut self.threads[number];
@@ -270,7 +270,7 @@ impl Run {
 
     /// A thread keeps the minipage for a while, or until its instruction is through, as the runtime
     /// does.
-    fn hold(&mut self, number: usize, told: Told) -> Result<(), Broken> {
+    fn hold(&mut self, number: usize, told: Hold) -> Result<(), Broken> {
         let Thread { node, trapped_ns, pinned, .. } = self.threads[number];
         self.threads[number].urgent = told.urgent;
         let waited_ns = self.cluster.now_ns() - trapped_ns;

@@ -1,5 +1,5 @@
-//! The network of a run: how fast its links, nodes and threads are, drawn from the seed. Every
-//! seed has another: calm and stormy, fast and slow, even and uneven.
+//! The network model of a run: how fast its links, nodes and threads are, drawn from the seed. Every
+//! seed has another: with and without stalls, fast and slow, even and uneven.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ pub struct NetworkModel {
 }
 
 impl NetworkModel {
-    /// The network of a seed.
+    /// The network model of a seed.
     #[must_use]
     pub fn of(seed: u64, nodes: u16) -> Self {
         let mut rng = Rng::of(seed, 1);

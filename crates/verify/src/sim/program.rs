@@ -199,7 +199,7 @@ impl Author {
                 let object = self.one_of(self.layout.objects.clone());
                 heap.phrase(object, node, &mut self.rng)
             }
-            // Hints may name anything, freed objects too: the runtime's habits do.
+            // Hints may name anything, freed objects too: the runtime's access history do.
             Kinds::Prefetch => {
                 let kind = self.rng.pick(&[Kind::Read, Kind::Write]);
                 Phrase::of(&[Op::Prefetch(self.one_of(0..self.minipages), kind)])

@@ -1,4 +1,4 @@
-//! Runs of a plan, and what is told of them.
+//! Runs of a plan, and what is reported of them.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,7 +73,7 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
             let steps = cluster.steps();
             drop(simulation);
             let (mut again, _) = simulate(plan, Some(broken.subject));
-            let trace = again.cluster.watch.lines();
+            let trace = again.cluster.trace.lines();
             Err(Box::new(Failure { plan: *plan, broken, steps, trace }))
         }
     }
@@ -82,7 +82,7 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
 fn simulate(plan: &Plan, tracked: Option<Subject>) -> (Simulation, Result<(), Broken>) {
     let mut simulation = Simulation::new(plan);
     if let Some(subject) = tracked {
-        simulation.watch(subject, TRACE);
+        simulation.trace(subject, TRACE);
     }
     let ended = catch_unwind(AssertUnwindSafe(|| simulation.run()));
     let ended = ended.unwrap_or_else(|_| {
@@ -119,7 +119,7 @@ mod tests {
         let minipage = plain.cluster.id(0);
         let (mut traced, _) = simulate(&plan, Some(Subject::Minipage(minipage)));
         assert_eq!(traced.cluster.fingerprint(), plain.cluster.fingerprint());
-        let lines = traced.cluster.watch.lines();
+        let lines = traced.cluster.trace.lines();
         assert_eq!(lines.len(), TRACE);
         assert!(lines.iter().any(|line| line.contains("takes")), "{lines:#?}");
         let other = format!("{:?}", plain.cluster.id(1));

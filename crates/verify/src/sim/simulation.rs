@@ -3,7 +3,7 @@
 use multigrain_protocol::{Input, Words};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Happening, Subject, Watch};
+use super::cluster::{Broken, Cluster, Happening, Subject, Trace};
 use super::heap::Heap;
 use super::history::{History, Record};
 use super::network::NetworkModel;
@@ -111,8 +111,8 @@ impl Simulation {
         simulation
     }
 
-    pub(super) fn watch(&mut self, subject: Subject, keep: usize) {
-        self.cluster.watch = Watch::on(subject, keep);
+    pub(super) fn trace(&mut self, subject: Subject, keep: usize) {
+        self.cluster.trace = Trace::on(subject, keep);
     }
 
     /// Runs to the end.
@@ -314,7 +314,7 @@ impl Simulation {
         thread.accesses = thread.accesses.wrapping_add(1);
         self.accesses += 1;
         let (id, node) = (self.cluster.id(minipage), self.numbers.node(number));
-        self.cluster.watch.note(Subject::Minipage(id), || {
+        self.cluster.trace.note(Subject::Minipage(id), || {
             let said = |what: &str, value: Option<u64>| match value {
                 Some(value) => format!(" {what} {value:#x}"),
                 None => String::new(),

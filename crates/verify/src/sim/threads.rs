@@ -15,7 +15,7 @@ pub(super) enum State {
     Trapped,
     /// Its fault is with the engine.
     Faulted,
-    /// Woken from a fault; it has not told that it resumes.
+    /// Woken from a fault; the engine does not know that it resumes.
     Woken,
     /// In a call that waits.
     Blocked,

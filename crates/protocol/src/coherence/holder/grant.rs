@@ -77,7 +77,7 @@ pub(super) fn handle(
             holder.protect(site, ReadWrite, out);
             granted(holder, site, *ack_now, *turns, out);
         }
-        // It was writable when a thread insisted.
+        // It was writable when a thread retried with a pin.
         (
             E::Reply { kind: Kind::Write, attach: Attach::Nothing, ack_now, turns },
             Fetching(open),

@@ -59,13 +59,13 @@ fn a_job_that_writes_nothing_has_no_notices() {
 }
 
 #[test]
-fn nothing_is_told_twice() {
+fn nothing_is_sent_twice() {
     let mut job = job();
     write(&mut job, 1, M);
     let notice = WriteNotice { writer: NodeId(1), interval: 1, minipage: M };
     assert_eq!(say(&mut job, 1, 2, GRANT).map(|notices| notices.notices), Some(vec![notice]));
     assert_eq!(say(&mut job, 1, 2, GRANT), None);
-    assert_eq!(say(&mut job, 2, 1, GRANT), None, "nor told back");
+    assert_eq!(say(&mut job, 2, 1, GRANT), None, "nor sent back");
     write(&mut job, 1, N);
     let notice = WriteNotice { writer: NodeId(1), interval: 2, minipage: N };
     assert_eq!(say(&mut job, 1, 2, GRANT).map(|notices| notices.notices), Some(vec![notice]));
@@ -74,7 +74,7 @@ fn nothing_is_told_twice() {
 }
 
 #[test]
-fn what_a_node_was_told_it_tells_on() {
+fn what_a_node_received_it_sends_on() {
     let mut job = job();
     write(&mut job, 0, M);
     say(&mut job, 0, 1, GRANT);
@@ -94,7 +94,7 @@ fn notices_that_come_a_second_time_by_another_way_invalidate_nothing() {
     assert_eq!((pending(&mut job, 1), pending(&mut job, 2)), (vec![M], vec![M]));
     write(&mut job, 1, N);
     let notices = say(&mut job, 1, 2, GRANT).expect("node 1 wrote");
-    assert_eq!(notices.notices.len(), 2, "node 1 does not know that node 2 has heard of it");
+    assert_eq!(notices.notices.len(), 2, "node 1 does not know that node 2 has received it");
     assert_eq!(pending(&mut job, 2), [N]);
 }
 
@@ -113,7 +113,7 @@ fn the_log_of_a_program_with_locks_alone_stays_bounded() {
 }
 
 #[test]
-fn who_alone_wrote_since_the_last_quiet_barrier_is_found() {
+fn the_only_writer_since_the_last_quiescent_barrier_is_found() {
     let mut job = job();
     write(&mut job, 1, M);
     write(&mut job, 1, N);
@@ -131,7 +131,7 @@ fn who_alone_wrote_since_the_last_quiet_barrier_is_found() {
 }
 
 #[test]
-fn what_all_have_heard_of_is_forgotten_a_quiet_barrier_later() {
+fn what_all_have_received_is_forgotten_a_quiescent_barrier_later() {
     let mut job = job();
     for round in 0..10 {
         write(&mut job, round % 3, M);
@@ -142,7 +142,7 @@ fn what_all_have_heard_of_is_forgotten_a_quiet_barrier_later() {
     quiescent_barrier(&mut job, &[]);
     quiescent_barrier(&mut job, &[]);
     assert_eq!(notices(&job), Some(0));
-    // And what is written then is told as ever.
+    // And what is written then is noticed as ever.
     write(&mut job, 0, M);
     say(&mut job, 0, 2, GRANT);
     assert_eq!(pending(&mut job, 2), [M]);
@@ -156,11 +156,11 @@ fn nothing_is_forgotten_while_a_node_has_not_spoken() {
     job[0].announce(NODES, Vec::new());
     job[0].switch();
     job[0].announce(NODES, Vec::new());
-    assert_eq!(job[0].notices(), 1, "node 2 has not heard of it");
+    assert_eq!(job[0].notices(), 1, "node 2 has not received it");
 }
 
 #[test]
-fn parts_of_a_turn_add_up_and_the_next_turn_replaces_it() {
+fn parts_of_a_plan_add_up_and_the_next_plan_replaces_it() {
     let mut log = IntervalLog::new(NodeId(1));
     let clock = vec![1, 0];
     let part = |epoch, minipage, home| WriteNotices {

@@ -32,7 +32,7 @@ fn open(tracker: &mut ReleaseTracker, minipage: MinipageId) -> u64 {
 }
 
 #[test]
-fn a_node_that_owes_nothing_holds_nothing() {
+fn a_node_with_nothing_outstanding_holds_nothing() {
     let mut tracker = ReleaseTracker::new(NodeId(0));
     assert_eq!(tracker.begin(), None);
     tracker.hold(post(1, 1));

@@ -56,7 +56,7 @@ fn who_asks_the_allocating_node_is_sent_on_and_learns_who_the_home_is() {
 }
 
 #[test]
-fn zeros_are_handed_on_once_and_then_copied() {
+fn zeros_transfer_the_home_once_and_are_then_copied() {
     let mut cluster = lazy(3);
     cluster.hold_zeros(true);
     cluster.access(1, Read);
@@ -205,7 +205,7 @@ fn paper_parade_the_home_moves_at_a_barrier_to_the_only_node_that_wrote() {
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
             "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
@@ -247,7 +247,7 @@ fn what_two_nodes_wrote_stays_where_it_is() {
     quiescent_barrier(&mut cluster, 3);
     assert!(cluster.trace().iter().all(|line| !line.contains("moves")));
     assert_eq!(cluster.copy(0).home(), None);
-    // Each heard of the other's writes.
+    // Each received the other's writes.
     assert_eq!(cluster.copy(1).access(), Access::NoAccess);
     assert_eq!(cluster.copy(2).access(), Access::NoAccess);
 }
@@ -261,7 +261,7 @@ fn a_fetch_that_overtakes_the_notices_of_a_move_waits_for_it() {
         // All has come, and nothing of the answer.
         while node > 0 && cluster.deliver() {}
     }
-    // Node 0 has decided. Node 1 hears of it and asks the new home, which has not.
+    // Node 0 has decided. Node 1 receives the plan and asks the new home, which has not.
     cluster.trace();
     cluster.deliver_from(0, 1);
     cluster.deliver_from(0, 1);
@@ -280,7 +280,7 @@ fn a_fetch_that_overtakes_the_notices_of_a_move_waits_for_it() {
 }
 
 #[test]
-fn data_that_a_turn_of_homes_overtook_still_tells_who_the_home_is() {
+fn data_that_a_migration_plan_overtook_still_names_the_home() {
     let mut cluster = lazy(3);
     cluster.hold_zeros(true);
     cluster.access(1, Write);
@@ -307,7 +307,7 @@ fn data_that_a_turn_of_homes_overtook_still_tells_who_the_home_is() {
 
 /// A thread begins on a node whose only thread waits at a barrier already, and writes.
 #[test]
-fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
+fn a_thread_that_begins_at_a_quiescent_node_retracts_that_before_it_runs() {
     let mut cluster = read_by(2, &[1]);
     come(&mut cluster, 1, 2);
     cluster.settle();
@@ -326,7 +326,7 @@ fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
 
 /// The release is on its way: the thread that begins finds the homes moved.
 #[test]
-fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
+fn a_thread_that_begins_after_the_decision_runs_behind_the_release() {
     let mut cluster = read_by(2, &[1]);
     cluster.fault(1, Write);
     cluster.settle();

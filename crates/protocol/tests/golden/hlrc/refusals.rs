@@ -47,7 +47,11 @@ fn a_home_nobody_asked_for_is_refused() {
     assert_eq!(refused(&mut dynamic(2, &[1]), 0, 1, hand_over), "home");
     let mut cluster = lazy(2);
     cluster.fault(1, Kind::Read);
-    assert_eq!(refused(&mut cluster, 1, 0, hand_over), "copy", "homes that stay are not handed on");
+    assert_eq!(
+        refused(&mut cluster, 1, 0, hand_over),
+        "copy",
+        "homes that stay are not transferred"
+    );
 }
 
 #[test]
@@ -60,7 +64,7 @@ fn a_diff_of_nobody_or_for_who_was_never_the_home_is_refused() {
 }
 
 #[test]
-fn an_acknowledgement_of_no_diff_is_refused_where_homes_go_from_hand_to_hand() {
+fn an_acknowledgement_of_no_diff_is_refused_where_homes_are_dynamic() {
     let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
     assert_eq!(refused(&mut dynamic(2, &[1]), 1, 0, ack), "copy");
 }

@@ -1,4 +1,4 @@
-//! Homes whose writes no trap tells of.
+//! Homes whose writes no trap shows.
 
 use multigrain_protocol::Kind::{Read, Write};
 use multigrain_protocol::hlrc::{Copy, Home};
@@ -21,7 +21,7 @@ fn a_home_stays_open_when_the_first_copy_goes_elsewhere() {
         cluster.trace(),
         [
             "1 > 0: Fetch 1 epoch 0",
-            "0: watch from ReadWrite",
+            "0: track from ReadWrite",
             "0 > 1: Data",
             "1: install ReadOnly",
             "1: wake 1"
@@ -52,14 +52,14 @@ fn what_is_found_at_a_release_is_noticed_and_stays_open() {
 }
 
 #[test]
-fn a_watched_home_that_moves_away_is_closed_and_the_new_one_is_watched() {
+fn a_tracked_home_that_migrates_is_closed_and_the_new_one_is_tracked() {
     let mut cluster = Cluster::tracking(2);
     cluster.access(1, Write);
     quiescent_barrier(&mut cluster, 2);
     let trace = cluster.trace();
     let place = |line: &str| trace.iter().position(|other| other == line).expect(line);
     assert!(place("0: protect ReadWrite to ReadOnly") < place("0: protect ReadOnly to NoAccess"));
-    assert!(place("1: watch from ReadOnly") < place("1: wake 1"));
+    assert!(place("1: track from ReadOnly") < place("1: wake 1"));
     assert_eq!((home(&cluster, 1), cluster.copy(0).home()), (Home::Tracked, Some(NodeId(1))));
 }
 

@@ -1,4 +1,4 @@
-//! Lazy release consistency whose homes go from hand to hand.
+//! Lazy release consistency with dynamic homes.
 
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
@@ -43,7 +43,7 @@ const STATES: [(&str, usize); 28] = [
     ("auto/two-threads-a-node-and-late-traps", 64_582),
 ];
 
-/// Homes that move at barriers, and go from hand to hand at once.
+/// Homes that move at barriers, and are dynamic at once.
 const MOVES_0: [(&str, usize); 8] = [
     ("auto/after-0/diff-before-the-move", 944),
     ("auto/after-0/notices-before-the-move-at-the-new-home", 407),
@@ -55,7 +55,7 @@ const MOVES_0: [(&str, usize); 8] = [
     ("auto/after-0/a-home-that-moves-back", 1722),
 ];
 
-/// Homes that move at barriers, and go from hand to hand after one move.
+/// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
     ("auto/after-1/diff-before-the-move", 960),
     ("auto/after-1/notices-before-the-move-at-the-new-home", 411),
@@ -67,7 +67,7 @@ const MOVES_1: [(&str, usize); 8] = [
     ("auto/after-1/a-home-that-moves-back", 1555),
 ];
 
-/// Homes that move at barriers, and go from hand to hand after two.
+/// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
     ("auto/after-2/diff-before-the-move", 984),
     ("auto/after-2/notices-before-the-move-at-the-new-home", 411),
@@ -88,7 +88,7 @@ pub(super) fn rows() -> Vec<Configuration> {
             table,
         ));
     }
-    rows.extend(hands());
+    rows.extend(transfers());
     rows.extend(asks());
     rows.extend(overtaken());
     rows
@@ -100,8 +100,8 @@ const MEET: Op = meet(1, 3);
 /// Critical sections that others do not mind, for they are about word 1.
 const BESIDE: [Op; 3] = [Lock(1), Add(0, 1), Unlock(1)];
 
-/// Homes on their way from hand to hand.
-fn hands() -> Vec<Configuration> {
+/// Homes on their way.
+fn transfers() -> Vec<Configuration> {
     let [count, look, beside] = [&COUNT[..], &LOOK[..], &BESIDE[..]];
     let met = |before: &[Op], after: &[Op]| [before, &[MEET], after].concat();
     let four = |before: &[Op], after: &[Op]| [before, &[meet(1, 4)], after].concat();
@@ -252,7 +252,7 @@ fn asks() -> Vec<Configuration> {
     let beside_both = [AwaitedPrefetch(0), AwaitedPrefetch(1), Read(0, 3), Read(1, 3)];
     let met = |before: &[Op], after: &[Op]| [before, &[meet(1, 3)], after].concat();
     vec![
-        // Asked for together, handed over one by one, and all read before the barrier.
+        // Asked for together, transferred one by one, and all read before the barrier.
         row(
             "auto/awaited-prefetches-are-sent-the-home",
             10_661,

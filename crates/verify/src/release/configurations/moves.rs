@@ -24,8 +24,8 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Write(0, 0, 1), MEET, MEET, Read(0, 1)])
                 .thread(2, &[MEET, Write(0, 1, 2), MEET]),
         ),
-        // Node 1 becomes the home; semaphore 4 is its business, and so it hears of what node 2
-        // wrote afterwards before it hears of the barrier's end.
+        // Node 1 becomes the home; semaphore 4 is its business, and so it receives what node 2
+        // wrote afterwards before it receives the barrier's end.
         (
             "notices-before-the-move-at-the-new-home",
             Job::new(3)
@@ -34,7 +34,7 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Write(0, 0, 1), MEET, Down(4), Read(0, 1)])
                 .thread(2, &[Write(0, 2, 9), MEET, Write(0, 1, 2), Up(4, 1)]),
         ),
-        // The same at the home that was.
+        // The same at the former home.
         (
             "notices-before-the-move-at-the-old-home",
             Job::new(3)
@@ -60,7 +60,7 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Write(0, 0, 1), MEET, Write(0, 0, 2), MEET])
                 .thread(2, &[Prefetch(0, Kind::Write), MEET, Write(0, 1, 3), MEET, Read(0, 0)]),
         ),
-        // Node 1 has heard of the write that moves the home before it asks the home that was, whose
+        // Node 1 has received the write that moves the home before it asks the former home, whose
         // answer may come after the move.
         (
             "prefetch-after-the-write-that-moves-the-home",

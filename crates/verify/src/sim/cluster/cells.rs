@@ -85,7 +85,7 @@ pub(super) struct Lens<'a> {
     pub(super) cells: &'a mut Cells,
 }
 
-pub(super) struct Lent<'a> {
+pub(super) struct Borrowed<'a> {
     manager: NodeId,
     holder: &'a mut Holder,
     entry: &'a mut Entry,
@@ -95,7 +95,7 @@ pub(super) struct Lent<'a> {
 /// Why the engines of release consistency are not asked for.
 const SEQUENTIAL: &str = "all minipages here are sequentially consistent";
 
-impl Cell for Lent<'_> {
+impl Cell for Borrowed<'_> {
     type ReleaseTracker<'a>
         = &'a mut ReleaseTracker
     where
@@ -135,9 +135,9 @@ impl Cell for Lent<'_> {
 }
 
 impl Lens<'_> {
-    fn lend(&mut self, minipage: MinipageId) -> Lent<'_> {
+    fn borrow(&mut self, minipage: MinipageId) -> Borrowed<'_> {
         let (place, index) = (self.cells.place(self.me, minipage), minipage.index() as usize);
-        Lent {
+        Borrowed {
             manager: self.cells.places[index].manager,
             holder: &mut self.cells.holders[place],
             entry: &mut self.cells.entries[index],
@@ -147,8 +147,8 @@ impl Lens<'_> {
 }
 
 impl<'l> SyncCell for &mut Lens<'l> {
-    type Lent<'a>
-        = Lent<'a>
+    type Borrowed<'a>
+        = Borrowed<'a>
     where
         Self: 'a;
     type ReleaseTracker<'a>
@@ -160,8 +160,8 @@ impl<'l> SyncCell for &mut Lens<'l> {
         &mut self.cells.sync[self.me.index()]
     }
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        self.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+        self.borrow(minipage)
     }
 
     fn tracker(&mut self) -> &mut ReleaseTracker {
@@ -170,8 +170,8 @@ impl<'l> SyncCell for &mut Lens<'l> {
 }
 
 impl<'l> Tables for Lens<'l> {
-    type Lent<'a>
-        = Lent<'a>
+    type Borrowed<'a>
+        = Borrowed<'a>
     where
         Self: 'a;
     type Sync<'a>
@@ -183,8 +183,8 @@ impl<'l> Tables for Lens<'l> {
     where
         Self: 'a;
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        self.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+        self.borrow(minipage)
     }
 
     fn sync(&mut self) -> &mut Lens<'l> {

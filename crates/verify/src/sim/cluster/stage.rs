@@ -9,9 +9,9 @@ use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use super::links::Timing;
 use super::memory::Memory;
 use super::net::Net;
-use super::watch::{Subject, Watch};
+use super::trace::{Subject, Trace};
 use super::wire::Frame;
-use super::{Broken, Content, Happening, Told};
+use super::{Broken, Content, Happening, Hold};
 
 pub(super) struct Stage<'a, T> {
     pub(super) me: NodeId,
@@ -27,10 +27,10 @@ pub(super) struct Stage<'a, T> {
     pub(super) given_up: Option<MinipageId>,
     pub(super) happened: &'a mut VecDeque<Happening>,
     /// Whether the thread that steps shall hold its minipage, after so many turns of others.
-    pub(super) told_to_hold: &'a mut Option<Told>,
+    pub(super) asked_to_hold: &'a mut Option<Hold>,
     pub(super) turns: &'a mut Estimator,
     pub(super) now_ns: u64,
-    pub(super) watch: &'a mut Watch,
+    pub(super) trace: &'a mut Trace,
     pub(super) broken: Option<Broken>,
 }
 
@@ -68,13 +68,13 @@ impl<T> Stage<'_, T> {
 
     fn note(&mut self, message: &Message, to: NodeId, how: &str) {
         let me = self.me;
-        self.watch.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
+        self.trace.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
     }
 }
 
 impl<T: Timing> World for Stage<'_, T> {
     fn send(&mut self, to: NodeId, message: Message) {
-        self.note(&message, to, "tells");
+        self.note(&message, to, "sends");
         let page = self.page(&message);
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
@@ -87,9 +87,9 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
-        self.note(&message, to, "tells later");
+        self.note(&message, to, "defers");
         if message.attach() == Attach::Page {
-            self.breaks(Subject::of(&message), format!("{message:?} is kept with its page"));
+            self.breaks(Subject::of(&message), format!("{message:?} is deferred with its page"));
         }
         let frame = Frame::new(self.me, to, &message.to_words(), None);
         if let Err(text) = self.net.keep(self.me, frame, self.leaves_ns) {
@@ -104,14 +104,14 @@ impl<T: Timing> World for Stage<'_, T> {
             return self.breaks(Subject::Minipage(minipage), text);
         };
         let subject = Subject::Minipage(minipage);
-        self.watch.note(subject, || format!("  {me} installs {content:#x} {access:?}"));
+        self.trace.note(subject, || format!("  {me} installs {content:#x} {access:?}"));
         let result = self.memory.install(me, minipage, access, content);
         self.check(minipage, result);
     }
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         let me = self.me;
-        self.watch
+        self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
             self.turns.taken(minipage, self.now_ns);
@@ -136,12 +136,12 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
-        *self.told_to_hold = Some(Told { turns, urgent });
+        *self.asked_to_hold = Some(Hold { turns, urgent });
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
         let me = self.me;
-        self.watch.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
+        self.trace.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
         let result = self.memory.reclaimed(me, minipage);
         self.check(minipage, result);
         self.happened.push_back(Happening::Reclaimed { minipage });

@@ -1,7 +1,7 @@
 //! Table 5.
 
 use super::{Word, word};
-use crate::message::MgsMessage as W;
+use multigrain_protocol::MgsMessage as W;
 
 pub(super) const WORDS: &[Word] = &[
     word(

@@ -1,4 +1,4 @@
-//! Homes that go from hand to hand.
+//! Dynamic homes.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
@@ -46,7 +46,7 @@ fn a_home_that_has_moved_often_enough_goes_to_the_next_that_waits_for_it() {
 }
 
 #[test]
-fn a_write_fault_that_is_handed_the_home_writes_in_place() {
+fn a_write_fault_that_is_sent_the_home_writes_in_place() {
     let mut cluster = dynamic(3, &[1]);
     cluster.fault(2, Write);
     cluster.settle();
@@ -94,7 +94,7 @@ fn the_first_copy_leaves_the_home_where_it_was_alone() {
 }
 
 #[test]
-fn a_prefetch_is_not_handed_the_home_though_a_thread_waits_by_then() {
+fn a_prefetch_is_not_sent_the_home_though_a_thread_waits_by_then() {
     let mut cluster = dynamic(3, &[1]);
     cluster.input(2, Input::Prefetch { minipage: M, kind: Write });
     cluster.fault(2, Write);
@@ -133,7 +133,7 @@ fn a_home_that_is_written_stays_until_its_release() {
 }
 
 #[test]
-fn who_is_handed_the_home_and_only_reads_keeps_it_until_the_next_barrier() {
+fn a_home_sent_to_a_reader_stays_until_the_next_barrier() {
     let mut cluster = moved_once(4, 1);
     cluster.access(2, Read);
     assert_eq!(cluster.copy(2).home(), None);
@@ -157,7 +157,7 @@ fn who_is_handed_the_home_and_only_reads_keeps_it_until_the_next_barrier() {
 }
 
 #[test]
-fn who_was_handed_the_home_before_the_last_barrier_hands_it_on() {
+fn a_home_transferred_before_the_last_barrier_is_transferred_again() {
     let mut cluster = moved_once(3, 1);
     cluster.access(2, Read);
     quiescent_barrier(&mut cluster, 3);
@@ -168,7 +168,7 @@ fn who_was_handed_the_home_before_the_last_barrier_hands_it_on() {
 }
 
 #[test]
-fn a_home_that_comes_back_to_its_writer_roams_no_more() {
+fn a_home_that_comes_back_to_its_writer_is_dynamic_no_more() {
     let mut cluster = moved_once(3, 1);
     cluster.access(2, Read);
     cluster.access(1, Write);
@@ -181,7 +181,7 @@ fn a_home_that_comes_back_to_its_writer_roams_no_more() {
 }
 
 #[test]
-fn who_asks_may_be_handed_the_home_and_wakes_nobody() {
+fn an_awaited_prefetch_may_be_sent_the_home_and_wakes_nobody() {
     let mut cluster = dynamic(3, &[1]);
     cluster.input(2, Input::AwaitedPrefetch { minipage: M });
     cluster.input(2, Input::AwaitedPrefetch { minipage: M });
@@ -207,7 +207,7 @@ fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
     assert_eq!(
         cluster.trace(),
         [
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1 later: DiffAck flush 1",
             "1: twin",
@@ -229,7 +229,7 @@ fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
 }
 
 #[test]
-fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
+fn a_diff_at_a_former_home_is_forwarded_and_acknowledged_to_its_writer() {
     let mut cluster = dynamic(3, &[1]);
     cluster.access(1, Write);
     cluster.access(2, Write);
@@ -242,9 +242,9 @@ fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1",
             "1: drop twin",
-            "0: keep diff",
-            "0 > 2 kept: Diff by 1 flush 1",
-            "2: keep diff",
+            "0: buffer diff",
+            "0 > 2 forwarded: Diff by 1 flush 1",
+            "2: buffer diff",
             "2: merge",
             "2 > 1 later: DiffAck flush 1",
             "1: wake 1"
@@ -253,7 +253,7 @@ fn a_diff_at_the_home_that_was_is_sent_on_and_acknowledged_to_its_writer() {
 }
 
 #[test]
-fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
+fn fetches_and_diffs_follow_the_home_over_all_its_transfers() {
     let mut cluster = dynamic(4, &[1]);
     cluster.access(1, Write);
     cluster.access(2, Write);
@@ -279,11 +279,11 @@ fn fetches_and_diffs_follow_the_home_over_all_its_hands() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1",
             "1: drop twin",
-            "0: keep diff",
-            "0 > 2 kept: Diff by 1 flush 1",
-            "2: keep diff",
-            "2 > 3 kept: Diff by 1 flush 1",
-            "3: keep diff",
+            "0: buffer diff",
+            "0 > 2 forwarded: Diff by 1 flush 1",
+            "2: buffer diff",
+            "2 > 3 forwarded: Diff by 1 flush 1",
+            "3: buffer diff",
             "3: merge",
             "3 > 1 later: DiffAck flush 1",
             "1: wake 1"
@@ -296,7 +296,7 @@ fn a_home_that_comes_after_a_notice_is_current() {
     let mut cluster = dynamic(3, &[2]);
     cluster.access(2, Write);
     cluster.fault(1, Read);
-    // The request is slow. Node 2 releases, and tells node 1 by other means.
+    // The request is slow. Node 2 releases, and notifies node 1 by other means.
     cluster.release(2);
     cluster.deliver_from(2, 0);
     cluster.deliver_from(0, 2);
@@ -331,9 +331,9 @@ fn a_node_asks_for_contents_when_its_own_diff_is_at_home() {
     assert_eq!(
         cluster.trace(),
         [
-            "0: keep diff",
-            "0 > 2 kept: Diff by 1 flush 1",
-            "2: keep diff",
+            "0: buffer diff",
+            "0 > 2 forwarded: Diff by 1 flush 1",
+            "2: buffer diff",
             "2: merge",
             "2 > 1 later: DiffAck flush 1",
             "1 > 0: Fetch 1 epoch 0",
@@ -362,14 +362,14 @@ fn a_diff_before_the_move_that_makes_its_receiver_the_home_waits_for_it() {
         cluster.settle();
     }
     come(&mut cluster, 0, 3);
-    // Node 0 has decided that node 2 is the home; node 1 hears of it, and writes.
+    // Node 0 has decided that node 2 is the home; node 1 receives the plan, and writes.
     cluster.deliver_from(0, 1);
     cluster.deliver_from(0, 1);
     cluster.fault(1, Write);
     cluster.release(1);
     cluster.trace();
     cluster.deliver_from(1, 2);
-    assert_eq!(cluster.trace(), ["2: keep diff"]);
+    assert_eq!(cluster.trace(), ["2: buffer diff"]);
     cluster.settle();
     assert_eq!(
         cluster.trace(),
@@ -379,14 +379,14 @@ fn a_diff_before_the_move_that_makes_its_receiver_the_home_waits_for_it() {
 }
 
 #[test]
-fn a_diff_before_the_turn_at_the_home_that_was_is_sent_on_after_it() {
+fn a_diff_ahead_of_the_plan_at_a_former_home_is_forwarded_after_it() {
     let mut cluster = dynamic(3, &[1]);
     cluster.access(2, Read);
     for node in 0..3 {
         come_to(&mut cluster, 2, node, 3);
         while node < 2 && cluster.deliver() {}
     }
-    // Node 2 is the home and knows that all is quiescent; node 1 hears of it and writes, node 0 does
+    // Node 2 is the home and knows that all is quiescent; node 1 receives the plan and writes, node 0 does
     // not.
     cluster.deliver_from(2, 1);
     cluster.trace();
@@ -402,16 +402,16 @@ fn a_diff_before_the_turn_at_the_home_that_was_is_sent_on_after_it() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1 epoch 1",
             "1: drop twin",
-            "0: keep diff"
+            "0: buffer diff"
         ]
     );
     cluster.settle();
     assert_eq!(
         cluster.trace(),
         [
-            "0 > 2 kept: Diff by 1 flush 1 epoch 1",
+            "0 > 2 forwarded: Diff by 1 flush 1 epoch 1",
             "0: wake 0",
-            "2: keep diff",
+            "2: buffer diff",
             "2: merge",
             "2 > 1 later: DiffAck flush 1",
             "1: wake 1"
@@ -429,7 +429,7 @@ fn a_barrier_after_which_nobody_wrote_does_not_repeat_the_moves_of_the_last() {
 }
 
 #[test]
-fn a_barrier_moves_a_home_away_from_who_was_handed_it() {
+fn a_barrier_migrates_a_home_that_was_transferred() {
     let mut cluster = dynamic(3, &[1]);
     cluster.access(2, Read);
     cluster.access(1, Write);

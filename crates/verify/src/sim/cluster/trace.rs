@@ -1,9 +1,9 @@
 //! The trace of one subject: the last lines about it. A run that fails is repeated with its
-//! subject tracked, so that a run that does not fail pays nothing.
+//! subject traced, so that a run that does not fail pays nothing.
 
 use std::collections::VecDeque;
 
-use multigrain_protocol::Message;
+use multigrain_protocol::{Input, Message};
 use multigrain_types::MinipageId;
 
 /// What an event is about.
@@ -27,11 +27,41 @@ impl Subject {
             Message::Sync { id, .. } => Self::Id(*id),
         }
     }
+
+    /// What an input is about.
+    pub(crate) fn of_input(input: &Input) -> Self {
+        use multigrain_protocol::sync::SyncInput as S;
+        match input {
+            Input::Fault { minipage, .. }
+            | Input::PinnedRetry { minipage, .. }
+            | Input::Prefetch { minipage, .. }
+            | Input::AwaitedPrefetch { minipage }
+            | Input::Push { minipage }
+            | Input::Resumed { minipage, .. }
+            | Input::Retired { minipage, .. }
+            | Input::Reclaim { minipage } => Self::Minipage(*minipage),
+            Input::Message { message, .. } => Self::of(message),
+            Input::Release { .. }
+            | Input::Notify { .. }
+            | Input::Acquire
+            | Input::WriteNotices { .. } => Self::Job,
+            Input::Sync(S::Begin { .. } | S::End) => Self::Job,
+            Input::Sync(
+                S::Lock { id, .. }
+                | S::Unlock { id, .. }
+                | S::Barrier { id, .. }
+                | S::SemaphoreWait { id, .. }
+                | S::SemaphorePost { id, .. }
+                | S::ConditionWait { id, .. }
+                | S::ConditionSignal { id, .. },
+            ) => Self::Id(*id),
+        }
+    }
 }
 
 /// Keeps the last lines about a subject; about everything, if that is the job.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Trace {
     subject: Option<Subject>,
     keep: usize,
     lines: VecDeque<String>,
@@ -39,12 +69,12 @@ pub(crate) struct Watch {
     pub(crate) now_ns: u64,
 }
 
-impl Watch {
+impl Trace {
     pub(crate) fn on(subject: Subject, keep: usize) -> Self {
         Self { subject: Some(subject), keep, ..Self::default() }
     }
 
-    /// Adds a line if somebody tracks its subject.
+    /// Adds a line if its subject is traced.
     pub(crate) fn note(&mut self, subject: Subject, line: impl FnOnce() -> String) {
         let Some(wanted) = self.subject else { return };
         if wanted == Subject::Job || wanted == subject {

@@ -1,0 +1,30 @@
+//! A step of the model checker.
+
+use multigrain_types::NodeId;
+
+/// One step of the whole job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The oldest packet of a link arrives.
+    Deliver {
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+    },
+    /// A thread does the next thing it can do.
+    Run(usize),
+    /// The same, and of the minipages it misses this is the one it traps on.
+    Miss(usize, u8),
+    /// A window begins for what a thread was asked to hold: it goes on, or has yet to begin.
+    Keep(usize),
+    /// A window is over.
+    End(usize, u8),
+    /// Deferred packets are sent alone. A sender may do it any time, and need not.
+    Release {
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+    },
+}
