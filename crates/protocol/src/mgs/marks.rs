@@ -100,7 +100,7 @@ mod reached {
         static REACHED: Cell<u64> = const { Cell::new(0) };
     }
 
-    pub(in crate::mgs) fn note(mark: Mark) {
+    pub(crate) fn note(mark: Mark) {
         REACHED.with(|reached| reached.set(reached.get() | 1 << (mark as u8)));
     }
 

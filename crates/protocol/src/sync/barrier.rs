@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite, SyncState};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite, SyncState};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{SyncError, SyncSite, SyncState};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::SemaphoreMessage;
 

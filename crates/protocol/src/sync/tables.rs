@@ -9,8 +9,12 @@ use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
 use super::barrier::{Barrier, Party};
+use super::condition::Condition;
+use super::input::{SyncError, SyncInput};
+use super::lock::Lock;
+use super::semaphore::Semaphore;
+use super::site::{SyncSite, SyncState};
 use super::uses::Uses;
-use super::{Condition, Lock, Semaphore, SyncError, SyncInput, SyncSite, SyncState};
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{ConditionMessage, LockMessage, SemaphoreMessage, SyncMessage};

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use multigrain_types::NodeId;
 
-use super::{SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::SyncSite;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage,

@@ -1,6 +1,8 @@
-//! A step of the model checker.
+//! The model of a job, and its steps.
 
 use multigrain_types::NodeId;
+
+use super::program::Job;
 
 /// One step of the whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,4 +29,11 @@ pub enum Action {
         /// Receiver.
         to: NodeId,
     },
+}
+
+/// All interleavings of a job.
+#[derive(Clone, Debug)]
+pub struct JobModel {
+    /// The job.
+    pub job: Job,
 }

@@ -9,18 +9,11 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
-pub use super::action::Action;
-use super::program::{Content, Job, NO_COPY, Op, minipage_id, minipage_index};
+pub use super::action::{Action, JobModel};
+use super::program::{Content, NO_COPY, Op, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
-
-/// All interleavings of a job.
-#[derive(Clone, Debug)]
-pub struct JobModel {
-    /// The job.
-    pub job: Job,
-}
 
 impl Model for JobModel {
     type State = State;

@@ -3,19 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::{Message, Node, OwnedTables, Tables};
+use multigrain_protocol::{Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 
-use super::late::Late;
+pub use super::packet::{Diff, Packet};
 use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
+use super::unqueued::Unqueued;
 
 /// Mark: this node has no copy, and what its memory holds is of no meaning.
 pub const NO_COPY: Value = Value::MAX;
 /// Mark: the minipage was freed and this word not written since.
 pub const FREED: Value = Value::MAX - 1;
-/// What was written to a minipage, word by word.
-pub type Diff = [Option<Value>; WORDS];
 
 /// A node's memory for one minipage, as its page tables have it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,32 +28,6 @@ pub struct Page {
     pub kept: Vec<Diff>,
     /// Whether the kernel looks who writes, and has seen somebody.
     pub tracked: Option<bool>,
-}
-
-/// What travels between two nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Packet {
-    /// A message, with the contents at the time of sending.
-    Message {
-        /// The message.
-        message: Message,
-        /// The minipage, if it goes with the message.
-        page: Option<Words>,
-        /// What was written, if that goes with the message.
-        diff: Option<Diff>,
-    },
-    /// What the sender knows of writes.
-    WriteNotices(WriteNotices),
-    /// A program's own means of telling.
-    Notified(u32),
-    /// Start this thread.
-    Start(u8),
-    /// It runs.
-    Started(u8),
-    /// Say when this thread has ended.
-    Join(u8),
-    /// It has.
-    Ended(u8),
 }
 
 /// What a thread is about to do, or waits for.
@@ -132,7 +104,7 @@ pub struct State {
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
     /// Write notices that steps have left over, oldest first.
-    pub late: Vec<Late>,
+    pub unqueued: Vec<Unqueued>,
     /// Whether the step at hand had its thread to hold a minipage.
     pub(super) asked_to_hold: bool,
     /// The threads.
@@ -184,7 +156,7 @@ impl State {
             nodes: nodes.collect(),
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
-            late: Vec::new(),
+            unqueued: Vec::new(),
             asked_to_hold: false,
             threads: job.threads.iter().map(thread).collect(),
             notified: vec![Vec::new(); usize::from(job.nodes)],

@@ -7,26 +7,11 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
+pub use super::action::Action;
 use super::program::{Job, Op, Thread, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
 use super::world::Stage;
-
-/// One step of the whole job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// The oldest packet of a link arrives.
-    Deliver {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-    /// A thread does the next thing it can do.
-    Run(usize),
-    /// The write notices at this place in [`State::late`] are queued.
-    Queue(usize),
-}
 
 impl State {
     /// Everything that can happen next.
@@ -42,9 +27,9 @@ impl State {
             let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
             actions.extend(filled.map(deliver));
         }
-        if !self.late.is_empty() {
+        if !self.unqueued.is_empty() {
             actions.retain(|&action| !self.is_stopped(action));
-            actions.extend((0..self.late.len()).map(Action::Queue));
+            actions.extend((0..self.unqueued.len()).map(Action::Queue));
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
             };
             format!("thread {thread} on {} {how} {op}", plan.node)
         }
-        Action::Queue(late) => before.late[late].to_string(),
+        Action::Queue(index) => before.unqueued[index].to_string(),
     };
     changes(job, before, action, after, &mut text);
     text
@@ -133,7 +133,7 @@ pub(super) fn describe(job: &Job, state: &State) -> Vec<String> {
             }
         }
     }
-    lines.extend(state.late.iter().map(|late| format!("later: {late}")));
+    lines.extend(state.unqueued.iter().map(|late| format!("later: {late}")));
     for (index, (thread, plan)) in state.threads.iter().zip(&job.threads).enumerate() {
         let (phase, done) = (thread.phase, thread.done);
         lines.push(format!("thread {index} on {}: {phase:?} after {done} steps", plan.node));

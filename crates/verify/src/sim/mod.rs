@@ -16,6 +16,7 @@ pub mod contention;
 mod heap;
 pub mod history;
 mod network;
+mod phrase;
 mod plan;
 mod program;
 mod report;

@@ -7,8 +7,9 @@ use super::cluster::{Broken, Cluster, Happening, Subject, Trace};
 use super::heap::Heap;
 use super::history::{History, Record};
 use super::network::NetworkModel;
+use super::phrase::{Op, Phrase};
 use super::plan::{Deaths, Plan};
-use super::program::{Author, Layout, Op, SEMAPHORES};
+use super::program::{Author, Layout, SEMAPHORES};
 use super::rng::Rng;
 use super::threads::{Numbers, Role, State, Thread};
 
@@ -173,7 +174,7 @@ impl Simulation {
                 thread.left -= 1;
                 self.author.phrase(node, &mut self.heap)
             } else {
-                super::program::Phrase::of(&[Op::Barrier])
+                Phrase::of(&[Op::Barrier])
             };
             thread.begin(phrase);
         }

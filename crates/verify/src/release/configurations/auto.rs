@@ -5,7 +5,7 @@ use multigrain_types::Consistency;
 
 use super::cases::{COUNT, LOOK, cases, meet, rows as numbered};
 use super::moves::moves;
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::release::program::Op::{
     Add, AwaitedPrefetch, Down, Lock, Prefetch, Read, Unlock, Up, Write,
 };

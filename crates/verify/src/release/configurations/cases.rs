@@ -3,7 +3,7 @@
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
-use super::Configuration;
+use super::row::Configuration;
 use crate::release::program::Op::{
     Add, Barrier, Down, Lock, Notify, Prefetch, Read, Receive, Release, Unlock, Up, Write,
 };

@@ -2,9 +2,9 @@
 
 use multigrain_types::Consistency;
 
-use super::Configuration;
 use super::cases::{cases, rows as numbered};
 use super::moves::moves;
+use super::row::Configuration;
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [

@@ -3,7 +3,7 @@
 use multigrain_types::Consistency::{EagerRelease, LazyRelease, Sequential};
 
 use super::cases::{meet, pass};
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::release::program::Op::{Add, Down, Lock, Read, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 

@@ -5,7 +5,7 @@ use multigrain_types::Consistency;
 use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential};
 
 use super::cases::meet;
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 

@@ -11,6 +11,7 @@
 
 mod cells;
 mod checks;
+mod content;
 mod links;
 mod memory;
 mod net;
@@ -23,6 +24,7 @@ mod wire;
 use std::collections::VecDeque;
 
 pub use cells::Placed;
+pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
 use multigrain_protocol::window::Estimator;
@@ -38,11 +40,6 @@ use memory::Memory;
 use net::{Due, Net};
 use stage::Stage;
 use wire::{Frame, Said};
-
-/// What a minipage holds: one number stands for its bytes.
-pub type Content = u64;
-/// Mark: the minipage was freed and not written since.
-pub const FREED: Content = Content::MAX;
 
 /// A node but for its engines and its memory.
 #[derive(Debug, Default)]
