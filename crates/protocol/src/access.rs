@@ -5,7 +5,8 @@
 //!
 //! An instruction that needs a second minipage while it *holds* a first keeps what lies below the
 //! second and gives up the rest. So threads wait upwards only, and none waits for itself. An
-//! instruction that traps on a minipage that it was granted before *pinned*: it holds this grant.
+//! instruction that traps again on a minipage that it was granted before makes a *pinned retry*: it
+//! holds this grant.
 //! One that needs a single minipage is through after two faults, one that needs two after five.
 //!
 //! Invariants: no allocation and no destructor, for the runtime keeps one for each thread and uses

@@ -1,4 +1,4 @@
-//! What nodes say to each other: the messages of Millipage Figure 3, those a real system adds
+//! The messages between nodes: those of Millipage Figure 3, those a real system adds
 //! (upgrade, push, reclaim), and those of the synchronization engines.
 
 use multigrain_types::{MinipageId, NodeId};
@@ -25,7 +25,7 @@ pub enum Attach {
 
 /// A message between two nodes, or from a node to itself in another role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "a subject and what is said about it")]
+#[expect(missing_docs, reason = "a subject and a body")]
 pub enum Message {
     /// About one minipage.
     Page { minipage: MinipageId, body: PageMessage },
@@ -37,7 +37,7 @@ pub enum Message {
     Sync { id: u32, body: SyncMessage },
 }
 
-/// What is said about a minipage.
+/// Messages of sequential consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields are a kind and a node in a role")]
 pub enum PageMessage {
@@ -70,8 +70,8 @@ pub enum PageMessage {
     AckNow,
 }
 
-/// MGS Table 5: what client and server say to each other. What the local client and the remote
-/// client of one node say to each other is no message here (see [`crate::mgs`]).
+/// MGS Table 5: the messages between client and server. What the local client and the remote
+/// client of one node exchange is no message here (see [`crate::mgs`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MgsMessage {
     /// RREQ, client to server.
@@ -104,7 +104,7 @@ pub enum MgsMessage {
     SingleWriterGrant,
 }
 
-/// Home-based lazy release consistency: what a node and the home of a minipage say to each other.
+/// Home-based lazy release consistency: the messages between a node and the home of a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "a node in a role, and counts in the words of the tracker")]
 pub enum HlrcMessage {
@@ -117,14 +117,14 @@ pub enum HlrcMessage {
     FirstTouch,
     /// The minipage, and the requester is its home from now on: its writers change.
     HomeTransfer,
-    /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` moves.
+    /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` migrations.
     Diff { writer: NodeId, flush: u64, epoch: u64 },
     /// The home has merged so many diffs of that flush, of this minipage and of others. The engines
     /// acknowledge one by one; the runtime makes one of several.
     DiffAck { flush: u64, count: u32 },
 }
 
-/// What is said about a synchronization id.
+/// Messages about a synchronization id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "one variant per engine")]
 pub enum SyncMessage {
@@ -140,7 +140,7 @@ pub enum SyncMessage {
 pub enum LockMessage {
     /// A node asks the lock's manager for the token.
     Request,
-    /// The manager tells the last node in line to pass the token to `to` when it is done.
+    /// The manager has the last node in line pass the token to `to` when it is done.
     Recall { to: NodeId },
     /// The token itself.
     Grant,
@@ -158,10 +158,10 @@ pub enum BarrierMessage {
     /// `arrivals` threads of this node may go on. `quiescent`: no thread of the job ran when this was
     /// decided, so homes move now.
     Release { arrivals: u32, quiescent: bool },
-    /// A thread begins on a node that has said it was quiescent: it is not, unless the barrier has been
+    /// A thread begins on a node that has declared that it is quiescent: it is not, unless the barrier has been
     /// decided already.
     Retract,
-    /// The manager has received that; if it had decided, the release is here by now. The thread may run.
+    /// The manager has taken it back; if it had decided before, the release is here by now. The thread may run.
     Retracted,
 }
 

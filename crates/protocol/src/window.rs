@@ -1,4 +1,5 @@
-//! How long a node keeps a minipage that others wait for: about as long as they do.
+//! Time windows (MIRAGE+ 2.1): how long a node keeps a minipage that others wait for, about as long as
+//! they do.
 //!
 //! Role: the rule that makes turns of nodes alike, shared by the runtime and the simulator (ADR 17). A
 //! node that has let a minipage go keeps it still for as long as its ack and what takes it away again
@@ -23,10 +24,10 @@ const MOST_NS: u64 = 50_000_000;
 /// Minipages whose passage is being measured.
 const MEASURED: usize = 8;
 
-/// What a node knows of its turns.
+/// What a node has measured of its turns, for its windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Estimator {
-    /// Its passage of late, on average.
+    /// Its passage, a moving average.
     passage_ns: u64,
     /// Minipages let go and not yet taken, and when.
     let_go: [Option<(MinipageId, u64)>; MEASURED],
@@ -81,38 +82,38 @@ mod tests {
 
     #[test]
     fn a_window_is_most_of_an_average_turn_of_the_others() {
-        let turns = Estimator::default();
-        assert_eq!(turns.window_ns(700_000, 7, true), 80_000);
-        assert_eq!(turns.window_ns(700_000, 0, true), 0, "it has waited for nobody");
-        assert_eq!(turns.window_ns(140_000, 7, true), 0, "not worth a timer");
-        assert_eq!(turns.window_ns(u64::MAX, 1, true), MOST_NS);
+        let estimator = Estimator::default();
+        assert_eq!(estimator.window_ns(700_000, 7, true), 80_000);
+        assert_eq!(estimator.window_ns(700_000, 0, true), 0, "it has waited for nobody");
+        assert_eq!(estimator.window_ns(140_000, 7, true), 0, "not worth a timer");
+        assert_eq!(estimator.window_ns(u64::MAX, 1, true), MOST_NS);
     }
 
     #[test]
     fn the_passage_is_a_part_of_the_turn_where_there_is_one() {
-        let mut turns = Estimator::default();
+        let mut estimator = Estimator::default();
         for round in 0..100 {
-            turns.let_go(PAGE, round * 1_000_000);
-            assert!(turns.measures());
-            turns.taken(PAGE, round * 1_000_000 + 40_000);
-            turns.taken(PAGE, round * 1_000_000 + 90_000);
-            assert!(!turns.measures());
+            estimator.let_go(PAGE, round * 1_000_000);
+            assert!(estimator.measures());
+            estimator.taken(PAGE, round * 1_000_000 + 40_000);
+            estimator.taken(PAGE, round * 1_000_000 + 90_000);
+            assert!(!estimator.measures());
         }
-        assert!((39_900..=40_000).contains(&turns.passage_ns), "{turns:?}");
-        let window_ns = turns.window_ns(100_000, 1, false);
+        assert!((39_900..=40_000).contains(&estimator.passage_ns), "{estimator:?}");
+        let window_ns = estimator.window_ns(100_000, 1, false);
         assert!((40_000..=40_100).contains(&window_ns), "{window_ns}");
-        assert_eq!(turns.window_ns(100_000, 1, true), 80_000);
+        assert_eq!(estimator.window_ns(100_000, 1, true), 80_000);
     }
 
     #[test]
     fn minipages_that_are_never_taken_are_forgotten() {
-        let mut turns = Estimator::default();
+        let mut estimator = Estimator::default();
         for minipage in 0..100 {
-            turns.let_go(MinipageId(minipage), 0);
+            estimator.let_go(MinipageId(minipage), 0);
         }
-        turns.taken(MinipageId(0), 1_000_000);
-        assert_eq!(turns.passage_ns, 0);
-        turns.taken(MinipageId(99), 800_000);
-        assert_eq!(turns.passage_ns, 100_000);
+        estimator.taken(MinipageId(0), 1_000_000);
+        assert_eq!(estimator.passage_ns, 0);
+        estimator.taken(MinipageId(99), 800_000);
+        assert_eq!(estimator.passage_ns, 100_000);
     }
 }

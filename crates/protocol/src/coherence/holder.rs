@@ -10,7 +10,7 @@
 //!   nothing more about this minipage but `AckNow`.
 //!
 //! A pin goes when its thread resumes, if nobody waits for the ack, which is then sent later, with
-//! something else. If somebody waits, or a thread retries with a pin, the thread is asked to hold the minipage
+//! something else. If somebody waits, or its fault is a pinned retry, the thread is asked to hold the minipage
 //! and its pin goes when the instruction is through: a grant is never lost unused twice (ADR 17).
 
 mod access;

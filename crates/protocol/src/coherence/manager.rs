@@ -4,7 +4,7 @@
 //! meanwhile wait here, first come first served, and nowhere else. But readers that wait are served
 //! together, when the first of them has its turn: so nobody's copy outlasts others' turns.
 //!
-//! A grant says for how many turns of others its node has waited, so that it can have as long a turn
+//! A grant carries for how many turns of others its node has waited, so that it can have as long a turn
 //! itself: an ack of another node travels, and so does what takes the minipage away from it again,
 //! but the manager's own ack does not (ADR 17).
 
@@ -211,7 +211,7 @@ impl Entry {
         if open.queue.is_empty()
             && let Phase::Supplied { awaited } = &open.phase
         {
-            // The replies did not say that others wait.
+            // The replies did not ask for the ack at once.
             let count = mutant!("ack-now-not-sent": 0, else usize::MAX);
             for to in awaited.iter().take(count) {
                 send(site, to, PageMessage::AckNow, out);

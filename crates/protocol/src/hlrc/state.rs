@@ -117,7 +117,7 @@ impl Wait {
 }
 
 impl HomeMoves {
-    /// A barrier migrates the home. That it comes back to its last writer says that its writers do not
+    /// A barrier migrates the home. If it comes back to its last writer, its writers do not
     /// change.
     pub(super) fn count(&mut self, site: &Site, to: NodeId) {
         let Some(enough) = site.dynamic_after else { return };

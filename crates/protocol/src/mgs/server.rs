@@ -103,6 +103,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Illegal`] when no correct peer can have sent this event in this state.
+    #[expect(clippy::too_many_lines, reason = "Figure 22, one row per arc")]
     pub fn handle(
         &mut self,
         site: &Site,

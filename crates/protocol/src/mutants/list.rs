@@ -107,7 +107,7 @@ mutants! {
         "supplier-stays-listed" => "The supplier of a write stays in the copyset.",
         "served-before-ack" => "A request is served before the ack of the one before it.",
         "queue-lost" => "Closing a transaction loses the queue of requests.",
-        "ack-now-not-sent" => "The manager does not say that somebody waits for an ack.",
+        "ack-now-not-sent" => "The manager does not notify a node that somebody waits for its ack.",
         "overtaken-read-forwarded" => "A read request that a pushed copy overtook is forwarded all the same.",
         "push-closed-by-first-ack" => "The first ack of a push closes its transaction.",
         "pushes-pile-up" => "Pushes of one node queue up without end.",

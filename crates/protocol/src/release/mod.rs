@@ -9,7 +9,7 @@
 //! | `write_notices` | [`WriteNotices`]: a batch of write notices, and its bytes |
 //!
 //! The delayed update queue (MGS 3.2.2) is one for all threads of the node: they share a page table, so
-//! no trap says which of them wrote. The vector time is over nodes, not threads, so that threads of
+//! no trap shows which of them wrote. The vector time is over nodes, not threads, so that threads of
 //! one node never invalidate each other.
 
 mod interval_log;

@@ -36,8 +36,8 @@ pub struct WriteNotices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteNoticesError {
-    /// It ends too early, or says more than follows.
-    #[error("notices of {bytes} bytes end too early")]
+    /// They end too early, or announce more than follows.
+    #[error("write notices of {bytes} bytes end too early")]
     Short {
         /// Its length.
         bytes: usize,
@@ -48,7 +48,7 @@ pub enum WriteNoticesError {
         /// How many.
         left: usize,
     },
-    /// A number that is too large for what it says, or has a shorter spelling.
+    /// A number that is too large for its meaning, or has a shorter spelling.
     #[error("notices with the number {value} where none so large, or so long, can be")]
     Number {
         /// As far as it was read.

@@ -2,10 +2,7 @@
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
 //!
 //! At a barrier that all threads of the job have come to, homes of lazily consistent minipages migrate
-//! (ParADE's migratory home). A node whose threads have all come says so (*quiescent*). It stays so until
-//! its release, for nothing runs there; but a thread may begin, started by another node or unknown to
-//! this one so far. It does not run before the manager has taken the statement back (`Retract`), or
-//! has decided before: then the release, and the moves with it, come ahead of the answer.
+//! (ParADE's migratory home): [`crate::migration`] says who is quiescent, this file sends its messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,11 +20,11 @@ use crate::migration::{Agreement, Quiescence};
 pub struct Barrier {
     /// Threads of this node that wait, longest first.
     waiting: VecDeque<ThreadId>,
-    /// Of them, those the manager has not been told of.
-    untold: u32,
+    /// Of them, those not announced to the manager.
+    unannounced: u32,
     /// What this node has declared to the manager in the present episode.
     quiescence: Quiescence,
-    /// Threads of this node that run when the manager has taken back that it is quiescent.
+    /// Threads of this node that run when the manager has retracted that it is quiescent.
     beginning: VecDeque<ThreadId>,
     /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
@@ -67,12 +64,12 @@ impl Barrier {
         }
         if site.is_manager() {
             // Refused before it has come: it goes back to its caller, and must not be woken later.
-            self.check(site, self.untold + 1, total)?;
+            self.check(site, self.unannounced + 1, total)?;
         }
         self.waiting.push_back(thread);
-        self.untold += 1;
-        if self.untold >= local {
-            let arrivals = core::mem::take(&mut self.untold);
+        self.unannounced += 1;
+        if self.unannounced >= local {
+            let arrivals = core::mem::take(&mut self.unannounced);
             let may = quiescent && local > 0;
             let waits = self.waiting.len();
             let quiescent = mutant!(
@@ -85,12 +82,12 @@ impl Barrier {
         Ok(())
     }
 
-    /// Whether the manager has been told that all threads of this node wait here.
+    /// Whether this node has declared that all its threads wait here.
     pub(super) fn is_declared_quiescent(&self) -> bool {
         self.quiescence.is_declared()
     }
 
-    /// A thread begins on this node, which has said that all its threads wait here.
+    /// A thread begins on this node, which has declared that all its threads wait here.
     pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
         if self.quiescence.begin() {

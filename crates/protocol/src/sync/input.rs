@@ -23,7 +23,7 @@ pub enum SyncInput {
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
     /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
-    /// move if all threads of the node wait; it is said only if every thread that can write has begun
+    /// migrate if all threads of the node wait; it is said only if every thread that can write has begun
     /// ([`SyncInput::Begin`]), or its first write would trap.
     Barrier {
         thread: ThreadId,

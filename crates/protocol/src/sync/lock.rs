@@ -38,7 +38,7 @@ enum Token {
     Elsewhere,
     Asked,
     Free,
-    /// Free, and the manager was told that it may have it.
+    /// Free, and offered to the manager.
     Offered,
     Owned(ThreadId),
 }

@@ -145,5 +145,5 @@ impl Uses {
     }
 }
 
-/// What the user is told of the bound.
+/// The bound, in errors.
 const RULE: &str = "the most that a node may have in use at one manager: locks that are held, semaphores with units";

@@ -1,4 +1,5 @@
-//! A deterministic cluster in memory: packets arrive in the order they were sent, one at a time.
+//! The world of the golden traces: a deterministic cluster without memories; packets arrive in the order
+//! they were sent, one at a time, and every effect is a line of the trace.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,6 @@
-//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+//! The world of the model checker under sequential consistency: a memory of one value a minipage, page
+//! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
+//! release consistent minipages.
 
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

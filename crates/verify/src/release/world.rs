@@ -1,4 +1,5 @@
-//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+//! The world of the release checker: memories of a few words a minipage with twins and diffs, page tables
+//! of its own, FIFO links that carry write notices. It asserts what real ones rely on.
 
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::{Attach, Message, ReleaseWorld, World};

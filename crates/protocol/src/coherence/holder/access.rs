@@ -11,7 +11,6 @@ use crate::effect::Effects;
 use crate::message::{Kind, PageMessage};
 use crate::site::{Illegal, Site};
 
-#[expect(clippy::too_many_lines, reason = "the faults of Figure 3, one row per arc")]
 pub(super) fn handle(
     holder: &mut Holder,
     site: &Site,

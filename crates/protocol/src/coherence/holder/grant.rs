@@ -77,7 +77,7 @@ pub(super) fn handle(
             holder.protect(site, ReadWrite, out);
             granted(holder, site, *ack_now, *turns, out);
         }
-        // It was writable when a thread retried with a pin.
+        // It was writable at a pinned retry.
         (
             E::Reply { kind: Kind::Write, attach: Attach::Nothing, ack_now, turns },
             Fetching(open),
@@ -102,7 +102,7 @@ pub(super) fn handle(
         }
 
         // Section 3.3: the ack that closes the transaction follows the instruction where somebody
-        // waits for it, and may be late where nobody does.
+        // waits for it, and may be deferred where nobody does.
         (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
             let urgent = open.ack == AckTiming::Now;
             if !urgent && (open.turns == 0 || !open.writers.is_empty()) {

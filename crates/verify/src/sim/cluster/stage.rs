@@ -1,4 +1,5 @@
-//! The world of one step: effects become page-table changes, frames and wake-ups.
+//! The world of the simulator and of projections, for one step: effects become changes of page tables,
+//! frames of the real codec on links with delays, and wake-ups in virtual time. Sequential only.
 
 use std::collections::VecDeque;
 
