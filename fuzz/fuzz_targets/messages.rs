@@ -8,9 +8,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
-use multigrain_protocol::release::{News, Notice, Turn};
+use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, World};
+use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, ReleaseWorld, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,45 +58,11 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn send_news(&mut self, to: NodeId, _: News) {
-        assert!(to != self.me && to.0 < NODES, "news to {to}");
-        self.effects += 1;
-    }
-
     fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
         self.effects += 1;
     }
 
-    fn make_twin(&mut self, minipage: MinipageId) {
-        assert!(self.twins.insert(minipage), "{minipage} has a twin");
-    }
-
-    fn drop_twin(&mut self, minipage: MinipageId) {
-        assert!(self.twins.remove(&minipage), "{minipage} has no twin");
-    }
-
-    fn store(&mut self, minipage: MinipageId) {
-        assert_eq!(self.access(minipage), Access::NoAccess, "{minipage} is stored while in use");
-    }
-
-    fn keep_diff(&mut self, _: MinipageId) {
-        self.effects += 1;
-    }
-
-    fn merge_diffs(&mut self, _: MinipageId, _: bool) {}
-
-    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
-        self.change(minipage, Access::NoAccess, access);
-    }
-
-    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        if self.zero {
-            self.change(minipage, Access::ReadWrite, Access::NoAccess);
-        }
-        self.zero
-    }
-
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         self.send(to, message);
     }
 
@@ -126,6 +92,64 @@ impl World for Watched {
     fn competing(&mut self, _: MinipageId) {
         self.effects += 1;
     }
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for Watched {
+    fn send_notices(&mut self, to: NodeId, _: WriteNotices) {
+        assert!(to != self.me && to.0 < NODES, "news to {to}");
+        self.effects += 1;
+    }
+
+    fn make_twin(&mut self, minipage: MinipageId) {
+        assert!(self.twins.insert(minipage), "{minipage} has a twin");
+    }
+
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        assert!(self.twins.remove(&minipage), "{minipage} has no twin");
+    }
+
+    fn store(&mut self, minipage: MinipageId) {
+        assert_eq!(self.access(minipage), Access::NoAccess, "{minipage} is stored while in use");
+    }
+
+    fn buffer_diff(&mut self, _: MinipageId) {
+        self.effects += 1;
+    }
+
+    fn merge_diffs(&mut self, _: MinipageId, _: bool) {}
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.change(minipage, Access::NoAccess, access);
+    }
+
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        if self.zero {
+            self.change(minipage, Access::ReadWrite, Access::NoAccess);
+        }
+        self.zero
+    }
+
+    fn send_notices_alone(&mut self) {}
+
+    fn closing(&mut self, _: &[MinipageId]) {}
+
+    fn send_batched(&mut self) {}
+
+    fn track(&mut self, minipage: MinipageId, _: Access) {
+        unreachable!("no home of this world is tracked: {minipage}")
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        Vec::new()
+    }
+
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
+        self.send(to, message);
+    }
 }
 
 fn owner(minipage: MinipageId) -> NodeId {
@@ -153,20 +177,20 @@ fn deed(input: &mut Bytes<'_>) -> Input {
             id,
             local: small & 3,
             total: small,
-            quiet: all,
+            quiescent: all,
         }),
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
         11 => Input::Sync(SyncInput::Begin { thread }),
         12 => Input::Sync(SyncInput::End),
-        13 => Input::Insist { thread, minipage, kind },
+        13 => Input::PinnedRetry { thread, minipage, kind },
         14 => Input::Retired { thread, minipage },
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
 }
 
-/// News of a peer, of nodes and minipages that exist.
-fn news(input: &mut Bytes<'_>) -> News {
+/// Write notices of a peer, of nodes and minipages that exist.
+fn news(input: &mut Bytes<'_>) -> WriteNotices {
     let node = |byte: u8| NodeId(u16::from(byte) % NODES);
     let clock = |input: &mut Bytes<'_>| -> Vec<u64> {
         (0..NODES).map(|_| u64::from(input.byte() & 3)).collect()
@@ -174,7 +198,7 @@ fn news(input: &mut Bytes<'_>) -> News {
     let told = clock(input);
     let lazy = |byte: u8| MinipageId(2 + u64::from(byte >> 5 & 1));
     let count = input.byte() % 4;
-    let notice = |byte: u8| Notice {
+    let notice = |byte: u8| WriteNotice {
         writer: node(byte),
         interval: (byte >> 6).into(),
         minipage: lazy(byte),
@@ -187,7 +211,7 @@ fn news(input: &mut Bytes<'_>) -> News {
         clock: told.clone(),
         moves: vec![(lazy(last), node(last >> 1))],
     });
-    News { clock: told, notices, floor, turn }
+    WriteNotices { clock: told, notices, floor, plan: turn }
 }
 
 /// The words of a peer; half of the time with numbers that make sense.
@@ -243,7 +267,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
             if relaxed && op & 0x80 != 0 {
-                Input::News { from, news: news(&mut input) }
+                Input::WriteNotices { from, notices: news(&mut input) }
             } else {
                 let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
                 // The receiver lets no other through.
@@ -253,7 +277,7 @@ fuzz_target!(|data: &[u8]| {
                 Input::Message { from, message }
             }
         };
-        let hostile = matches!(step, Input::Message { .. } | Input::News { .. });
+        let hostile = matches!(step, Input::Message { .. } | Input::WriteNotices { .. });
         steps += 1;
         world.effects = 0;
         if node.step(step, &mut world).is_err() && hostile {

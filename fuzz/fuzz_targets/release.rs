@@ -7,13 +7,13 @@
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input;
 use multigrain_memory::diff::{Diff, apply_to};
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);
     let (nodes, steps) = (u16::from(input.byte()), usize::from(input.byte()));
     let bytes = input.0;
-    if let Ok(news) = News::from_bytes(bytes, nodes) {
+    if let Ok(news) = WriteNotices::from_bytes(bytes, nodes) {
         assert_eq!(news.to_bytes(), bytes, "news have one spelling");
         let parts = news.clone().into_parts(3);
         assert_eq!(parts.iter().map(|part| part.notices.len()).sum::<usize>(), news.notices.len());

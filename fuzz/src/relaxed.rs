@@ -1,6 +1,6 @@
 //! What hostile peers send a node about release consistent areas, and what its own threads do there.
 
-use multigrain_protocol::release::{News, Notice, Turn};
+use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
 use multigrain_runtime::fuzzing::{AREAS, MINIPAGES, NODES, Outcome, RELAXED, Victim};
 use multigrain_transport::Header;
 use multigrain_transport::fuzzing::Stream;
@@ -48,7 +48,7 @@ fn diff(input: &mut Input<'_>) -> Vec<u8> {
     bytes
 }
 
-/// News of nodes and minipages that exist, most of the time.
+/// Write notices of nodes and minipages that exist, most of the time.
 fn news(input: &mut Input<'_>) -> Vec<u8> {
     if input.byte() & 15 == 15 {
         return input.counted().to_vec();
@@ -60,7 +60,7 @@ fn news(input: &mut Input<'_>) -> Vec<u8> {
         .map(|_| {
             let byte = input.byte();
             let interval = (byte >> 6).into();
-            Notice { writer: node(byte), interval, minipage: minipage(input.byte()) }
+            WriteNotice { writer: node(byte), interval, minipage: minipage(input.byte()) }
         })
         .collect();
     let floor = clock(input);
@@ -69,7 +69,7 @@ fn news(input: &mut Input<'_>) -> Vec<u8> {
         let moves = vec![(minipage(input.byte()), node(last >> 1))];
         Turn { epoch: (last >> 4).into(), clock: told.clone(), moves }
     });
-    News { clock: told, notices, floor, turn }.to_bytes()
+    WriteNotices { clock: told, notices, floor, plan: turn }.to_bytes()
 }
 
 /// A frame with the payload that its kind may have.

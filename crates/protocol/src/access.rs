@@ -5,7 +5,8 @@
 //!
 //! An instruction that needs a second minipage while it *holds* a first keeps what lies below the
 //! second and gives up the rest. So threads wait upwards only, and none waits for itself. An
-//! instruction that traps on a minipage that it was granted before *insists*: it holds this grant.
+//! instruction that traps again on a minipage that it was granted before makes a *pinned retry*: it
+//! holds this grant.
 //! One that needs a single minipage is through after two faults, one that needs two after five.
 //!
 //! Invariants: no allocation and no destructor, for the runtime keeps one for each thread and uses
@@ -14,8 +15,7 @@
 use multigrain_types::MinipageId;
 use smallvec::SmallVec;
 
-#[cfg(feature = "mutants")]
-use crate::mutants::{Mutant, on};
+use crate::bend::mutant;
 
 /// Most minipages an instruction holds, and most of its grants that are remembered. A string move
 /// needs four; a gather may need more, and ends without.
@@ -39,8 +39,8 @@ pub struct Asking {
     /// What is not held any longer: to be retired first.
     pub given_up: Minipages,
     /// Whether the instruction lost the minipage before, or holds others of it:
-    /// [`crate::Input::Insist`].
-    pub insists: bool,
+    /// [`crate::Input::PinnedRetry`].
+    pub pinned: bool,
 }
 
 impl<At: Copy + Eq> Accesses<At> {
@@ -59,7 +59,7 @@ impl<At: Copy + Eq> Accesses<At> {
     /// The instruction at hand traps on a minipage.
     pub fn fault(&mut self, at: At, minipage: MinipageId) -> Asking {
         let granted = Some((at, minipage));
-        let insists = self.holds_any() || self.granted.contains(&granted);
+        let pinned = self.holds_any() || self.granted.contains(&granted);
         if !self.granted.contains(&granted) {
             self.granted[self.next] = granted;
             self.next = (self.next + 1) % MOST;
@@ -69,10 +69,10 @@ impl<At: Copy + Eq> Accesses<At> {
             let goes = |held: &mut MinipageId| gives_up(*held, minipage);
             given_up.extend(place.take_if(goes));
         }
-        Asking { given_up, insists }
+        Asking { given_up, pinned }
     }
 
-    /// The instruction at hand is told to hold a minipage; false if it holds too many, and must
+    /// The instruction at hand is asked to hold a minipage; false if it holds too many, and must
     /// retire this one at once.
     pub fn hold(&mut self, minipage: MinipageId) -> bool {
         let free = self.held.iter_mut().find(|place| place.is_none());
@@ -98,10 +98,12 @@ impl<At: Copy + Eq> Default for Accesses<At> {
 
 /// Whether a held minipage is given up by a fault on another.
 fn gives_up(held: MinipageId, wanted: MinipageId) -> bool {
-    #[cfg(feature = "mutants")]
-    if on(Mutant::SecondMinipageDropsFirst) || on(Mutant::HeldAgainstOrder) {
-        return on(Mutant::SecondMinipageDropsFirst) || held == wanted;
-    }
+    mutant!("second-minipage-drops-first" => {
+        return true;
+    });
+    mutant!("held-against-order" => {
+        return held == wanted;
+    });
     held >= wanted
 }
 
@@ -112,12 +114,12 @@ mod tests {
     const LOW: MinipageId = MinipageId(1);
     const HIGH: MinipageId = MinipageId(2);
 
-    fn asking(given_up: &[MinipageId], insists: bool) -> Asking {
-        Asking { given_up: given_up.into(), insists }
+    fn asking(given_up: &[MinipageId], pinned: bool) -> Asking {
+        Asking { given_up: given_up.into(), pinned }
     }
 
     #[test]
-    fn an_instruction_insists_from_its_second_fault_on_a_minipage_on() {
+    fn an_instruction_retries_with_a_pin_from_its_second_fault_on_a_minipage_on() {
         let mut accesses = Accesses::new();
         assert_eq!(accesses.fault(7, LOW), asking(&[], false));
         assert_eq!(accesses.fault(8, LOW), asking(&[], false), "another instruction");

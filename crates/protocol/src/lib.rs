@@ -10,7 +10,8 @@
 //!   Figure 3).
 //! - [`mgs`]: eager release consistency with many writers (MGS Appendix A).
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
-//! - [`release`]: what a node owes the others before a release leaves it.
+//! - [`release`]: what a release and an acquire of a node wait for.
+//! - [`migration`]: homes migrate at barriers.
 //! - [`outbox`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, barriers, counting semaphores and condition variables.
 //!
@@ -18,26 +19,35 @@
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
 pub mod access;
+mod bend;
 pub mod coherence;
 mod effect;
+mod engine;
 pub mod hlrc;
 mod message;
 pub mod mgs;
+pub mod migration;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod node;
 mod nodeset;
 pub mod outbox;
 pub mod release;
+mod site;
 pub mod sync;
-pub mod turns;
+mod vector_time;
+pub mod window;
 mod wire;
+mod world;
 
-pub use effect::{Effect, Effects, World};
+pub use effect::{Effect, Effects};
+pub use engine::{Engine, Homes};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, SemaphoreMessage, SyncMessage,
 };
 pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;
+pub use site::{Illegal, MOST_THREADS, Site};
 pub use wire::{WireError, Words};
+pub use world::{ReleaseWorld, World};

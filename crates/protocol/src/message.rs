@@ -1,4 +1,4 @@
-//! What nodes say to each other: the messages of Millipage Figure 3, those a real system adds
+//! The messages between nodes: those of Millipage Figure 3, those a real system adds
 //! (upgrade, push, reclaim), and those of the synchronization engines.
 
 use multigrain_types::{MinipageId, NodeId};
@@ -25,7 +25,7 @@ pub enum Attach {
 
 /// A message between two nodes, or from a node to itself in another role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "a subject and what is said about it")]
+#[expect(missing_docs, reason = "a subject and a body")]
 pub enum Message {
     /// About one minipage.
     Page { minipage: MinipageId, body: PageMessage },
@@ -37,7 +37,7 @@ pub enum Message {
     Sync { id: u32, body: SyncMessage },
 }
 
-/// What is said about a minipage.
+/// Messages of sequential consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields are a kind and a node in a role")]
 pub enum PageMessage {
@@ -48,15 +48,15 @@ pub enum PageMessage {
     /// A holder asks to hand read copies to every node (section 4.3, TSP).
     PushRequest,
     /// Figure 3 "Forward pmsg to p": manager to the replica that shall supply `requester`.
-    /// `hurry` and `turns`: for the reply.
-    Forward { kind: Kind, requester: NodeId, hurry: bool, turns: u16 },
+    /// `ack_now` and `turns`: for the reply.
+    Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: u16 },
     /// The manager lets the pusher supply `target`.
     PushForward { target: NodeId },
     /// Figure 3 "READ_REPLY / WRITE_REPLY": holder to requester with the page; or manager to
     /// requester without it, when the requester holds a copy already (upgrade) or needs none
-    /// (reclaim). `hurry`: others wait already, so the ack must not. `turns`: for how many turns of
+    /// (reclaim). `ack_now`: others wait already, so the ack must not. `turns`: for how many turns of
     /// others the requester has waited that conflict with its own, one at least if one will end it.
-    Reply { kind: Kind, attach: Attach, hurry: bool, turns: u16 },
+    Reply { kind: Kind, attach: Attach, ack_now: bool, turns: u16 },
     /// A read copy that was not asked for, pusher to target, with the page.
     PushReply,
     /// Figure 3 "INVALIDATE_REQUEST": manager to a replica.
@@ -64,14 +64,14 @@ pub enum PageMessage {
     /// Figure 3 "INVALIDATE_REPLY": replica to manager.
     InvalidateReply,
     /// Section 3.3, the additional ack that closes a transaction: requester to manager. It may
-    /// wait for company, unless somebody waits for it.
+    /// be deferred, unless somebody waits for it.
     Ack,
     /// Somebody waits now for the transaction to close: manager to requester.
-    Hurry,
+    AckNow,
 }
 
-/// MGS Table 5: what client and server say to each other. What the local client and the remote
-/// client of one node say to each other is no message here (see [`crate::mgs`]).
+/// MGS Table 5: the messages between client and server. What the local client and the remote
+/// client of one node exchange is no message here (see [`crate::mgs`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MgsMessage {
     /// RREQ, client to server.
@@ -104,27 +104,27 @@ pub enum MgsMessage {
     SingleWriterGrant,
 }
 
-/// Home-based lazy release consistency: what a node and the home of a minipage say to each other.
+/// Home-based lazy release consistency: the messages between a node and the home of a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "a node in a role, and counts in the words of the ledger")]
+#[expect(missing_docs, reason = "a node in a role, and counts in the words of the tracker")]
 pub enum HlrcMessage {
-    /// The minipage is wanted at `requester`, which knows of `epoch` moves of homes. `waits`: a
-    /// thread waits for it, so that the job cannot be quiet before it has come.
+    /// The minipage is wanted at `requester`, which knows of `epoch` migrations. `waits`: a
+    /// thread waits for it, so that the job cannot be quiescent before it has come.
     Fetch { requester: NodeId, epoch: u64, waits: bool },
     /// The minipage, from its home.
     Data,
     /// The minipage is zero and nobody else has it: the requester becomes its home.
-    Yours,
+    FirstTouch,
     /// The minipage, and the requester is its home from now on: its writers change.
-    HandOver,
-    /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` moves.
+    HomeTransfer,
+    /// What `writer` wrote, part of its flush number `flush`; the sender knows of `epoch` migrations.
     Diff { writer: NodeId, flush: u64, epoch: u64 },
     /// The home has merged so many diffs of that flush, of this minipage and of others. The engines
     /// acknowledge one by one; the runtime makes one of several.
     DiffAck { flush: u64, count: u32 },
 }
 
-/// What is said about a synchronization id.
+/// Messages about a synchronization id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "one variant per engine")]
 pub enum SyncMessage {
@@ -140,7 +140,7 @@ pub enum SyncMessage {
 pub enum LockMessage {
     /// A node asks the lock's manager for the token.
     Request,
-    /// The manager tells the last node in line to pass the token to `to` when it is done.
+    /// The manager has the last node in line pass the token to `to` when it is done.
     Recall { to: NodeId },
     /// The token itself.
     Grant,
@@ -152,16 +152,16 @@ pub enum LockMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields count threads")]
 pub enum BarrierMessage {
-    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiet`: they are all
+    /// `arrivals` threads of a node have come to a barrier of `total` threads. `quiescent`: they are all
     /// the threads of that node.
-    Arrive { arrivals: u32, total: u32, quiet: bool },
-    /// `arrivals` threads of this node may go on. `quiet`: no thread of the job ran when this was
+    Arrive { arrivals: u32, total: u32, quiescent: bool },
+    /// `arrivals` threads of this node may go on. `quiescent`: no thread of the job ran when this was
     /// decided, so homes move now.
-    Release { arrivals: u32, quiet: bool },
-    /// A thread begins on a node that has said it was quiet: it is not, unless the barrier has been
+    Release { arrivals: u32, quiescent: bool },
+    /// A thread begins on a node that has declared that it is quiescent: it is not, unless the barrier has been
     /// decided already.
     Retract,
-    /// The manager has heard that; if it had decided, the release is here by now. The thread may run.
+    /// The manager has taken it back; if it had decided before, the release is here by now. The thread may run.
     Retracted,
 }
 
@@ -199,7 +199,7 @@ impl Message {
             Self::Page { body: PageMessage::Reply { attach, .. }, .. } => *attach,
             Self::Page { body: PageMessage::PushReply, .. } => Attach::Page,
             Self::Mgs { body, .. } => body.attach(),
-            Self::Hlrc { body: HlrcMessage::Data | HlrcMessage::HandOver, .. } => Attach::Page,
+            Self::Hlrc { body: HlrcMessage::Data | HlrcMessage::HomeTransfer, .. } => Attach::Page,
             Self::Hlrc { body: HlrcMessage::Diff { .. }, .. } => Attach::Diff,
             Self::Page { .. } | Self::Hlrc { .. } | Self::Sync { .. } => Attach::Nothing,
         }
@@ -251,10 +251,10 @@ impl HlrcMessage {
 }
 
 impl SyncMessage {
-    /// Whether it lets threads go from a barrier at which the whole job was quiet.
+    /// Whether it lets threads go from a barrier at which the whole job was quiescent.
     #[must_use]
-    pub fn is_quiet_release(self) -> bool {
-        matches!(self, Self::Barrier(BarrierMessage::Release { quiet: true, .. }))
+    pub fn is_quiescent_release(self) -> bool {
+        matches!(self, Self::Barrier(BarrierMessage::Release { quiescent: true, .. }))
     }
 
     /// Whether what this node wrote must be seen by who acts on it (a release leaves the node).

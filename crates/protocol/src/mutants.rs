@@ -1,31 +1,57 @@
 //! Seeded faults: tests of the tests. Compiled in by the feature `mutants` alone, and chosen when
 //! the program starts by the variable [`VARIABLE`]; nothing of this is in an ordinary build.
 //!
-//! Role: the list of all mutants, and what those of this crate change. The engines stay as they
-//! are: a mutant turns an input into another before the honest step, or edits the effects of the
-//! step after it. Those of the manager, of the engines of release consistency and of what nodes
-//! tell each other are beside them, for they edit their state; those of the runtime are in that
-//! crate. The environment is read here and nowhere else in this crate.
+//! Role: [`MUTANTS`] is the list of all of them, by name. Each is bent beside the row that it breaks,
+//! by the macro `mutant!` with its name; those of the runtime are in that crate, and those of the
+//! transport in that one. The environment is read here and nowhere else in this crate.
 //!
 //! `multigrain mutants` runs every check against every mutant.
 
 mod list;
-mod rows;
 
 use std::env;
 use std::sync::OnceLock;
 
-use multigrain_types::{Access, MinipageId};
-
-pub use self::list::{Mutant, Row};
-pub use self::rows::MUTANTS;
-use crate::coherence::{Holder, HolderEvent};
-use crate::effect::{Effect, Effects};
-use crate::message::{Attach, Kind, LockMessage, Message, PageMessage, SyncMessage};
-use crate::sync::SyncInput;
+pub use self::list::{Group, MUTANTS, Row};
 
 /// The environment variable that chooses a mutant by its name.
 pub const VARIABLE: &str = "MULTIGRAIN_MUTANT";
+
+/// A mutant: its place in [`MUTANTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mutant(usize);
+
+impl Mutant {
+    /// The mutant of that name.
+    ///
+    /// # Panics
+    /// If there is none: in a constant, the program does not compile.
+    #[must_use]
+    pub const fn named(name: &str) -> Self {
+        let mut index = 0;
+        while index < MUTANTS.len() {
+            if is_same(MUTANTS[index].name.as_bytes(), name.as_bytes()) {
+                return Self(index);
+            }
+            index += 1;
+        }
+        panic!("a mutant that is not in the list")
+    }
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < one.len() {
+        if one[index] != other[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
 
 /// The mutant this process is, if it is one. Ends the process when the name is unknown: a test of
 /// a mutant that is none would prove nothing.
@@ -33,14 +59,14 @@ pub fn chosen() -> Option<Mutant> {
     static CHOSEN: OnceLock<Option<Mutant>> = OnceLock::new();
     *CHOSEN.get_or_init(|| {
         let name = env::var(VARIABLE).ok()?;
-        let row = MUTANTS.iter().find(|row| row.name == name);
-        if row.is_none() {
+        let index = MUTANTS.iter().position(|row| row.name == name);
+        if index.is_none() {
             eprintln!(
                 "multigrain: {VARIABLE}={name} is no mutant; multigrain mutants --list has them"
             );
             std::process::exit(2);
         }
-        row.map(|row| row.mutant)
+        index.map(Mutant)
     })
 }
 
@@ -49,166 +75,14 @@ pub fn on(mutant: Mutant) -> bool {
     chosen() == Some(mutant)
 }
 
-/// What a holder is told instead of an event; `None`: nothing.
-pub(crate) fn told(holder: &Holder, event: HolderEvent) -> Option<HolderEvent> {
-    let fetching = holder.is_fetching();
-    match (chosen(), &event) {
-        (Some(Mutant::PushTakenForReply), HolderEvent::PushReply) if fetching => {
-            Some(HolderEvent::Reply {
-                kind: Kind::Read,
-                attach: Attach::Page,
-                hurry: false,
-                turns: 0,
-            })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_has_a_name_of_its_own() {
+        for (index, row) in MUTANTS.iter().enumerate() {
+            assert_eq!(Mutant::named(row.name), Mutant(index), "{}", row.name);
         }
-        (Some(Mutant::FreeLostInFetch), HolderEvent::Reclaim)
-        | (Some(Mutant::HurryLost), HolderEvent::Hurry)
-            if fetching =>
-        {
-            None
-        }
-        (Some(Mutant::AckBeforeInstruction), &HolderEvent::Resumed { thread }) => {
-            Some(HolderEvent::Retired { thread })
-        }
-        (Some(Mutant::InsistenceForgotten), &HolderEvent::Insist { thread, kind }) => {
-            Some(HolderEvent::Fault { thread, kind })
-        }
-        _ => Some(event),
     }
-}
-
-/// Edits what a holder does about an event.
-pub(crate) fn held(event: &HolderEvent, out: &mut Effects) {
-    use HolderEvent as E;
-    let Some(mutant) = chosen() else { return };
-    match (mutant, event) {
-        (Mutant::ReadForwardKeepsWritable, E::Forward { kind: Kind::Read, .. })
-        | (Mutant::WriteForwardKeepsCopy, E::Forward { kind: Kind::Write, .. })
-        | (Mutant::InvalidationKeepsCopy, E::Invalidate)
-        | (Mutant::PushKeepsWritable, E::PushForward { .. }) => {
-            out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
-        }
-        (Mutant::SentBeforeProtected, E::Forward { .. } | E::PushForward { .. }) => out.reverse(),
-        (Mutant::ReadReplyWritable, E::Reply { kind: Kind::Read, .. }) => {
-            for effect in out {
-                if let Effect::Install { access, .. } = effect {
-                    *access = Access::ReadWrite;
-                }
-            }
-        }
-        (Mutant::FirstWaiterOnly, E::Reply { .. }) => {
-            let mut first = true;
-            let woken = |effect: &Effect| matches!(effect, Effect::Wake { .. });
-            out.retain(|effect| !woken(effect) || core::mem::take(&mut first));
-        }
-        (Mutant::SpuriousFaultSleeps, E::Fault { .. }) => {
-            out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
-        }
-        (Mutant::AckDropped, E::Resumed { .. } | E::Retired { .. })
-        | (Mutant::FreeForgetsAck, E::Reclaim) => {
-            out.retain(|effect| !is_ack(effect));
-        }
-        (Mutant::FreedReusedEarly, E::Reclaim) => early_reuse(out),
-        _ => {}
-    }
-}
-
-fn is_ack(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Send { message: Message::Page { body: PageMessage::Ack, .. }, .. }
-            | Effect::SendLater { message: Message::Page { body: PageMessage::Ack, .. }, .. }
-    )
-}
-
-/// The copies elsewhere are asked for, and the minipage is used again without them.
-fn early_reuse(out: &mut Effects) {
-    if let [Effect::Send { message: Message::Page { minipage, .. }, .. }] = out[..] {
-        out.push(Effect::Reclaimed { minipage });
-    }
-}
-
-/// What the synchronization engines are asked instead.
-pub(crate) fn asked(mut input: SyncInput) -> SyncInput {
-    match (chosen(), &mut input) {
-        (Some(Mutant::BarrierOpensEarly), SyncInput::Barrier { total, .. }) if *total > 1 => {
-            *total -= 1;
-        }
-        (Some(Mutant::PostCountsTwice), SyncInput::SemaphorePost { count, .. }) => *count *= 2,
-        (Some(Mutant::BroadcastWakesOne), SyncInput::ConditionSignal { all, .. }) => *all = false,
-        _ => {}
-    }
-    input
-}
-
-/// Edits what the synchronization engines answer to a request.
-pub(crate) fn answered(input: &SyncInput, out: &mut Effects) {
-    match (chosen(), input) {
-        (Some(Mutant::LockWaitersForgotten), SyncInput::Unlock { .. }) => {
-            out.retain(|effect| !is_lock_request(effect));
-        }
-        (Some(Mutant::HandoverSleeps), SyncInput::Unlock { .. }) => {
-            out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
-        }
-        _ => {}
-    }
-}
-
-fn is_lock_request(effect: &Effect) -> bool {
-    let request = SyncMessage::Lock(LockMessage::Request);
-    matches!(effect, Effect::Send { message: Message::Sync { body, .. }, .. } if *body == request)
-}
-
-/// Does something when a synchronization message arrives, before it is taken.
-pub(crate) fn heard(id: u32, message: SyncMessage, out: &mut Effects) {
-    if let SyncMessage::Lock(LockMessage::Recall { to }) = message
-        && on(Mutant::LockTokenCopied)
-    {
-        out.push(Effect::Send { to, message: LockMessage::Grant.about(id) });
-    }
-}
-
-/// Whether a message that carries a release waits for the acknowledgements of what it releases.
-pub(crate) fn waits() -> bool {
-    !on(Mutant::GrantBeforeAcks)
-}
-
-/// Whether what this node knows of writes goes before a message.
-pub(crate) fn tells(message: SyncMessage) -> bool {
-    !(on(Mutant::GrantWithoutNews) && message == SyncMessage::Lock(LockMessage::Grant))
-}
-
-/// Whether news that a node counts as told are on their way by then.
-pub(crate) fn queues_what_it_tells() -> bool {
-    !on(Mutant::ToldBeforeQueued)
-}
-
-/// The number after another, in 32 bits if this process is that mutant.
-pub(crate) fn next_number(mutant: Mutant, number: u64) -> u64 {
-    if on(mutant) { u64::from(u32::try_from(number + 1).unwrap_or(0)) } else { number + 1 }
-}
-
-/// The oldest open flush; the largest number of 32 bits for none, if they have so many.
-pub(crate) fn oldest_flush(oldest: Option<u64>) -> Option<u64> {
-    if on(Mutant::FlushesWrap) { oldest.or(Some(u32::MAX.into())) } else { oldest }
-}
-
-/// Edits what was found written at homes.
-pub(crate) fn found(written: Vec<MinipageId>) -> Vec<MinipageId> {
-    if on(Mutant::FoundNotAsked) { Vec::new() } else { written }
-}
-
-/// The moves of homes that the sender of a fetch is said to know of.
-pub(crate) fn known(epoch: u64) -> u64 {
-    if on(Mutant::EarlyFetchServed) { 0 } else { epoch }
-}
-
-/// Whether a thread is said to wait for what is fetched.
-pub(crate) fn waited(waits: bool) -> bool {
-    waits || on(Mutant::PrefetchHandedHome)
-}
-
-/// Whether a diff that came before the turn of homes is acknowledged and forgotten.
-pub(crate) fn acknowledges_early() -> bool {
-    on(Mutant::EarlyDiffDropped)
 }

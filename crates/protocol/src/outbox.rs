@@ -29,7 +29,7 @@ pub const MAX_BATCHED_BACKLOG: usize = 1 << 20;
 /// What the table looks at beside the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Occasion {
-    /// Nobody waits for it ([`crate::Effect::SendLater`]).
+    /// Nobody waits for it ([`crate::Effect::SendDeferred`]).
     pub later: bool,
     /// The step is one of several whose requests go together; the caller flushes.
     pub gathering: bool,
@@ -132,13 +132,13 @@ mod tests {
     #[test]
     fn what_somebody_waits_for_goes_now() {
         let kind = Kind::Write;
-        let reply = PageMessage::Reply { kind, attach: Attach::Page, hurry: false, turns: 0 };
+        let reply = PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: 0 };
         let messages = [
             PageMessage::Request { kind }.about(PAGE),
             reply.about(PAGE),
             PageMessage::Ack.about(PAGE),
             LockMessage::Grant.about(3),
-            BarrierMessage::Release { arrivals: 1, quiet: false }.about(3),
+            BarrierMessage::Release { arrivals: 1, quiescent: false }.about(3),
             MgsMessage::ReadData.about(PAGE),
             ack(9, 1, 1),
         ];
@@ -180,7 +180,7 @@ mod tests {
         ];
         for (page_bytes, backlog_bytes, expected) in rows {
             let occasion = Occasion { page_bytes, backlog_bytes, ..Occasion::default() };
-            for body in [HlrcMessage::Data, HlrcMessage::HandOver] {
+            for body in [HlrcMessage::Data, HlrcMessage::HomeTransfer] {
                 assert_eq!(goes(body.about(PAGE), occasion), expected, "{occasion:?}");
             }
         }
@@ -192,7 +192,7 @@ mod tests {
         let gathering = Occasion { gathering: true, ..Occasion::default() };
         assert_eq!(goes(fetch.about(PAGE), gathering), Departure::Batch);
         assert_eq!(goes(fetch.about(PAGE), Occasion::default()), Departure::Now);
-        assert_eq!(goes(HlrcMessage::Yours.about(PAGE), gathering), Departure::Now);
+        assert_eq!(goes(HlrcMessage::FirstTouch.about(PAGE), gathering), Departure::Now);
         assert_eq!(goes(MgsMessage::ReadRequest.about(PAGE), gathering), Departure::Now);
     }
 

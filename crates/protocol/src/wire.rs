@@ -15,7 +15,7 @@ use crate::message::{
 pub struct Words {
     /// Which message, 1 to 63.
     pub kind: u8,
-    /// Bit 0: write, all, quiet, or waits; bit 1: a page is attached; bit 2: others wait already.
+    /// Bit 0: write, all, quiescent, or waits; bit 1: a page is attached; bit 2: others wait already.
     pub flags: u8,
     /// A node's rank or a count.
     pub thread: u32,
@@ -71,8 +71,8 @@ impl Message {
     /// [`WireError`] for words no node of this version sends.
     pub fn from_words(words: &Words) -> Result<Self, WireError> {
         let kind = if words.flags & WRITE == 0 { Kind::Read } else { Kind::Write };
-        let hurry = words.flags & HURRY != 0;
-        let quiet = words.flags & QUIET != 0;
+        let ack_now = words.flags & HURRY != 0;
+        let quiescent = words.flags & QUIET != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
         let message = match words.kind {
             1 => page(PageMessage::Request { kind }),
@@ -80,24 +80,26 @@ impl Message {
             3 => page(PageMessage::PushRequest),
             4 => {
                 let (requester, turns) = (node(words)?, turns(words)?);
-                page(PageMessage::Forward { kind, requester, hurry, turns })
+                page(PageMessage::Forward { kind, requester, ack_now, turns })
             }
             5 => page(PageMessage::PushForward { target: node(words)? }),
             6 => {
                 let (attach, turns) = (attach(words), turns(words)?);
-                page(PageMessage::Reply { kind, attach, hurry, turns })
+                page(PageMessage::Reply { kind, attach, ack_now, turns })
             }
             7 => page(PageMessage::PushReply),
             8 => page(PageMessage::InvalidateRequest),
             9 => page(PageMessage::InvalidateReply),
             10 => page(PageMessage::Ack),
-            11 => page(PageMessage::Hurry),
+            11 => page(PageMessage::AckNow),
             20 => LockMessage::Request.about(id(words)?),
             21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
             22 => LockMessage::Grant.about(id(words)?),
-            23 => BarrierMessage::Arrive { arrivals: words.thread, total: total(words)?, quiet }
-                .about(id(words)?),
-            24 => BarrierMessage::Release { arrivals: words.thread, quiet }.about(id(words)?),
+            23 => {
+                BarrierMessage::Arrive { arrivals: words.thread, total: total(words)?, quiescent }
+                    .about(id(words)?)
+            }
+            24 => BarrierMessage::Release { arrivals: words.thread, quiescent }.about(id(words)?),
             25 => SemaphoreMessage::Request.about(id(words)?),
             26 => SemaphoreMessage::Grant.about(id(words)?),
             27 => SemaphoreMessage::Post { count: words.thread }.about(id(words)?),
@@ -129,42 +131,42 @@ impl Message {
 fn page_words(body: PageMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
     let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
-    let urgent = |hurry| if hurry { HURRY } else { 0 };
+    let urgent = |ack_now| if ack_now { HURRY } else { 0 };
     match body {
         PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(1) },
         PageMessage::ReclaimRequest => plain(2),
         PageMessage::PushRequest => plain(3),
-        PageMessage::Forward { kind, requester, hurry, turns } => {
-            let flags = bit(kind) | urgent(hurry);
+        PageMessage::Forward { kind, requester, ack_now, turns } => {
+            let flags = bit(kind) | urgent(ack_now);
             Words { flags, thread: requester.0.into(), value: turns.into(), ..plain(4) }
         }
         PageMessage::PushForward { target } => Words { thread: target.0.into(), ..plain(5) },
-        PageMessage::Reply { kind, attach, hurry, turns } => {
+        PageMessage::Reply { kind, attach, ack_now, turns } => {
             let page = if attach == Attach::Page { PAGE } else { 0 };
-            let flags = bit(kind) | page | urgent(hurry);
+            let flags = bit(kind) | page | urgent(ack_now);
             Words { flags, value: turns.into(), ..plain(6) }
         }
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateReply => plain(9),
         PageMessage::Ack => plain(10),
-        PageMessage::Hurry => plain(11),
+        PageMessage::AckNow => plain(11),
     }
 }
 
 fn sync_words(body: SyncMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
-    let calm = |quiet| if quiet { QUIET } else { 0 };
+    let calm = |quiescent| if quiescent { QUIET } else { 0 };
     match body {
         SyncMessage::Lock(LockMessage::Request) => plain(20),
         SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
         SyncMessage::Lock(LockMessage::Offer) => plain(34),
-        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiet }) => {
-            Words { flags: calm(quiet), thread: arrivals, value: total.into(), ..plain(23) }
+        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => {
+            Words { flags: calm(quiescent), thread: arrivals, value: total.into(), ..plain(23) }
         }
-        SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiet }) => {
-            Words { flags: calm(quiet), thread: arrivals, ..plain(24) }
+        SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiescent }) => {
+            Words { flags: calm(quiescent), thread: arrivals, ..plain(24) }
         }
         SyncMessage::Barrier(BarrierMessage::Retract) => plain(32),
         SyncMessage::Barrier(BarrierMessage::Retracted) => plain(33),
@@ -217,7 +219,7 @@ fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
             waits: words.flags & WAITS != 0,
         },
         55 => HlrcMessage::Data,
-        56 => HlrcMessage::Yours,
+        56 => HlrcMessage::FirstTouch,
         57 => {
             let (flush, epoch) = (words.value, words.extra);
             HlrcMessage::Diff { writer: node(words)?, flush, epoch }
@@ -228,7 +230,7 @@ fn hlrc_message(words: &Words) -> Result<HlrcMessage, WireError> {
             }
             count => HlrcMessage::DiffAck { flush: words.value, count },
         },
-        59 => HlrcMessage::HandOver,
+        59 => HlrcMessage::HomeTransfer,
         unknown => return Err(WireError::Kind(unknown)),
     })
 }
@@ -241,12 +243,12 @@ fn hlrc_words(body: HlrcMessage) -> Words {
             Words { flags, thread: requester.0.into(), value: epoch, ..plain(54) }
         }
         HlrcMessage::Data => plain(55),
-        HlrcMessage::Yours => plain(56),
+        HlrcMessage::FirstTouch => plain(56),
         HlrcMessage::Diff { writer, flush, epoch } => {
             Words { thread: writer.0.into(), value: flush, extra: epoch, ..plain(57) }
         }
         HlrcMessage::DiffAck { flush, count } => Words { thread: count, value: flush, ..plain(58) },
-        HlrcMessage::HandOver => plain(59),
+        HlrcMessage::HomeTransfer => plain(59),
     }
 }
 

@@ -13,17 +13,17 @@ fn page_message() -> impl Strategy<Value = PageMessage> {
     let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
     let attach = prop_oneof![Just(Attach::Nothing), Just(Attach::Page)];
     (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), any::<u16>(), 0..11u8).prop_map(
-        |(kind, attach, node, hurry, turns, which)| match which {
+        |(kind, attach, node, ack_now, turns, which)| match which {
             0 => PageMessage::Request { kind },
             1 => PageMessage::ReclaimRequest,
             2 => PageMessage::PushRequest,
-            3 => PageMessage::Forward { kind, requester: node, hurry, turns },
+            3 => PageMessage::Forward { kind, requester: node, ack_now, turns },
             4 => PageMessage::PushForward { target: node },
-            5 => PageMessage::Reply { kind, attach, hurry, turns },
+            5 => PageMessage::Reply { kind, attach, ack_now, turns },
             6 => PageMessage::PushReply,
             7 => PageMessage::InvalidateRequest,
             8 => PageMessage::InvalidateReply,
-            9 => PageMessage::Hurry,
+            9 => PageMessage::AckNow,
             _ => PageMessage::Ack,
         },
     )
@@ -35,8 +35,8 @@ fn sync_message() -> impl Strategy<Value = Message> {
         0 => LockMessage::Request.about(id),
         1 => LockMessage::Recall { to: NodeId(node) }.about(id),
         2 => LockMessage::Grant.about(id),
-        3 => BarrierMessage::Arrive { arrivals: count, total, quiet: total % 2 == 0 }.about(id),
-        4 => BarrierMessage::Release { arrivals: count, quiet: count % 2 == 0 }.about(id),
+        3 => BarrierMessage::Arrive { arrivals: count, total, quiescent: total % 2 == 0 }.about(id),
+        4 => BarrierMessage::Release { arrivals: count, quiescent: count % 2 == 0 }.about(id),
         5 => SemaphoreMessage::Request.about(id),
         6 => SemaphoreMessage::Grant.about(id),
         7 => SemaphoreMessage::Post { count }.about(id),

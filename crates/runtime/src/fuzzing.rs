@@ -123,7 +123,7 @@ impl Victim {
             1 => Input::Prefetch { minipage, kind },
             2 => Input::Push { minipage },
             3 => Input::Resumed { thread, minipage },
-            4 => Input::Insist { thread, minipage, kind },
+            4 => Input::PinnedRetry { thread, minipage, kind },
             5 => Input::Retired { thread, minipage },
             _ => Input::Reclaim { minipage },
         };
@@ -137,14 +137,14 @@ impl Victim {
         let input = match deed % 8 {
             0 => Input::Release { thread },
             1 => Input::Acquire,
-            2 => Input::Tell { node: NodeId(u16::from(id) % NODES) },
+            2 => Input::Notify { node: NodeId(u16::from(id) % NODES) },
             3 => Input::Sync(SyncInput::Lock { thread, id: small }),
             4 => Input::Sync(SyncInput::Unlock { thread, id: small }),
             5 => Input::Sync(SyncInput::SemaphorePost { id: small, count: 1 }),
             6 => Input::Sync(SyncInput::SemaphoreWait { thread, id: small }),
             _ => {
-                let (total, quiet) = (u32::from(id >> 4), id & 4 != 0);
-                Input::Sync(SyncInput::Barrier { thread, id: small, local: 1, total, quiet })
+                let (total, quiescent) = (u32::from(id >> 4), id & 4 != 0);
+                Input::Sync(SyncInput::Barrier { thread, id: small, local: 1, total, quiescent })
             }
         };
         self.live(|runtime| {

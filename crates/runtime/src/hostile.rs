@@ -1,8 +1,9 @@
 //! What a hostile node may make another one keep, tried on a live node: a tool that shall find mutants. The
 //! tests of the same are in `bounds.rs`.
 
-use multigrain_protocol::HlrcMessage;
-use multigrain_protocol::release::{EARLY, News, Turn};
+use multigrain_protocol::migration::MigrationPlan;
+use multigrain_protocol::release::WriteNotices;
+use multigrain_protocol::{HlrcMessage, MOST_THREADS};
 use multigrain_transport::Header;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
@@ -33,19 +34,23 @@ fn what_comes_too_early_has_a_bound() {
     // Of a home elsewhere, in the name of whom it likes.
     let diff = HlrcMessage::Diff { writer: NodeId(2), flush: 1, epoch: 1 };
     let diff = header_of(diff.about(MinipageId::new(AreaId(LAZY.0 + 1), 0)));
-    for _ in 0..EARLY {
+    for _ in 0..MOST_THREADS {
         assert_eq!(victim.request(PEER, &diff, &[]), Outcome::Alive);
     }
     assert_eq!(victim.request(NodeId(2), &diff, &[]), Outcome::Alive);
     let last = victim.request(PEER, &diff, &[]);
-    ends(last, "too much that waits for the next turn", "a node asks too early without end");
+    ends(
+        last,
+        "too much that waits for the next migration plan",
+        "a node asks too early without end",
+    );
 }
 
 fn homes_move_once_a_barrier() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
     let moves = vec![(MinipageId::new(LAZY, 0), PEER)];
-    let turn = Some(Turn { epoch: 1, clock: Vec::new(), moves });
-    let news = News { turn, ..News::default() }.to_bytes();
+    let plan = Some(MigrationPlan { epoch: 1, clock: Vec::new(), moves });
+    let news = WriteNotices { plan, ..WriteNotices::default() }.to_bytes();
     let header = Header { kind: kind::NEWS, ..Header::default() };
     assert_eq!(victim.request(PEER, &header, &news), Outcome::Alive);
     let again = victim.request(PEER, &header, &news);

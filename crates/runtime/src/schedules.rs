@@ -194,7 +194,8 @@ impl Peer {
 impl Peer {
     /// Everybody has come to the last barrier.
     fn let_go(&self) {
-        let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiet: false });
+        let release =
+            SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
         self.send(header_of(Message::Sync { id: LEAVING_BARRIER, body: release }), &[]);
     }
 
@@ -299,7 +300,7 @@ fn fetch_in_a_row() {
     };
     let get = |minipage| {
         let (kind, attach) = (Kind::Read, Attach::Page);
-        let reply = PageMessage::Reply { kind, attach, hurry: false, turns: 0 }.about(minipage);
+        let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: 0 }.about(minipage);
         theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
         assert_eq!(
             runtime.driver.mesh().receive(&mut NodeSink::new(&runtime.driver), Timeout::Now),

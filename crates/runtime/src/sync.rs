@@ -92,8 +92,8 @@ impl Synchronization {
         };
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
-        let quiet = driver.may_be_quiet(local);
-        synchronize(driver, slot, SyncInput::Barrier { thread, id, local, total, quiet })?;
+        let quiescent = driver.may_be_quiescent(local);
+        synchronize(driver, slot, SyncInput::Barrier { thread, id, local, total, quiescent })?;
         tsan::take(Token::Barrier(id));
         let first = local > 0 && self.left_barriers.is_first_of(local);
         Ok(Passed { thread, slot, first })

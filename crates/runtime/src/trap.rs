@@ -90,8 +90,8 @@ impl Entry {
         if kind == Kind::Write {
             driver.end_windows_on(minipage);
         }
-        let insists = driver.begin_access(thread, minipage, context);
-        let for_ = For::Instruction { insists, since_ns };
+        let pinned = driver.begin_access(thread, minipage, context);
+        let for_ = For::Instruction { pinned, since_ns };
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         access::leave(context);
         if at_once {

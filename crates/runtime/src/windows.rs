@@ -1,6 +1,6 @@
 //! Turns: a thread may keep a contended minipage for a while, so that all nodes have it alike (ADR 17).
 //!
-//! Role: the clock and the timer behind [`multigrain_protocol::turns`]. A *window* is a pin on a grant
+//! Role: the clock and the timer behind [`multigrain_protocol::window`]. A *window* is a pin on a grant
 //! that goes when its time is over, and not before the instruction is through that waited for it. The
 //! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking anybody,
 //! and ends what is due.
@@ -18,7 +18,7 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use multigrain_protocol::turns::Turns;
+use multigrain_protocol::window::Estimator;
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl From<Window> for Ended {
 
 #[derive(Debug, Default)]
 struct Books {
-    turns: Turns,
+    turns: Estimator,
     open: Vec<Window>,
 }
 

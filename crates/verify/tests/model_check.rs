@@ -104,7 +104,7 @@ fn unanswered() -> Configuration {
 }
 
 #[test]
-fn a_deadlock_is_found_and_told_step_by_step() {
+fn a_deadlock_is_found_and_reported_step_by_step() {
     let report = check(&unanswered());
     assert!(!report.is_clean());
     let counterexample = report.counterexample.expect("nobody posts, nobody comes");
@@ -117,11 +117,11 @@ fn a_deadlock_is_found_and_told_step_by_step() {
         "thread 1 on node 0 waits to barrier 0 (1 here, 2 in all)".to_owned(),
         format!(
             "node 0 takes {page} Request {{ kind: Read }} }} of node 1; \
-             sends {page} Reply {{ kind: Read, attach: Page, hurry: false, turns: 0 }} }} with 0 to node 1; \
+             sends {page} Reply {{ kind: Read, attach: Page, ack_now: false, turns: 0 }} }} with 0 to node 1; \
              m0 goes from ReadWrite to ReadOnly on node 0"
         ),
         format!(
-            "node 1 takes {page} Reply {{ kind: Read, attach: Page, hurry: false, turns: 0 }} }} with 0 of node 0; \
+            "node 1 takes {page} Reply {{ kind: Read, attach: Page, ack_now: false, turns: 0 }} }} with 0 of node 0; \
              m0 goes from NoAccess to ReadOnly on node 1; thread 0 wakes"
         ),
         format!("thread 0 on node 1 resumes to read m0; sends {page} Ack }} (kept) to node 0"),

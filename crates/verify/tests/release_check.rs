@@ -29,7 +29,7 @@ fn check_group(group: &str) {
 fn every_configuration_is_in_a_tested_group_and_named_once() {
     let all = configurations();
     let mut names: Vec<_> = all.iter().map(|row| row.name).collect();
-    let groups = ["eager/", "lazy/", "watched/", "auto/", "mixed/", "starts/"];
+    let groups = ["eager/", "lazy/", "tracked/", "auto/", "mixed/", "starts/"];
     assert!(names.iter().all(|name| groups.iter().any(|group| name.starts_with(group))));
     names.sort_unstable();
     names.dedup();
@@ -48,11 +48,11 @@ fn lazy_release_consistency_holds_in_every_interleaving() {
 
 #[test]
 fn homes_whose_writes_are_found_hold_in_every_interleaving() {
-    check_group("watched/");
+    check_group("tracked/");
 }
 
 #[test]
-fn homes_that_go_from_hand_to_hand_hold_in_every_interleaving() {
+fn dynamic_homes_hold_in_every_interleaving() {
     check_group("auto/");
 }
 

@@ -101,8 +101,8 @@ fn nodes_that_share_one_core_take_as_long_as_one_node() {
     let jacobi = Jacobi { iterations: 4 };
     let alone = run(&jacobi, 1).ns;
     let hosts = Hosts { nodes: 4, cores: 1 };
-    let crowded = project(&Plan { hosts, ..plan(&jacobi, 4) }).unwrap().ns;
-    assert!(crowded > alone && run(&jacobi, 4).ns < alone / 2);
+    let shared = project(&Plan { hosts, ..plan(&jacobi, 4) }).unwrap().ns;
+    assert!(shared > alone && run(&jacobi, 4).ns < alone / 2);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn seeds(seeds: core::ops::Range<u64>, nodes: u16, virtual_ms: u64) {
             ..Plan::new(seed, nodes)
         };
         let report = holds(plan);
-        println!("{plan}: {} steps, {}", report.steps, report.weather);
+        println!("{plan}: {} steps, {}", report.steps, report.network);
         accesses += report.accesses;
     }
     assert!(accesses > 1000, "only {accesses} accesses were checked");

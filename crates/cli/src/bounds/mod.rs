@@ -33,7 +33,7 @@ enum Scene {
     Posts,
     /// The same by hints.
     Pushes,
-    /// The ledger, by posts behind a flush that a stopped node does not acknowledge.
+    /// The tracker, by posts behind a flush that a stopped node does not acknowledge.
     Held,
     /// The names of a job.
     Names,

@@ -82,7 +82,7 @@ fn chosen_mutants(args: &MutantsArgs) -> Result<Vec<&'static Row>> {
     }
     let wanted = |row: &&Row| {
         (args.names.is_empty() || args.names.iter().any(|name| name == row.name))
-            && !(args.protocol && row.mutant.is_of_runtime())
+            && !(args.protocol && row.is_of_runtime())
     };
     Ok(MUTANTS.iter().filter(wanted).collect())
 }

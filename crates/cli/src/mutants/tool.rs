@@ -22,9 +22,9 @@ impl Game {
     pub(super) const ALL: [Self; 3] = [Self::Sequential, Self::Release, Self::Queues];
 
     pub(super) fn of(row: &Row) -> Self {
-        if row.mutant.is_of_release() {
+        if row.is_of_release() {
             Self::Release
-        } else if row.mutant.is_of_queues() {
+        } else if row.is_of_queues() {
             Self::Queues
         } else {
             Self::Sequential

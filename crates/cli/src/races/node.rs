@@ -22,7 +22,7 @@ struct Team {
 static TEAM: OnceLock<Team> = OnceLock::new();
 
 /// What the writers leave in the word.
-const EARLY: u64 = 1;
+const MOST_THREADS: u64 = 1;
 const LATE: u64 = 2;
 /// Memory that is freed has an area of its own.
 const FREED_BYTES: usize = 68 << 10;
@@ -120,7 +120,7 @@ impl Scene {
     fn write_late(self) -> Result<()> {
         // SAFETY: as above.
         let found = unsafe { self.word.read_volatile() };
-        ensure!(self.is_race() || found == EARLY, "finds {found} after the early writer");
+        ensure!(self.is_race() || found == MOST_THREADS, "finds {found} after the early writer");
         self.write(LATE);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Scene {
     fn barrier(self) -> Result<()> {
         let Team { runtime, board, .. } = self.team;
         if self.is_early() {
-            self.write(EARLY);
+            self.write(MOST_THREADS);
             // All that is left for the barrier to send is the arrival.
             self.settle()?;
             board.set(WRITTEN);
@@ -163,7 +163,7 @@ impl Scene {
         let barrier = |id| runtime.barrier(id, runtime.node_count().into());
         barrier(self.id)?;
         if self.is_early() {
-            self.write(EARLY);
+            self.write(MOST_THREADS);
             self.settle()?;
             board.set(WRITTEN);
         }
@@ -182,11 +182,11 @@ impl Scene {
         if self.is_early() {
             runtime.lock(self.id)?;
             if !self.is_race() {
-                self.write(EARLY);
+                self.write(MOST_THREADS);
             }
             runtime.unlock(self.id)?;
             if self.is_race() {
-                self.write(EARLY);
+                self.write(MOST_THREADS);
             }
             self.settle()?;
             board.set(WRITTEN);
@@ -202,7 +202,7 @@ impl Scene {
     fn semaphore(self) -> Result<()> {
         let Team { runtime, board, .. } = self.team;
         if self.is_early() {
-            self.write(EARLY);
+            self.write(MOST_THREADS);
             runtime.semaphore_post(self.id, 1)?;
             self.settle()?;
             (0..runtime.node_count()).for_each(|node| self.pass_by(node));
@@ -232,11 +232,11 @@ impl Scene {
             runtime.lock(lock)?;
             if self.is_race() {
                 runtime.unlock(lock)?;
-                self.write(EARLY);
+                self.write(MOST_THREADS);
                 self.settle()?;
                 runtime.condition_signal(self.id, false)?;
             } else {
-                self.write(EARLY);
+                self.write(MOST_THREADS);
                 runtime.condition_signal(self.id, false)?;
                 runtime.unlock(lock)?;
             }
@@ -255,11 +255,11 @@ impl Scene {
             return Ok(());
         }
         if !self.is_race() {
-            self.write(EARLY);
+            self.write(MOST_THREADS);
         }
         let thread = self.spawn(self.case.late)?;
         if self.is_race() {
-            self.write(EARLY);
+            self.write(MOST_THREADS);
         }
         self.settle()?;
         board.set(WRITTEN);
@@ -290,11 +290,11 @@ impl Scene {
         let (unread, race) = (self.case.kind == Kind::UnreadName, self.is_race());
         if self.is_early() {
             if unread || !race {
-                self.write(EARLY);
+                self.write(MOST_THREADS);
             }
             runtime.publish(name.as_bytes(), self.number)?;
             if !unread && race {
-                self.write(EARLY);
+                self.write(MOST_THREADS);
             }
             self.settle()?;
             board.set(WRITTEN);
@@ -323,7 +323,7 @@ impl Scene {
             self.write_late()?;
         } else if self.is_early() {
             board.wait(READY);
-            self.write(EARLY);
+            self.write(MOST_THREADS);
             runtime.free(usize::try_from(board.word.load(SeqCst))?)?;
             board.set(WRITTEN);
         }
@@ -340,7 +340,7 @@ extern "C" fn write_there(number: u64) -> u64 {
         team.board.wait(WRITTEN);
         return u64::from(scene.write_late().is_err());
     }
-    scene.write(EARLY);
+    scene.write(MOST_THREADS);
     let settled = scene.settle();
     team.board.set(WRITTEN);
     u64::from(settled.is_err())

@@ -144,7 +144,7 @@ pub(super) fn line(report: &Report, took: Took) -> String {
         report.accesses,
         report.virtual_ns as f64 / 1e9,
         took.wall.as_secs_f64(),
-        report.weather,
+        report.network,
         report.fingerprint,
     )
 }

@@ -4,21 +4,19 @@
 //! meanwhile wait here, first come first served, and nowhere else. But readers that wait are served
 //! together, when the first of them has its turn: so nobody's copy outlasts others' turns.
 //!
-//! A grant says for how many turns of others its node has waited, so that it can have as long a turn
+//! A grant carries for how many turns of others its node has waited, so that it can have as long a turn
 //! itself: an ack of another node travels, and so does what takes the minipage away from it again,
 //! but the manager's own ack does not (ADR 17).
-
-#[cfg(feature = "mutants")]
-mod mutants;
 
 use std::collections::VecDeque;
 
 use multigrain_types::NodeId;
 
-use super::{Illegal, Site};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, PageMessage};
 use crate::nodeset::NodeSet;
+use crate::site::{Illegal, Site};
 
 /// The directory entry of one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -114,11 +112,26 @@ impl Entry {
         match (event, self.open.as_mut()) {
             (E::Fetch(kind), _) => self.admit(site, from, Ask::Fetch(kind), out),
             (E::Reclaim, _) => self.admit(site, from, Ask::Reclaim, out),
-            (E::Push, _) => self.admit(site, from, Ask::Push, out),
+            (E::Push, _) => {
+                self.admit(site, from, Ask::Push, out)?;
+                mutant!("pushes-pile-up" => {
+                    if let Some(open) = self.open.as_mut() {
+                        let request = Request { from, ask: Ask::Push, turns: 0 };
+                        let waits = |other: &Request| {
+                            (other.from, other.ask) == (request.from, request.ask)
+                        };
+                        if open.queue.iter().any(waits) {
+                            open.queue.push_back(request);
+                        }
+                    }
+                });
+                Ok(())
+            }
             (E::InvalidateReply, Some(open)) => {
                 let Phase::Invalidating { awaited } = &mut open.phase else {
                     return Err(self.illegal());
                 };
+                mutant!("first-invalidation-suffices" => { *awaited = [from].into_iter().collect(); });
                 if !awaited.remove(from) {
                     return Err(self.illegal());
                 }
@@ -135,6 +148,15 @@ impl Entry {
                 let Phase::Supplied { awaited } = &mut open.phase else {
                     return Err(self.illegal());
                 };
+                mutant!("queue-lost" => { open.queue.clear(); });
+                mutant!("readers-closed-by-first-ack" => {
+                    *awaited = [from].into_iter().collect();
+                });
+                mutant!("push-closed-by-first-ack" => {
+                    if open.request.ask == Ask::Push {
+                        *awaited = [from].into_iter().collect();
+                    }
+                });
                 if !awaited.remove(from) {
                     return Err(self.illegal());
                 }
@@ -143,6 +165,7 @@ impl Entry {
                 if closed {
                     self.close(site, out);
                 }
+                mutant!("ack-not-listed" => { self.copyset.remove(from); });
                 Ok(())
             }
             (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
@@ -161,6 +184,14 @@ impl Entry {
         ask: Ask,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
+        mutant!("served-before-ack" => {
+            let supplied = |open: &Transaction| {
+                matches!(open.phase, Phase::Supplied { .. }) && open.queue.is_empty()
+            };
+            if matches!(ask, Ask::Fetch(_)) && self.open.as_deref().is_some_and(supplied) {
+                self.open = None;
+            }
+        });
         if self.is_idle() {
             self.serve(site, Request { from, ask, turns: 0 }, VecDeque::new(), out);
             return Ok(());
@@ -180,9 +211,10 @@ impl Entry {
         if open.queue.is_empty()
             && let Phase::Supplied { awaited } = &open.phase
         {
-            // The replies did not say that others wait.
-            for to in awaited.iter() {
-                send(site, to, PageMessage::Hurry, out);
+            // The replies did not ask for the ack at once.
+            let count = mutant!("ack-now-not-sent": 0, else usize::MAX);
+            for to in awaited.iter().take(count) {
+                send(site, to, PageMessage::AckNow, out);
             }
         }
         open.queue.push_back(request);
@@ -240,23 +272,24 @@ impl Entry {
         let Some(to) = nearest(site, &at_rest) else { return false };
         awaited.insert(request.from);
         let (kind, requester) = (Kind::Read, request.from);
-        send(site, to, PageMessage::Forward { kind, requester, hurry: false, turns: 0 }, out);
+        send(site, to, PageMessage::Forward { kind, requester, ack_now: false, turns: 0 }, out);
         true
     }
 
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
     fn supply_read(&self, site: &Site, request: Request, out: &mut Effects) {
-        let (kind, requester, hurry) = (Kind::Read, request.from, self.queued() > 0);
+        let (kind, requester, ack_now) = (Kind::Read, request.from, self.queued() > 0);
         // Who waits to write ends its turn, other readers do not.
         let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
         let ends = self.open.as_ref().is_some_and(|open| open.queue.iter().any(writes));
         let turns = if ends { request.turns.max(1) } else { request.turns };
-        if self.copyset.contains(requester) {
+        let pushed = self.copyset.contains(requester);
+        if mutant!("overtaken-read-forwarded": false, else pushed) {
             // It was pushed a copy while its request was on the way.
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
-            let forward = PageMessage::Forward { kind, requester, hurry, turns };
+            let forward = PageMessage::Forward { kind, requester, ack_now, turns };
             send(site, self.replica(site), forward, out);
         }
     }
@@ -272,6 +305,13 @@ impl Entry {
             self.supply_exclusive(site, request, out);
             return;
         }
+        mutant!("reader-forgotten" => {
+            if awaited.len() > 1
+                && let Some(last) = awaited.iter().last()
+            {
+                awaited.remove(last);
+            }
+        });
         for to in awaited.iter() {
             send(site, to, PageMessage::InvalidateRequest, out);
         }
@@ -282,15 +322,16 @@ impl Entry {
 
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
     fn supply_exclusive(&mut self, site: &Site, request: Request, out: &mut Effects) {
-        let (kind, requester, hurry) = (Kind::Write, request.from, self.queued() > 0);
+        let (kind, requester, ack_now) = (Kind::Write, request.from, self.queued() > 0);
         let turns = request.turns;
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, hurry, turns }, out);
+            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
             let to = self.replica(site);
-            send(site, to, PageMessage::Forward { kind, requester, hurry, turns }, out);
+            send(site, to, PageMessage::Forward { kind, requester, ack_now, turns }, out);
             self.copyset.remove(to);
+            mutant!("supplier-stays-listed" => { self.copyset.insert(to); });
         }
         if let Some(open) = self.open.as_mut() {
             open.phase = Phase::Supplied { awaited: core::iter::once(requester).collect() };
@@ -349,5 +390,15 @@ fn nearest(site: &Site, copies: &NodeSet) -> Option<NodeId> {
 }
 
 fn send(site: &Site, to: NodeId, body: PageMessage, out: &mut Effects) {
+    let body = mutant!("turns-not-counted": without_turns(body), else body);
     out.push(Effect::Send { to, message: body.about(site.minipage) });
+}
+
+/// A mutant: a grant that has waited for nobody.
+#[cfg(feature = "mutants")]
+fn without_turns(mut body: PageMessage) -> PageMessage {
+    if let PageMessage::Forward { turns, .. } | PageMessage::Reply { turns, .. } = &mut body {
+        *turns = 0;
+    }
+    body
 }

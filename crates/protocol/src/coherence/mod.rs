@@ -6,37 +6,21 @@
 //!
 //! Beyond the paper: an upgrade moves no data; invalidations go to all readers at once; prefetch,
 //! push and reclaim are transactions like any other.
+//!
+//! | file | part |
+//! |---|---|
+//! | `holder` | [`Holder`]: routes an event to its concern |
+//! | `holder/access` | faults, prefetches and pushes of this node's threads |
+//! | `holder/supply` | what the manager has it supply or invalidate |
+//! | `holder/grant` | replies, the pins on a grant, the ack |
+//! | `holder/reclaim` | a freed minipage comes back |
+//! | `holder/state`, `event` | the states and events |
+//! | `manager` | [`Entry`]: the transactions of the manager |
 
+mod event;
 mod holder;
 mod manager;
 
-pub use holder::{Holder, HolderEvent, Want};
+pub use event::{AccessEvent, GrantEvent, HolderEvent, SupplyEvent};
+pub use holder::{Holder, Want};
 pub use manager::{Entry, ManagerEvent};
-
-use multigrain_types::{MinipageId, NodeId};
-
-/// What an engine knows of its surroundings.
-#[derive(Clone, Copy, Debug)]
-pub struct Site {
-    /// The node the engine runs on.
-    pub me: NodeId,
-    /// Nodes in the job.
-    pub nodes: u16,
-    /// The minipage.
-    pub minipage: MinipageId,
-    /// The node that keeps its directory entry.
-    pub manager: NodeId,
-    /// After so many moves of the home at barriers it goes from hand to hand; never if `None`.
-    pub roams: Option<u8>,
-    /// The home's threads write it without a trap, and the world finds what they wrote.
-    pub watched: bool,
-}
-
-/// An event that the state does not allow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Illegal {
-    /// The role that was asked.
-    pub role: &'static str,
-    /// Its state.
-    pub state: String,
-}

@@ -2,21 +2,37 @@
 //! and Li).
 //!
 //! Every minipage has a home, whose contents are current as soon as a release has ended. A node
-//! fetches the minipage whole from the home; what it writes it tells from a twin, and sends to the
-//! home as a diff when a release leaves the node; the release waits for the home's
-//! acknowledgement. So whoever acquires finds everything at home: it only has to forget the copies
-//! that write notices name. The home itself writes in place.
+//! fetches the minipage whole from the home; it finds its own writes by comparison with a twin, and
+//! sends them to the home as a diff when a release leaves the node; the release waits for the home's
+//! acknowledgement. So a node that acquires finds everything at home: it only has to invalidate the
+//! copies that write notices name. The home itself writes in place.
 //!
 //! The home is where the minipage is written: it is the first to ask for one that its allocating
-//! node left zero (first touch), and at a barrier that all threads of the job have come to it moves
+//! node left zero (first touch), and at a barrier that all threads of the job have come to it migrates
 //! to the only node that wrote the minipage since the last (ParADE's migratory home). All nodes
-//! hear of a move with the barrier's release.
+//! receive the migration plan with the barrier's release ([`crate::migration`]).
+//!
+//! | file | part |
+//! |---|---|
+//! | `copy` | [`Copy`]: routes an event to its concern |
+//! | `copy/access` | faults and prefetches of this node's threads |
+//! | `copy/fetch` | fetches that are served, and contents that come |
+//! | `copy/flush` | diffs and their acknowledgements |
+//! | `copy/notice` | write notices: invalidation |
+//! | `copy/migrate` | the home migrates at a barrier |
+//! | `copy/dynamic` | dynamic homes: what is sent to the former home |
+//! | `state`, `event` | the states and events; `send`: the messages |
+//!
+//! Each concern has a table for the home and one for a copy away from it, one row an arc.
 
 mod copy;
-mod home;
+mod event;
+mod send;
+mod state;
 
-pub use copy::{Copy, CopyEvent, Moves, Page, Wait};
-pub use home::Home;
+pub use event::{AccessEvent, CopyEvent, FetchEvent, FlushEvent};
+pub use state::{Away, Copy, Home, HomeMoves, Page, Wait};
 
-/// A home that barriers have moved so often has writers that change: it goes from hand to hand.
-pub const ROAMS: u8 = 2;
+/// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
+/// goes to the next node that fetches it to write.
+pub const DYNAMIC_AFTER: u8 = 2;

@@ -1,15 +1,13 @@
 //! Local client and remote client: a node's own copy of a minipage (MGS Figure 22, arcs 1 to 27).
 
-#[cfg(feature = "mutants")]
-mod mutants;
-
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
-use crate::coherence::{Illegal, Site};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, MgsMessage};
 use crate::mgs::marks::mark;
+use crate::site::{Illegal, Site};
 
 /// A node's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -39,7 +37,7 @@ enum Page {
     Single(Since),
 }
 
-/// Where the contents that a single writer's changes are told from are.
+/// Where the contents are that a single writer's changes are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Since {
     /// In a twin, or at hand: this is the home.
@@ -177,9 +175,12 @@ impl Client {
                 self.open(site, Access::ReadWrite, out);
             }
 
-            // Release, arcs 8 to 10: REL for the head of the queue; the node's ledger takes them
+            // Release, arcs 8 to 10: REL for the head of the queue; the node's tracker takes them
             // all at once and waits for every RACK.
             (E::Release { flush }, Dirty) => {
+                mutant!("release-skips-page" => {
+                    return Ok(());
+                });
                 mark!(Release);
                 self.flush(site, *flush, out);
             }
@@ -216,7 +217,8 @@ impl Client {
                 mark!(InvalidateWritten, or InvalidateUnreleased if self.releasing.is_empty());
                 // Not released yet, and no longer in the queue: this node's next release must not
                 // end before the other copies are gone. The paper's table has no such row.
-                if self.releasing.is_empty() {
+                let unreleased = self.releasing.is_empty();
+                if mutant!("unreleased-without-release": false, else unreleased) {
                     self.flush(site, *flush, out);
                 }
                 self.give_up(site, out);
@@ -234,6 +236,7 @@ impl Client {
                 out.push(Effect::Clean { minipage: site.minipage });
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
                 out.push(Effect::Protect { minipage: site.minipage, from, to });
+                mutant!("keeper-writes-on" => { out.pop(); });
                 if site.me != site.manager {
                     out.push(Effect::DropTwin { minipage: site.minipage });
                 }
@@ -251,6 +254,11 @@ impl Client {
                 out.push(Effect::Clean { minipage: site.minipage });
                 self.page = Single(Since::Twin);
                 send(site, site.manager, MgsMessage::SingleWriterAck, out);
+                mutant!("single-writer-without-twin" => {
+                    if site.me != site.manager {
+                        out.push(Effect::DropTwin { minipage: site.minipage });
+                    }
+                });
             }
 
             // What no correct home sends: data nobody asked for, an RACK without a REL, an
@@ -326,7 +334,8 @@ impl Client {
         if site.me == site.manager {
             send(site, site.manager, MgsMessage::Ack, out);
         } else {
-            send(site, site.manager, MgsMessage::Diff, out);
+            let diff = mutant!("diff-forgotten": MgsMessage::Ack, else MgsMessage::Diff);
+            send(site, site.manager, diff, out);
             out.push(Effect::DropTwin { minipage: site.minipage });
         }
     }

@@ -1,43 +1,113 @@
-//! Coverage marks: which rows of [`super::table`] have run on this thread. Compiled in by the
-//! feature `marks` alone; without it a mark is nothing.
+//! Coverage marks: which rows of Figure 22 have run on this thread. Compiled in by the feature `marks`
+//! alone, for the golden tests, which have the table; without it a mark is nothing.
 
 #[cfg(feature = "marks")]
-use core::cell::Cell;
-
-#[cfg(feature = "marks")]
-use super::table::Mark;
-
-#[cfg(feature = "marks")]
-std::thread_local! {
-    static REACHED: Cell<u64> = const { Cell::new(0) };
-}
+pub use self::reached::{Mark, take_reached};
 
 /// Notes that a row runs: `mark!(Row)`, or `mark!(Row, or Other if condition)`.
 macro_rules! mark {
     ($row:ident) => {
         #[cfg(feature = "marks")]
-        $crate::mgs::marks::note($crate::mgs::table::Mark::$row);
+        $crate::mgs::marks::note($crate::mgs::marks::Mark::$row);
     };
     ($row:ident, or $other:ident if $condition:expr) => {
         #[cfg(feature = "marks")]
         $crate::mgs::marks::note(if $condition {
-            $crate::mgs::table::Mark::$other
+            $crate::mgs::marks::Mark::$other
         } else {
-            $crate::mgs::table::Mark::$row
+            $crate::mgs::marks::Mark::$row
         });
     };
 }
 pub(super) use mark;
+#[cfg(feature = "marks")]
+pub(super) use reached::note;
 
 #[cfg(feature = "marks")]
-pub(super) fn note(mark: Mark) {
-    REACHED.with(|reached| reached.set(reached.get() | 1 << (mark as u8)));
-}
+mod reached {
+    use core::cell::Cell;
 
-/// The rows that have run on this thread since the last call, in the table's order.
-#[cfg(feature = "marks")]
-#[must_use]
-pub fn take_reached() -> Vec<Mark> {
-    let reached = REACHED.take();
-    Mark::ALL.iter().copied().filter(|&mark| reached >> (mark as u8) & 1 == 1).collect()
+    macro_rules! marks {
+        ($($mark:ident,)*) => {
+            /// A row of the engines that runs.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+            #[expect(missing_docs, reason = "the rows say what each one is")]
+            pub enum Mark {
+                $($mark,)*
+            }
+
+            impl Mark {
+                /// All of them.
+                pub const ALL: &[Self] = &[$(Self::$mark,)*];
+            }
+        };
+    }
+
+    marks! {
+        // Client, faults.
+        SpuriousFault,
+        WriteClean,
+        Upgrade,
+        AskRead,
+        AskWrite,
+        JoinWait,
+        Prefetch,
+        ReadData,
+        WriteData,
+        // Client, releases.
+        Release,
+        ReleasePassed,
+        ReleaseAck,
+        // Client, invalidations.
+        InvalidateRead,
+        InvalidateClean,
+        InvalidateSingle,
+        InvalidateWritten,
+        InvalidateUnreleased,
+        InvalidateAllocated,
+        SingleInvalidate,
+        SingleInvalidateClean,
+        SingleGrant,
+        // Server, copies.
+        ServeRead,
+        ServeWrite,
+        WriteNotify,
+        // Server, releases.
+        ReleaseAll,
+        ReleaseReaders,
+        ReleaseKeeper,
+        ReleaseSingle,
+        QueueRead,
+        QueueWrite,
+        QueueRelease,
+        ReleaseAgain,
+        LateNotify,
+        CountAck,
+        CountDiff,
+        CountData,
+        LastAck,
+        LastDiff,
+        LastData,
+        KeeperOutdated,
+        // Server, single writer.
+        SingleAckBusy,
+        SingleAck,
+        ThirdRead,
+        ThirdWrite,
+    }
+
+    std::thread_local! {
+        static REACHED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn note(mark: Mark) {
+        REACHED.with(|reached| reached.set(reached.get() | 1 << (mark as u8)));
+    }
+
+    /// The rows that have run on this thread since the last call, in the order of the enum.
+    #[must_use]
+    pub fn take_reached() -> Vec<Mark> {
+        let reached = REACHED.take();
+        Mark::ALL.iter().copied().filter(|&mark| reached >> (mark as u8) & 1 == 1).collect()
+    }
 }

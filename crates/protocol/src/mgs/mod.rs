@@ -9,14 +9,13 @@
 //! kernel's shootdown is what the paper builds from interrupts. For the same reason there is one
 //! delayed update queue a node, not one a processor: a write through a page that another thread
 //! opened traps nowhere, so nobody could say whose it was (docs/adr/0009). Page cleaning is the
-//! work of cache-coherent hardware. [`table`] has the whole account, and docs/tables/mgs.md shows it.
+//! work of cache-coherent hardware. docs/tables/mgs.md is the paper's table row by row; the golden tests write it.
 //!
 //! On the home the client's copy is the home copy itself: it has no twin and sends no bytes.
 
 mod client;
 pub mod marks;
 mod server;
-pub mod table;
 
 pub use client::{Client, ClientEvent};
 pub use server::{Server, ServerEvent};

@@ -1,15 +1,13 @@
 //! Server: the directory of a minipage at its home (MGS Figure 22, arcs 28 to 36).
 
-#[cfg(feature = "mutants")]
-mod mutants;
-
 use multigrain_types::NodeId;
 
-use crate::coherence::{Illegal, Site};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::MgsMessage;
 use crate::mgs::marks::mark;
 use crate::nodeset::NodeSet;
+use crate::site::{Illegal, Site};
 
 /// The home's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,6 +103,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Illegal`] when no correct peer can have sent this event in this state.
+    #[expect(clippy::too_many_lines, reason = "Figure 22, one row per arc")]
     pub fn handle(
         &mut self,
         site: &Site,
@@ -134,10 +133,17 @@ impl Server {
             (E::WriteNotify, Self::Shared { readers, writers }) if readers.contains(from) => {
                 mark!(WriteNotify);
                 readers.remove(from);
-                writers.insert(from);
+                if mutant!("upgrade-unlisted": false, else true) {
+                    writers.insert(from);
+                }
             }
             // Arcs 31 and 32, REL.
             (E::Release, Self::Shared { readers, writers }) => {
+                mutant!("single-beside-readers" => {
+                    if writers.len() == 1 {
+                        *readers = NodeSet::new();
+                    }
+                });
                 let (readers, writers) = (core::mem::take(readers), core::mem::take(writers));
                 let releasers = [from].into_iter().collect();
                 *self = Self::release(site, readers, writers, releasers, out);
@@ -146,6 +152,14 @@ impl Server {
             // Arc 36, RREQ or WREQ in SWRITE: INV to the single writer, the request waits.
             (E::ReadRequest | E::WriteRequest, Self::Single { writer }) if *writer != from => {
                 mark!(ThirdRead, or ThirdWrite if event == E::WriteRequest);
+                mutant!("single-writer-unasked" => {
+                    if event == E::ReadRequest {
+                        let [readers, writers] = [from, *writer].map(|node| [node].into_iter().collect());
+                        send(site, from, MgsMessage::ReadData, out);
+                        *self = Self::Shared { readers, writers };
+                        return Ok(());
+                    }
+                });
                 let mut round = Box::<Round>::default();
                 round.awaited.insert(*writer);
                 round.queue(from, event);
@@ -167,6 +181,7 @@ impl Server {
                 } else {
                     round.again.insert(from);
                 }
+                mutant!("late-release-forgotten" => { round.again = NodeSet::new(); });
             }
             // Arc 33, WNOTIFY: the invalidation on its way finds it written, and brings a diff.
             (E::WriteNotify, Self::Releasing(round)) if round.awaited.contains(from) => {
@@ -182,8 +197,9 @@ impl Server {
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
                 mark!(CountDiff, or LastDiff if round.awaited.is_empty());
-                round.outdated = true;
-                out.push(Effect::KeepDiff { minipage: site.minipage });
+                round.outdated |=
+                    mutant!("outdated-keeper-stays": round.keeper.is_none(), else true);
+                out.push(Effect::BufferDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
             // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came.
@@ -228,6 +244,17 @@ impl Server {
                 return Err(Illegal { role: "server", state: format!("{self:?}") });
             }
         }
+        mutant!("early-release-ack" => {
+            if let (E::Release, Self::Releasing(round)) = (event, &mut *self) {
+                acknowledge(site, &core::mem::take(&mut round.releasers), out);
+            }
+        });
+        mutant!("served-in-release" => {
+            if let (E::ReadRequest, Self::Releasing(round)) = (event, &mut *self) {
+                round.readers.remove(from);
+                send(site, from, MgsMessage::ReadData, out);
+            }
+        });
         Ok(())
     }
 

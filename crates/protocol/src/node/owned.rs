@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
-use super::{Cell, SyncCell, Tables};
+use super::tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
-use crate::hlrc::{Copy, ROAMS};
+use crate::engine::{Engine, Homes};
+use crate::hlrc::{Copy, DYNAMIC_AFTER};
 use crate::mgs::{Client, Server};
-use crate::release::Ledger;
+use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
 
 /// Plain maps of states.
@@ -19,10 +20,10 @@ pub struct OwnedTables {
     sequential: BTreeMap<MinipageId, (Holder, Entry)>,
     eager: BTreeMap<MinipageId, (Client, Server)>,
     lazy: BTreeMap<MinipageId, Copy>,
-    roams: u8,
-    watches: bool,
+    dynamic_after: u8,
+    tracks: bool,
     sync: SyncTables,
-    ledger: Ledger,
+    tracker: ReleaseTracker,
 }
 
 /// Manager and allocating node of a minipage.
@@ -46,10 +47,10 @@ impl OwnedTables {
             sequential: BTreeMap::new(),
             eager: BTreeMap::new(),
             lazy: BTreeMap::new(),
-            roams: ROAMS,
-            watches: false,
+            dynamic_after: DYNAMIC_AFTER,
+            tracks: false,
             sync: SyncTables::default(),
-            ledger: Ledger::new(me),
+            tracker: ReleaseTracker::new(me),
         };
         for (minipage, manager, owner) in minipages {
             tables.add(minipage, manager, owner, Consistency::Sequential);
@@ -57,16 +58,16 @@ impl OwnedTables {
         tables
     }
 
-    /// The same, whose homes go from hand to hand after so many moves at barriers, where they may.
+    /// The same, whose homes are dynamic after so many migrations at barriers, if their consistency lets them.
     #[must_use]
-    pub fn with_roams(self, roams: u8) -> Self {
-        Self { roams, ..self }
+    pub fn with_dynamic_homes_after(self, dynamic_after: u8) -> Self {
+        Self { dynamic_after, ..self }
     }
 
     /// The same, where the world finds what homes that stay write, or not.
     #[must_use]
-    pub fn with_watches(self, watches: bool) -> Self {
-        Self { watches, ..self }
+    pub fn with_tracking(self, tracks: bool) -> Self {
+        Self { tracks, ..self }
     }
 
     /// The same, on a node on which so many threads have begun.
@@ -81,11 +82,11 @@ impl OwnedTables {
         Self { sync: self.sync.with_idle_tokens(keep), ..self }
     }
 
-    /// The same, in a job of `nodes` nodes whose flushes, intervals and moves of homes are counted on
+    /// The same, in a job of `nodes` nodes whose flushes, intervals and migrations are counted on
     /// from a number.
     #[must_use]
     pub fn counting_from(self, number: u64, nodes: u16) -> Self {
-        Self { ledger: Ledger::starting_at(self.me, nodes, number), ..self }
+        Self { tracker: ReleaseTracker::starting_at(self.me, nodes, number), ..self }
     }
 
     /// Adds one minipage.
@@ -123,26 +124,26 @@ impl OwnedTables {
         &self.sync
     }
 
-    /// What this node owes the others.
+    /// What releases of this node wait for.
     #[must_use]
-    pub fn owed(&self) -> &Ledger {
-        &self.ledger
+    pub fn release_tracker(&self) -> &ReleaseTracker {
+        &self.tracker
     }
 
     fn site(&self, minipage: MinipageId) -> Site {
         self.sites.get(&minipage).copied().unwrap_or_default()
     }
 
-    /// Lends a minipage; what was never used here has its first states from now on.
-    fn lend(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        match self.site(minipage).consistency {
-            Consistency::Sequential => {
+    /// Borrows a minipage; what was never used here has its first states from now on.
+    fn borrow(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
+        match Engine::of(self.site(minipage).consistency) {
+            Engine::Sequential => {
                 self.sequential_states(minipage);
             }
-            Consistency::EagerRelease => {
+            Engine::Eager => {
                 self.eager_states(minipage);
             }
-            Consistency::LazyRelease | Consistency::Auto => {
+            Engine::Lazy => {
                 self.lazy_state(minipage);
             }
         }
@@ -180,8 +181,8 @@ pub struct OwnedCell<'a> {
 }
 
 impl Cell for OwnedCell<'_> {
-    type Ledger<'a>
-        = &'a mut Ledger
+    type ReleaseTracker<'a>
+        = &'a mut ReleaseTracker
     where
         Self: 'a;
 
@@ -191,11 +192,11 @@ impl Cell for OwnedCell<'_> {
     fn consistency(&self) -> Consistency {
         self.tables.site(self.minipage).consistency
     }
-    fn roams(&self) -> Option<u8> {
-        (self.consistency() == Consistency::Auto).then_some(self.tables.roams)
+    fn dynamic_after(&self) -> Option<u8> {
+        (Homes::of(self.consistency()) == Homes::Dynamic).then_some(self.tables.dynamic_after)
     }
-    fn watched(&self) -> bool {
-        self.tables.watches && self.consistency() == Consistency::LazyRelease
+    fn tracked(&self) -> bool {
+        self.tables.tracks && Homes::of(self.consistency()) == Homes::Migratory
     }
     fn holder(&mut self) -> &mut Holder {
         &mut self.tables.sequential_states(self.minipage).0
@@ -212,18 +213,18 @@ impl Cell for OwnedCell<'_> {
     fn copy(&mut self) -> &mut Copy {
         self.tables.lazy_state(self.minipage)
     }
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.tables.ledger
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        &mut self.tables.tracker
     }
 }
 
 impl SyncCell for &mut OwnedTables {
-    type Lent<'a>
+    type Borrowed<'a>
         = OwnedCell<'a>
     where
         Self: 'a;
-    type Ledger<'a>
-        = &'a mut Ledger
+    type ReleaseTracker<'a>
+        = &'a mut ReleaseTracker
     where
         Self: 'a;
 
@@ -231,25 +232,25 @@ impl SyncCell for &mut OwnedTables {
         &mut self.sync
     }
     fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        self.lend(minipage)
+        self.borrow(minipage)
     }
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        &mut self.tracker
     }
 }
 
 impl Tables for OwnedTables {
-    type Lent<'a> = OwnedCell<'a>;
+    type Borrowed<'a> = OwnedCell<'a>;
     type Sync<'a> = &'a mut OwnedTables;
-    type Ledger<'a> = &'a mut Ledger;
+    type ReleaseTracker<'a> = &'a mut ReleaseTracker;
 
     fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        self.lend(minipage)
+        self.borrow(minipage)
     }
     fn sync(&mut self) -> &mut OwnedTables {
         self
     }
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        &mut self.tracker
     }
 }

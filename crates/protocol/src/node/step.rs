@@ -4,20 +4,34 @@ use std::collections::VecDeque;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use super::dispatch::{Local, Place, refuse, refused, run};
-use super::migration;
-use super::release::{self, Own};
-use super::{Input, Node, SyncCell, Tables, Violation};
-use crate::coherence::HolderEvent;
-use crate::effect::{Effects, World};
-use crate::hlrc::CopyEvent;
-use crate::message::Kind;
-use crate::message::{Message, SyncMessage};
+use super::apply::released;
+use super::dispatch::{Local, Place, run};
+use super::flush::{acquire, flush};
+use super::input::{Input, Violation};
+use super::migrate;
+use super::post::{self, LocalSync};
+use super::refusal::{refuse, refused};
+use super::tables::{SyncCell, Tables};
+use crate::bend::mutant;
+use crate::coherence::{self, GrantEvent, HolderEvent};
+use crate::effect::Effects;
+use crate::hlrc::{self, CopyEvent};
+use crate::message::{Kind, Message, SyncMessage};
 use crate::mgs::ClientEvent;
-#[cfg(feature = "mutants")]
-use crate::mutants;
 use crate::release::Ready;
 use crate::sync::SyncInput;
+use crate::world::World;
+
+/// A node: its place in the job and its tables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node<T> {
+    /// This node's rank.
+    pub me: NodeId,
+    /// Nodes in the job.
+    pub nodes: u16,
+    /// The engines' states.
+    pub tables: T,
+}
 
 impl<T: Tables> Node<T> {
     /// One step. Messages of the node to itself are taken at once, under the same lock, so a
@@ -26,42 +40,54 @@ impl<T: Tables> Node<T> {
     /// # Errors
     /// [`Violation`]; the state is unchanged but for effects already applied.
     pub fn step(&mut self, input: Input, world: &mut impl World) -> Result<(), Violation> {
+        use coherence::AccessEvent as H;
+        use hlrc::AccessEvent as C;
         match input {
             Input::Fault { thread, minipage, kind } => self.asked(
                 minipage,
-                HolderEvent::Fault { thread, kind },
+                HolderEvent::Access(H::Fault { thread, kind }),
                 ClientEvent::Fault { thread, kind },
-                CopyEvent::Fault { thread, kind },
+                CopyEvent::Access(C::Fault { thread, kind }),
                 world,
             ),
-            Input::Insist { thread, minipage, kind } => self.asked(
+            Input::PinnedRetry { thread, minipage, kind } => self.asked(
                 minipage,
-                HolderEvent::Insist { thread, kind },
+                HolderEvent::Access(H::PinnedRetry { thread, kind }),
                 ClientEvent::Fault { thread, kind },
-                CopyEvent::Fault { thread, kind },
+                CopyEvent::Access(C::Fault { thread, kind }),
                 world,
             ),
             Input::Prefetch { minipage, kind } => self.asked(
                 minipage,
-                HolderEvent::Prefetch { kind },
+                HolderEvent::Access(H::Prefetch { kind }),
                 ClientEvent::Prefetch { kind },
-                CopyEvent::Prefetch { kind },
+                CopyEvent::Access(C::Prefetch { kind }),
                 world,
             ),
-            Input::Ask { minipage } => {
+            Input::AwaitedPrefetch { minipage } => {
                 let kind = Kind::Read;
                 let eager = ClientEvent::Prefetch { kind };
-                self.asked(minipage, HolderEvent::Prefetch { kind }, eager, CopyEvent::Ask, world)
+                self.asked(
+                    minipage,
+                    HolderEvent::Access(H::Prefetch { kind }),
+                    eager,
+                    CopyEvent::Access(C::AwaitedPrefetch),
+                    world,
+                )
             }
             Input::Push { minipage } => {
-                self.coherence(minipage, Local::Sequential(HolderEvent::Push), world)
+                self.coherence(minipage, Local::Sequential(HolderEvent::Access(H::Push)), world)
             }
-            Input::Resumed { thread, minipage } => {
-                self.coherence(minipage, Local::Sequential(HolderEvent::Resumed { thread }), world)
-            }
-            Input::Retired { thread, minipage } => {
-                self.coherence(minipage, Local::Sequential(HolderEvent::Retired { thread }), world)
-            }
+            Input::Resumed { thread, minipage } => self.coherence(
+                minipage,
+                Local::Sequential(HolderEvent::Grant(GrantEvent::Resumed { thread })),
+                world,
+            ),
+            Input::Retired { thread, minipage } => self.coherence(
+                minipage,
+                Local::Sequential(HolderEvent::Grant(GrantEvent::Retired { thread })),
+                world,
+            ),
             Input::Reclaim { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Reclaim), world)
             }
@@ -69,27 +95,26 @@ impl<T: Tables> Node<T> {
             Input::Release { thread } => {
                 let place = self.place();
                 let mut guard = self.tables.sync();
-                release::flush(place, &mut guard, world)?;
-                guard.ledger().hold(Ready::Wake { thread });
+                flush(place, &mut guard, world)?;
+                guard.tracker().hold(Ready::Wake { thread });
                 deliver(place, &mut guard, world)
             }
-            Input::Tell { node } => {
-                // Until they are on their way nobody may believe that the node was told: another
-                // thread that tells it too would find nothing left to say.
-                let mut ledger = self.tables.ledger();
-                if let Some(news) = ledger.chronicle.news_for(node, self.nodes, None) {
-                    world.send_news(node, news);
-                    #[cfg(feature = "mutants")]
-                    if !mutants::queues_what_it_tells() {
+            Input::Notify { node } => {
+                // Until they are on their way nobody may believe that the node was notified: another
+                // thread that notifies it too would find nothing left to send.
+                let mut tracker = self.tables.tracker();
+                if let Some(notices) = tracker.log_mut().notices_for(node, self.nodes, None) {
+                    released(world).send_notices(node, notices);
+                    mutant!("notified-before-queued" => {
                         return Ok(());
-                    }
-                    world.news_go_alone();
+                    });
+                    released(world).send_notices_alone();
                 }
                 Ok(())
             }
             Input::Acquire => {
                 let place = self.place();
-                release::acquire(place, &mut self.tables.sync(), world)
+                acquire(place, &mut self.tables.sync(), world)
             }
             Input::Message { from, message: Message::Sync { id, body } } => {
                 self.sync(Ok((from, id, body)), world)
@@ -98,9 +123,9 @@ impl<T: Tables> Node<T> {
                 Some(minipage) => self.coherence(minipage, Local::Message(from, message), world),
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
-            Input::News { from, news } => {
-                let told = self.tables.ledger().chronicle.hear(from, &news);
-                told.map_err(|illegal| refused(from, &"news of writes", illegal))
+            Input::WriteNotices { from, notices } => {
+                let received = self.tables.tracker().log_mut().receive(from, &notices);
+                received.map_err(|illegal| refused(from, &"write notices", illegal))
             }
         }
     }
@@ -134,7 +159,7 @@ impl<T: Tables> Node<T> {
             return Ok(());
         }
         // A flush may have ended: what waited for it may go.
-        if !self.tables.ledger().has_ready() {
+        if !self.tables.tracker().has_ready() {
             return Ok(());
         }
         deliver(place, &mut self.tables.sync(), world)
@@ -152,14 +177,10 @@ impl<T: Tables> Node<T> {
         let mut own = VecDeque::new();
         match first {
             Err(asked) => {
-                #[cfg(feature = "mutants")]
-                let asked = mutants::asked(asked);
                 guard
                     .tables()
                     .ask(me, nodes, &asked, &mut effects)
                     .map_err(|error| refuse(me, &asked, error))?;
-                #[cfg(feature = "mutants")]
-                mutants::answered(&asked, &mut effects);
                 world.asks(&asked);
             }
             Ok(message) => own.push_back(message),
@@ -175,8 +196,8 @@ fn deliver(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let mut own = Own::new();
-    release::deliver(place, &mut guard.ledger(), &mut own, world);
+    let mut own = LocalSync::new();
+    post::deliver(place, &mut guard.tracker(), &mut own, world);
     let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
     settle(place, guard, Effects::new(), own, world)
 }
@@ -191,14 +212,12 @@ fn settle(
 ) -> Result<(), Violation> {
     let Place { me, nodes } = place;
     loop {
-        let mut sent = Own::new();
-        release::apply(place, &mut effects, &mut sent, guard, world)?;
+        let mut sent = LocalSync::new();
+        post::apply(place, &mut effects, &mut sent, guard, world)?;
         own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
         let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
-        #[cfg(feature = "mutants")]
-        mutants::heard(id, message, &mut effects);
         world.takes(from, id, message);
-        migration::turn(place, from, id, message, guard, world)?;
+        migrate::before_taking(place, from, id, message, guard, world)?;
         let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
         done.map_err(|error| refuse(from, &message, error))?;
     }

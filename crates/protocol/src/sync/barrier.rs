@@ -1,51 +1,37 @@
 //! Barriers: threads of a node gather, one message a node tells the manager, one message a node
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
 //!
-//! At a barrier that all threads of the job have come to, homes of lazily consistent minipages move
-//! (ParADE's migratory home). A node whose threads have all come says so (*quiet*). It stays so until
-//! its release, for nothing runs there; but a thread may begin, started by another node or unknown to
-//! this one so far. It does not run before the manager has taken the statement back (`Retract`), or
-//! has decided before: then the release, and the moves with it, come ahead of the answer.
+//! At a barrier that all threads of the job have come to, homes of lazily consistent minipages migrate
+//! (ParADE's migratory home): [`crate::migration`] says who is quiescent, this file sends its messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
-#[cfg(feature = "mutants")]
-use crate::mutants::{self, Mutant};
+use crate::migration::{Agreement, Quiescence};
 
 /// One barrier as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Barrier {
     /// Threads of this node that wait, longest first.
     waiting: VecDeque<ThreadId>,
-    /// Of them, those the manager has not been told of.
-    untold: u32,
-    /// What the manager has been told of this node in the present episode.
-    told: Told,
-    /// Threads of this node that run when the manager has taken back that it is quiet.
+    /// Of them, those not announced to the manager.
+    unannounced: u32,
+    /// What this node has declared to the manager in the present episode.
+    quiescence: Quiescence,
+    /// Threads of this node that run when the manager has retracted that it is quiescent.
     beginning: VecDeque<ThreadId>,
     /// Manager: arrivals of the present episode by node, their sum, and its size.
     arrived: BTreeMap<NodeId, u32>,
     here: u64,
     total: u32,
-    /// Manager: whether some node that has come has threads that run on.
-    loud: bool,
-}
-
-/// Whether the manager believes that all threads of this node wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-enum Told {
-    #[default]
-    Nothing,
-    /// Nothing either, and of those it will be told of together one found that others run.
-    Loud,
-    Quiet,
-    /// It was told so, and asked to take it back.
-    Retracting,
+    /// Manager: whether all nodes that have come are quiescent.
+    agreement: Agreement,
 }
 
 /// Whom a thread comes with; see [`super::SyncInput::Barrier`].
@@ -53,12 +39,12 @@ enum Told {
 pub(super) struct Party {
     pub(super) local: u32,
     pub(super) total: u32,
-    pub(super) quiet: bool,
+    pub(super) quiescent: bool,
     /// Threads of this node that have begun and not ended.
     pub(super) threads: u32,
 }
 
-impl Engine for Barrier {
+impl SyncState for Barrier {
     /// The first state: nobody has come.
     fn new(_: &SyncSite) -> Self {
         Self::default()
@@ -70,7 +56,7 @@ impl Barrier {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
-        Party { local, total, quiet, threads }: Party,
+        Party { local, total, quiescent, threads }: Party,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
@@ -78,42 +64,34 @@ impl Barrier {
         }
         if site.is_manager() {
             // Refused before it has come: it goes back to its caller, and must not be woken later.
-            self.check(site, self.untold + 1, total)?;
+            self.check(site, self.unannounced + 1, total)?;
         }
         self.waiting.push_back(thread);
-        self.untold += 1;
-        if !quiet && self.told == Told::Nothing {
-            self.told = Told::Loud;
-        }
-        if self.untold >= local {
-            let arrivals = core::mem::take(&mut self.untold);
-            // Who came before may have looked later.
-            let quiet = quiet && self.told != Told::Loud;
-            let quiet = quiet && local > 0 && self.waiting.len() == threads as usize;
-            if self.told == Told::Loud {
-                self.told = Told::Nothing;
-            }
-            #[cfg(feature = "mutants")]
-            let quiet = quiet || (local > 0 && mutants::on(Mutant::NoisyHomeMoves));
-            if quiet {
-                self.told = Told::Quiet;
-            }
-            let message = BarrierMessage::Arrive { arrivals, total, quiet };
+        self.unannounced += 1;
+        self.quiescence.look(quiescent);
+        if self.unannounced >= local {
+            let arrivals = core::mem::take(&mut self.unannounced);
+            let may = quiescent && local > 0;
+            let waits = self.waiting.len();
+            let quiescent = mutant!(
+                "active-node-migrates-home": local > 0 && self.quiescence.declare(true, 0, 0),
+                else self.quiescence.declare(may, waits, threads)
+            );
+            let message = BarrierMessage::Arrive { arrivals, total, quiescent };
             site.send(site.manager, message.about(site.id), out);
         }
         Ok(())
     }
 
-    /// Whether the manager has been told that all threads of this node wait here.
-    pub(super) fn is_told_quiet(&self) -> bool {
-        matches!(self.told, Told::Quiet | Told::Retracting)
+    /// Whether this node has declared that all its threads wait here.
+    pub(super) fn is_declared_quiescent(&self) -> bool {
+        self.quiescence.is_declared()
     }
 
-    /// A thread begins on this node, which has said that all its threads wait here.
+    /// A thread begins on this node, which has declared that all its threads wait here.
     pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
-        if self.told == Told::Quiet {
-            self.told = Told::Retracting;
+        if self.quiescence.begin() {
             site.send(site.manager, BarrierMessage::Retract.about(site.id), out);
         }
     }
@@ -126,10 +104,10 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         match message {
-            BarrierMessage::Arrive { arrivals, total, quiet }
+            BarrierMessage::Arrive { arrivals, total, quiescent }
                 if site.is_manager() && arrivals > 0 =>
             {
-                self.gather(site, from, (arrivals, total), quiet, out)
+                self.gather(site, from, (arrivals, total), quiescent, out)
             }
             BarrierMessage::Release { arrivals, .. } if from == site.manager => {
                 for _ in 0..arrivals {
@@ -140,19 +118,15 @@ impl Barrier {
                     };
                     out.push(Effect::Wake { thread });
                 }
-                if self.told == Told::Quiet {
-                    self.told = Told::Nothing;
-                }
+                self.quiescence.release();
                 Ok(())
             }
             BarrierMessage::Retract if site.is_manager() => {
-                // In an episode that is over it has not come to this one yet.
-                self.loud |= self.arrived.contains_key(&from);
+                self.agreement.retract(self.arrived.contains_key(&from));
                 site.send(from, BarrierMessage::Retracted.about(site.id), out);
                 Ok(())
             }
-            BarrierMessage::Retracted if from == site.manager && self.told == Told::Retracting => {
-                self.told = Told::Nothing;
+            BarrierMessage::Retracted if from == site.manager && self.quiescence.retracted() => {
                 out.extend(self.beginning.drain(..).map(|thread| Effect::Wake { thread }));
                 Ok(())
             }
@@ -188,20 +162,19 @@ impl Barrier {
         site: &SyncSite,
         from: NodeId,
         (arrivals, total): (u32, u32),
-        quiet: bool,
+        quiescent: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         self.check(site, arrivals, total)?;
         self.total = total;
-        self.loud |= !quiet;
+        self.agreement.arrive(quiescent);
         self.here += u64::from(arrivals);
         *self.arrived.entry(from).or_insert(0) += arrivals;
         if self.here == u64::from(total) {
             (self.here, self.total) = (0, 0);
-            let all = self.arrived.len() == usize::from(site.nodes);
-            let quiet = !core::mem::take(&mut self.loud) && all;
+            let quiescent = self.agreement.conclude(self.arrived.len(), site.nodes);
             for (to, arrivals) in core::mem::take(&mut self.arrived) {
-                site.send(to, BarrierMessage::Release { arrivals, quiet }.about(site.id), out);
+                site.send(to, BarrierMessage::Release { arrivals, quiescent }.about(site.id), out);
             }
         }
         Ok(())

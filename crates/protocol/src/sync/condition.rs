@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 
@@ -22,7 +23,7 @@ pub struct Condition {
     queue: VecDeque<NodeId>,
 }
 
-impl Engine for Condition {
+impl SyncState for Condition {
     /// The first state: nobody waits.
     fn new(_: &SyncSite) -> Self {
         Self::default()

@@ -1,4 +1,4 @@
-//! Locks: one token per lock, a queue of nodes in the order the manager heard of them, and a
+//! Locks: one token per lock, a queue of nodes in the order in which their requests came, and a
 //! hand-over among threads of one node before the token travels.
 //!
 //! The manager knows only the last node in line (as in a queue lock): a request makes it tell that
@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
 
@@ -36,12 +38,12 @@ enum Token {
     Elsewhere,
     Asked,
     Free,
-    /// Free, and the manager was told that it may have it.
+    /// Free, and offered to the manager.
     Offered,
     Owned(ThreadId),
 }
 
-impl Engine for Lock {
+impl SyncState for Lock {
     /// The first state: the token lies free at the manager.
     fn new(site: &SyncSite) -> Self {
         let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
@@ -151,6 +153,9 @@ impl Lock {
                 Ok(())
             }
             LockMessage::Recall { to } if from == site.manager && self.successor.is_none() => {
+                mutant!("lock-token-copied" => {
+                    site.send(to, LockMessage::Grant.about(site.id), out);
+                });
                 match self.token {
                     Token::Free | Token::Offered => {
                         self.successor = Some(to);

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use super::{Engine, SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::SemaphoreMessage;
 
@@ -19,7 +20,7 @@ pub struct Semaphore {
     giver: Option<NodeId>,
 }
 
-impl Engine for Semaphore {
+impl SyncState for Semaphore {
     /// The first state: no units.
     fn new(_: &SyncSite) -> Self {
         Self::default()

@@ -9,12 +9,15 @@ use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
 use super::barrier::{Barrier, Party};
+use super::condition::Condition;
+use super::input::{SyncError, SyncInput};
+use super::lock::Lock;
+use super::semaphore::Semaphore;
+use super::site::{SyncSite, SyncState};
 use super::uses::Uses;
-use super::{Condition, Engine, Lock, Semaphore, SyncError, SyncInput, SyncSite};
+use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{ConditionMessage, LockMessage, SemaphoreMessage, SyncMessage};
-#[cfg(feature = "mutants")]
-use crate::mutants;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.
 pub const IDLE_TOKENS: u32 = 1 << 16;
@@ -96,10 +99,10 @@ impl SyncTables {
         self.locks.get(&id)
     }
 
-    /// Whether a barrier's manager has been told that all threads of this node wait there.
+    /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
-    pub fn is_told_quiet(&self, id: u32) -> bool {
-        self.barriers.get(&id).is_some_and(Barrier::is_told_quiet)
+    pub fn is_declared_quiescent(&self, id: u32) -> bool {
+        self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
     }
 
     /// One request of a thread of this node.
@@ -132,11 +135,22 @@ impl SyncTables {
             }
             SyncInput::Unlock { thread, id } => {
                 self.lock_step(site(id), |lock, site| lock.release(site, thread, out))?;
+                mutant!("lock-waiters-forgotten" => {
+                    let request = LockMessage::Request.about(id);
+                    out.retain(|effect| {
+                        !matches!(effect, Effect::Send { message, .. } if *message == request)
+                    });
+                });
+                mutant!("handover-sleeps" => {
+                    out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
+                });
                 self.offer_idle(me, nodes, out);
                 Ok(())
             }
-            SyncInput::Barrier { thread, id, local, total, quiet } => {
-                let party = Party { local, total, quiet, threads: self.threads };
+            SyncInput::Barrier { thread, id, local, total, quiescent } => {
+                let total =
+                    mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
+                let party = Party { local, total, quiescent, threads: self.threads };
                 with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
                     barrier.arrive(site, thread, party, out)
                 })
@@ -150,6 +164,7 @@ impl SyncTables {
                 if site(id).is_manager() && !self.semaphores.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
+                let count = mutant!("post-counts-twice": count * 2, else count);
                 site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
                 Ok(())
             }
@@ -164,19 +179,20 @@ impl SyncTables {
                 })
             }
             SyncInput::ConditionSignal { id, all } => {
+                let all = mutant!("broadcast-wakes-one": false, else all);
                 site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
                 Ok(())
             }
         }
     }
 
-    /// A thread runs at once, unless this node has said that nothing runs here.
+    /// A thread runs at once, unless this node has declared that it is quiescent.
     fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
         // All its threads wait in one barrier, so there is no other.
-        let quiet = self.barriers.iter_mut().find(|(_, barrier)| barrier.is_told_quiet());
-        #[cfg(feature = "mutants")]
-        let quiet = quiet.filter(|_| !mutants::on(mutants::Mutant::BeginsUnannounced));
-        match quiet {
+        let mut declared = self.barriers.iter_mut();
+        let declared = declared.find(|(_, barrier)| barrier.is_declared_quiescent());
+        let quiescent = mutant!("begin-without-retract": None, else declared);
+        match quiescent {
             Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
             None => out.push(Effect::Wake { thread }),
         }
@@ -300,14 +316,11 @@ impl SyncTables {
             (ConditionMessage::Queued, Some((thread, id))) => {
                 self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
             }
-            #[cfg(feature = "mutants")]
-            (ConditionMessage::Wake, Some((thread, _)))
-                if mutants::on(mutants::Mutant::ConditionWithoutLock) =>
-            {
-                out.push(Effect::Wake { thread });
-                Ok(())
-            }
             (ConditionMessage::Wake, Some((thread, id))) => {
+                mutant!("condition-without-lock" => {
+                    out.push(Effect::Wake { thread });
+                    return Ok(());
+                });
                 let site = SyncSite::new(site.me, nodes, id);
                 self.lock_step(site, |lock, site| lock.acquire(site, thread, out))
             }
@@ -318,7 +331,7 @@ impl SyncTables {
 }
 
 /// Runs `step` on the state of an id and drops the state if it is back at rest.
-fn with<T: Engine>(
+fn with<T: SyncState>(
     table: &mut BTreeMap<u32, T>,
     uses: &mut Uses,
     site: SyncSite,

@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 
 use multigrain_types::NodeId;
 
-use super::{SyncError, SyncSite};
+use super::input::SyncError;
+use super::site::SyncSite;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage,
 };
-use crate::release::EARLY;
+use crate::site::MOST_THREADS;
 
 /// Ids that one node may have in use at one manager, and locks that the threads of a node may have in
 /// use there: held, waited for, or idle.
 pub const MOST_IDS: u32 = 1 << 20;
 /// Threads of one node that may wait at one manager: no node has more.
-const MOST_WAITS: u32 = EARLY;
+const MOST_WAITS: u32 = MOST_THREADS;
 
 /// The ids and threads of all nodes that have any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -144,5 +145,5 @@ impl Uses {
     }
 }
 
-/// What the user is told of the bound.
+/// The bound, in errors.
 const RULE: &str = "the most that a node may have in use at one manager: locks that are held, semaphores with units";

@@ -1,18 +1,20 @@
-//! A deterministic cluster in memory: packets arrive in the order they were sent, one at a time.
+//! The world of the golden traces: a deterministic cluster without memories; packets arrive in the order
+//! they were sent, one at a time, and every effect is a line of the trace.
 
 use std::collections::VecDeque;
 
 use multigrain_protocol::coherence::{Entry, Holder};
-use multigrain_protocol::release::{Ledger, News};
+use multigrain_protocol::release::{ReleaseTracker, WriteNotices};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
-    HlrcMessage, Input, Kind, Message, Node, OwnedTables, Tables, Violation, World, hlrc, mgs,
+    HlrcMessage, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Tables, Violation, World,
+    hlrc, mgs,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 /// The minipage that a golden cluster is about. Lines of the trace do not name it.
 pub(crate) const M: MinipageId = MinipageId(0);
-/// Another, for what a node owes of several.
+/// Another, for releases of several.
 pub(crate) const N: MinipageId = MinipageId(1);
 
 /// Nodes, packets on their way, and what happened so far.
@@ -33,7 +35,7 @@ struct Hub {
 
 enum Packet {
     Message(Message),
-    News(News),
+    WriteNotices(WriteNotices),
 }
 
 impl Cluster {
@@ -47,16 +49,18 @@ impl Cluster {
         Self::with_tables(nodes, (manager, owner), consistency, |tables| tables)
     }
 
-    /// A cluster whose homes go from hand to hand after so many moves at barriers; node 0 has
+    /// A cluster whose homes are dynamic after so many migrations at barriers; node 0 has
     /// allocated the minipages.
-    pub(crate) fn roaming(nodes: u16, moves: u8) -> Self {
-        Self::with_tables(nodes, (0, 0), Consistency::Auto, |tables| tables.with_roams(moves))
+    pub(crate) fn dynamic(nodes: u16, moves: u8) -> Self {
+        Self::with_tables(nodes, (0, 0), Consistency::Auto, |tables| {
+            tables.with_dynamic_homes_after(moves)
+        })
     }
 
-    /// A lazily consistent cluster whose homes are watched.
-    pub(crate) fn watching(nodes: u16) -> Self {
+    /// A lazily consistent cluster whose homes are tracked.
+    pub(crate) fn tracking(nodes: u16) -> Self {
         let consistency = Consistency::LazyRelease;
-        Self::with_tables(nodes, (0, 0), consistency, |tables| tables.with_watches(true))
+        Self::with_tables(nodes, (0, 0), consistency, |tables| tables.with_tracking(true))
     }
 
     /// A cluster whose nodes keep so many idle tokens of locks.
@@ -90,7 +94,7 @@ impl Cluster {
 
     /// One input to one node.
     pub(crate) fn try_input(&mut self, node: u16, input: Input) -> Result<(), Violation> {
-        let mut desk = Desk { me: NodeId(node), hub: &mut self.hub };
+        let mut desk = TestWorld { me: NodeId(node), hub: &mut self.hub };
         self.nodes[usize::from(node)].step(input, &mut desk)
     }
 
@@ -104,7 +108,7 @@ impl Cluster {
         self.input(node, Input::Fault { thread: ThreadId(node.into()), minipage, kind });
     }
 
-    /// A thread of a watched home writes.
+    /// A thread of a tracked home writes.
     pub(crate) fn write_unseen(&mut self, node: u16) {
         self.hub.unseen.push(NodeId(node));
     }
@@ -123,7 +127,7 @@ impl Cluster {
     pub(crate) fn resume(&mut self, node: u16) {
         let thread = ThreadId(node.into());
         self.input(node, Input::Resumed { thread, minipage: M });
-        // A thread that is told to hold the minipage does its access and has done with it.
+        // A thread that is asked to hold the minipage does its access and has done with it.
         let hold = format!("{node}: hold {node}");
         if self.hub.trace.last().is_some_and(|last| last.starts_with(&hold)) {
             self.input(node, Input::Retired { thread, minipage: M });
@@ -151,7 +155,7 @@ impl Cluster {
         let Some((from, to, packet)) = self.hub.flying.remove(place) else { return false };
         let input = match packet {
             Packet::Message(message) => Input::Message { from, message },
-            Packet::News(news) => Input::News { from, news },
+            Packet::WriteNotices(notices) => Input::WriteNotices { from, notices },
         };
         self.input(to.0, input);
         true
@@ -212,9 +216,9 @@ impl Cluster {
         self.nodes[usize::from(node)].tables.lazy(M).expect("made at the start")
     }
 
-    /// What a node owes.
-    pub(crate) fn owed(&self, node: u16) -> &Ledger {
-        self.nodes[usize::from(node)].tables.owed()
+    /// What releases of a node wait for.
+    pub(crate) fn release_tracker(&self, node: u16) -> &ReleaseTracker {
+        self.nodes[usize::from(node)].tables.release_tracker()
     }
 
     fn cell(&self, node: u16) -> &(Holder, Entry) {
@@ -223,12 +227,12 @@ impl Cluster {
 }
 
 /// The world of one node.
-struct Desk<'a> {
+struct TestWorld<'a> {
     me: NodeId,
     hub: &'a mut Hub,
 }
 
-impl Desk<'_> {
+impl TestWorld<'_> {
     fn note(&mut self, what: &str) {
         self.hub.trace.push(format!("{}: {what}", self.me.0));
     }
@@ -238,65 +242,25 @@ impl Desk<'_> {
     }
 }
 
-impl World for Desk<'_> {
+impl World for TestWorld<'_> {
     fn send(&mut self, to: NodeId, message: Message) {
         let line = format!("{} > {}: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         let line = format!("{} > {} later: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
     }
-    fn send_news(&mut self, to: NodeId, news: News) {
-        let line = format!("{} > {}: {}", self.me.0, to.0, spell_news(&news));
-        self.hub.trace.push(line);
-        self.hub.flying.push_back((self.me, to, Packet::News(news)));
-    }
     fn install(&mut self, minipage: MinipageId, access: Access) {
         self.note_of(minipage, &format!("install {access:?}"));
-    }
-    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
-        self.note_of(minipage, &format!("install zeros {access:?}"));
     }
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         self.note_of(minipage, &format!("protect {from:?} to {to:?}"));
     }
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
-        self.note_of(minipage, &format!("watch from {from:?}"));
-    }
-    fn written(&mut self) -> Vec<MinipageId> {
-        self.hub.unseen.extract_if(.., |node| *node == self.me).map(|_| M).collect()
-    }
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         self.note_of(minipage, &format!("reprotect {access:?}"));
-    }
-    fn make_twin(&mut self, minipage: MinipageId) {
-        self.note_of(minipage, "twin");
-    }
-    fn drop_twin(&mut self, minipage: MinipageId) {
-        self.note_of(minipage, "drop twin");
-    }
-    fn store(&mut self, minipage: MinipageId) {
-        self.note_of(minipage, "store");
-    }
-    fn keep_diff(&mut self, minipage: MinipageId) {
-        self.note_of(minipage, "keep diff");
-    }
-    fn merge_diffs(&mut self, minipage: MinipageId, _: bool) {
-        self.note_of(minipage, "merge");
-    }
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
-        let line = format!("{} > {} kept: {}", self.me.0, to.0, spell(self.me, message));
-        self.hub.trace.push(line);
-        self.hub.flying.push_back((self.me, to, Packet::Message(message)));
-    }
-    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        if self.hub.zero {
-            self.note_of(minipage, "close, all zeros");
-        }
-        self.hub.zero
     }
     fn wake(&mut self, thread: ThreadId) {
         self.note(&format!("wake {}", thread.0));
@@ -311,6 +275,58 @@ impl World for Desk<'_> {
     fn competing(&mut self, _: MinipageId) {
         self.note("competing");
     }
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for TestWorld<'_> {
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        let line = format!("{} > {}: {}", self.me.0, to.0, spell_notices(&notices));
+        self.hub.trace.push(line);
+        self.hub.flying.push_back((self.me, to, Packet::WriteNotices(notices)));
+    }
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.note_of(minipage, &format!("install zeros {access:?}"));
+    }
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        self.note_of(minipage, &format!("track from {from:?}"));
+    }
+    fn written(&mut self) -> Vec<MinipageId> {
+        self.hub.unseen.extract_if(.., |node| *node == self.me).map(|_| M).collect()
+    }
+    fn make_twin(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "twin");
+    }
+    fn drop_twin(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "drop twin");
+    }
+    fn store(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "store");
+    }
+    fn buffer_diff(&mut self, minipage: MinipageId) {
+        self.note_of(minipage, "buffer diff");
+    }
+    fn merge_diffs(&mut self, minipage: MinipageId, _: bool) {
+        self.note_of(minipage, "merge");
+    }
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
+        let line = format!("{} > {} forwarded: {}", self.me.0, to.0, spell(self.me, message));
+        self.hub.trace.push(line);
+        self.hub.flying.push_back((self.me, to, Packet::Message(message)));
+    }
+    fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        if self.hub.zero {
+            self.note_of(minipage, "close, all zeros");
+        }
+        self.hub.zero
+    }
+    fn send_notices_alone(&mut self) {}
+
+    fn closing(&mut self, _: &[MinipageId]) {}
+
+    fn send_batched(&mut self) {}
 }
 
 /// A message in few words: its variant, then its fields' values.
@@ -330,10 +346,10 @@ fn spell(from: NodeId, message: Message) -> String {
         Message::Sync { body, .. } => format!("{body:?}"),
     };
     let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
-    let body = body.replace("hurry: false", "").replace("hurry: true", "hurried");
+    let body = body.replace("ack_now: false", "").replace("ack_now: true", "ack now");
     // One turn is the usual thing.
     let body = body.replace("turns: 0", "").replace("turns: 1 ", "");
-    let body = body.replace("quiet: false", "").replace("quiet: true", "quiet");
+    let body = body.replace("quiescent: false", "").replace("quiescent: true", "quiescent");
     let body = body.replace("waits: true", "").replace("waits: false", "ahead");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");
     let names =
@@ -347,18 +363,18 @@ fn suffix(minipage: MinipageId) -> String {
     if minipage == M { String::new() } else { format!(" of {}", minipage.0) }
 }
 
-/// News in few words: the clock, who wrote which minipage in which of its intervals, what all know,
+/// Write notices in few words: the clock, who wrote which minipage in which of its intervals, what all know,
 /// and where homes move.
-fn spell_news(news: &News) -> String {
-    let mut words = format!("News {:?}", news.clock);
-    for notice in &news.notices {
+fn spell_notices(notices: &WriteNotices) -> String {
+    let mut words = format!("WriteNotices {:?}", notices.clock);
+    for notice in &notices.notices {
         words +=
             &format!(", {} wrote {} in {}", notice.writer.0, notice.minipage.0, notice.interval);
     }
-    if !news.floor.is_empty() {
-        words += &format!(", all know {:?}", news.floor);
+    if !notices.floor.is_empty() {
+        words += &format!(", all know {:?}", notices.floor);
     }
-    for (minipage, home) in news.turn.iter().flat_map(|turn| &turn.moves) {
+    for (minipage, home) in notices.plan.iter().flat_map(|plan| &plan.moves) {
         words += &format!(", {} moves to {}", minipage.0, home.0);
     }
     words

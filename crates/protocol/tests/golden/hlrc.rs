@@ -1,10 +1,11 @@
 //! Home-based lazy release consistency. Node 0 has allocated the minipage.
 
-mod hands;
+mod dynamic;
+mod forwarding;
 mod homes;
 mod notices;
 mod refusals;
-mod watched;
+mod tracked;
 
 use multigrain_protocol::Kind;
 use multigrain_protocol::sync::SyncInput;
@@ -23,15 +24,15 @@ fn read_by(nodes: u16, readers: &[u16]) -> Cluster {
     cluster
 }
 
-/// The same, and homes go from hand to hand at once.
-fn roaming(nodes: u16, readers: &[u16]) -> Cluster {
-    let mut cluster = Cluster::roaming(nodes, 0);
+/// The same, and homes are dynamic at once.
+fn dynamic(nodes: u16, readers: &[u16]) -> Cluster {
+    let mut cluster = Cluster::dynamic(nodes, 0);
     readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
     cluster
 }
 
 /// The one thread of every node comes to a barrier, and no other runs.
-fn quiet_barrier(cluster: &mut Cluster, nodes: u16) {
+fn quiescent_barrier(cluster: &mut Cluster, nodes: u16) {
     for node in 0..nodes {
         come(cluster, node, nodes);
     }
@@ -46,7 +47,7 @@ fn come(cluster: &mut Cluster, node: u16, nodes: u16) {
 fn come_to(cluster: &mut Cluster, id: u32, node: u16, nodes: u16) {
     let thread = ThreadId(node.into());
     let total = nodes.into();
-    cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total, quiet: true });
+    cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total, quiescent: true });
 }
 
 /// A lock that node 0 manages; threads have the number of their node.

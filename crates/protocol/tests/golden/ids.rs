@@ -118,7 +118,10 @@ fn semaphores_barriers_and_conditions_cost_nothing_once_they_rest() {
         cluster.call(1, SyncInput::ConditionSignal { id, all: true });
         for node in 0..2 {
             let thread = thread(node);
-            cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total: 2, quiet: false });
+            cluster.call(
+                node,
+                SyncInput::Barrier { thread, id, local: 1, total: 2, quiescent: false },
+            );
         }
         cluster.settle();
     }
@@ -151,7 +154,7 @@ fn a_peer_that_uses_too_many_ids_is_refused() {
 
 #[test]
 fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
-    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: false };
+    let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false };
     for same in [0, 1] {
         let floods = [
             flood(|id| SemaphoreMessage::Request.about(id * same)),
@@ -168,22 +171,26 @@ fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
 #[test]
 fn a_thread_that_was_let_go_may_wait_again() {
     let mut tables = SyncTables::default();
-    let mut hears = |message: SyncMessage| {
+    let mut receives = |message: SyncMessage| {
         let mut out = multigrain_protocol::Effects::new();
         tables.receive(NodeId(0), 2, NodeId(1), (0, message), &mut out).expect("it is correct");
     };
     for _ in 0..10_000 {
-        hears(SyncMessage::Semaphore(SemaphoreMessage::Request));
-        hears(SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 }));
-        hears(SyncMessage::Condition(ConditionMessage::Enqueue));
-        hears(SyncMessage::Condition(ConditionMessage::Signal { all: true }));
-        hears(SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 2, total: 2, quiet: false }));
+        receives(SyncMessage::Semaphore(SemaphoreMessage::Request));
+        receives(SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 }));
+        receives(SyncMessage::Condition(ConditionMessage::Enqueue));
+        receives(SyncMessage::Condition(ConditionMessage::Signal { all: true }));
+        receives(SyncMessage::Barrier(BarrierMessage::Arrive {
+            arrivals: 2,
+            total: 2,
+            quiescent: false,
+        }));
     }
     assert_eq!(tables, SyncTables::default());
 }
 
 #[test]
-fn a_program_that_uses_too_many_ids_is_told_and_nothing_has_changed() {
+fn a_program_that_uses_too_many_ids_gets_an_error_and_nothing_has_changed() {
     let mut cluster = Cluster::new(1, 0, 0);
     (0..MOST_IDS / 2).for_each(|id| cluster.call(0, lock(0, id)));
     (0..MOST_IDS / 2).for_each(|id| cluster.call(0, SyncInput::SemaphorePost { id, count: 1 }));

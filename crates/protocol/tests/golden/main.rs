@@ -5,6 +5,7 @@
 mod cluster;
 mod coherence;
 mod extensions;
+mod grants;
 mod hlrc;
 mod ids;
 mod mgs;

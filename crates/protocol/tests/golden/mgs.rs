@@ -2,6 +2,7 @@
 //! test says otherwise.
 
 mod faults;
+mod figure_22;
 mod races;
 mod refusals;
 mod releases;

@@ -1,6 +1,5 @@
 //! What no correct peer sends is refused by name, and what no correct program asks for.
 
-use multigrain_protocol::coherence::HolderEvent;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,
@@ -29,11 +28,11 @@ pub(crate) fn refused(
 fn what_a_holder_without_a_copy_or_a_request_cannot_be_sent() {
     let kind = Kind::Read;
     for body in [
-        PageMessage::Forward { kind, requester: NodeId(2), hurry: false, turns: 0 },
+        PageMessage::Forward { kind, requester: NodeId(2), ack_now: false, turns: 0 },
         PageMessage::PushForward { target: NodeId(2) },
         PageMessage::InvalidateRequest,
-        PageMessage::Reply { kind, attach: Attach::Page, hurry: false, turns: 0 },
-        PageMessage::Reply { kind, attach: Attach::Nothing, hurry: false, turns: 0 },
+        PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: 0 },
+        PageMessage::Reply { kind, attach: Attach::Nothing, ack_now: false, turns: 0 },
     ] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 1, 0, body.about(M)), "holder");
@@ -46,7 +45,8 @@ fn a_reply_of_the_other_kind_is_refused() {
         for attach in [Attach::Page, Attach::Nothing] {
             let mut cluster = Cluster::new(2, 0, 0);
             cluster.fault(1, asked);
-            let message = PageMessage::Reply { kind: got, attach, hurry: false, turns: 0 }.about(M);
+            let message =
+                PageMessage::Reply { kind: got, attach, ack_now: false, turns: 0 }.about(M);
             assert_eq!(refused(&mut cluster, 1, 0, message), "holder");
         }
     }
@@ -59,7 +59,7 @@ fn a_page_pushed_onto_a_copy_is_refused() {
 }
 
 #[test]
-fn a_manager_refuses_acks_and_replies_nobody_owes() {
+fn a_manager_refuses_acks_and_replies_it_does_not_await() {
     for body in [PageMessage::Ack, PageMessage::InvalidateReply] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 0, 1, body.about(M)), "manager");
@@ -98,13 +98,13 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
 #[test]
 fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
     let kind = Kind::Read;
-    let forward = |requester| PageMessage::Forward { kind, requester, hurry: false, turns: 0 };
+    let forward = |requester| PageMessage::Forward { kind, requester, ack_now: false, turns: 0 };
     let push = |target| PageMessage::PushForward { target };
     for (from, body) in [
         (2, forward(NodeId(2))),
         (2, push(NodeId(2))),
         (2, PageMessage::InvalidateRequest),
-        (2, PageMessage::Hurry),
+        (2, PageMessage::AckNow),
         (0, forward(NodeId(3))),
         (0, push(NodeId(60_000))),
     ] {
@@ -122,7 +122,7 @@ fn an_upgrade_that_another_node_grants_is_refused() {
         cluster.access(2, Kind::Read);
         cluster.fault(1, Kind::Write);
         let attach = Attach::Nothing;
-        let reply = PageMessage::Reply { kind: Kind::Write, attach, hurry: false, turns: 0 };
+        let reply = PageMessage::Reply { kind: Kind::Write, attach, ack_now: false, turns: 0 };
         let message = Input::Message { from: NodeId(from), message: reply.about(M) };
         assert_eq!(cluster.try_input(1, message).is_ok(), granted);
     }
@@ -138,11 +138,11 @@ fn synchronization_messages_out_of_place_are_refused() {
         (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
         (0, 0, LockMessage::Recall { to: NodeId(3) }.about(0)),
         (1, 2, LockMessage::Offer.about(0)),
-        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiet: false }.about(0)),
-        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiet: false }.about(0)),
-        (1, 0, BarrierMessage::Release { arrivals: 1, quiet: false }.about(0)),
+        (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiescent: false }.about(0)),
+        (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: false }.about(0)),
+        (1, 0, BarrierMessage::Release { arrivals: 1, quiescent: false }.about(0)),
         // It frees nobody, and would move homes.
-        (1, 0, BarrierMessage::Release { arrivals: 0, quiet: true }.about(0)),
+        (1, 0, BarrierMessage::Release { arrivals: 0, quiescent: true }.about(0)),
         (1, 2, SemaphoreMessage::Request.about(0)),
         (1, 0, SemaphoreMessage::Grant.about(0)),
         (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),
@@ -174,7 +174,7 @@ fn a_refusal_names_sender_state_and_event() {
         .try_input(1, Input::Message { from: NodeId(0), message })
         .expect_err("node 1 has no copy");
     let text = refusal.to_string();
-    for part in ["node 0", &format!("{:?}", HolderEvent::Invalidate), "holder", "NoAccess"] {
+    for part in ["node 0", "Invalidate", "holder", "NoAccess"] {
         assert!(text.contains(part), "{part} is missing in: {text}");
     }
 }
@@ -189,12 +189,13 @@ fn misuse_of_synchronization_is_the_programs_fault() {
         SyncInput::Unlock { thread: ThreadId(2), id: 0 },
         SyncInput::Unlock { thread, id: 2 },
         SyncInput::ConditionWait { thread: ThreadId(2), id: 4, lock: 0 },
-        SyncInput::Barrier { thread, id: 0, local: 1, total: 0, quiet: false },
+        SyncInput::Barrier { thread, id: 0, local: 1, total: 0, quiescent: false },
     ] {
         let refusal = cluster.try_input(0, Input::Sync(asked.clone()));
         assert!(matches!(refusal, Err(Violation::Misuse(_))), "{asked:?}: {refusal:?}");
     }
-    cluster.call(0, SyncInput::Barrier { thread, id: 0, local: 1, total: 3, quiet: false });
-    let other = SyncInput::Barrier { thread: ThreadId(2), id: 0, local: 1, total: 2, quiet: false };
+    cluster.call(0, SyncInput::Barrier { thread, id: 0, local: 1, total: 3, quiescent: false });
+    let other =
+        SyncInput::Barrier { thread: ThreadId(2), id: 0, local: 1, total: 2, quiescent: false };
     assert!(matches!(cluster.try_input(0, Input::Sync(other)), Err(Violation::Misuse(_))));
 }

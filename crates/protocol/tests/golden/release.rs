@@ -1,4 +1,4 @@
-//! The ledger: what waits for the writes of a node to arrive, and in which order it goes.
+//! The tracker: what waits for the writes of a node to arrive, and in which order it goes.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
@@ -47,8 +47,8 @@ fn a_lock_grant_is_held_until_every_copy_of_what_was_written_is_gone() {
             "2: protect ReadWrite to NoAccess",
             "2 > 0: Diff",
             "2: drop twin",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -109,7 +109,7 @@ fn who_comes_to_a_barrier_on_its_managers_node_comes_with_all_it_wrote() {
     cluster.access(0, Write);
     for node in [1, 0] {
         let thread = ThreadId(node.into());
-        let barrier = SyncInput::Barrier { thread, id: 0, local: 1, total: 2, quiet: false };
+        let barrier = SyncInput::Barrier { thread, id: 0, local: 1, total: 2, quiescent: false };
         cluster.call(node, barrier);
         cluster.deliver();
     }
@@ -138,14 +138,16 @@ fn writes_that_leave_before_a_flush_begins_belong_to_the_next() {
     cluster.deliver_from(2, 0);
     cluster.deliver_from(0, 1);
     cluster.trace();
-    assert!(cluster.owed(1).queue().is_empty() && !cluster.owed(1).is_settled());
+    assert!(
+        cluster.release_tracker(1).queue().is_empty() && !cluster.release_tracker(1).is_settled()
+    );
     // They are acknowledged before the flush begins.
     cluster.settle();
     cluster.trace();
-    assert!(!cluster.owed(1).is_settled(), "a flush that has not begun may still grow");
+    assert!(!cluster.release_tracker(1).is_settled(), "a flush that has not begun may still grow");
     cluster.release(1);
     assert_eq!(cluster.trace(), ["1: wake 1"]);
-    assert!(cluster.owed(1).is_settled());
+    assert!(cluster.release_tracker(1).is_settled());
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn a_release_of_several_minipages_goes_when_the_last_is_acknowledged() {
     cluster.settle();
     cluster.trace();
     cluster.input(1, Input::Release { thread: ThreadId(7) });
-    assert_eq!(cluster.owed(1).queue().len(), 0);
+    assert_eq!(cluster.release_tracker(1).queue().len(), 0);
     cluster.settle();
     let trace = cluster.trace();
     assert_eq!(trace.last(), Some(&"1: wake 7".to_owned()));

@@ -27,7 +27,7 @@ fn an_uncontended_lock_costs_two_messages_once_and_none_again() {
 }
 
 #[test]
-fn locks_are_granted_to_nodes_in_the_order_the_manager_heard_of_them() {
+fn locks_are_granted_to_nodes_in_the_order_of_their_requests() {
     let mut cluster = Cluster::new(4, 0, 0);
     cluster.call(3, lock(3));
     cluster.settle();
@@ -44,7 +44,7 @@ fn locks_are_granted_to_nodes_in_the_order_the_manager_heard_of_them() {
             "1 > 0: Lock Request",
             "0 > 2: Lock Recall 1",
         ],
-        "node 0 heard of itself first, and told itself of node 2"
+        "node 0 took its own request first, and recalled the token for node 2"
     );
     for (node, next) in [(3u16, 0u16), (0, 2), (2, 1)] {
         cluster.call(node, unlock(node.into()));
@@ -98,7 +98,7 @@ fn a_barrier_costs_one_message_a_node_each_way() {
         id: 0,
         local: 2,
         total: 6,
-        quiet: false,
+        quiescent: false,
     };
     for (node, thread) in [(1, 0), (0, 0), (1, 1), (2, 0), (0, 1), (2, 1)] {
         cluster.call(node, come(thread));
@@ -129,7 +129,7 @@ fn a_barrier_can_be_met_again_at_once() {
         id: 1,
         local: 1,
         total: 2,
-        quiet: false,
+        quiescent: false,
     };
     for _ in 0..2 {
         cluster.call(0, come(0));

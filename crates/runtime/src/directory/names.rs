@@ -71,7 +71,7 @@ impl Names {
         let mut names = lock(&self.0);
         let most = MOST;
         #[cfg(feature = "mutants")]
-        let most = crate::mutants::bound(Mutant::NamesWithoutEnd, most);
+        let most = crate::mutants::bound(Mutant::named("names-without-end"), most);
         if names.known.len() == most && !names.known.contains_key(name) {
             drop(names);
             driver.answer(asker, Error::Limit(String::new()).code(), 0);

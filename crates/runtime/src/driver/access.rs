@@ -99,7 +99,7 @@ impl Driver {
     }
 
     /// The instruction that trapped gives up what it must not hold while it waits for a minipage;
-    /// true if it insists.
+    /// true if it is a pinned retry.
     pub(crate) fn begin_access(
         &self,
         thread: ThreadId,
@@ -113,12 +113,12 @@ impl Driver {
             // Another instruction, in a handler that the stepped one has run into.
             self.retire_all();
         }
-        let Asking { given_up, insists } = with(|accesses| accesses.fault(at, minipage));
+        let Asking { given_up, pinned } = with(|accesses| accesses.fault(at, minipage));
         for &minipage in &given_up {
             self.end_windows_on(minipage);
         }
         self.retire(thread, given_up);
-        insists
+        pinned
     }
 
     /// Somebody waits for them.
@@ -141,8 +141,8 @@ impl Driver {
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && frame::is_ours() && with(|all| all.hold(minipage));
         let kept = match for_ {
-            For::Instruction { insists, since_ns } => {
-                let stepped = insists && step();
+            For::Instruction { pinned, since_ns } => {
+                let stepped = pinned && step();
                 let since = (since_ns, self.tables().manages(minipage));
                 let windows = self.engine.windows();
                 windows.begin((thread, minipage), since, (turns, urgent), stepped)
@@ -169,8 +169,8 @@ impl Driver {
     ) -> bool {
         slot.arm();
         self.engine.step_sure(match for_ {
-            For::Instruction { insists: true, .. } => Input::Insist { thread, minipage, kind },
-            For::Instruction { insists: false, .. } | For::Call => {
+            For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
+            For::Instruction { pinned: false, .. } | For::Call => {
                 Input::Fault { thread, minipage, kind }
             }
         });
@@ -249,7 +249,7 @@ pub(crate) enum For {
     /// An instruction that trapped, and may have lost the minipage before.
     Instruction {
         /// Whether it did.
-        insists: bool,
+        pinned: bool,
         /// When it trapped.
         since_ns: u64,
     },

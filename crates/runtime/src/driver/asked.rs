@@ -7,15 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use multigrain_protocol::MOST_THREADS;
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
-use multigrain_protocol::release::EARLY;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::frames::Asker;
 use crate::receiver::slots::MAX_THREADS;
 
-const _: () = assert!(MAX_THREADS <= EARLY as usize, "a bound that a node's threads could break");
+const _: () =
+    assert!(MAX_THREADS <= MOST_THREADS as usize, "a bound that a node's threads could break");
 
 /// Who waits for an answer of this node, and who of this node for one of another.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ impl Asked {
         let exists = usize::try_from(asker.thread.0).is_ok_and(|thread| thread < MAX_THREADS);
         let first = exists && self.theirs.insert((asker.node.0, asker.thread.0));
         #[cfg(feature = "mutants")]
-        let first = first || mutants::on(mutants::Mutant::AskedTwice);
+        let first = first || mutants::on(mutants::Mutant::named("asked-twice"));
         exists && first
     }
 

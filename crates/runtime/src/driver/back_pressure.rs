@@ -17,7 +17,7 @@ use crate::mutants::bound;
 
 /// Bytes that may wait for a peer before those who send of their own accord wait.
 const WAITING: usize = 4 << 20;
-/// Messages that may wait in the ledger for flushes to end.
+/// Messages that may wait in the tracker for flushes to end.
 const HELD: usize = 1 << 16;
 
 impl Driver {
@@ -28,8 +28,10 @@ impl Driver {
     pub(crate) fn relieve(&self, to: NodeId) -> Result<(), Error> {
         let (room, most) = (WAITING, HELD);
         #[cfg(feature = "mutants")]
-        let (room, most) =
-            (bound(Mutant::PostsWithoutRoom, room), bound(Mutant::HeldWithoutEnd, most));
+        let (room, most) = (
+            bound(Mutant::named("posts-without-room"), room),
+            bound(Mutant::named("held-without-end"), most),
+        );
         while self.mesh().waiting_bytes(to) > room {
             self.forget_access();
             self.mesh().wait_for_room(to);
@@ -44,7 +46,7 @@ impl Driver {
     pub(crate) fn relieve_all(&self) {
         let room = WAITING;
         #[cfg(feature = "mutants")]
-        let room = bound(Mutant::HintsWithoutRoom, room);
+        let room = bound(Mutant::named("hints-without-room"), room);
         while let Some(to) = self.mesh().most_waiting(room) {
             self.forget_access();
             self.mesh().wait_for_room(to);

@@ -130,7 +130,7 @@ impl Driver {
     /// Whether homes may move at a barrier that so many threads of this node come to together. Writes
     /// of threads that have not begun trap, but for those of homes that the kernel watches: there every
     /// thread of the process has to be known.
-    pub(crate) fn may_be_quiet(&self, local: u32) -> bool {
+    pub(crate) fn may_be_quiescent(&self, local: u32) -> bool {
         if local == 0 || !self.tables().is_lazy() {
             return false;
         }

@@ -4,7 +4,7 @@
 //! not coherence: they are rare, and may allocate.
 
 use multigrain_protocol::Input;
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
@@ -136,7 +136,7 @@ impl Driver {
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn tell(&self, node: NodeId) {
         if self.tables().is_lazy() && node != self.me() {
-            self.engine.step_sure(Input::Tell { node });
+            self.engine.step_sure(Input::Notify { node });
         }
     }
 
@@ -148,8 +148,8 @@ impl Driver {
     }
 
     pub(crate) fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
-        let Ok(news) = News::from_bytes(body, self.nodes()) else { return false };
-        let moved = news.turn.iter().flat_map(|turn| &turn.moves).map(|(minipage, _)| *minipage);
+        let Ok(news) = WriteNotices::from_bytes(body, self.nodes()) else { return false };
+        let moved = news.plan.iter().flat_map(|plan| &plan.moves).map(|(minipage, _)| *minipage);
         let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
         let lazy = |minipage| {
             self.tables().knows(minipage) && self.tables().consistency_of(minipage).is_lazy()
@@ -157,7 +157,7 @@ impl Driver {
         if !named.into_iter().all(lazy) {
             return false;
         }
-        self.engine.step_sure(Input::News { from, news });
+        self.engine.step_sure(Input::WriteNotices { from, notices: news });
         true
     }
 

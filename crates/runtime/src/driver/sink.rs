@@ -78,7 +78,7 @@ impl<'a> NodeSink<'a> {
             }
             (Message::Mgs { .. }, Consistency::EagerRelease) => cell.client().may_receive(),
             (
-                Message::Hlrc { body: HlrcMessage::Data | HlrcMessage::HandOver, .. },
+                Message::Hlrc { body: HlrcMessage::Data | HlrcMessage::HomeTransfer, .. },
                 Consistency::LazyRelease | Consistency::Auto,
             ) => cell.copy().may_receive(),
             (
@@ -114,7 +114,7 @@ unsafe impl Sink for NodeSink<'_> {
                 }
                 Ok(Place::Buffer)
             }
-            // News come with it.
+            // Write notices come with it.
             (Attach::Nothing, None) => Ok(Place::Buffer),
             (Attach::Nothing, Some(_)) | (Attach::Page | Attach::Diff, None) => {
                 Err(format!("{message:?} carries {} bytes", header.payload))

@@ -10,16 +10,16 @@ use std::thread;
 use std::time::Duration;
 
 use multigrain_protocol::mutants::{Mutant, on};
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Message, PageMessage, SyncMessage, World};
+use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use crate::platform::Platform;
 use crate::shim::lock;
 
-/// How late [`Mutant::ProtectedLate`] is: long enough for another thread to write.
+/// How late `protected-late` is: long enough for another thread to write.
 const LATE: Duration = Duration::from_micros(200);
 
 /// The real world, but for the mutant this process is. Without one it changes nothing.
@@ -28,7 +28,7 @@ pub(crate) struct Bent<'a> {
     late: Option<(MinipageId, Access, Access)>,
 }
 
-/// [`Mutant::TwinAfterOpening`]: these twins are made when somebody wants the diff.
+/// `twin-after-opening`: these twins are made when somebody wants the diff.
 static LATE_TWINS: Mutex<Vec<MinipageId>> = Mutex::new(Vec::new());
 
 /// Whether there was one.
@@ -41,6 +41,10 @@ fn forget_late_twin(minipage: MinipageId) -> bool {
 impl<'a> Bent<'a> {
     pub(crate) fn new(real: &'a mut dyn World) -> Self {
         Self { real, late: None }
+    }
+
+    fn released(&mut self) -> &mut dyn ReleaseWorld {
+        self.real.release().expect("the real world has release consistent minipages")
     }
 
     fn protect_now(&mut self) {
@@ -62,7 +66,7 @@ impl World for Bent<'_> {
         if let (Attach::Diff, Some(minipage)) = (message.attach(), message.minipage())
             && forget_late_twin(minipage)
         {
-            self.real.make_twin(minipage);
+            self.released().make_twin(minipage);
         }
         self.real.send(to, message);
         self.protect_now();
@@ -80,10 +84,10 @@ impl World for Bent<'_> {
         self.real.takes(from, id, message);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         let ack = matches!(message, Message::Page { body: PageMessage::Ack, .. });
-        if !(ack && on(Mutant::KeptAckLost)) {
-            self.real.send_later(to, message);
+        if !(ack && on(Mutant::named("deferred-ack-lost"))) {
+            self.real.send_deferred(to, message);
         }
     }
 
@@ -92,7 +96,7 @@ impl World for Bent<'_> {
     }
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        if on(Mutant::ProtectedLate) && to < from {
+        if on(Mutant::named("protected-late")) && to < from {
             self.late = Some((minipage, from, to));
         } else {
             self.real.protect(minipage, from, to);
@@ -119,79 +123,85 @@ impl World for Bent<'_> {
         self.real.competing(minipage);
     }
 
-    fn send_news(&mut self, to: NodeId, news: News) {
-        self.real.send_news(to, news);
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for Bent<'_> {
+    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
+        self.released().send_notices(to, news);
     }
 
-    fn news_go_alone(&mut self) {
-        self.real.news_go_alone();
+    fn send_notices_alone(&mut self) {
+        self.released().send_notices_alone();
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {
-        self.real.closing(minipages);
+        self.released().closing(minipages);
     }
 
-    fn send_kept(&mut self) {
-        self.real.send_kept();
+    fn send_batched(&mut self) {
+        self.released().send_batched();
     }
 
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
-        self.real.watch(minipage, from);
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        self.released().track(minipage, from);
     }
 
     fn written(&mut self) -> Vec<MinipageId> {
-        self.real.written()
+        self.released().written()
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {
-        if on(Mutant::TwinAfterOpening) {
+        if on(Mutant::named("twin-after-opening")) {
             lock(&LATE_TWINS).push(minipage);
         } else {
-            self.real.make_twin(minipage);
+            self.released().make_twin(minipage);
         }
     }
 
     fn drop_twin(&mut self, minipage: MinipageId) {
         forget_late_twin(minipage);
-        self.real.drop_twin(minipage);
+        self.released().drop_twin(minipage);
     }
 
     fn store(&mut self, minipage: MinipageId) {
-        self.real.store(minipage);
+        self.released().store(minipage);
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
-        self.real.keep_diff(minipage);
+    fn buffer_diff(&mut self, minipage: MinipageId) {
+        self.released().buffer_diff(minipage);
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
-        self.real.merge_diffs(minipage, open);
+        self.released().merge_diffs(minipage, open);
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
-        self.real.pass_diff(to, message);
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
+        self.released().forward_diff(to, message);
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {
-        self.real.install_zero(minipage, access);
+        self.released().install_zero(minipage, access);
     }
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        self.real.close_if_zero(minipage)
+        self.released().close_if_zero(minipage)
     }
 }
 
-/// [`Mutant::GrantedBeforeBytes`]: page bytes wait here until the next frame comes.
+/// `granted-before-bytes`: page bytes wait here until the next frame comes.
 static ON_THEIR_WAY: Mutex<Option<(MinipageId, Vec<u8>)>> = Mutex::new(None);
 
 /// Where page bytes go instead of their place.
 pub(crate) fn detour(place: Place) -> Place {
-    if on(Mutant::GrantedBeforeBytes) { Place::Buffer } else { place }
+    if on(Mutant::named("granted-before-bytes")) { Place::Buffer } else { place }
 }
 
 /// A frame is about to be taken: puts the last page in its place and keeps the one that came.
 pub(crate) fn arrive(platform: &Platform, message: Message, body: Option<&[u8]>) {
-    if !on(Mutant::GrantedBeforeBytes) {
+    if !on(Mutant::named("granted-before-bytes")) {
         return;
     }
     let mut waiting = lock(&ON_THEIR_WAY);

@@ -7,9 +7,9 @@ mod diffs;
 use core::sync::atomic::Ordering;
 
 use multigrain_protocol::outbox::{Departure, Occasion, departure};
-use multigrain_protocol::release::News;
+use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Message, SyncMessage, World};
+use multigrain_protocol::{Attach, Message, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -27,13 +27,13 @@ pub(super) struct RealWorld<'a> {
     from: NodeId,
     /// The diff that came with the message at hand.
     diff: Option<&'a [u8]>,
-    /// What [`World::keep_diff`] keeps, as long as the step may use it up.
+    /// What [`ReleaseWorld::buffer_diff`] keeps, as long as the step may use it up.
     held: Option<(MinipageId, &'a [u8])>,
-    /// News that go with the next message to this node.
+    /// Write notices that go with the next message to this node.
     news: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is kept.
     gather: bool,
-    /// What [`World::closing`] has closed, as long as nothing was opened since.
+    /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> RealWorld<'a> {
         }
     }
 
-    /// Whether no thread of this node can write the minipage since [`World::closing`].
+    /// Whether no thread of this node can write the minipage since [`ReleaseWorld::closing`].
     fn is_closed(&self, minipage: MinipageId) -> bool {
         let closed = self.closed.as_ref();
         closed.is_some_and(|closed| closed.still(minipage, &self.engine.openings))
@@ -80,7 +80,7 @@ impl<'a> RealWorld<'a> {
         self.keep_news();
     }
 
-    /// News that no message of this step takes along.
+    /// Write notices that no message of this step takes along.
     fn keep_news(&mut self) {
         if let Some((to, news)) = self.news.take() {
             let header = Header { kind: kind::NEWS, ..Header::default() };
@@ -122,7 +122,7 @@ impl World for RealWorld<'_> {
         self.engine.races().takes(from, id, message);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         let occasion = Occasion { later: true, ..Occasion::default() };
         let (mesh, header) = (self.platform().mesh(), header_of(message));
         let sent = match self.departure(message, occasion, None) {
@@ -210,21 +210,6 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
-        if let Err(error) = self.platform().memory().track(minipage, from) {
-            self.platform().fatal(&error.to_string());
-        }
-        self.count_opened(Access::ReadWrite);
-    }
-
-    fn written(&mut self) -> Vec<MinipageId> {
-        let mut found = Vec::new();
-        if let Err(error) = self.platform().memory().written(&mut |minipage| found.push(minipage)) {
-            self.platform().fatal(&error.to_string());
-        }
-        found
-    }
-
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         if access == Access::ReadWrite {
             self.engine.races().watch(minipage);
@@ -253,9 +238,30 @@ impl World for RealWorld<'_> {
         self.platform().counters().competing.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn send_news(&mut self, to: NodeId, news: News) {
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for RealWorld<'_> {
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        if let Err(error) = self.platform().memory().track(minipage, from) {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(Access::ReadWrite);
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let mut found = Vec::new();
+        if let Err(error) = self.platform().memory().written(&mut |minipage| found.push(minipage)) {
+            self.platform().fatal(&error.to_string());
+        }
+        found
+    }
+
+    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
         let mut parts = news.into_parts(NEWS_PART);
-        let count = |part: &News| {
+        let count = |part: &WriteNotices| {
             let notices = part.notices.len() as u64;
             self.platform().counters().notices.fetch_add(notices, Ordering::Relaxed);
         };
@@ -268,7 +274,7 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn news_go_alone(&mut self) {
+    fn send_notices_alone(&mut self) {
         self.keep_news();
     }
 
@@ -278,7 +284,7 @@ impl World for RealWorld<'_> {
             Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));
     }
 
-    fn send_kept(&mut self) {
+    fn send_batched(&mut self) {
         self.platform().mesh().flush_deferred();
     }
 
@@ -297,7 +303,7 @@ impl World for RealWorld<'_> {
         // The bytes lie in the privileged view already: the receiver put them there.
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
+    fn buffer_diff(&mut self, minipage: MinipageId) {
         self.held = Some((minipage, self.diff.take().unwrap_or_default()));
     }
 
@@ -305,7 +311,7 @@ impl World for RealWorld<'_> {
         self.merge_pending(minipage, open);
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         self.pass_pending(to, message);
     }
 

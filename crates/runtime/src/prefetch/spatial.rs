@@ -101,13 +101,13 @@ pub(super) fn fetch(
             driver.tables().knows(other) && driver.tables().lend(other).access() == Access::NoAccess
         });
         asked.extend(missing.take(MOST));
-        asked
-            .iter()
-            .for_each(|&other| driver.engine().step_gathered(Input::Ask { minipage: other }));
+        asked.iter().for_each(|&other| {
+            driver.engine().step_gathered(Input::AwaitedPrefetch { minipage: other })
+        });
     }
     driver.mesh().flush_deferred();
     driver.wait_for(slot);
-    if driver.tables().lend(minipage).copy().is_alone() {
+    if driver.tables().lend(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
         scan.forget();
     }

@@ -9,9 +9,9 @@ const GRANT: SyncMessage = SyncMessage::Lock(LockMessage::Grant);
 const WAIT: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Grant);
 const POST: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 });
 const ARRIVE: SyncMessage =
-    SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiet: false });
+    SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false });
 const RELEASE: SyncMessage =
-    SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiet: false });
+    SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
 const UNLOCK: SyncInput = SyncInput::Unlock { thread: ThreadId(0), id: LOCK };
 const NODE: NodeId = NodeId(1);
 

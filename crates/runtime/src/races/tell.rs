@@ -130,7 +130,7 @@ impl Races<'_> {
 
     fn send_clock(&self, races: &Checker, to: NodeId, about: &Header, clock: Clock) {
         #[cfg(feature = "mutants")]
-        let clock = if mutants::on(Mutant::ClockOfTheMoment) {
+        let clock = if mutants::on(Mutant::named("clock-of-the-moment")) {
             lock(&races.open).clock.clone()
         } else {
             clock
@@ -173,7 +173,7 @@ impl Races<'_> {
             return false;
         }
         #[cfg(feature = "mutants")]
-        if mutants::on(Mutant::ClockMergedAtArrival) {
+        if mutants::on(Mutant::named("clock-merged-at-arrival")) {
             self.merge(races, &clock);
         }
         lock(&races.orders).arrives((from, kind, ThreadId(header.thread)), clock)

@@ -65,7 +65,9 @@ impl Word {
         let word = if by_itself { AT_ONCE } else { WOKEN };
         match self.0.swap(word, Ordering::AcqRel) {
             #[cfg(feature = "mutants")]
-            PARKED if mutants::on(mutants::Mutant::ParkedThreadForgotten) => Waking::Done,
+            PARKED if mutants::on(mutants::Mutant::named("parked-thread-forgotten")) => {
+                Waking::Done
+            }
             PARKED => {
                 futex_wake(&self.0);
                 Waking::Done
@@ -141,7 +143,7 @@ impl Role {
     pub(crate) fn give_back(&self) {
         self.receiving.store(false, Ordering::Release);
         #[cfg(feature = "mutants")]
-        if mutants::on(mutants::Mutant::RoleFreedUnfenced) {
+        if mutants::on(mutants::Mutant::named("role-freed-unfenced")) {
             return;
         }
         fence(Ordering::SeqCst);
@@ -150,7 +152,7 @@ impl Role {
     /// Asked by who has announced that it parks.
     fn is_free(&self) -> bool {
         #[cfg(feature = "mutants")]
-        if mutants::on(mutants::Mutant::ParkedUnfenced) {
+        if mutants::on(mutants::Mutant::named("parked-unfenced")) {
             return !self.receiving.load(Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
@@ -183,7 +185,7 @@ impl Role {
         }
         let others = self.waiting.fetch_sub(1, Ordering::Relaxed) > 1;
         #[cfg(feature = "mutants")]
-        let others = others && !mutants::on(mutants::Mutant::NudgeNotPassedOn);
+        let others = others && !mutants::on(mutants::Mutant::named("nudge-not-passed-on"));
         // A nudge may have come just before the wake-up. If the role is taken, whoever has it nudges.
         if last == StoodBy::Parked && others && self.is_free() {
             nudge_one();

@@ -112,7 +112,8 @@ impl Receiver {
                 continue;
             }
             #[cfg(feature = "mutants")]
-            if mutants::on(mutants::Mutant::ServiceSleeps) && !membership.is_finalizing() {
+            if mutants::on(mutants::Mutant::named("service-sleeps")) && !membership.is_finalizing()
+            {
                 std::thread::sleep(POLL_FOR);
                 continue;
             }

@@ -8,7 +8,7 @@
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
-use multigrain_protocol::release::Ledger;
+use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
@@ -53,8 +53,8 @@ impl<'a> Lent<'a> {
 }
 
 impl Cell for Lent<'_> {
-    type Ledger<'b>
-        = MutexGuard<'b, Ledger>
+    type ReleaseTracker<'b>
+        = MutexGuard<'b, ReleaseTracker>
     where
         Self: 'b;
 
@@ -66,7 +66,7 @@ impl Cell for Lent<'_> {
         self.area.record.consistency
     }
 
-    fn watched(&self) -> bool {
+    fn tracked(&self) -> bool {
         self.tables.watches && self.area.record.is_watchable()
     }
 
@@ -108,8 +108,8 @@ impl Cell for Lent<'_> {
         unsafe { &mut *copies.get(self.minipage.index(), first).get() }
     }
 
-    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
-        lock(&self.tables.ledger)
+    fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
+        lock(&self.tables.tracker)
     }
 }
 
@@ -121,12 +121,12 @@ pub(crate) struct SyncLent<'a> {
 }
 
 impl SyncCell for SyncLent<'_> {
-    type Lent<'b>
+    type Borrowed<'b>
         = Lent<'b>
     where
         Self: 'b;
-    type Ledger<'b>
-        = MutexGuard<'b, Ledger>
+    type ReleaseTracker<'b>
+        = MutexGuard<'b, ReleaseTracker>
     where
         Self: 'b;
 
@@ -138,13 +138,13 @@ impl SyncCell for SyncLent<'_> {
         self.tables.lend(minipage)
     }
 
-    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
-        lock(&self.tables.ledger)
+    fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
+        lock(&self.tables.tracker)
     }
 }
 
 impl Tables for &SharedTables {
-    type Lent<'a>
+    type Borrowed<'a>
         = Lent<'a>
     where
         Self: 'a;
@@ -152,8 +152,8 @@ impl Tables for &SharedTables {
         = SyncLent<'a>
     where
         Self: 'a;
-    type Ledger<'a>
-        = MutexGuard<'a, Ledger>
+    type ReleaseTracker<'a>
+        = MutexGuard<'a, ReleaseTracker>
     where
         Self: 'a;
 
@@ -165,7 +165,7 @@ impl Tables for &SharedTables {
         SyncLent { tables: self, states: lock(&self.sync) }
     }
 
-    fn ledger(&mut self) -> MutexGuard<'_, Ledger> {
-        lock(&self.ledger)
+    fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
+        lock(&self.tracker)
     }
 }

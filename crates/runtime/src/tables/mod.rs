@@ -22,7 +22,7 @@ use multigrain_memory::MAX_AREAS;
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
-use multigrain_protocol::release::Ledger;
+use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
 
@@ -105,7 +105,7 @@ pub(crate) struct SharedTables {
     shards: Box<[Mutex<()>]>,
     areas: Box<[OnceLock<RegistryPage>]>,
     sync: Mutex<SyncTables>,
-    ledger: Mutex<Ledger>,
+    tracker: Mutex<ReleaseTracker>,
     /// Whether any area is release consistent: only then is there anything to release.
     relaxed: AtomicBool,
     /// Whether any is lazily so.
@@ -123,7 +123,7 @@ impl SharedTables {
             shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
             areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
-            ledger: Mutex::new(Ledger::new(me)),
+            tracker: Mutex::new(ReleaseTracker::new(me)),
             relaxed: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
             watches: false,
@@ -162,12 +162,12 @@ impl SharedTables {
 
     /// Write notices this node keeps; none without lazily release consistent areas.
     pub(crate) fn notices_kept(&self) -> usize {
-        if self.is_lazy() { lock(&self.ledger).chronicle.notices() } else { 0 }
+        if self.is_lazy() { lock(&self.tracker).log().notices() } else { 0 }
     }
 
     /// Messages that wait for flushes to end; none without release consistent areas.
     pub(crate) fn held(&self) -> usize {
-        if self.is_relaxed() { lock(&self.ledger).held() } else { 0 }
+        if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
     }
 
     /// An area by its id.

@@ -2,7 +2,7 @@
 //!
 //! stateright's `eventually` knows no fairness: two nodes that take a page from each other for
 //! ever would fail it. Here every state must be able to reach one where all is done; under strong
-//! fairness it then does (AG EF done). Packets kept for company count as lost for that, so a
+//! fairness it then does (AG EF done). Deferred packets count as lost for that, so a
 //! thread that waits for one is found; with them, every transaction must be able to close.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -20,10 +20,10 @@ pub(super) struct Graph {
     parents: Vec<Option<(u32, Action)>>,
     /// From which to which.
     edges: Vec<(u32, u32)>,
-    /// Those of them that no sender need take: kept packets leave without company.
+    /// Those of them that no sender need take: deferred packets are sent alone.
     optional: Vec<(u32, u32)>,
     done: Vec<u32>,
-    quiet: Vec<u32>,
+    quiescent: Vec<u32>,
     stuck: Vec<u32>,
     /// What the threads had read in the states that are done.
     pub(super) outcomes: BTreeSet<Outcome>,
@@ -38,7 +38,7 @@ impl Graph {
             parents: Vec::new(),
             edges: Vec::new(),
             optional: Vec::new(),
-            quiet: Vec::new(),
+            quiescent: Vec::new(),
             done: Vec::new(),
             stuck: Vec::new(),
             outcomes: BTreeSet::new(),
@@ -81,7 +81,7 @@ impl Graph {
         model.actions(state, actions);
         let forced = |action: &Action| !matches!(action, Action::Release { .. } | Action::Keep(_));
         if state.is_quiet(&model.job) {
-            self.quiet.push(number);
+            self.quiescent.push(number);
             self.outcomes.insert(state.threads.iter().map(|thread| thread.reads.clone()).collect());
         } else if !actions.iter().any(forced) {
             self.stuck.push(number);
@@ -105,7 +105,7 @@ impl Graph {
     /// The steps to the nearest state from which the programs cannot end, were nothing kept for
     /// company ever sent alone; or from which the last transaction cannot be closed.
     pub(super) fn livelock(&mut self) -> Option<Vec<Action>> {
-        let lost = first_lost(self.states(), &self.edges, &self.quiet);
+        let lost = first_lost(self.states(), &self.edges, &self.quiescent);
         self.edges.append(&mut self.optional);
         let lost = lost.or_else(|| first_lost(self.states(), &self.edges, &self.done))?;
         Some(self.path(lost))

@@ -9,6 +9,7 @@
 //!   and litmus outcomes, which are properties of the reachable graph. [`litmus`]: sequential
 //!   consistency by definition. [`trace`]: counterexamples for people.
 
+pub mod action;
 pub mod configurations;
 pub(crate) mod graph;
 pub mod litmus;

@@ -9,44 +9,11 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
-use super::program::{Content, Job, NO_COPY, Op, minipage_id, minipage_index};
+pub use super::action::{Action, JobModel};
+use super::program::{Content, NO_COPY, Op, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
-
-/// One step of the whole job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// The oldest packet of a link arrives.
-    Deliver {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-    /// A thread does the next thing it can do.
-    Run(usize),
-    /// The same, and of the minipages it misses this is the one it traps on.
-    Miss(usize, u8),
-    /// A window begins for what a thread was told to hold: it goes on, or has yet to begin.
-    Keep(usize),
-    /// A window is over.
-    End(usize, u8),
-    /// Packets kept for company leave without. A sender may do it any time, and need not.
-    Release {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-}
-
-/// All interleavings of a job.
-#[derive(Clone, Debug)]
-pub struct JobModel {
-    /// The job.
-    pub job: Job,
-}
 
 impl Model for JobModel {
     type State = State;
@@ -114,7 +81,7 @@ impl JobModel {
         from.index() * usize::from(self.job.nodes) + to.index()
     }
 
-    /// What windows allow in this state. An instruction that insists is through before its windows can
+    /// What windows allow in this state. An instruction that pinned is through before its windows can
     /// end, so they begin then.
     fn windows(&self, state: &State, actions: &mut Vec<Action>) {
         if !self.job.windows {
@@ -122,7 +89,7 @@ impl JobModel {
         }
         for (index, thread) in state.threads.iter().enumerate() {
             let ready = match thread.phase {
-                Phase::Running => !thread.insists,
+                Phase::Running => !thread.pinned,
                 Phase::Through => true,
                 Phase::Trapped(_) | Phase::Faulted(_) | Phase::Woken(_) | Phase::Blocked => false,
             };
@@ -155,7 +122,7 @@ impl JobModel {
         let packet = state.links[self.link(from, to)].remove(0);
         let input = Input::Message { from, message: packet.message };
         self.step(state, to, input, packet.page);
-        // Who receives something sends what it kept (`Effect::SendLater`).
+        // Who receives something sends what it kept (`Effect::SendDeferred`).
         let links = self.link(to, NodeId(0))..self.link(to, NodeId(self.job.nodes));
         state.links[links].iter_mut().for_each(|link| release(link));
     }
@@ -228,19 +195,19 @@ impl JobModel {
         let wanted = op.accesses().into_iter().flatten().find(|(wanted, _)| *wanted == minipage);
         let kind = wanted.map_or(Kind::Read, |(_, kind)| kind);
         let (me, index, minipage) = (id(thread), minipage, minipage_id(minipage));
-        let Asking { given_up, insists } = now.accesses.fault((), minipage);
+        let Asking { given_up, pinned } = now.accesses.fault((), minipage);
         if !self.job.progress {
             now.accesses.forget();
         }
-        now.insists = insists && self.job.windows;
+        now.pinned = pinned && self.job.windows;
         if kind == Kind::Write {
             self.end_windows_on(state, plan.node, index);
         }
         for minipage in given_up {
             self.step(state, plan.node, Input::Retired { thread: me, minipage }, None);
         }
-        let input = if insists {
-            Input::Insist { thread: me, minipage, kind }
+        let input = if pinned {
+            Input::PinnedRetry { thread: me, minipage, kind }
         } else {
             Input::Fault { thread: me, minipage, kind }
         };
@@ -265,7 +232,7 @@ impl JobModel {
             awaited &= !matches!(op, Op::Await { value, .. } if value != seen);
         }
         let now = &mut state.threads[thread];
-        (now.faults, now.phase, now.insists) = (0, Phase::Running, false);
+        (now.faults, now.phase, now.pinned) = (0, Phase::Running, false);
         now.accesses.forget();
         if let (false, Op::Await { condition, lock, .. }) = (awaited, op) {
             self.retire(state, thread);
@@ -336,9 +303,10 @@ impl JobModel {
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
-            Op::Barrier { id, local, total } => {
-                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiet: false }), true)
-            }
+            Op::Barrier { id, local, total } => (
+                Input::Sync(SyncInput::Barrier { thread, id, local, total, quiescent: false }),
+                true,
+            ),
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
             Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
             Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
@@ -377,7 +345,7 @@ impl JobModel {
     }
 }
 
-/// What a thread was told to hold, a window keeps from now on.
+/// What a thread was asked to hold, a window keeps from now on.
 fn keep(state: &mut State, thread: usize) {
     let now = &mut state.threads[thread];
     for minipage in now.accesses.retire() {

@@ -152,9 +152,9 @@ pub struct Job {
     /// can come in between (a spurious fault).
     pub trap_gap: bool,
     /// Whether it is followed what every single access has been through: its faults are counted, an
-    /// instruction that lost a minipage insists, and what it held is retired in a step of its own.
+    /// instruction that lost a minipage pinned, and what it held is retired in a step of its own.
     pub progress: bool,
-    /// Whether windows may keep what threads were told to hold, for any time ([`multigrain_protocol::turns`]).
+    /// Whether windows may keep what threads were asked to hold, for any time ([`multigrain_protocol::window`]).
     pub windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,

@@ -4,7 +4,7 @@ use multigrain_protocol::{Kind, Message, PageMessage};
 use multigrain_types::{Access, NodeId};
 use stateright::Property;
 
-use super::model::JobModel;
+use super::action::JobModel;
 use super::program::{Job, Op, minipage_id};
 use super::state::{Broken, Phase, State, cell};
 

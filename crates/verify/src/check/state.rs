@@ -24,7 +24,7 @@ pub struct Packet {
     pub message: Message,
     /// The page.
     pub page: Option<Content>,
-    /// Whether the sender keeps it until it has company (`World::send_later`). Only the last
+    /// Whether the sender defers it until another goes (`World::send_deferred`). Only the last
     /// packets of a link can be kept.
     pub kept: bool,
 }
@@ -38,7 +38,7 @@ pub enum Phase {
     Trapped(u8),
     /// Its fault is with the engine.
     Faulted(u8),
-    /// Woken by the engine; it has not told that it resumes.
+    /// Woken by the engine; the engine does not know that it resumes.
     Woken(u8),
     /// Its access is done; what it held for it is not retired yet.
     Through,
@@ -58,7 +58,7 @@ pub struct ThreadState {
     /// What the instruction at hand was granted, and holds.
     pub accesses: Accesses<()>,
     /// Whether it asked for its last grant as one that it may not lose.
-    pub insists: bool,
+    pub pinned: bool,
     /// Minipages that windows keep for it, a bit each ([`super::Job::windows`]).
     pub kept: u8,
     /// What its reads returned, if the job is observed.
@@ -122,7 +122,7 @@ impl State {
             phase: Phase::Running,
             faults: 0,
             accesses: Accesses::new(),
-            insists: false,
+            pinned: false,
             kept: 0,
             reads: Vec::new(),
         };
@@ -137,7 +137,7 @@ impl State {
     }
 
     /// Whether every thread has done its program and nothing can arrive: packets that are kept
-    /// for company may stay behind, since nobody waits for them.
+    /// may stay deferred, since nobody waits for them.
     #[must_use]
     pub fn is_quiet(&self, job: &Job) -> bool {
         let finished = |(state, thread): (&ThreadState, &super::program::Thread)| {

@@ -1,4 +1,6 @@
-//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+//! The world of the model checker under sequential consistency: a memory of one value a minipage, page
+//! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
+//! release consistent minipages.
 
 use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::{Attach, Message, World};
@@ -51,7 +53,7 @@ impl Stage<'_> {
         let link = &mut self.state.links[link];
         link.push(Packet { message, page, kept });
         if !kept {
-            // What waited for company goes with it.
+            // What was deferred goes with it.
             link.iter_mut().for_each(|packet| packet.kept = false);
         }
     }
@@ -68,9 +70,9 @@ impl World for Stage<'_> {
         self.post(to, message, false);
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         if message.attach() == Attach::Page {
-            self.broken(format!("{message:?} is kept though a page goes with it"));
+            self.broken(format!("{message:?} is deferred though a page goes with it"));
         }
         self.post(to, message, true);
     }

@@ -7,10 +7,15 @@
 //! conflicting accesses are ordered. Some threads may meet at a barrier of theirs in the middle of
 //! a phase, which then goes on with what it has of owners, but for words that are handed on.
 
+mod owner;
+#[cfg(test)]
+mod tests;
+
 use multigrain_protocol::Kind;
 use multigrain_protocol::sync::IDLE_TOKENS;
 use multigrain_types::{Consistency, NodeId};
 
+use self::owner::{Owner, index, owner};
 use super::program::{Job, Op, Placed, Thread, Value, WORDS};
 use crate::sim::rng::Rng;
 
@@ -25,8 +30,8 @@ pub fn generate(rng: &mut Rng) -> Job {
     let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
     let mut job = Job::new(nodes);
     job.trap_gap = rng.once_in(3);
-    job.roams = rng.pick(&[0, 0, 1, 2]);
-    job.watches = rng.once_in(2);
+    job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
+    job.tracks = rng.once_in(2);
     job.idle_tokens = if rng.once_in(2) { 0 } else { IDLE_TOKENS };
     // Where 32 bits end, a few counts on.
     job.first_number = rng.pick(&[0, 0, 0, u64::from(u32::MAX) - 1]);
@@ -68,21 +73,6 @@ pub fn generate(rng: &mut Rng) -> Job {
 
 fn node(rng: &mut Rng, nodes: u16) -> NodeId {
     NodeId(u16::try_from(rng.below(nodes.into())).unwrap_or(0))
-}
-
-fn index(rng: &mut Rng, length: usize) -> usize {
-    usize::try_from(rng.below(length as u64)).unwrap_or(0)
-}
-
-/// Who may touch a word in a phase.
-enum Owner {
-    Lock(u32),
-    Thread(usize),
-    Nobody,
-    /// It tells of one thing that was handed on; who looks at it has its lock.
-    Flag,
-    /// In turn.
-    Handed(Vec<usize>),
 }
 
 struct Writer {
@@ -137,7 +127,7 @@ impl Writer {
             items[joiner].push(item);
         }
         for (place, owner) in &words {
-            if let Owner::Handed(turn) = owner {
+            if let Owner::Transferred(turn) = owner {
                 self.hand_on(rng, *place, turn, &mut items);
             }
         }
@@ -230,7 +220,7 @@ impl Writer {
                 let many = 1 + rng.below(3);
                 let places: Vec<Place> = (0..many).map(|_| rng.pick(&free)).collect();
                 let asks = if rng.once_in(2) { &places[..] } else { &[] };
-                let asks = asks.iter().map(|&(minipage, _)| Op::Ask(minipage));
+                let asks = asks.iter().map(|&(minipage, _)| Op::AwaitedPrefetch(minipage));
                 asks.chain(places.iter().map(|&(m, w)| Op::Read(m, w))).collect()
             }
             3 => {
@@ -248,7 +238,7 @@ impl Writer {
                 let near = of(&|owner| match owner {
                     Owner::Thread(other) => *other == thread,
                     Owner::Nobody => true,
-                    Owner::Lock(_) | Owner::Handed(_) | Owner::Flag => false,
+                    Owner::Lock(_) | Owner::Transferred(_) | Owner::Flag => false,
                 });
                 let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
                 let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
@@ -300,19 +290,19 @@ impl Writer {
     }
 
     fn hand_on(&mut self, rng: &mut Rng, place: Place, turn: &[usize], items: &mut [Vec<Vec<Op>>]) {
-        let mut heard: Vec<Op> = Vec::new();
+        let mut received: Vec<Op> = Vec::new();
         for (step, &thread) in turn.iter().enumerate() {
-            let mut item = core::mem::take(&mut heard);
+            let mut item = core::mem::take(&mut received);
             item.extend(self.accesses(rng, &[place], 2));
             if let Some(&next) = turn.get(step + 1) {
                 let (id, to) = (self.id, self.job.threads[next].node);
                 self.id += 1;
                 if let Some(started) = self.started(rng, place) {
                     item.push(Op::Start(started));
-                    heard = vec![Op::Join(started)];
+                    received = vec![Op::Join(started)];
                 } else if rng.once_in(3) && to != self.job.threads[thread].node {
-                    item.extend([Op::Release, Op::Tell(to.0, id)]);
-                    heard = vec![Op::Hear(id)];
+                    item.extend([Op::Release, Op::Notify(to.0, id)]);
+                    received = vec![Op::Receive(id)];
                 } else if let Some(flag) = self.flags.pop() {
                     self.value += 1000;
                     let (condition, lock, value) = (id, id, self.value);
@@ -320,10 +310,10 @@ impl Writer {
                     let signal = Op::Signal(condition, rng.once_in(2));
                     item.extend([lock_it, Op::Write(flag.0, flag.1, value), signal, unlock]);
                     let wait = Op::Await { place: flag, value, condition, lock };
-                    heard = vec![lock_it, wait, unlock];
+                    received = vec![lock_it, wait, unlock];
                 } else {
                     item.push(Op::Up(id, 1));
-                    heard = vec![Op::Down(id)];
+                    received = vec![Op::Down(id)];
                 }
             } else if let Some(started) = self.started(rng, place) {
                 // It may run on when all others are at the barrier.
@@ -347,18 +337,18 @@ impl Writer {
             let here: Vec<_> =
                 threads.filter(|(thread, comes)| thread.node == rank && **comes).collect();
             let local = u32::try_from(here.len()).unwrap_or(0);
-            let quiet = !rng.once_in(4);
+            let quiescent = !rng.once_in(4);
             for (thread, _) in here {
-                thread.program.push(Op::Barrier { id, local, total, quiet });
+                thread.program.push(Op::Barrier { id, local, total, quiescent });
             }
         }
     }
 
-    /// All threads meet. The nodes need not agree about whether all is quiet.
+    /// All threads meet. The nodes need not agree about whether all is quiescent.
     fn barrier(&mut self, rng: &mut Rng) {
         let id = rng.below32(4);
         let total = self.job.first_threads();
-        let (loud, alone) = (rng.once_in(4), rng.once_in(6));
+        let (active, alone) = (rng.once_in(4), rng.once_in(6));
         let minipages = self.job.minipages.len();
         let ahead = rng.once_in(3);
         for rank in (0..self.job.nodes).map(NodeId) {
@@ -366,7 +356,7 @@ impl Writer {
             let here = threads.filter(|thread| thread.node == rank && !thread.started);
             let here: Vec<_> = here.collect();
             let count = u32::try_from(here.len()).unwrap_or(0);
-            let quiet = !alone && (!loud || !rng.once_in(2));
+            let quiescent = !alone && (!active || !rng.once_in(2));
             let local = if alone { 0 } else { count };
             for thread in here {
                 // What it asked for comes while all wait, and homes move.
@@ -375,7 +365,7 @@ impl Writer {
                     let kind = rng.pick(&[Kind::Read, Kind::Write]);
                     thread.program.push(Op::Prefetch(minipage, kind));
                 }
-                thread.program.push(Op::Barrier { id, local, total, quiet });
+                thread.program.push(Op::Barrier { id, local, total, quiescent });
             }
         }
     }
@@ -387,42 +377,5 @@ impl Writer {
             let words = (0u8..).take(WORDS);
             self.job.threads[thread].program.extend(words.map(|word| Op::Read(minipage, word)));
         }
-    }
-}
-
-fn owner(rng: &mut Rng, locks: u32, order: &[usize]) -> Owner {
-    match rng.below(7) {
-        0 => Owner::Nobody,
-        6 => Owner::Flag,
-        1 => {
-            let first = index(rng, order.len());
-            let turn: Vec<_> =
-                order[first..].iter().copied().filter(|_| rng.once_in(2)).take(3).collect();
-            Owner::Handed(turn)
-        }
-        2 | 3 => Owner::Thread(rng.pick(order)),
-        _ => Owner::Lock(rng.below32(locks)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Random programs use all there is.
-    #[test]
-    fn every_operation_occurs() {
-        let kinds = |job: Job| job.threads.into_iter().flat_map(|thread| thread.program);
-        let name = |op: Op| {
-            let words = format!("{op:?}");
-            words.split(['(', ' ']).next().unwrap_or_default().to_owned()
-        };
-        let jobs = (0..300).map(|seed| generate(&mut Rng::of(seed, 1)));
-        let used: std::collections::BTreeSet<String> = jobs.flat_map(kinds).map(name).collect();
-        let all = [
-            "Read", "Write", "Add", "Prefetch", "Ask", "Lock", "Unlock", "Barrier", "Await",
-            "Signal", "Push", "Reclaim", "Down", "Up", "Release", "Tell", "Hear", "Start", "Join",
-        ];
-        assert_eq!(used, all.into_iter().map(str::to_owned).collect());
     }
 }

@@ -8,17 +8,20 @@
 //! - [`program`]: what the threads do. [`configurations`]: the table of checked jobs.
 //! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
 //!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
-//!   asked of the engine under test. [`late`]: news that a step leaves over.
+//!   asked of the engine under test. [`unqueued`]: write notices that a step
+//!   leaves over.
 //! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
 //! - [`races`]: that the programs have no data races. `trace`: counterexamples for people.
 
+pub mod action;
 pub mod configurations;
 pub mod generate;
 mod graph;
-pub mod late;
+mod leftover;
 pub mod model;
+pub mod packet;
 pub mod program;
 mod properties;
 pub mod races;
@@ -27,6 +30,7 @@ pub mod state;
 pub mod step;
 mod threads;
 mod trace;
+pub mod unqueued;
 mod world;
 
 pub use configurations::{Configuration, configurations};

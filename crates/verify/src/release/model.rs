@@ -85,20 +85,20 @@ pub fn check(configuration: &Configuration) -> Report {
         depth: checker.max_depth(),
         outcomes: 0,
         elapsed: Duration::ZERO,
-        counterexample: shortest.map(|(property, actions)| told(property, job, &actions)),
+        counterexample: shortest.map(|(property, actions)| counterexample(property, job, &actions)),
     };
     if report.counterexample.is_none() {
         let graph = graph::explore(job);
         assert_eq!(graph.states, report.states, "two searches of {} differ", report.name);
         report.depth = graph.depth;
         report.counterexample =
-            graph.livelock.map(|actions| told("the programs can end", job, &actions));
+            graph.livelock.map(|actions| counterexample("the programs can end", job, &actions));
     }
     report.elapsed = begin.elapsed();
     report
 }
 
-fn told(property: &str, job: &Job, actions: &[Action]) -> Counterexample {
+fn counterexample(property: &str, job: &Job, actions: &[Action]) -> Counterexample {
     let mut found = trace::replay(property, job, actions);
     let mut state = State::first(job);
     actions.iter().for_each(|&action| state.take(job, action));

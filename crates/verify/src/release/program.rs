@@ -25,7 +25,7 @@ pub enum Op {
     /// Asks for a copy without waiting for it.
     Prefetch(u8, Kind),
     /// Asks for a copy to read; the thread reads it before it synchronizes again.
-    Ask(u8),
+    AwaitedPrefetch(u8),
     /// Takes a lock.
     Lock(u32),
     /// Gives a lock back.
@@ -39,7 +39,7 @@ pub enum Op {
         /// Threads of the job.
         total: u32,
         /// Whether no other thread of this node runs.
-        quiet: bool,
+        quiescent: bool,
     },
     /// Under `lock`: while the word does not hold `value`, waits on `condition`.
     Await {
@@ -62,12 +62,12 @@ pub enum Op {
     Down(u32),
     /// Adds units to a semaphore.
     Up(u32, u32),
-    /// Waits until this node's writes can be seen, to tell others by means of its own.
+    /// Waits until this node's writes can be seen, to notify others by means of its own.
     Release,
-    /// Tells a node by means of its own; a release has gone before.
-    Tell(u16, u32),
-    /// Waits until this node has been told, and acquires.
-    Hear(u32),
+    /// Notifies a node by means of its own; a release has gone before.
+    Notify(u16, u32),
+    /// Waits until this node has been notified, and acquires.
+    Receive(u32),
     /// Starts the thread of this index, which waits for that, on its node; goes on when it runs.
     Start(u8),
     /// Waits until the thread of this index has ended.
@@ -86,7 +86,7 @@ impl Op {
                 Some((minipage, word, Kind::Write))
             }
             Self::Prefetch(..)
-            | Self::Ask(_)
+            | Self::AwaitedPrefetch(_)
             | Self::Lock(_)
             | Self::Unlock(_)
             | Self::Barrier { .. }
@@ -96,8 +96,8 @@ impl Op {
             | Self::Down(_)
             | Self::Up(..)
             | Self::Release
-            | Self::Tell(..)
-            | Self::Hear(_)
+            | Self::Notify(..)
+            | Self::Receive(_)
             | Self::Start(_)
             | Self::Join(_) => None,
         }
@@ -113,12 +113,12 @@ impl fmt::Display for Op {
             }
             Self::Add(minipage, word) => write!(out, "add 1 to m{minipage}[{word}]"),
             Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
-            Self::Ask(minipage) => write!(out, "ask for m{minipage}"),
+            Self::AwaitedPrefetch(minipage) => write!(out, "ask for m{minipage}"),
             Self::Lock(id) => write!(out, "lock {id}"),
             Self::Unlock(id) => write!(out, "unlock {id}"),
-            Self::Barrier { id, local, total, quiet } => {
-                let quiet = if *quiet { ", quiet" } else { "" };
-                write!(out, "barrier {id} ({local} here, {total} in all{quiet})")
+            Self::Barrier { id, local, total, quiescent } => {
+                let quiescent = if *quiescent { ", quiescent" } else { "" };
+                write!(out, "barrier {id} ({local} here, {total} in all{quiescent})")
             }
             Self::Await { place: (minipage, word), value, condition, .. } => {
                 write!(out, "await m{minipage}[{word}] = {value} on condition {condition}")
@@ -130,8 +130,8 @@ impl fmt::Display for Op {
             Self::Down(id) => write!(out, "wait for semaphore {id}"),
             Self::Up(id, count) => write!(out, "post {count} to semaphore {id}"),
             Self::Release => write!(out, "release"),
-            Self::Tell(node, id) => write!(out, "tell {id} to node {node}"),
-            Self::Hear(id) => write!(out, "hear {id}"),
+            Self::Notify(node, id) => write!(out, "notify node {node} of {id}"),
+            Self::Receive(id) => write!(out, "receive {id}"),
             Self::Start(thread) => write!(out, "start thread {thread}"),
             Self::Join(thread) => write!(out, "join thread {thread}"),
         }
@@ -172,13 +172,13 @@ pub struct Job {
     /// Whether time may pass between a trap and its handling, so that the copy the thread missed
     /// can come in between (a spurious fault).
     pub trap_gap: bool,
-    /// Moves of a home at barriers after which it goes from hand to hand (`Consistency::Auto`).
-    pub roams: u8,
-    /// Whether lazily consistent homes that stay are watched instead of closed.
-    pub watches: bool,
+    /// Moves of a home at barriers after which it is dynamic (`Consistency::Auto`).
+    pub dynamic_after: u8,
+    /// Whether lazily consistent homes that stay are tracked instead of closed.
+    pub tracks: bool,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
-    /// Flushes, intervals and moves of homes are counted on from here.
+    /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
 }
 
@@ -191,8 +191,8 @@ impl Job {
             minipages: vec![],
             threads: vec![],
             trap_gap: false,
-            roams: 0,
-            watches: false,
+            dynamic_after: 0,
+            tracks: false,
             idle_tokens: IDLE_TOKENS,
             first_number: 0,
         }
@@ -218,22 +218,22 @@ impl Job {
         self.minipage(Consistency::LazyRelease, owner, owner)
     }
 
-    /// Adds a minipage whose home goes from hand to hand, with its allocating node.
+    /// Adds a minipage whose home is dynamic, with its allocating node.
     #[must_use]
     pub fn auto(self, owner: u16) -> Self {
         self.minipage(Consistency::Auto, owner, owner)
     }
 
-    /// Lets homes go from hand to hand after so many moves at barriers; at once if not called.
+    /// Homes are dynamic after so many migrations at barriers; at once if not called.
     #[must_use]
-    pub fn roaming_after(self, moves: u8) -> Self {
-        Self { roams: moves, ..self }
+    pub fn dynamic_after(self, moves: u8) -> Self {
+        Self { dynamic_after: moves, ..self }
     }
 
-    /// Watches homes that stay: no trap tells of what their threads write.
+    /// Tracks homes that stay: no trap shows what their threads write.
     #[must_use]
-    pub fn watching(self) -> Self {
-        Self { watches: true, ..self }
+    pub fn tracking(self) -> Self {
+        Self { tracks: true, ..self }
     }
 
     /// The same, whose nodes keep so many idle tokens, and offer the others.
@@ -256,7 +256,7 @@ impl Job {
         self
     }
 
-    /// Counts flushes, intervals and moves of homes on from a number.
+    /// Counts flushes, intervals and migrations on from a number.
     #[must_use]
     pub fn counting_from(self, number: u64) -> Self {
         Self { first_number: number, ..self }

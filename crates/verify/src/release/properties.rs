@@ -42,7 +42,7 @@ fn minipage(
         Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
-            (copy.access(), away, !away, Some(node.tables.owed().deferred_diffs(id)))
+            (copy.access(), away, !away, Some(node.tables.release_tracker().ahead().diffs(id)))
         }
     };
     if access != page.access {
@@ -61,7 +61,7 @@ fn minipage(
 }
 
 /// What may be written unseen is in the delayed update queue, but for modes that need none, and for
-/// what is watched.
+/// what is tracked.
 fn tracked(
     node: &Node<OwnedTables>,
     index: u8,
@@ -79,10 +79,11 @@ fn tracked(
         }
         Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id);
-            page.watched.is_some() || copy.is_some_and(multigrain_protocol::hlrc::Copy::is_alone)
+            page.tracked.is_some()
+                || copy.is_some_and(multigrain_protocol::hlrc::Copy::is_exclusive)
         }
     };
-    if free || node.tables.owed().queue().contains(&id) {
+    if free || node.tables.release_tracker().queue().contains(&id) {
         return Ok(());
     }
     Err("may be written and is not in the delayed update queue".to_owned())
@@ -95,7 +96,7 @@ pub(super) fn bounded(job: &Job, state: &State) -> bool {
 }
 
 /// Whether all threads have done their programs when nothing can happen any more; and whether,
-/// after one more release of every node, nothing is owed or open and every home is current.
+/// after one more release of every node, nothing is unacked or open and every home is current.
 pub(super) fn at_the_end(job: &Job, state: &State) -> Result<(), String> {
     if !state.is_finished(job) {
         return Err("some threads wait for ever".to_owned());
@@ -156,12 +157,12 @@ fn home(state: &State, index: u8, placed: &Placed) -> Result<NodeId, String> {
 }
 
 fn rests(job: &Job, node: &Node<OwnedTables>) -> Result<(), String> {
-    let (me, owed) = (node.me, node.tables.owed());
-    if !owed.is_settled() || !owed.queue().is_empty() {
-        return Err(format!("{me} is not settled: {owed:?}"));
+    let (me, unacked) = (node.me, node.tables.release_tracker());
+    if !unacked.is_settled() || !unacked.queue().is_empty() {
+        return Err(format!("{me} is not settled: {unacked:?}"));
     }
-    if !owed.clone().take_deferred().is_empty() {
-        return Err(format!("{me} has not served all: {owed:?}"));
+    if !unacked.ahead().is_empty() {
+        return Err(format!("{me} has not served all: {unacked:?}"));
     }
     if !node.tables.sync_tables().is_quiescent() {
         return Err(format!("{me} does not rest: {:?}", node.tables.sync_tables()));

@@ -48,7 +48,7 @@ struct Run<'a> {
     /// Whether it is held, and what who has it next will know.
     locks: BTreeMap<u32, (bool, Clock)>,
     units: BTreeMap<u32, VecDeque<Clock>>,
-    told: BTreeMap<u32, VecDeque<Clock>>,
+    notified: BTreeMap<u32, VecDeque<Clock>>,
     arrived: BTreeMap<u32, Vec<usize>>,
     /// What was last stored, as far as somebody awaits it.
     stored: BTreeMap<(u8, u8), Value>,
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
             words: BTreeMap::new(),
             locks: BTreeMap::new(),
             units: BTreeMap::new(),
-            told: BTreeMap::new(),
+            notified: BTreeMap::new(),
             arrived: BTreeMap::new(),
             stored: BTreeMap::new(),
             awaiting: vec![false; threads],
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
             }
             Some(Op::Lock(id)) => !self.locks.get(&id).is_some_and(|(held, _)| *held),
             Some(Op::Down(id)) => some(&self.units, id),
-            Some(Op::Hear(id)) => some(&self.told, id),
+            Some(Op::Receive(id)) => some(&self.notified, id),
             Some(Op::Barrier { .. }) => !self.waiting[thread],
             Some(Op::Join(ended)) => {
                 let ended = usize::from(ended);
@@ -104,11 +104,11 @@ impl<'a> Run<'a> {
                 | Op::Write(..)
                 | Op::Add(..)
                 | Op::Prefetch(..)
-                | Op::Ask(_)
+                | Op::AwaitedPrefetch(_)
                 | Op::Unlock(_)
                 | Op::Up(..)
                 | Op::Release
-                | Op::Tell(..)
+                | Op::Notify(..)
                 | Op::Await { .. }
                 | Op::Signal(..)
                 | Op::Push(_)
@@ -137,7 +137,11 @@ impl<'a> Run<'a> {
             Op::Add(minipage, word) => {
                 self.access(thread, (minipage, word), true)?;
             }
-            Op::Prefetch(..) | Op::Ask(_) | Op::Release | Op::Signal(..) | Op::Push(_) => {}
+            Op::Prefetch(..)
+            | Op::AwaitedPrefetch(_)
+            | Op::Release
+            | Op::Signal(..)
+            | Op::Push(_) => {}
             Op::Lock(id) => {
                 let (held, known) = self.locks.entry(id).or_default();
                 *held = true;
@@ -152,12 +156,12 @@ impl<'a> Run<'a> {
                 let units = self.units.entry(id).or_default();
                 (0..count).for_each(|_| units.push_back(known.clone()));
             }
-            Op::Tell(_, id) => {
+            Op::Notify(_, id) => {
                 let known = self.publish(thread);
-                self.told.entry(id).or_default().push_back(known);
+                self.notified.entry(id).or_default().push_back(known);
             }
             Op::Down(id) => take(&mut self.units, id, &mut self.clocks[thread]),
-            Op::Hear(id) => take(&mut self.told, id, &mut self.clocks[thread]),
+            Op::Receive(id) => take(&mut self.notified, id, &mut self.clocks[thread]),
             Op::Start(started) => {
                 let (known, started) = (self.publish(thread), usize::from(started));
                 self.runs[started] = true;

@@ -3,19 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use multigrain_protocol::release::News;
-use multigrain_protocol::{Message, Node, OwnedTables, Tables};
+use multigrain_protocol::{Node, OwnedTables, Tables};
 use multigrain_types::{Access, NodeId};
 
-use super::late::Late;
+pub use super::packet::{Diff, Packet};
 use super::program::{Job, Thread, Value, WORDS, Words, minipage_id};
+use super::unqueued::Unqueued;
 
 /// Mark: this node has no copy, and what its memory holds is of no meaning.
 pub const NO_COPY: Value = Value::MAX;
 /// Mark: the minipage was freed and this word not written since.
 pub const FREED: Value = Value::MAX - 1;
-/// What was written to a minipage, word by word.
-pub type Diff = [Option<Value>; WORDS];
 
 /// A node's memory for one minipage, as its page tables have it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,33 +27,7 @@ pub struct Page {
     /// Diffs that came and are not merged yet, in the order they came.
     pub kept: Vec<Diff>,
     /// Whether the kernel looks who writes, and has seen somebody.
-    pub watched: Option<bool>,
-}
-
-/// What travels between two nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Packet {
-    /// A message, with the contents at the time of sending.
-    Message {
-        /// The message.
-        message: Message,
-        /// The minipage, if it goes with the message.
-        page: Option<Words>,
-        /// What was written, if that goes with the message.
-        diff: Option<Diff>,
-    },
-    /// What the sender knows of writes.
-    News(News),
-    /// A program's own means of telling.
-    Told(u32),
-    /// Start this thread.
-    Start(u8),
-    /// It runs.
-    Started(u8),
-    /// Say when this thread has ended.
-    Join(u8),
-    /// It has.
-    Ended(u8),
+    pub tracked: Option<bool>,
 }
 
 /// What a thread is about to do, or waits for.
@@ -67,7 +39,7 @@ pub enum Phase {
     Trapped,
     /// Its fault is with the engine.
     Faulted,
-    /// Woken by the engine; it has not told that it resumes.
+    /// Woken by the engine; the engine does not know that it resumes.
     Woken,
     /// In a call.
     Blocked,
@@ -75,11 +47,11 @@ pub enum Phase {
     Unborn,
     /// Its node takes it up (`SyncInput::Begin`).
     Beginning,
-    /// It runs, and its starter has not been told.
+    /// It runs, and its starter does not know.
     Begun,
     /// About to start a thread, or to end: it releases first.
     Releasing,
-    /// It has released, and has not told anybody.
+    /// It has released, and has not notified anybody.
     Released,
     /// At the end of its program, and joined or not.
     Ended,
@@ -131,14 +103,14 @@ pub struct State {
     pub memory: Vec<Vec<Page>>,
     /// Packets by sender times nodes plus receiver, oldest first.
     pub links: Vec<VecDeque<Packet>>,
-    /// News that steps have left over, oldest first.
-    pub late: Vec<Late>,
-    /// Whether the step at hand told its thread to hold a minipage.
-    pub(super) told_to_hold: bool,
+    /// Write notices that steps have left over, oldest first.
+    pub unqueued: Vec<Unqueued>,
+    /// Whether the step at hand had its thread to hold a minipage.
+    pub(super) asked_to_hold: bool,
     /// The threads.
     pub threads: Vec<ThreadState>,
-    /// By node, what it has been told by a program's own means, and nobody has heard yet.
-    pub told: Vec<Vec<u32>>,
+    /// By node, what it has been notified of by a program's own means, and nobody has taken yet.
+    pub notified: Vec<Vec<u32>>,
     /// The last values written to each minipage; known to the checker only.
     pub latest: Vec<Words>,
     /// Whether the step to this state broke something.
@@ -153,8 +125,8 @@ impl State {
             let here = |thread: &&Thread| thread.node.0 == rank && !thread.started;
             let threads = job.threads.iter().filter(here).count();
             let mut tables = OwnedTables::new(NodeId(rank), [])
-                .with_roams(job.roams)
-                .with_watches(job.watches)
+                .with_dynamic_homes_after(job.dynamic_after)
+                .with_tracking(job.tracks)
                 .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
                 .with_idle_tokens(job.idle_tokens)
                 .counting_from(job.first_number, job.nodes);
@@ -172,7 +144,7 @@ impl State {
                 } else {
                     (Access::NoAccess, NO_COPY)
                 };
-                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), watched: None }
+                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), tracked: None }
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });
@@ -184,10 +156,10 @@ impl State {
             nodes: nodes.collect(),
             memory: memory.collect(),
             links: vec![VecDeque::new(); usize::from(job.nodes).pow(2)],
-            late: Vec::new(),
-            told_to_hold: false,
+            unqueued: Vec::new(),
+            asked_to_hold: false,
             threads: job.threads.iter().map(thread).collect(),
-            told: vec![Vec::new(); usize::from(job.nodes)],
+            notified: vec![Vec::new(); usize::from(job.nodes)],
             latest: vec![[0; WORDS]; job.minipages.len()],
             broken: None,
         }

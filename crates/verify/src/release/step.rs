@@ -7,26 +7,11 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
+pub use super::action::Action;
 use super::program::{Job, Op, Thread, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
 use super::world::Stage;
-
-/// One step of the whole job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// The oldest packet of a link arrives.
-    Deliver {
-        /// Sender.
-        from: NodeId,
-        /// Receiver.
-        to: NodeId,
-    },
-    /// A thread does the next thing it can do.
-    Run(usize),
-    /// The news at this place in [`State::late`] are queued.
-    Queue(usize),
-}
 
 impl State {
     /// Everything that can happen next.
@@ -42,9 +27,9 @@ impl State {
             let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
             actions.extend(filled.map(deliver));
         }
-        if !self.late.is_empty() {
+        if !self.unqueued.is_empty() {
             actions.retain(|&action| !self.is_stopped(action));
-            actions.extend((0..self.late.len()).map(Action::Queue));
+            actions.extend((0..self.unqueued.len()).map(Action::Queue));
         }
     }
 
@@ -52,7 +37,7 @@ impl State {
         let (now, plan) = (&self.threads[thread], &job.threads[thread]);
         match now.phase {
             Phase::Running => match plan.program.get(now.done as usize) {
-                Some(Op::Hear(id)) => self.told[plan.node.index()].contains(id),
+                Some(Op::Receive(id)) => self.notified[plan.node.index()].contains(id),
                 Some(_) => true,
                 None => plan.started,
             },
@@ -102,8 +87,10 @@ impl State {
             Packet::Message { message, page, diff } => {
                 self.step(job, to, Input::Message { from, message }, page, diff);
             }
-            Packet::News(news) => self.input(job, to, Input::News { from, news }),
-            Packet::Told(id) => self.told[to.index()].push(id),
+            Packet::WriteNotices(notices) => {
+                self.input(job, to, Input::WriteNotices { from, notices })
+            }
+            Packet::Notified(id) => self.notified[to.index()].push(id),
             Packet::Start(thread) => self.begin(job, thread),
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
@@ -122,7 +109,7 @@ impl State {
             (Phase::Running, Some(Op::Join(ended))) => {
                 now.phase = Phase::Blocked;
                 let to = job.threads[usize::from(ended)].node;
-                return self.tell(job, (plan.node, to), Packet::Join(ended));
+                return self.notify(job, (plan.node, to), Packet::Join(ended));
             }
             (Phase::Running, Some(Op::Start(_)) | None) => {
                 now.phase = Phase::Releasing;
@@ -139,7 +126,7 @@ impl State {
                 let thread = id(thread);
                 self.input(job, plan.node, Input::Resumed { thread, minipage });
                 // The other checker looks what holding is good for.
-                if core::mem::take(&mut self.told_to_hold) {
+                if core::mem::take(&mut self.asked_to_hold) {
                     self.input(job, plan.node, Input::Retired { thread, minipage });
                 }
             }
@@ -190,7 +177,7 @@ impl State {
         let latest = &mut self.latest[index][word];
         let page = &mut self.memory[node.index()][index];
         let reads = matches!(op, Op::Read(..) | Op::Await { .. });
-        if let (Some(written), false) = (&mut page.watched, reads) {
+        if let (Some(written), false) = (&mut page.tracked, reads) {
             *written = true;
         }
         let seen = &mut page.words[word];
@@ -225,23 +212,25 @@ impl State {
             Op::Prefetch(page, kind) => {
                 (Input::Prefetch { minipage: minipage_id(page), kind }, false)
             }
-            Op::Ask(page) => (Input::Ask { minipage: minipage_id(page) }, false),
+            Op::AwaitedPrefetch(page) => {
+                (Input::AwaitedPrefetch { minipage: minipage_id(page) }, false)
+            }
             Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
             Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
-            Op::Barrier { id, local, total, quiet } => {
-                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiet }), true)
+            Op::Barrier { id, local, total, quiescent } => {
+                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiescent }), true)
             }
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
             Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
             Op::Release => (Input::Release { thread }, true),
-            Op::Tell(to, _) => (Input::Tell { node: NodeId(to) }, false),
-            Op::Hear(id) => {
-                let told = &mut self.told[node.index()];
-                if let Some(place) = told.iter().position(|other| *other == id) {
-                    told.remove(place);
+            Op::Notify(to, _) => (Input::Notify { node: NodeId(to) }, false),
+            Op::Receive(id) => {
+                let notified = &mut self.notified[node.index()];
+                if let Some(place) = notified.iter().position(|other| *other == id) {
+                    notified.remove(place);
                 }
                 (Input::Acquire, false)
             }
@@ -261,8 +250,8 @@ impl State {
             now.done += 1;
         }
         self.input(job, node, input);
-        if let Op::Tell(to, id) = op {
-            self.say(job, (node, NodeId(to)), Packet::Told(id));
+        if let Op::Notify(to, id) = op {
+            self.say(job, (node, NodeId(to)), Packet::Notified(id));
         }
     }
 
@@ -282,28 +271,28 @@ impl State {
         let about = match &input {
             Input::Message { message, .. } => message.minipage(),
             Input::Fault { .. }
-            | Input::Insist { .. }
+            | Input::PinnedRetry { .. }
             | Input::Prefetch { .. }
-            | Input::Ask { .. }
+            | Input::AwaitedPrefetch { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
             | Input::Retired { .. }
             | Input::Reclaim { .. }
             | Input::Sync(_)
             | Input::Release { .. }
-            | Input::Tell { .. }
+            | Input::Notify { .. }
             | Input::Acquire
-            | Input::News { .. } => None,
+            | Input::WriteNotices { .. } => None,
         };
         let mut nodes = core::mem::take(&mut self.nodes);
         let node = &mut nodes[me.index()];
-        let mut stage = Stage { job, me, state: self, page, diff, news: None };
+        let mut stage = Stage { job, me, state: self, page, diff, notices: None };
         let taken = catch_unwind(AssertUnwindSafe(|| Arc::make_mut(node).step(input, &mut stage)));
         let unused = (stage.page.is_some(), stage.diff.is_some());
-        let news = stage.news.take();
+        let notices = stage.notices.take();
         self.nodes = nodes;
-        if let Some((to, news)) = news {
-            self.leave_over(me, to, news);
+        if let Some((to, notices)) = notices {
+            self.leave_over(me, to, notices);
         }
         match (taken, about) {
             (Err(_), _) => self.breaks(Broken::Protocol(format!("{me}: the engine panicked"))),

@@ -1,6 +1,6 @@
 //! Threads that start, end and join anywhere and at any moment, as the runtime does it
 //! (`runtime/threads.rs`): a release, then the request; the node takes the thread up before it runs and
-//! before its starter hears of it; at its end a release, then the answer to who joins.
+//! before its starter knows; at its end a release, then the answer to who joins.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
@@ -15,7 +15,7 @@ impl State {
     pub(super) fn start(&mut self, job: &Job, thread: usize, started: u8) {
         self.threads[thread].phase = Phase::Blocked;
         let to = job.threads[usize::from(started)].node;
-        self.tell(job, (job.threads[thread].node, to), Packet::Start(started));
+        self.notify(job, (job.threads[thread].node, to), Packet::Start(started));
     }
 
     /// The node of a thread is asked to start it.
@@ -26,13 +26,13 @@ impl State {
         self.input(job, job.threads[index].node, Input::Sync(begin));
     }
 
-    /// It runs: its starter hears of that, and it acquires what its starter has released.
+    /// It runs: its starter is notified, and it acquires what its starter has released.
     pub(super) fn begun(&mut self, job: &Job, thread: usize) {
         self.threads[thread].phase = Phase::Running;
         let started = number(thread);
         let node = job.threads[thread].node;
         if let Some(to) = self.waiting_for(job, Op::Start(started)) {
-            self.tell(job, (node, job.threads[to].node), Packet::Started(started));
+            self.notify(job, (node, job.threads[to].node), Packet::Started(started));
         }
         self.input(job, node, Input::Acquire);
     }
@@ -59,7 +59,7 @@ impl State {
         let ended = number(thread);
         if let Some(to) = self.waiting_for(job, Op::Join(ended)) {
             let link = (job.threads[thread].node, job.threads[to].node);
-            self.tell(job, link, Packet::Ended(ended));
+            self.notify(job, link, Packet::Ended(ended));
         }
     }
 
@@ -72,11 +72,11 @@ impl State {
         self.input(job, job.threads[thread].node, Input::Acquire);
     }
 
-    /// Tells a node by other means than synchronization: it gets the notices first. A node tells itself
+    /// Notifies a node by other means than synchronization: it gets the write notices first. A node notifies itself
     /// at once.
-    pub(super) fn tell(&mut self, job: &Job, (from, to): (NodeId, NodeId), packet: Packet) {
+    pub(super) fn notify(&mut self, job: &Job, (from, to): (NodeId, NodeId), packet: Packet) {
         if from != to {
-            self.input(job, from, Input::Tell { node: to });
+            self.input(job, from, Input::Notify { node: to });
             self.say(job, (from, to), packet);
             return;
         }
@@ -85,7 +85,7 @@ impl State {
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
             Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
-            Packet::Message { .. } | Packet::News(_) | Packet::Told(_) => {
+            Packet::Message { .. } | Packet::WriteNotices(_) | Packet::Notified(_) => {
                 unreachable!("what threads ask of each other's nodes")
             }
         }

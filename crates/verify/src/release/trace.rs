@@ -33,8 +33,8 @@ fn packet(packet: &Packet) -> String {
             }
             text
         }
-        Packet::News(news) => format!("{news:?}"),
-        Packet::Told(id) => format!("word of {id}"),
+        Packet::WriteNotices(notices) => format!("{notices:?}"),
+        Packet::Notified(id) => format!("word of {id}"),
         Packet::Start(thread) => format!("start of thread {thread}"),
         Packet::Started(thread) => format!("word that thread {thread} runs"),
         Packet::Join(thread) => format!("join of thread {thread}"),
@@ -69,7 +69,7 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
             };
             format!("thread {thread} on {} {how} {op}", plan.node)
         }
-        Action::Queue(late) => before.late[late].to_string(),
+        Action::Queue(index) => before.unqueued[index].to_string(),
     };
     changes(job, before, action, after, &mut text);
     text
@@ -122,7 +122,7 @@ pub(super) fn describe(job: &Job, state: &State) -> Vec<String> {
         if !node.tables.sync_tables().is_resting() {
             lines.push(format!("  {:?}", node.tables.sync_tables()));
         }
-        lines.push(format!("  {:?}", node.tables.owed()));
+        lines.push(format!("  {:?}", node.tables.release_tracker()));
     }
     for from in (0..job.nodes).map(NodeId) {
         for to in (0..job.nodes).map(NodeId) {
@@ -133,7 +133,7 @@ pub(super) fn describe(job: &Job, state: &State) -> Vec<String> {
             }
         }
     }
-    lines.extend(state.late.iter().map(|late| format!("later: {late}")));
+    lines.extend(state.unqueued.iter().map(|late| format!("later: {late}")));
     for (index, (thread, plan)) in state.threads.iter().zip(&job.threads).enumerate() {
         let (phase, done) = (thread.phase, thread.done);
         lines.push(format!("thread {index} on {}: {phase:?} after {done} steps", plan.node));

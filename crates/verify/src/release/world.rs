@@ -1,7 +1,8 @@
-//! The world of a checked node: tiny memories and links that assert what real ones rely on.
+//! The world of the release checker: memories of a few words a minipage with twins and diffs, page tables
+//! of its own, FIFO links that carry write notices. It asserts what real ones rely on.
 
-use multigrain_protocol::release::News;
-use multigrain_protocol::{Attach, Message, World};
+use multigrain_protocol::release::WriteNotices;
+use multigrain_protocol::{Attach, Message, ReleaseWorld, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use super::program::{Job, Op, WORDS, Words, minipage_index};
@@ -16,8 +17,8 @@ pub(super) struct Stage<'a> {
     pub(super) page: Option<Words>,
     /// What came with the message at hand of what was written.
     pub(super) diff: Option<Diff>,
-    /// News that the next message takes along.
-    pub(super) news: Option<(NodeId, News)>,
+    /// Write notices that the next message takes along.
+    pub(super) notices: Option<(NodeId, WriteNotices)>,
 }
 
 impl Stage<'_> {
@@ -35,8 +36,8 @@ impl Stage<'_> {
             return;
         }
         let link = self.job.link(self.me, to);
-        if let Some((_, news)) = self.news.take_if(|(other, _)| *other == to) {
-            self.state.links[link].push_back(Packet::News(news));
+        if let Some((_, notices)) = self.notices.take_if(|(other, _)| *other == to) {
+            self.state.links[link].push_back(Packet::WriteNotices(notices));
         }
         self.state.links[link].push_back(packet);
     }
@@ -92,23 +93,8 @@ impl World for Stage<'_> {
         self.post(to, Packet::Message { message, page, diff });
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
         self.send(to, message);
-    }
-
-    fn send_news(&mut self, to: NodeId, news: News) {
-        if News::from_bytes(&news.to_bytes(), self.job.nodes).as_ref() != Ok(&news) {
-            self.broken(format!("{news:?} does not survive its bytes"));
-        }
-        if let Some((other, _)) = self.news.replace((to, news)) {
-            self.broken(format!("news for {other} are left when {to} is told"));
-        }
-    }
-
-    fn news_go_alone(&mut self) {
-        if let Some((to, news)) = self.news.take() {
-            self.post(to, Packet::News(news));
-        }
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {
@@ -121,12 +107,6 @@ impl World for Stage<'_> {
         (page.access, page.words) = (access, words);
     }
 
-    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
-        self.closed(minipage, "made zero");
-        let page = self.at(minipage);
-        (page.access, page.words) = (access, [0; WORDS]);
-    }
-
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         let access = self.at(minipage).access;
         if access != from || from == to {
@@ -134,27 +114,9 @@ impl World for Stage<'_> {
         }
         let page = self.at(minipage);
         page.access = to;
-        if page.watched.take() == Some(true) {
+        if page.tracked.take() == Some(true) {
             self.broken(format!("{minipage} is closed, and nobody has found what was written"));
         }
-    }
-
-    fn watch(&mut self, minipage: MinipageId, from: Access) {
-        let page = self.at(minipage);
-        let (access, watched) = (page.access, page.watched);
-        (page.access, page.watched) = (Access::ReadWrite, Some(false));
-        if access != from || watched.is_some() {
-            self.broken(format!("{minipage}, watched with {from:?}, has {access:?}, {watched:?}"));
-        }
-    }
-
-    fn written(&mut self) -> Vec<MinipageId> {
-        let pages = self.state.memory[self.me.index()].iter_mut().zip(0u8..);
-        let found = pages.filter_map(|(page, index)| {
-            let written = page.watched.as_mut().is_some_and(core::mem::take);
-            written.then(|| super::program::minipage_id(index))
-        });
-        found.collect()
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
@@ -162,6 +124,110 @@ impl World for Stage<'_> {
         if access != real {
             self.broken(format!("{minipage} is said to have {access:?} but has {real:?}"));
         }
+    }
+
+    fn wake(&mut self, thread: ThreadId) {
+        let index = thread.0 as usize;
+        let here = self.job.threads[index].node == self.me;
+        let state = &mut self.state.threads[index];
+        match (here, state.phase) {
+            (true, Phase::Faulted) => state.phase = Phase::Woken,
+            (true, Phase::Blocked) => {
+                state.phase = Phase::Running;
+                // A wait on a condition ends with a new look at what was awaited.
+                let op = self.job.threads[index].program.get(state.done as usize);
+                state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
+            }
+            (true, Phase::Beginning) => state.phase = Phase::Begun,
+            (true, Phase::Releasing) => state.phase = Phase::Released,
+            (
+                _,
+                Phase::Running
+                | Phase::Trapped
+                | Phase::Woken
+                | Phase::Unborn
+                | Phase::Begun
+                | Phase::Released
+                | Phase::Ended,
+            )
+            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
+                self.broken(format!("{thread} is woken but does not wait"));
+            }
+        }
+    }
+
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
+        self.state.asked_to_hold = true;
+    }
+
+    fn reclaimed(&mut self, minipage: MinipageId) {
+        let index = minipage_index(minipage);
+        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
+        let (job, me) = (self.job, self.me);
+        let waits = |number: &usize| {
+            let (now, plan) = (&self.state.threads[*number], &job.threads[*number]);
+            now.phase == Phase::Blocked
+                && plan.node == me
+                && plan.program.get(now.done as usize).is_some_and(freeing)
+        };
+        let Some(waiting) = (0..job.threads.len()).find(waits) else {
+            self.broken(format!("{minipage} came back but nobody freed it"));
+            return;
+        };
+        if self.consistency(minipage) == Consistency::Sequential {
+            // Its contents are nobody's: it is written before it is read.
+            self.at(minipage).words = [FREED; WORDS];
+            self.state.latest[index] = [FREED; WORDS];
+        }
+        self.state.threads[waiting].phase = Phase::Running;
+        self.state.threads[waiting].done += 1;
+    }
+
+    fn competing(&mut self, _: MinipageId) {}
+
+    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+        Some(self)
+    }
+}
+
+impl ReleaseWorld for Stage<'_> {
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        if WriteNotices::from_bytes(&notices.to_bytes(), self.job.nodes).as_ref() != Ok(&notices) {
+            self.broken(format!("{notices:?} does not survive its bytes"));
+        }
+        if let Some((other, _)) = self.notices.replace((to, notices)) {
+            self.broken(format!("notices for {other} are left when {to} is notified"));
+        }
+    }
+
+    fn send_notices_alone(&mut self) {
+        if let Some((to, notices)) = self.notices.take() {
+            self.post(to, Packet::WriteNotices(notices));
+        }
+    }
+
+    fn install_zero(&mut self, minipage: MinipageId, access: Access) {
+        self.closed(minipage, "made zero");
+        let page = self.at(minipage);
+        (page.access, page.words) = (access, [0; WORDS]);
+    }
+
+    fn track(&mut self, minipage: MinipageId, from: Access) {
+        let page = self.at(minipage);
+        let (access, tracked) = (page.access, page.tracked);
+        (page.access, page.tracked) = (Access::ReadWrite, Some(false));
+        if access != from || tracked.is_some() {
+            self.broken(format!("{minipage}, tracked with {from:?}, has {access:?}, {tracked:?}"));
+        }
+    }
+
+    fn written(&mut self) -> Vec<MinipageId> {
+        let pages = self.state.memory[self.me.index()].iter_mut().zip(0u8..);
+        let found = pages.filter_map(|(page, index)| {
+            let written = page.tracked.as_mut().is_some_and(core::mem::take);
+            written.then(|| super::program::minipage_id(index))
+        });
+        found.collect()
     }
 
     fn make_twin(&mut self, minipage: MinipageId) {
@@ -196,7 +262,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn keep_diff(&mut self, minipage: MinipageId) {
+    fn buffer_diff(&mut self, minipage: MinipageId) {
         match self.diff.take() {
             Some(diff) => self.at(minipage).kept.push(diff),
             None => self.broken(format!("a diff of {minipage} is kept but none came")),
@@ -221,7 +287,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn pass_diff(&mut self, to: NodeId, message: Message) {
+    fn forward_diff(&mut self, to: NodeId, message: Message) {
         let kept = message.minipage().map(|minipage| &mut self.at(minipage).kept);
         let oldest = kept.filter(|kept| !kept.is_empty()).map(|kept| kept.remove(0));
         match oldest {
@@ -242,62 +308,7 @@ impl World for Stage<'_> {
         zero
     }
 
-    fn wake(&mut self, thread: ThreadId) {
-        let index = thread.0 as usize;
-        let here = self.job.threads[index].node == self.me;
-        let state = &mut self.state.threads[index];
-        match (here, state.phase) {
-            (true, Phase::Faulted) => state.phase = Phase::Woken,
-            (true, Phase::Blocked) => {
-                state.phase = Phase::Running;
-                // A wait on a condition ends with a new look at what was awaited.
-                let op = self.job.threads[index].program.get(state.done as usize);
-                state.done += u32::from(!matches!(op, Some(Op::Await { .. })));
-            }
-            (true, Phase::Beginning) => state.phase = Phase::Begun,
-            (true, Phase::Releasing) => state.phase = Phase::Released,
-            (
-                _,
-                Phase::Running
-                | Phase::Trapped
-                | Phase::Woken
-                | Phase::Unborn
-                | Phase::Begun
-                | Phase::Released
-                | Phase::Ended,
-            )
-            | (false, Phase::Faulted | Phase::Blocked | Phase::Beginning | Phase::Releasing) => {
-                self.broken(format!("{thread} is woken but does not wait"));
-            }
-        }
-    }
+    fn closing(&mut self, _: &[MinipageId]) {}
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
-        self.state.told_to_hold = true;
-    }
-
-    fn reclaimed(&mut self, minipage: MinipageId) {
-        let index = minipage_index(minipage);
-        let freeing = |op: &Op| matches!(op, Op::Reclaim(freed) if usize::from(*freed) == index);
-        let (job, me) = (self.job, self.me);
-        let waits = |number: &usize| {
-            let (now, plan) = (&self.state.threads[*number], &job.threads[*number]);
-            now.phase == Phase::Blocked
-                && plan.node == me
-                && plan.program.get(now.done as usize).is_some_and(freeing)
-        };
-        let Some(waiting) = (0..job.threads.len()).find(waits) else {
-            self.broken(format!("{minipage} came back but nobody freed it"));
-            return;
-        };
-        if self.consistency(minipage) == Consistency::Sequential {
-            // Its contents are nobody's: it is written before it is read.
-            self.at(minipage).words = [FREED; WORDS];
-            self.state.latest[index] = [FREED; WORDS];
-        }
-        self.state.threads[waiting].phase = Phase::Running;
-        self.state.threads[waiting].done += 1;
-    }
-
-    fn competing(&mut self, _: MinipageId) {}
+    fn send_batched(&mut self) {}
 }

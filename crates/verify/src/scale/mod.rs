@@ -12,7 +12,7 @@
 //! | `cores` | computing, and nodes that share the cores of a host |
 //! | `run` | the programs on the cluster; rounds beyond the simulated ones are added in proportion |
 //!
-//! Left out: what a node fetches ahead by habit (`--learn off`), caches (an element costs the same
+//! Left out: what a node fetches ahead from its access history (`--learn off`), caches (an element costs the same
 //! whatever fits), switches that are too small, several threads a node.
 
 pub mod apps;

@@ -266,7 +266,7 @@ impl Job {
                     id: BARRIER,
                     local: 1,
                     total,
-                    quiet: false,
+                    quiescent: false,
                 };
                 self.wait_in(node, call)
             }
@@ -330,7 +330,7 @@ impl Job {
             let minipage = self.cluster.id(page);
             self.cluster.step(node, Input::Resumed { thread: THREAD, minipage })?;
             // The access follows at once.
-            if self.cluster.take_told_to_hold().is_some() {
+            if self.cluster.take_asked_to_hold().is_some() {
                 self.go(node)?;
                 return self.cluster.step(node, Input::Retired { thread: THREAD, minipage });
             }

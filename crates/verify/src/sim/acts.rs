@@ -6,7 +6,7 @@ use multigrain_protocol::{Input, Kind, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::cluster::{Broken, Subject};
-use super::program::Op;
+use super::phrase::Op;
 use super::simulation::{FREE, Result, Simulation};
 use super::threads::State;
 
@@ -71,14 +71,14 @@ impl Simulation {
         let (minipage, kind) = self.target(thread);
         self.threads[thread as usize].state = State::Faulted;
         let local = self.local(thread);
-        let Asking { given_up, insists } = self.threads[thread as usize].held.fault((), minipage);
+        let Asking { given_up, pinned } = self.threads[thread as usize].held.fault((), minipage);
         for minipage in given_up {
             self.cluster.step(node, Input::Retired { thread: local, minipage })?;
         }
         self.cluster.step(
             node,
-            if insists {
-                Input::Insist { thread: local, minipage, kind }
+            if pinned {
+                Input::PinnedRetry { thread: local, minipage, kind }
             } else {
                 Input::Fault { thread: local, minipage, kind }
             },
@@ -93,7 +93,7 @@ impl Simulation {
         let (minipage, _) = self.target(thread);
         self.threads[thread as usize].state = State::Running;
         self.cluster.step(node, Input::Resumed { thread: self.local(thread), minipage })?;
-        if self.cluster.take_told_to_hold().is_some() {
+        if self.cluster.take_asked_to_hold().is_some() {
             self.threads[thread as usize].held.hold(minipage);
         }
         let gap_ns = self.cluster.timing().gap_ns(node);
@@ -216,7 +216,7 @@ impl Simulation {
         let id = self.ids.of(episode % 3);
         let local = if episode & 4 == 0 { self.plan.threads } else { 0 };
         let (thread, total) = (self.local(number), self.plan.all_threads());
-        self.wait_in(number, SyncInput::Barrier { thread, id, local, total, quiet: false })
+        self.wait_in(number, SyncInput::Barrier { thread, id, local, total, quiescent: false })
     }
 
     fn free(&mut self, number: u32, page: u32) {

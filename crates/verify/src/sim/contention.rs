@@ -9,7 +9,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Even, Happening, Placed, Told};
+use super::cluster::{Broken, Cluster, Even, Happening, Hold, Placed};
 
 /// An instruction on memory that is here, and one that is stepped.
 const OPERATION_NS: u64 = 200;
@@ -79,7 +79,7 @@ struct Thread {
     kind: Kind,
     state: State,
     accesses: Accesses<()>,
-    insists: bool,
+    pinned: bool,
     trapped_ns: u64,
     /// A window keeps the minipage for it; somebody waited when it began.
     in_window: bool,
@@ -144,7 +144,7 @@ impl Thread {
             kind: if reads { Kind::Read } else { Kind::Write },
             state: State::Running,
             accesses: Accesses::new(),
-            insists: false,
+            pinned: false,
             trapped_ns: 0,
             in_window: false,
             urgent: false,
@@ -234,14 +234,14 @@ impl Run {
         (thread.state, thread.faults) = (State::Faulted, thread.faults + 1);
         self.most_faults = self.most_faults.max(thread.faults);
         let Thread { node, local: thread, kind, .. } = *thread;
-        let Asking { given_up, insists } = self.threads[number].accesses.fault((), minipage);
+        let Asking { given_up, pinned } = self.threads[number].accesses.fault((), minipage);
         for minipage in given_up {
             self.cluster.retire(node, thread, minipage)?;
         }
-        self.threads[number].insists = insists;
+        self.threads[number].pinned = pinned;
         self.threads[number].trapped_ns = self.cluster.now_ns();
-        let input = if insists {
-            Input::Insist { thread, minipage, kind }
+        let input = if pinned {
+            Input::PinnedRetry { thread, minipage, kind }
         } else {
             Input::Fault { thread, minipage, kind }
         };
@@ -259,7 +259,7 @@ impl Run {
         };
         let minipage = self.minipage;
         self.cluster.step(node, Input::Resumed { thread: local, minipage })?;
-        if let Some(told) = self.cluster.take_told_to_hold() {
+        if let Some(told) = self.cluster.take_asked_to_hold() {
             self.hold(number, told)?;
         }
         let thread = &mut self.threads[number];
@@ -270,8 +270,8 @@ impl Run {
 
     /// A thread keeps the minipage for a while, or until its instruction is through, as the runtime
     /// does.
-    fn hold(&mut self, number: usize, told: Told) -> Result<(), Broken> {
-        let Thread { node, trapped_ns, insists, .. } = self.threads[number];
+    fn hold(&mut self, number: usize, told: Hold) -> Result<(), Broken> {
+        let Thread { node, trapped_ns, pinned, .. } = self.threads[number];
         self.threads[number].urgent = told.urgent;
         let waited_ns = self.cluster.now_ns() - trapped_ns;
         let window_ns = self.cluster.window_ns(node, self.minipage, (waited_ns, told.turns));
@@ -279,7 +279,7 @@ impl Run {
             self.threads[number].in_window = true;
             self.after(window_ns, self.threads.len() + number);
         }
-        if told.urgent && (window_ns == 0 || insists) {
+        if told.urgent && (window_ns == 0 || pinned) {
             self.threads[number].accesses.hold(self.minipage);
         } else if window_ns == 0 {
             self.retire_one(number)?;

@@ -15,6 +15,8 @@ pub mod cluster;
 pub mod contention;
 mod heap;
 pub mod history;
+mod network;
+mod phrase;
 mod plan;
 mod program;
 mod report;
@@ -22,8 +24,7 @@ pub mod rng;
 mod simulation;
 mod threads;
 mod verdict;
-mod weather;
 
+pub use network::NetworkModel;
 pub use plan::{Deaths, FEWEST_MINIPAGES, MOST_NODES, Plan, nanoseconds};
 pub use report::{Failure, Report, run};
-pub use weather::Weather;

@@ -1,4 +1,4 @@
-//! Runs of a plan, and what is told of them.
+//! Runs of a plan, and what is reported of them.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use multigrain_types::NodeId;
 
 use super::cluster::{Broken, Subject, Traffic};
+use super::network::NetworkModel;
 use super::plan::Plan;
 use super::simulation::Simulation;
-use super::weather::Weather;
 
 /// Lines of the trace of a failure.
 const TRACE: usize = 60;
@@ -18,8 +18,8 @@ const TRACE: usize = 60;
 pub struct Report {
     /// What was run.
     pub plan: Plan,
-    /// In which weather.
-    pub weather: Weather,
+    /// In which network.
+    pub network: NetworkModel,
     /// Calls of `Node::step`.
     pub steps: u64,
     /// What went over the links.
@@ -61,7 +61,7 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
     match ended {
         Ok(()) => Ok(Report {
             plan: *plan,
-            weather: Weather::of(plan.seed, plan.nodes),
+            network: NetworkModel::of(plan.seed, plan.nodes),
             steps: cluster.steps(),
             traffic: cluster.traffic(),
             accesses: simulation.accesses,
@@ -73,16 +73,16 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
             let steps = cluster.steps();
             drop(simulation);
             let (mut again, _) = simulate(plan, Some(broken.subject));
-            let trace = again.cluster.watch.lines();
+            let trace = again.cluster.trace.lines();
             Err(Box::new(Failure { plan: *plan, broken, steps, trace }))
         }
     }
 }
 
-fn simulate(plan: &Plan, watched: Option<Subject>) -> (Simulation, Result<(), Broken>) {
+fn simulate(plan: &Plan, tracked: Option<Subject>) -> (Simulation, Result<(), Broken>) {
     let mut simulation = Simulation::new(plan);
-    if let Some(subject) = watched {
-        simulation.watch(subject, TRACE);
+    if let Some(subject) = tracked {
+        simulation.trace(subject, TRACE);
     }
     let ended = catch_unwind(AssertUnwindSafe(|| simulation.run()));
     let ended = ended.unwrap_or_else(|_| {
@@ -119,7 +119,7 @@ mod tests {
         let minipage = plain.cluster.id(0);
         let (mut traced, _) = simulate(&plan, Some(Subject::Minipage(minipage)));
         assert_eq!(traced.cluster.fingerprint(), plain.cluster.fingerprint());
-        let lines = traced.cluster.watch.lines();
+        let lines = traced.cluster.trace.lines();
         assert_eq!(lines.len(), TRACE);
         assert!(lines.iter().any(|line| line.contains("takes")), "{lines:#?}");
         let other = format!("{:?}", plain.cluster.id(1));

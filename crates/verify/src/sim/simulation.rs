@@ -3,14 +3,15 @@
 use multigrain_protocol::{Input, Words};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Happening, Subject, Watch};
+use super::cluster::{Broken, Cluster, Happening, Subject, Trace};
 use super::heap::Heap;
 use super::history::{History, Record};
+use super::network::NetworkModel;
+use super::phrase::{Op, Phrase};
 use super::plan::{Deaths, Plan};
-use super::program::{Author, Layout, Op, SEMAPHORES};
+use super::program::{Author, Layout, SEMAPHORES};
 use super::rng::Rng;
 use super::threads::{Numbers, Role, State, Thread};
-use super::weather::Weather;
 
 /// The timer at which a node dies; below are threads.
 const DEATH: u64 = u64::MAX;
@@ -25,7 +26,7 @@ pub(super) type Result<T> = core::result::Result<T, Broken>;
 #[derive(Debug)]
 pub(super) struct Simulation {
     pub(super) plan: Plan,
-    pub(super) cluster: Cluster<Weather>,
+    pub(super) cluster: Cluster<NetworkModel>,
     pub(super) threads: Vec<Thread>,
     pub(super) numbers: Numbers,
     pub(super) author: Author,
@@ -76,7 +77,7 @@ impl Simulation {
         let all = plan.all_threads();
         let bounds = (u64::from(all), u64::from(2 * plan.minipages + SEMAPHORES));
         let mut cluster =
-            Cluster::new(plan.nodes, places, Weather::of(plan.seed, plan.nodes), bounds);
+            Cluster::new(plan.nodes, places, NetworkModel::of(plan.seed, plan.nodes), bounds);
         for thread in 0..all {
             cluster.timer(rng.below(1000), thread.into());
         }
@@ -111,8 +112,8 @@ impl Simulation {
         simulation
     }
 
-    pub(super) fn watch(&mut self, subject: Subject, keep: usize) {
-        self.cluster.watch = Watch::on(subject, keep);
+    pub(super) fn trace(&mut self, subject: Subject, keep: usize) {
+        self.cluster.trace = Trace::on(subject, keep);
     }
 
     /// Runs to the end.
@@ -173,7 +174,7 @@ impl Simulation {
                 thread.left -= 1;
                 self.author.phrase(node, &mut self.heap)
             } else {
-                super::program::Phrase::of(&[Op::Barrier])
+                Phrase::of(&[Op::Barrier])
             };
             thread.begin(phrase);
         }
@@ -314,7 +315,7 @@ impl Simulation {
         thread.accesses = thread.accesses.wrapping_add(1);
         self.accesses += 1;
         let (id, node) = (self.cluster.id(minipage), self.numbers.node(number));
-        self.cluster.watch.note(Subject::Minipage(id), || {
+        self.cluster.trace.note(Subject::Minipage(id), || {
             let said = |what: &str, value: Option<u64>| match value {
                 Some(value) => format!(" {what} {value:#x}"),
                 None => String::new(),

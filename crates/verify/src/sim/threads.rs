@@ -4,7 +4,7 @@ use multigrain_protocol::access::Accesses;
 use multigrain_types::NodeId;
 
 use super::cluster::Content;
-use super::program::{Op, Phrase};
+use super::phrase::{Op, Phrase};
 
 /// What a thread is about to do, or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum State {
     Trapped,
     /// Its fault is with the engine.
     Faulted,
-    /// Woken from a fault; it has not told that it resumes.
+    /// Woken from a fault; the engine does not know that it resumes.
     Woken,
     /// In a call that waits.
     Blocked,

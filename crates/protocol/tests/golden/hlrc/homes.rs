@@ -5,7 +5,7 @@ use multigrain_protocol::sync::{SyncInput, SyncTables};
 use multigrain_protocol::{BarrierMessage, Effect, Effects, Input};
 use multigrain_types::{Access, NodeId, ThreadId};
 
-use super::{come, lazy, quiet_barrier, read_by};
+use super::{come, lazy, quiescent_barrier, read_by};
 use crate::cluster::M;
 
 #[test]
@@ -19,7 +19,7 @@ fn the_first_to_touch_zeros_becomes_their_home_without_bytes() {
         [
             "1 > 0: Fetch 1 epoch 0",
             "0: close, all zeros",
-            "0 > 1: Yours",
+            "0 > 1: FirstTouch",
             "1: install zeros ReadWrite",
             "1: wake 1"
         ]
@@ -56,7 +56,7 @@ fn who_asks_the_allocating_node_is_sent_on_and_learns_who_the_home_is() {
 }
 
 #[test]
-fn zeros_are_handed_on_once_and_then_copied() {
+fn zeros_transfer_the_home_once_and_are_then_copied() {
     let mut cluster = lazy(3);
     cluster.hold_zeros(true);
     cluster.access(1, Read);
@@ -197,23 +197,23 @@ fn a_prefetch_wakes_nobody() {
 fn paper_parade_the_home_moves_at_a_barrier_to_the_only_node_that_wrote() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(2, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!(
         cluster.trace(),
         [
-            "1 > 0: Barrier Arrive 1 3 quiet",
+            "1 > 0: Barrier Arrive 1 3 quiescent",
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
-            "2 > 0: News [0, 0, 1], 2 wrote 0 in 1",
-            "2 > 0: Barrier Arrive 1 3 quiet",
-            "0 > 1: News [0, 0, 1], 2 wrote 0 in 1, all know [0, 0, 0], 0 moves to 2",
-            "0 > 1: Barrier Release 1 quiet",
-            "0 > 2: News [0, 0, 1], all know [0, 0, 0], 0 moves to 2",
-            "0 > 2: Barrier Release 1 quiet",
+            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiescent",
+            "0 > 1: WriteNotices [0, 0, 1], 2 wrote 0 in 1, all know [0, 0, 0], 0 moves to 2",
+            "0 > 1: Barrier Release 1 quiescent",
+            "0 > 2: WriteNotices [0, 0, 1], all know [0, 0, 0], 0 moves to 2",
+            "0 > 2: Barrier Release 1 quiescent",
             "0: protect ReadOnly to NoAccess",
             "0: wake 0",
             "1: protect ReadOnly to NoAccess",
@@ -244,16 +244,16 @@ fn what_two_nodes_wrote_stays_where_it_is() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(1, Write);
     cluster.access(2, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert!(cluster.trace().iter().all(|line| !line.contains("moves")));
     assert_eq!(cluster.copy(0).home(), None);
-    // Each heard of the other's writes.
+    // Each received the other's writes.
     assert_eq!(cluster.copy(1).access(), Access::NoAccess);
     assert_eq!(cluster.copy(2).access(), Access::NoAccess);
 }
 
 #[test]
-fn a_fetch_that_overtakes_the_news_of_a_move_waits_for_it() {
+fn a_fetch_that_overtakes_the_notices_of_a_move_waits_for_it() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(2, Write);
     for node in [2, 1, 0] {
@@ -261,7 +261,7 @@ fn a_fetch_that_overtakes_the_news_of_a_move_waits_for_it() {
         // All has come, and nothing of the answer.
         while node > 0 && cluster.deliver() {}
     }
-    // Node 0 has decided. Node 1 hears of it and asks the new home, which has not.
+    // Node 0 has decided. Node 1 receives the plan and asks the new home, which has not.
     cluster.trace();
     cluster.deliver_from(0, 1);
     cluster.deliver_from(0, 1);
@@ -280,7 +280,7 @@ fn a_fetch_that_overtakes_the_news_of_a_move_waits_for_it() {
 }
 
 #[test]
-fn data_that_a_turn_of_homes_overtook_still_tells_who_the_home_is() {
+fn data_that_a_migration_plan_overtook_still_names_the_home() {
     let mut cluster = lazy(3);
     cluster.hold_zeros(true);
     cluster.access(1, Write);
@@ -307,11 +307,11 @@ fn data_that_a_turn_of_homes_overtook_still_tells_who_the_home_is() {
 
 /// A thread begins on a node whose only thread waits at a barrier already, and writes.
 #[test]
-fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
+fn a_thread_that_begins_at_a_quiescent_node_retracts_that_before_it_runs() {
     let mut cluster = read_by(2, &[1]);
     come(&mut cluster, 1, 2);
     cluster.settle();
-    assert_eq!(cluster.trace(), ["1 > 0: Barrier Arrive 1 2 quiet"]);
+    assert_eq!(cluster.trace(), ["1 > 0: Barrier Arrive 1 2 quiescent"]);
     cluster.call(1, SyncInput::Begin { thread: ThreadId(7) });
     assert_eq!(cluster.trace(), ["1 > 0: Barrier Retract"]);
     cluster.settle();
@@ -326,7 +326,7 @@ fn a_thread_that_begins_at_a_quiet_node_takes_the_word_back_before_it_runs() {
 
 /// The release is on its way: the thread that begins finds the homes moved.
 #[test]
-fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
+fn a_thread_that_begins_after_the_decision_runs_behind_the_release() {
     let mut cluster = read_by(2, &[1]);
     cluster.fault(1, Write);
     cluster.settle();
@@ -344,22 +344,22 @@ fn a_thread_that_begins_too_late_to_be_heard_runs_behind_the_release() {
 
 /// Who came first looked later, and found that others run: a thread unknown to this node has begun since.
 #[test]
-fn a_node_is_quiet_only_if_all_who_come_together_found_it_so() {
+fn a_node_is_quiescent_only_if_all_who_come_together_found_it_so() {
     for looks in [[true, true], [true, false], [false, true]] {
         let mut tables = SyncTables::with_threads(2);
         let mut out = Effects::new();
-        for (thread, quiet) in [0, 1].map(ThreadId).into_iter().zip(looks) {
+        for (thread, quiescent) in [0, 1].map(ThreadId).into_iter().zip(looks) {
             assert!(out.is_empty(), "they are told of together");
-            let come = SyncInput::Barrier { thread, id: 0, local: 2, total: 4, quiet };
+            let come = SyncInput::Barrier { thread, id: 0, local: 2, total: 4, quiescent };
             tables.ask(NodeId(1), 2, &come, &mut out).expect("it may come");
         }
-        let quiet = looks == [true, true];
-        let message = BarrierMessage::Arrive { arrivals: 2, total: 4, quiet }.about(0);
+        let quiescent = looks == [true, true];
+        let message = BarrierMessage::Arrive { arrivals: 2, total: 4, quiescent }.about(0);
         assert_eq!(out[..], [Effect::Send { to: NodeId(0), message }]);
     }
 }
 
-/// The manager's own node says that it is quiet when its flush has ended; what a thread that begins
+/// The manager's own node says that it is quiescent when its flush has ended; what a thread that begins
 /// meanwhile takes back must not overtake that.
 #[test]
 fn a_retraction_to_its_own_manager_follows_the_arrival() {
@@ -376,5 +376,5 @@ fn a_retraction_to_its_own_manager_follows_the_arrival() {
     come(&mut cluster, 1, 2);
     cluster.settle();
     let trace = cluster.trace();
-    assert!(trace.contains(&"0 > 1: Barrier Release 1".to_owned()), "not quiet: {trace:#?}");
+    assert!(trace.contains(&"0 > 1: Barrier Release 1".to_owned()), "not quiescent: {trace:#?}");
 }

@@ -4,7 +4,7 @@ use multigrain_protocol::Input;
 use multigrain_protocol::Kind::{Read, Write};
 use multigrain_types::{Access, NodeId, ThreadId};
 
-use super::{lazy, lock, quiet_barrier, read_by, unlock};
+use super::{lazy, lock, quiescent_barrier, read_by, unlock};
 use crate::cluster::M;
 
 #[test]
@@ -19,7 +19,7 @@ fn a_release_sends_a_diff_home_and_waits_for_its_acknowledgement() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1 later: DiffAck flush 1",
             "1: wake 1"
@@ -36,7 +36,7 @@ fn a_release_of_the_home_sends_nothing() {
 }
 
 #[test]
-fn a_lock_grant_tells_what_was_written_and_the_next_owner_forgets_it() {
+fn a_lock_grant_brings_write_notices_and_the_next_owner_invalidates() {
     let mut cluster = read_by(3, &[1, 2]);
     lock(&mut cluster, 1);
     cluster.settle();
@@ -52,10 +52,10 @@ fn a_lock_grant_tells_what_was_written_and_the_next_owner_forgets_it() {
             "1: protect ReadWrite to ReadOnly",
             "1 > 0: Diff flush 1",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1 later: DiffAck flush 1",
-            "1 > 2: News [0, 1], 1 wrote 0 in 1",
+            "1 > 2: WriteNotices [0, 1], 1 wrote 0 in 1",
             "1 > 2: Lock Grant",
             "2: protect ReadOnly to NoAccess",
             "2: wake 2"
@@ -71,7 +71,7 @@ fn a_lock_grant_tells_what_was_written_and_the_next_owner_forgets_it() {
 }
 
 #[test]
-fn a_grant_without_news_travels_alone() {
+fn a_grant_without_notices_travels_alone() {
     let mut cluster = read_by(3, &[1, 2]);
     for _ in 0..2 {
         for node in [1, 2] {
@@ -81,9 +81,9 @@ fn a_grant_without_news_travels_alone() {
             cluster.settle();
         }
     }
-    assert!(cluster.trace().iter().all(|line| !line.contains("News")), "nobody wrote");
+    assert!(cluster.trace().iter().all(|line| !line.contains("WriteNotices")), "nobody wrote");
     cluster.access(1, Write);
-    let mut told = 0;
+    let mut sent = 0;
     for _ in 0..3 {
         for node in [1, 2] {
             lock(&mut cluster, node);
@@ -92,9 +92,9 @@ fn a_grant_without_news_travels_alone() {
             cluster.settle();
         }
         let trace = cluster.trace();
-        told += trace.iter().filter(|line| line.starts_with("1 > 2: News")).count();
+        sent += trace.iter().filter(|line| line.starts_with("1 > 2: WriteNotices")).count();
     }
-    assert_eq!(told, 1, "nothing is told twice");
+    assert_eq!(sent, 1, "nothing is sent twice");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_barrier_gathers_and_spreads_what_all_wrote() {
     let mut cluster = read_by(3, &[1, 2]);
     cluster.access(1, Write);
     cluster.access(2, Write);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!(
         cluster.trace(),
         [
@@ -112,20 +112,20 @@ fn a_barrier_gathers_and_spreads_what_all_wrote() {
             "2: protect ReadWrite to ReadOnly",
             "2 > 0: Diff flush 1",
             "2: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1 later: DiffAck flush 1",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 2 later: DiffAck flush 1",
-            "1 > 0: News [0, 1], 1 wrote 0 in 1",
-            "1 > 0: Barrier Arrive 1 3 quiet",
-            "2 > 0: News [0, 0, 1], 2 wrote 0 in 1",
-            "2 > 0: Barrier Arrive 1 3 quiet",
-            "0 > 1: News [0, 1, 1], 2 wrote 0 in 1, all know [0, 0, 0]",
-            "0 > 1: Barrier Release 1 quiet",
-            "0 > 2: News [0, 1, 1], 1 wrote 0 in 1, all know [0, 0, 0]",
-            "0 > 2: Barrier Release 1 quiet",
+            "1 > 0: WriteNotices [0, 1], 1 wrote 0 in 1",
+            "1 > 0: Barrier Arrive 1 3 quiescent",
+            "2 > 0: WriteNotices [0, 0, 1], 2 wrote 0 in 1",
+            "2 > 0: Barrier Arrive 1 3 quiescent",
+            "0 > 1: WriteNotices [0, 1, 1], 2 wrote 0 in 1, all know [0, 0, 0]",
+            "0 > 1: Barrier Release 1 quiescent",
+            "0 > 2: WriteNotices [0, 1, 1], 1 wrote 0 in 1, all know [0, 0, 0]",
+            "0 > 2: Barrier Release 1 quiescent",
             "0: wake 0",
             "1: protect ReadOnly to NoAccess",
             "1: wake 1",
@@ -141,11 +141,11 @@ fn an_answer_that_is_older_than_a_notice_is_asked_for_again() {
     cluster.access(2, Write);
     cluster.fault(1, Read);
     cluster.deliver_from(1, 0);
-    // The answer of the home is slow. Node 2 releases, and tells node 1 by other means.
+    // The answer of the home is slow. Node 2 releases, and notifies node 1 by other means.
     cluster.release(2);
     cluster.deliver_from(2, 0);
     cluster.deliver_from(0, 2);
-    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.input(2, Input::Notify { node: NodeId(1) });
     cluster.deliver_from(2, 1);
     cluster.input(1, Input::Acquire);
     cluster.trace();
@@ -165,7 +165,7 @@ fn an_old_answer_that_nobody_waits_for_is_dropped() {
     cluster.release(2);
     cluster.deliver_from(2, 0);
     cluster.deliver_from(0, 2);
-    cluster.input(2, Input::Tell { node: NodeId(1) });
+    cluster.input(2, Input::Notify { node: NodeId(1) });
     cluster.deliver_from(2, 1);
     cluster.input(1, Input::Acquire);
     cluster.trace();
@@ -181,7 +181,7 @@ fn a_notice_of_what_is_written_here_too_sends_a_diff_before_the_copy_goes() {
     cluster.access(2, Write);
     cluster.release(1);
     cluster.settle();
-    cluster.input(1, Input::Tell { node: NodeId(2) });
+    cluster.input(1, Input::Notify { node: NodeId(2) });
     cluster.settle();
     cluster.trace();
     cluster.input(2, Input::Acquire);
@@ -195,10 +195,10 @@ fn a_notice_of_what_is_written_here_too_sends_a_diff_before_the_copy_goes() {
     cluster.settle();
     assert_eq!(
         cluster.trace(),
-        ["0: keep diff", "0: merge", "0 > 2 later: DiffAck flush 1", "2: wake 2"]
+        ["0: buffer diff", "0: merge", "0 > 2 later: DiffAck flush 1", "2: wake 2"]
     );
-    cluster.input(2, Input::Tell { node: NodeId(1) });
-    assert_eq!(cluster.trace(), ["2 > 1: News [0, 1, 1], 2 wrote 0 in 1"]);
+    cluster.input(2, Input::Notify { node: NodeId(1) });
+    assert_eq!(cluster.trace(), ["2 > 1: WriteNotices [0, 1, 1], 2 wrote 0 in 1"]);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn the_home_need_not_forget_what_others_wrote() {
     cluster.access(1, Write);
     cluster.release(1);
     cluster.settle();
-    cluster.input(1, Input::Tell { node: NodeId(0) });
+    cluster.input(1, Input::Notify { node: NodeId(0) });
     cluster.settle();
     cluster.trace();
     cluster.input(0, Input::Acquire);
@@ -216,39 +216,39 @@ fn the_home_need_not_forget_what_others_wrote() {
 }
 
 #[test]
-fn telling_what_is_known_costs_nothing() {
+fn notifying_of_what_is_known_costs_nothing() {
     let mut cluster = read_by(2, &[1]);
-    cluster.input(1, Input::Tell { node: NodeId(0) });
+    cluster.input(1, Input::Notify { node: NodeId(0) });
     assert!(cluster.trace().is_empty(), "nobody wrote");
     cluster.access(1, Write);
     cluster.release(1);
     cluster.settle();
-    cluster.input(1, Input::Tell { node: NodeId(0) });
-    cluster.input(1, Input::Tell { node: NodeId(0) });
+    cluster.input(1, Input::Notify { node: NodeId(0) });
+    cluster.input(1, Input::Notify { node: NodeId(0) });
     let trace = cluster.trace();
-    assert_eq!(trace.iter().filter(|line| line.contains("News")).count(), 1);
+    assert_eq!(trace.iter().filter(|line| line.contains("WriteNotices")).count(), 1);
 }
 
 #[test]
-fn notices_are_forgotten_when_all_have_heard_of_them() {
+fn notices_are_forgotten_when_all_have_received_them() {
     let mut cluster = read_by(3, &[1, 2]);
     let kept = |cluster: &crate::cluster::Cluster| {
-        [0, 1, 2].map(|node| cluster.owed(node).chronicle.notices())
+        [0, 1, 2].map(|node| cluster.release_tracker(node).log().notices())
     };
     let mut most = [0; 3];
     for round in 0..20u16 {
         cluster.access(1 + round % 2, Write);
-        quiet_barrier(&mut cluster, 3);
+        quiescent_barrier(&mut cluster, 3);
         most = core::array::from_fn(|node| most[node].max(kept(&cluster)[node]));
     }
     assert!(most.iter().all(|&notices| notices <= 2), "{most:?}");
-    quiet_barrier(&mut cluster, 3);
-    quiet_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
+    quiescent_barrier(&mut cluster, 3);
     assert_eq!(kept(&cluster), [0; 3]);
 }
 
 #[test]
-fn a_thread_that_waits_for_its_release_is_told_when_the_home_has_the_diff() {
+fn a_thread_that_waits_for_its_release_goes_on_when_the_home_has_the_diff() {
     let mut cluster = lazy(2);
     cluster.access(1, Write);
     cluster.input(1, Input::Release { thread: ThreadId(7) });

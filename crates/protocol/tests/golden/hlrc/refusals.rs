@@ -3,13 +3,13 @@
 use multigrain_protocol::{HlrcMessage as Word, Input, Kind, MgsMessage};
 use multigrain_types::NodeId;
 
-use super::{lazy, read_by, roaming};
+use super::{dynamic, lazy, read_by};
 use crate::cluster::M;
 use crate::refusals::refused;
 
 #[test]
 fn contents_nobody_asked_for_are_refused() {
-    for body in [Word::Data, Word::Yours] {
+    for body in [Word::Data, Word::FirstTouch] {
         assert_eq!(refused(&mut lazy(2), 1, 0, body.about(M)), "copy");
         assert_eq!(refused(&mut read_by(2, &[1]), 1, 0, body.about(M)), "copy");
         assert_eq!(refused(&mut lazy(2), 0, 1, body.about(M)), "home");
@@ -25,44 +25,48 @@ fn a_diff_is_refused_by_a_home_that_nobody_has_copied() {
 #[test]
 fn an_acknowledgement_of_no_flush_is_refused() {
     let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
-    assert_eq!(refused(&mut lazy(2), 1, 0, ack), "ledger");
+    assert_eq!(refused(&mut lazy(2), 1, 0, ack), "release tracker");
     let mut cluster = lazy(2);
     cluster.access(1, Kind::Write);
     cluster.release(1);
     assert_eq!(
         refused(&mut cluster, 1, 0, Word::DiffAck { flush: 2, count: 1 }.about(M)),
-        "ledger"
+        "release tracker"
     );
     let two = Word::DiffAck { flush: 1, count: 2 }.about(M);
-    assert_eq!(refused(&mut cluster, 1, 0, two), "ledger", "of one");
+    assert_eq!(refused(&mut cluster, 1, 0, two), "release tracker", "of one");
     cluster.settle();
-    assert_eq!(refused(&mut cluster, 1, 0, ack), "ledger", "a second time");
+    assert_eq!(refused(&mut cluster, 1, 0, ack), "release tracker", "a second time");
 }
 
 #[test]
 fn a_home_nobody_asked_for_is_refused() {
-    let hand_over = Word::HandOver.about(M);
-    assert_eq!(refused(&mut roaming(2, &[]), 1, 0, hand_over), "copy");
-    assert_eq!(refused(&mut roaming(2, &[1]), 1, 0, hand_over), "copy");
-    assert_eq!(refused(&mut roaming(2, &[1]), 0, 1, hand_over), "home");
+    let hand_over = Word::HomeTransfer.about(M);
+    assert_eq!(refused(&mut dynamic(2, &[]), 1, 0, hand_over), "copy");
+    assert_eq!(refused(&mut dynamic(2, &[1]), 1, 0, hand_over), "copy");
+    assert_eq!(refused(&mut dynamic(2, &[1]), 0, 1, hand_over), "home");
     let mut cluster = lazy(2);
     cluster.fault(1, Kind::Read);
-    assert_eq!(refused(&mut cluster, 1, 0, hand_over), "copy", "homes that stay are not handed on");
+    assert_eq!(
+        refused(&mut cluster, 1, 0, hand_over),
+        "copy",
+        "homes that stay are not transferred"
+    );
 }
 
 #[test]
 fn a_diff_of_nobody_or_for_who_was_never_the_home_is_refused() {
     let diff = |writer| Word::Diff { writer: NodeId(writer), flush: 1, epoch: 0 }.about(M);
-    assert_eq!(refused(&mut roaming(2, &[1]), 0, 1, diff(2)), "home");
+    assert_eq!(refused(&mut dynamic(2, &[1]), 0, 1, diff(2)), "home");
     assert_eq!(refused(&mut read_by(3, &[1]), 1, 2, diff(2)), "copy", "homes that stay");
-    assert_eq!(refused(&mut roaming(3, &[1]), 1, 2, diff(1)), "copy", "of the receiver");
-    assert_eq!(refused(&mut roaming(3, &[1]), 1, 0, diff(0)), "copy", "of who should be the home");
+    assert_eq!(refused(&mut dynamic(3, &[1]), 1, 2, diff(1)), "copy", "of the receiver");
+    assert_eq!(refused(&mut dynamic(3, &[1]), 1, 0, diff(0)), "copy", "of who should be the home");
 }
 
 #[test]
-fn an_acknowledgement_of_no_diff_is_refused_where_homes_go_from_hand_to_hand() {
+fn an_acknowledgement_of_no_diff_is_refused_where_homes_are_dynamic() {
     let ack = Word::DiffAck { flush: 1, count: 1 }.about(M);
-    assert_eq!(refused(&mut roaming(2, &[1]), 1, 0, ack), "copy");
+    assert_eq!(refused(&mut dynamic(2, &[1]), 1, 0, ack), "copy");
 }
 
 #[test]

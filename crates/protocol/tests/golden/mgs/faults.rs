@@ -80,7 +80,7 @@ pub(super) fn paper_figure_22_a_write_miss_is_wreq_wdat_and_disturbs_nobody() {
 }
 
 #[test]
-pub(super) fn paper_figure_22_an_upgrade_makes_a_twin_and_tells_the_home_without_waiting() {
+pub(super) fn paper_figure_22_an_upgrade_makes_a_twin_and_notifies_the_home_without_waiting() {
     let mut cluster = shared(3, &[1, 2], &[]);
     cluster.fault(1, Write);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What meets a release in progress (Figure 22, arc 33, and what the figure does not say).
 
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_protocol::coherence::Site;
+use multigrain_protocol::Site;
 use multigrain_protocol::mgs::{Client, ClientEvent};
 use multigrain_protocol::{Effects, Input, MgsMessage};
 use multigrain_types::{Access, NodeId};
@@ -32,8 +32,8 @@ pub(super) fn requests_wait_at_the_home_until_the_release_has_ended() {
             "2: protect ReadWrite to NoAccess",
             "2 > 0: Diff",
             "2: drop twin",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -68,7 +68,7 @@ pub(super) fn a_single_writer_that_others_wait_for_is_invalidated_at_once() {
             "1: protect ReadWrite to NoAccess",
             "1 > 0: Diff",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReadData",
@@ -98,8 +98,8 @@ pub(super) fn a_release_before_its_senders_answer_joins_the_round() {
             "2: protect ReadWrite to NoAccess",
             "2 > 0: Diff",
             "2: drop twin",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -171,8 +171,8 @@ pub(super) fn an_invalidation_releases_what_was_written_and_not_released() {
             "1: protect ReadWrite to NoAccess",
             "1 > 0: Diff",
             "1: drop twin",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -207,7 +207,7 @@ pub(super) fn an_upgrade_that_meets_an_invalidation_makes_the_kept_copy_old() {
             "1: protect ReadWrite to ReadOnly",
             "1: drop twin",
             "1 > 0: SingleWriterData",
-            "0: keep diff",
+            "0: buffer diff",
             "0: store",
             "0 > 1: ReleaseAck",
             "0 > 1: Invalidate",
@@ -241,21 +241,21 @@ pub(super) fn an_old_kept_copy_brings_what_was_written_to_it_since() {
             "2: protect ReadWrite to NoAccess",
             "2 > 0: Diff",
             "2: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0 > 1: ReleaseAck",
             "0 > 1: Invalidate",
             "1: wake 1",
             "1: protect ReadWrite to NoAccess",
             "1 > 0: Diff",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
             "1: wake 1"
         ]
     );
-    assert!(cluster.owed(1).is_settled() && cluster.eager(0).1.is_idle());
+    assert!(cluster.release_tracker(1).is_settled() && cluster.eager(0).1.is_idle());
 }
 
 #[test]
@@ -283,14 +283,14 @@ pub(super) fn a_release_that_crosses_the_invalidation_of_an_old_kept_copy_joins_
             "1: protect ReadWrite to NoAccess",
             "1 > 0: Diff",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
             "1: wake 1"
         ]
     );
-    assert!(cluster.owed(1).is_settled() && cluster.eager(0).1.is_idle());
+    assert!(cluster.release_tracker(1).is_settled() && cluster.eager(0).1.is_idle());
 }
 
 #[test]
@@ -325,8 +325,8 @@ pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
         nodes: 2,
         minipage: M,
         manager: NodeId(0),
-        roams: None,
-        watched: false,
+        dynamic_after: None,
+        tracked: false,
     };
     for mut client in [Client::default(), Client::owner()] {
         let (before, mut out) = (client.clone(), Effects::new());

@@ -60,7 +60,7 @@ pub(super) fn paper_s3_2_3_a_third_party_ends_single_writer_mode_and_is_served_a
                 "1: protect ReadWrite to NoAccess",
                 "1 > 0: Diff",
                 "1: drop twin",
-                "0: keep diff",
+                "0: buffer diff",
                 "0: merge"
             ]
         );
@@ -138,7 +138,7 @@ pub(super) fn a_kept_copy_that_was_not_written_again_is_given_up_with_an_ack() {
             "3: protect ReadWrite to NoAccess",
             "3 > 0: Diff",
             "3: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 3: ReleaseAck",
             "3: wake 3"
@@ -167,8 +167,8 @@ pub(super) fn two_writers_and_a_reader_are_invalidated_and_their_diffs_merged() 
             "2: protect ReadWrite to NoAccess",
             "2 > 0: Diff",
             "2: drop twin",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -205,9 +205,9 @@ pub(super) fn three_writers_merge_three_diffs_once() {
             "3: protect ReadWrite to NoAccess",
             "3 > 0: Diff",
             "3: drop twin",
-            "0: keep diff",
-            "0: keep diff",
-            "0: keep diff",
+            "0: buffer diff",
+            "0: buffer diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "0 > 2: ReleaseAck",
@@ -291,7 +291,7 @@ pub(super) fn the_home_and_another_writer_cost_one_diff() {
             "1: protect ReadWrite to NoAccess",
             "1 > 0: Diff",
             "1: drop twin",
-            "0: keep diff",
+            "0: buffer diff",
             "0: merge",
             "0 > 1: ReleaseAck",
             "1: wake 1"

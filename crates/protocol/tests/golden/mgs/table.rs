@@ -5,10 +5,10 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 use std::{env, fs};
 
-use multigrain_protocol::mgs::marks;
-use multigrain_protocol::mgs::table::{ADDITIONS, MESSAGES, Mark, Ours, ROWS, Word};
+use multigrain_protocol::mgs::marks::{self, Mark};
 use multigrain_protocol::{Message, Words};
 
+use super::figure_22::{ADDITIONS, MESSAGES, Ours, ROWS, Word};
 use super::{faults, races, releases};
 use crate::cluster::M;
 
@@ -25,7 +25,7 @@ const SCENARIOS: &[Scenario] = &scenarios! {
     faults:
         paper_figure_22_a_read_miss_is_rreq_rdat_and_disturbs_nobody,
         paper_figure_22_a_write_miss_is_wreq_wdat_and_disturbs_nobody,
-        paper_figure_22_an_upgrade_makes_a_twin_and_tells_the_home_without_waiting,
+        paper_figure_22_an_upgrade_makes_a_twin_and_notifies_the_home_without_waiting,
         the_first_reader_takes_the_home_out_of_single_writer_mode,
         the_allocating_nodes_copy_goes_home_whole_for_it_has_no_twin,
         the_home_reads_and_writes_its_own_copy_without_bytes_and_without_a_twin,
@@ -141,7 +141,7 @@ fn page() -> String {
     let mut page = String::from(
         "# MGS, Figure 22 and Table 5: the paper's row and ours\n\n\
          Written by `UPDATE_TABLES=1 cargo test -p multigrain-protocol`, from the table in\n\
-         crates/protocol/src/mgs/table.rs and from what the golden tests reach. In the paper's\n\
+         crates/protocol/tests/golden/mgs/figure_22.rs and from what the golden tests reach. In the paper's\n\
          columns `+=` and `-=` add to and take from a set, `0` is the empty set, `+` between sets their\n\
          union. Under *here*: our event and the state it meets, then what is done; in italics, why this\n\
          hardware does not need the row. The last column names the plainest test that reaches the row.\n",

@@ -1,6 +1,6 @@
 //! Millipage 3.3 and Figure 3: misses, upgrades, competing requests.
 
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::check::program::Job;
 use crate::check::program::Op::{Add, Read, Write};
 

@@ -2,7 +2,7 @@
 
 use multigrain_protocol::Kind::{Read as ForRead, Write as ForWrite};
 
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::check::program::Job;
 use crate::check::program::Op::{Add, Prefetch, Push, Read, Reclaim, Write};
 

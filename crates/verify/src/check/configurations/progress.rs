@@ -1,7 +1,7 @@
 //! What becomes of single accesses: bounds on their faults, one and two minipages at a time, while
 //! others take them away as often as they can (ADR 17).
 
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::check::program::Job;
 use crate::check::program::Op::{Add, AddBoth, Read, Write};
 

@@ -1,6 +1,6 @@
 //! Locks, barriers, semaphores and condition variables, alone and over shared data.
 
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::check::program::Op::{Add, Await, Barrier, Down, Lock, Read, Signal, Unlock, Up, Write};
 use crate::check::program::{Job, Op};
 

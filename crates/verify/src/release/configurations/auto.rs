@@ -1,12 +1,14 @@
-//! Lazy release consistency whose homes go from hand to hand.
+//! Lazy release consistency with dynamic homes.
 
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
 use super::cases::{COUNT, LOOK, cases, meet, rows as numbered};
 use super::moves::moves;
-use super::{Configuration, row};
-use crate::release::program::Op::{Add, Ask, Down, Lock, Prefetch, Read, Unlock, Up, Write};
+use super::row::{Configuration, row};
+use crate::release::program::Op::{
+    Add, AwaitedPrefetch, Down, Lock, Prefetch, Read, Unlock, Up, Write,
+};
 use crate::release::program::{Job, Op};
 
 /// How many states the cases have.
@@ -31,7 +33,7 @@ const STATES: [(&str, usize); 28] = [
     ("auto/semaphore-hand-off", 85),
     ("auto/semaphore-of-two-units", 202),
     ("auto/first-touch", 231),
-    ("auto/told-by-other-means", 302),
+    ("auto/notified-by-other-means", 302),
     ("auto/release-of-one-thread-while-another-writes", 1281),
     ("auto/three-writers-in-turn", 23_026),
     ("auto/two-threads-a-node-at-a-barrier", 4150),
@@ -41,11 +43,11 @@ const STATES: [(&str, usize); 28] = [
     ("auto/two-threads-a-node-and-late-traps", 64_582),
 ];
 
-/// Homes that move at barriers, and go from hand to hand at once.
+/// Homes that move at barriers, and are dynamic at once.
 const MOVES_0: [(&str, usize); 8] = [
     ("auto/after-0/diff-before-the-move", 944),
-    ("auto/after-0/news-before-the-move-at-the-new-home", 407),
-    ("auto/after-0/news-before-the-move-at-the-old-home", 417),
+    ("auto/after-0/notices-before-the-move-at-the-new-home", 407),
+    ("auto/after-0/notices-before-the-move-at-the-old-home", 417),
     ("auto/after-0/first-touch-and-a-prefetch-across-a-barrier", 647),
     ("auto/after-0/prefetch-across-a-move", 7354),
     ("auto/after-0/prefetch-after-the-write-that-moves-the-home", 3374),
@@ -53,11 +55,11 @@ const MOVES_0: [(&str, usize); 8] = [
     ("auto/after-0/a-home-that-moves-back", 1722),
 ];
 
-/// Homes that move at barriers, and go from hand to hand after one move.
+/// Homes that move at barriers, and are dynamic after one move.
 const MOVES_1: [(&str, usize); 8] = [
     ("auto/after-1/diff-before-the-move", 960),
-    ("auto/after-1/news-before-the-move-at-the-new-home", 411),
-    ("auto/after-1/news-before-the-move-at-the-old-home", 424),
+    ("auto/after-1/notices-before-the-move-at-the-new-home", 411),
+    ("auto/after-1/notices-before-the-move-at-the-old-home", 424),
     ("auto/after-1/first-touch-and-a-prefetch-across-a-barrier", 784),
     ("auto/after-1/prefetch-across-a-move", 5414),
     ("auto/after-1/prefetch-after-the-write-that-moves-the-home", 3284),
@@ -65,11 +67,11 @@ const MOVES_1: [(&str, usize); 8] = [
     ("auto/after-1/a-home-that-moves-back", 1555),
 ];
 
-/// Homes that move at barriers, and go from hand to hand after two.
+/// Homes that move at barriers, and are dynamic after two.
 const MOVES_2: [(&str, usize); 8] = [
     ("auto/after-2/diff-before-the-move", 984),
-    ("auto/after-2/news-before-the-move-at-the-new-home", 411),
-    ("auto/after-2/news-before-the-move-at-the-old-home", 424),
+    ("auto/after-2/notices-before-the-move-at-the-new-home", 411),
+    ("auto/after-2/notices-before-the-move-at-the-old-home", 424),
     ("auto/after-2/first-touch-and-a-prefetch-across-a-barrier", 784),
     ("auto/after-2/prefetch-across-a-move", 4971),
     ("auto/after-2/prefetch-after-the-write-that-moves-the-home", 3270),
@@ -82,24 +84,24 @@ pub(super) fn rows() -> Vec<Configuration> {
     for (after, table) in (0..).zip([&MOVES_0, &MOVES_1, &MOVES_2]) {
         let moves = moves(Consistency::Auto).into_iter();
         rows.extend(numbered(
-            moves.map(|(name, job)| (name, job.roaming_after(after))).collect(),
+            moves.map(|(name, job)| (name, job.dynamic_after(after))).collect(),
             table,
         ));
     }
-    rows.extend(hands());
+    rows.extend(transfers());
     rows.extend(asks());
     rows.extend(overtaken());
     rows
 }
 
-/// A quiet barrier of three that node 1 manages.
+/// A quiescent barrier of three that node 1 manages.
 const MEET: Op = meet(1, 3);
 
 /// Critical sections that others do not mind, for they are about word 1.
 const BESIDE: [Op; 3] = [Lock(1), Add(0, 1), Unlock(1)];
 
-/// Homes on their way from hand to hand.
-fn hands() -> Vec<Configuration> {
+/// Homes on their way.
+fn transfers() -> Vec<Configuration> {
     let [count, look, beside] = [&COUNT[..], &LOOK[..], &BESIDE[..]];
     let met = |before: &[Op], after: &[Op]| [before, &[MEET], after].concat();
     let four = |before: &[Op], after: &[Op]| [before, &[meet(1, 4)], after].concat();
@@ -128,7 +130,7 @@ fn hands() -> Vec<Configuration> {
             3630,
             Job::new(3)
                 .auto(0)
-                .roaming_after(2)
+                .dynamic_after(2)
                 .thread(0, &[Write(0, 2, 9), MEET, MEET, Lock(0), Add(0, 0), Unlock(0)])
                 .thread(1, &[MEET, Write(0, 0, 1), MEET, Lock(0), Add(0, 0), Unlock(0)])
                 .thread(2, &[Write(0, 0, 2), MEET, MEET, Lock(0), Add(0, 0), Unlock(0)]),
@@ -154,7 +156,7 @@ fn hands() -> Vec<Configuration> {
                 .thread(2, &[Write(0, 1, 7), Lock(0), Read(0, 0), Unlock(0), Read(0, 1)]),
         ),
         row(
-            "auto/handed-over-past-a-notice",
+            "auto/home-transfer-past-a-notice",
             24_852,
             Job::new(3)
                 .auto(0)
@@ -173,7 +175,7 @@ fn hands() -> Vec<Configuration> {
                 .thread(2, &met(&[count, &[Prefetch(0, Kind::Read)]].concat(), count)),
         ),
         row(
-            "auto/first-touch-and-then-from-hand-to-hand",
+            "auto/first-touch-then-dynamic-home",
             628,
             Job::new(3)
                 .auto(0)
@@ -182,7 +184,7 @@ fn hands() -> Vec<Configuration> {
                 .thread(2, &met(&[], count)),
         ),
         row(
-            "auto/two-threads-on-a-node-that-is-handed-the-home",
+            "auto/two-threads-on-a-node-that-is-sent-the-home",
             3666,
             Job::new(2)
                 .auto(0)
@@ -246,20 +248,20 @@ fn overtaken() -> Vec<Configuration> {
 /// Threads that ask for what they will read.
 fn asks() -> Vec<Configuration> {
     let count: &[Op] = &COUNT;
-    let both = [Ask(0), Ask(1), Read(0, 0), Read(1, 0)];
-    let beside_both = [Ask(0), Ask(1), Read(0, 3), Read(1, 3)];
+    let both = [AwaitedPrefetch(0), AwaitedPrefetch(1), Read(0, 0), Read(1, 0)];
+    let beside_both = [AwaitedPrefetch(0), AwaitedPrefetch(1), Read(0, 3), Read(1, 3)];
     let met = |before: &[Op], after: &[Op]| [before, &[meet(1, 3)], after].concat();
     vec![
-        // Asked for together, handed over one by one, and all read before the barrier.
+        // Asked for together, transferred one by one, and all read before the barrier.
         row(
-            "auto/asks-are-handed-the-home",
+            "auto/awaited-prefetches-are-sent-the-home",
             10_661,
             Job::new(3)
                 .auto(0)
                 .auto(0)
                 .thread(0, &met(&[Write(0, 0, 1), Write(1, 0, 1)], &both))
                 .thread(1, &met(&[], &both))
-                .thread(2, &met(&beside_both, &[Write(0, 1, 2), Ask(1), Read(1, 0)])),
+                .thread(2, &met(&beside_both, &[Write(0, 1, 2), AwaitedPrefetch(1), Read(1, 0)])),
         ),
         row(
             "auto/asks-under-a-lock",
@@ -267,8 +269,8 @@ fn asks() -> Vec<Configuration> {
             Job::new(3)
                 .auto(0)
                 .thread(0, count)
-                .thread(1, &[&[Lock(0), Ask(0), Read(0, 0), Unlock(0)], count].concat())
-                .thread(2, &[count, &[Lock(0), Ask(0), Add(0, 0), Unlock(0)]].concat()),
+                .thread(1, &[&[Lock(0), AwaitedPrefetch(0), Read(0, 0), Unlock(0)], count].concat())
+                .thread(2, &[count, &[Lock(0), AwaitedPrefetch(0), Add(0, 0), Unlock(0)]].concat()),
         ),
     ]
 }

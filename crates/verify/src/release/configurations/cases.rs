@@ -3,9 +3,9 @@
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
-use super::Configuration;
+use super::row::Configuration;
 use crate::release::program::Op::{
-    Add, Barrier, Down, Hear, Lock, Prefetch, Read, Release, Tell, Unlock, Up, Write,
+    Add, Barrier, Down, Lock, Notify, Prefetch, Read, Receive, Release, Unlock, Up, Write,
 };
 use crate::release::program::{Job, Op};
 
@@ -14,14 +14,14 @@ pub(super) const COUNT: [Op; 3] = [Lock(0), Add(0, 0), Unlock(0)];
 /// A critical section that looks at it.
 pub(super) const LOOK: [Op; 3] = [Lock(0), Read(0, 0), Unlock(0)];
 
-/// A barrier that finds the whole job quiet if all come to it that way.
+/// A barrier that finds the whole job quiescent if all come to it that way.
 pub(super) const fn meet(local: u32, total: u32) -> Op {
-    Barrier { id: 1, local, total, quiet: true }
+    Barrier { id: 1, local, total, quiescent: true }
 }
 
 /// A barrier beside which other threads might run.
 pub(super) const fn pass(local: u32, total: u32) -> Op {
-    Barrier { id: 1, local, total, quiet: false }
+    Barrier { id: 1, local, total, quiescent: false }
 }
 
 /// The same of three nodes with a thread each.
@@ -313,12 +313,12 @@ fn others(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
                 .thread(2, &[Write(0, 1, 2), meet(1, 2), Read(0, 0)]),
         ),
         (
-            "told-by-other-means",
+            "notified-by-other-means",
             job(3)
                 .minipage(c, 0, 0)
-                .thread(0, &[Read(0, 0), Write(0, 1, 1), Release, Tell(1, 7)])
-                .thread(1, &[Hear(7), Read(0, 1), Add(0, 1), Release, Tell(2, 8)])
-                .thread(2, &[Read(0, 2), Hear(8), Add(0, 1)]),
+                .thread(0, &[Read(0, 0), Write(0, 1, 1), Release, Notify(1, 7)])
+                .thread(1, &[Receive(7), Read(0, 1), Add(0, 1), Release, Notify(2, 8)])
+                .thread(2, &[Read(0, 2), Receive(8), Add(0, 1)]),
         ),
         (
             "release-of-one-thread-while-another-writes",

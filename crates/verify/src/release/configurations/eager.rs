@@ -2,8 +2,8 @@
 
 use multigrain_types::Consistency;
 
-use super::Configuration;
 use super::cases::{cases, rows as numbered};
+use super::row::Configuration;
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [
@@ -27,7 +27,7 @@ const STATES: [(&str, usize); 28] = [
     ("eager/semaphore-hand-off", 99),
     ("eager/semaphore-of-two-units", 153),
     ("eager/first-touch", 384),
-    ("eager/told-by-other-means", 486),
+    ("eager/notified-by-other-means", 486),
     ("eager/release-of-one-thread-while-another-writes", 627),
     ("eager/three-writers-in-turn", 25_503),
     ("eager/two-threads-a-node-at-a-barrier", 5744),

@@ -2,9 +2,9 @@
 
 use multigrain_types::Consistency;
 
-use super::Configuration;
 use super::cases::{cases, rows as numbered};
 use super::moves::moves;
+use super::row::Configuration;
 
 /// How many states the cases have.
 const STATES: [(&str, usize); 28] = [
@@ -28,7 +28,7 @@ const STATES: [(&str, usize); 28] = [
     ("lazy/semaphore-hand-off", 85),
     ("lazy/semaphore-of-two-units", 178),
     ("lazy/first-touch", 231),
-    ("lazy/told-by-other-means", 254),
+    ("lazy/notified-by-other-means", 254),
     ("lazy/release-of-one-thread-while-another-writes", 1246),
     ("lazy/three-writers-in-turn", 11_797),
     ("lazy/two-threads-a-node-at-a-barrier", 4150),
@@ -41,8 +41,8 @@ const STATES: [(&str, usize); 28] = [
 /// And those whose homes move.
 const MOVES: [(&str, usize); 8] = [
     ("lazy/diff-before-the-move", 952),
-    ("lazy/news-before-the-move-at-the-new-home", 411),
-    ("lazy/news-before-the-move-at-the-old-home", 424),
+    ("lazy/notices-before-the-move-at-the-new-home", 411),
+    ("lazy/notices-before-the-move-at-the-old-home", 424),
     ("lazy/first-touch-and-a-prefetch-across-a-barrier", 784),
     ("lazy/prefetch-across-a-move", 4971),
     ("lazy/prefetch-after-the-write-that-moves-the-home", 3238),

@@ -3,7 +3,7 @@
 use multigrain_types::Consistency::{EagerRelease, LazyRelease, Sequential};
 
 use super::cases::{meet, pass};
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::release::program::Op::{Add, Down, Lock, Read, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 
@@ -81,7 +81,7 @@ pub(super) fn rows() -> Vec<Configuration> {
                 .thread(1, &[Down(1), Read(0, 0), Read(1, 0), Add(1, 1), pass(1, 2)]),
         ),
         row(
-            "mixed/a-home-that-goes-from-hand-to-hand",
+            "mixed/a-dynamic-home",
             8771,
             three(3, 0, 1, 2)
                 .auto(0)

@@ -9,32 +9,18 @@ mod eager;
 mod lazy;
 mod mixed;
 mod moves;
+mod row;
 mod starts;
-mod watched;
+mod tracked;
 
-use super::program::Job;
-
-/// One job of the table.
-#[derive(Clone, Debug)]
-pub struct Configuration {
-    /// What it is called, `group/case`.
-    pub name: &'static str,
-    /// Unique states it has.
-    pub states: usize,
-    /// The job.
-    pub job: Job,
-}
-
-fn row(name: &'static str, states: usize, job: Job) -> Configuration {
-    Configuration { name, states, job }
-}
+pub use self::row::Configuration;
 
 /// All configurations, group by group.
 #[must_use]
 pub fn configurations() -> Vec<Configuration> {
     let mut rows = eager::rows();
     rows.extend(lazy::rows());
-    rows.extend(watched::rows());
+    rows.extend(tracked::rows());
     rows.extend(auto::rows());
     rows.extend(mixed::rows());
     rows.extend(starts::rows());

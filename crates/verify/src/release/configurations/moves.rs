@@ -6,13 +6,13 @@ use multigrain_types::Consistency;
 use crate::release::program::Op::{Add, Down, Lock, Prefetch, Read, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 
-/// A quiet barrier of three that node 0 manages.
-const MEET: Op = Op::Barrier { id: 0, local: 1, total: 3, quiet: true };
+/// A quiescent barrier of three that node 0 manages.
+const MEET: Op = Op::Barrier { id: 0, local: 1, total: 3, quiescent: true };
 
 /// A barrier of two, one a node, while other threads run.
-const LOUD: Op = Op::Barrier { id: 0, local: 1, total: 2, quiet: false };
+const ACTIVE: Op = Op::Barrier { id: 0, local: 1, total: 2, quiescent: false };
 
-/// Homes that move at quiet barriers. Who allocated a minipage writes it first, or else who asks
+/// Homes that move at quiescent barriers. Who allocated a minipage writes it first, or else who asks
 /// for it first is its home anyway.
 pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
     vec![
@@ -24,19 +24,19 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Write(0, 0, 1), MEET, MEET, Read(0, 1)])
                 .thread(2, &[MEET, Write(0, 1, 2), MEET]),
         ),
-        // Node 1 becomes the home; semaphore 4 is its business, and so it hears of what node 2
-        // wrote afterwards before it hears of the barrier's end.
+        // Node 1 becomes the home; semaphore 4 is its business, and so it receives what node 2
+        // wrote afterwards before it receives the barrier's end.
         (
-            "news-before-the-move-at-the-new-home",
+            "notices-before-the-move-at-the-new-home",
             Job::new(3)
                 .minipage(c, 2, 2)
                 .thread(0, &[MEET])
                 .thread(1, &[Write(0, 0, 1), MEET, Down(4), Read(0, 1)])
                 .thread(2, &[Write(0, 2, 9), MEET, Write(0, 1, 2), Up(4, 1)]),
         ),
-        // The same at the home that was.
+        // The same at the former home.
         (
-            "news-before-the-move-at-the-old-home",
+            "notices-before-the-move-at-the-old-home",
             Job::new(3)
                 .minipage(c, 1, 1)
                 .thread(0, &[MEET])
@@ -60,7 +60,7 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Write(0, 0, 1), MEET, Write(0, 0, 2), MEET])
                 .thread(2, &[Prefetch(0, Kind::Write), MEET, Write(0, 1, 3), MEET, Read(0, 0)]),
         ),
-        // Node 1 has heard of the write that moves the home before it asks the home that was, whose
+        // Node 1 has received the write that moves the home before it asks the former home, whose
         // answer may come after the move.
         (
             "prefetch-after-the-write-that-moves-the-home",
@@ -75,8 +75,8 @@ pub(super) fn moves(c: Consistency) -> Vec<(&'static str, Job)> {
             "a-thread-that-does-not-come",
             Job::new(2)
                 .minipage(c, 0, 0)
-                .thread(0, &[Write(0, 2, 9), LOUD, Read(0, 0)])
-                .thread(1, &[Write(0, 0, 1), LOUD, Lock(0), Read(0, 1), Unlock(0)])
+                .thread(0, &[Write(0, 2, 9), ACTIVE, Read(0, 0)])
+                .thread(1, &[Write(0, 0, 1), ACTIVE, Lock(0), Read(0, 1), Unlock(0)])
                 .thread(1, &[Lock(0), Add(0, 1), Unlock(0)]),
         ),
         (

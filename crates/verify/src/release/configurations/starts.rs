@@ -5,14 +5,14 @@ use multigrain_types::Consistency;
 use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential};
 
 use super::cases::meet;
-use super::{Configuration, row};
+use super::row::{Configuration, row};
 use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 
 /// A barrier of two nodes that node 0 manages.
-const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiet: true };
+const MEET_AT_0: Op = Barrier { id: 0, local: 1, total: 2, quiescent: true };
 
-/// Where flushes, intervals and moves of homes are counted on from: 32 bits end while they run.
+/// Where flushes, intervals and migrations are counted on from: 32 bits end while they run.
 const NEAR_THE_END: u64 = u32::MAX as u64 - 1;
 
 pub(super) fn rows() -> Vec<Configuration> {
@@ -147,7 +147,7 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, at_barriers[0])
             .thread(1, at_barriers[1])
             .counting_from(NEAR_THE_END),
-        // Of two threads that tell a node, one may find nothing left to say: the other has said all.
+        // Of two threads that notify a node, one may find nothing left to send: the other has sent all.
         Job::new(2)
             .minipage(c, 0, 0)
             .thread(1, &[Read(0, 1), Start(3), Join(3), Read(0, 1)])

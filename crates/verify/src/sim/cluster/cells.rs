@@ -1,7 +1,7 @@
 //! The engines' states of all nodes, in flat tables: a step finds its state in one look-up.
 
 use multigrain_protocol::coherence::{Entry, Holder};
-use multigrain_protocol::release::Ledger;
+use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
 use multigrain_protocol::{Cell, SyncCell, Tables, hlrc, mgs};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
@@ -25,7 +25,7 @@ pub(super) struct Cells {
     holders: Vec<Holder>,
     entries: Vec<Entry>,
     sync: Vec<SyncTables>,
-    ledgers: Vec<Ledger>,
+    tracker: Vec<ReleaseTracker>,
 }
 
 impl Cells {
@@ -41,7 +41,7 @@ impl Cells {
                 .collect(),
             entries: places.iter().map(|placed| Entry::owned_by(placed.owner)).collect(),
             sync: (0..nodes).map(|_| SyncTables::default()).collect(),
-            ledgers: (0..nodes).map(NodeId).map(Ledger::new).collect(),
+            tracker: (0..nodes).map(NodeId).map(ReleaseTracker::new).collect(),
             places,
         }
     }
@@ -85,19 +85,19 @@ pub(super) struct Lens<'a> {
     pub(super) cells: &'a mut Cells,
 }
 
-pub(super) struct Lent<'a> {
+pub(super) struct Borrowed<'a> {
     manager: NodeId,
     holder: &'a mut Holder,
     entry: &'a mut Entry,
-    ledger: &'a mut Ledger,
+    tracker: &'a mut ReleaseTracker,
 }
 
 /// Why the engines of release consistency are not asked for.
 const SEQUENTIAL: &str = "all minipages here are sequentially consistent";
 
-impl Cell for Lent<'_> {
-    type Ledger<'a>
-        = &'a mut Ledger
+impl Cell for Borrowed<'_> {
+    type ReleaseTracker<'a>
+        = &'a mut ReleaseTracker
     where
         Self: 'a;
 
@@ -129,30 +129,30 @@ impl Cell for Lent<'_> {
         unreachable!("{SEQUENTIAL}")
     }
 
-    fn ledger(&mut self) -> &mut Ledger {
-        self.ledger
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        self.tracker
     }
 }
 
 impl Lens<'_> {
-    fn lend(&mut self, minipage: MinipageId) -> Lent<'_> {
+    fn borrow(&mut self, minipage: MinipageId) -> Borrowed<'_> {
         let (place, index) = (self.cells.place(self.me, minipage), minipage.index() as usize);
-        Lent {
+        Borrowed {
             manager: self.cells.places[index].manager,
             holder: &mut self.cells.holders[place],
             entry: &mut self.cells.entries[index],
-            ledger: &mut self.cells.ledgers[self.me.index()],
+            tracker: &mut self.cells.tracker[self.me.index()],
         }
     }
 }
 
 impl<'l> SyncCell for &mut Lens<'l> {
-    type Lent<'a>
-        = Lent<'a>
+    type Borrowed<'a>
+        = Borrowed<'a>
     where
         Self: 'a;
-    type Ledger<'a>
-        = &'a mut Ledger
+    type ReleaseTracker<'a>
+        = &'a mut ReleaseTracker
     where
         Self: 'a;
 
@@ -160,38 +160,38 @@ impl<'l> SyncCell for &mut Lens<'l> {
         &mut self.cells.sync[self.me.index()]
     }
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        self.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+        self.borrow(minipage)
     }
 
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.cells.ledgers[self.me.index()]
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        &mut self.cells.tracker[self.me.index()]
     }
 }
 
 impl<'l> Tables for Lens<'l> {
-    type Lent<'a>
-        = Lent<'a>
+    type Borrowed<'a>
+        = Borrowed<'a>
     where
         Self: 'a;
     type Sync<'a>
         = &'a mut Lens<'l>
     where
         Self: 'a;
-    type Ledger<'a>
-        = &'a mut Ledger
+    type ReleaseTracker<'a>
+        = &'a mut ReleaseTracker
     where
         Self: 'a;
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
-        self.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+        self.borrow(minipage)
     }
 
     fn sync(&mut self) -> &mut Lens<'l> {
         self
     }
 
-    fn ledger(&mut self) -> &mut Ledger {
-        &mut self.cells.ledgers[self.me.index()]
+    fn tracker(&mut self) -> &mut ReleaseTracker {
+        &mut self.cells.tracker[self.me.index()]
     }
 }

@@ -5,7 +5,7 @@
 
 use multigrain_types::{Access, MinipageId, NodeId};
 
-use super::{Content, FREED};
+use super::content::{Content, FREED};
 
 /// A node's memory for one minipage.
 #[derive(Clone, Copy, Debug)]

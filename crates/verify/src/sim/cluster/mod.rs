@@ -1,7 +1,7 @@
 //! A cluster on a virtual clock: many real nodes, their memories, and the links between them.
 //!
 //! Role: the world that simulations are made of. It knows no programs: its user sets timers, lets
-//! threads fault and synchronize with [`Cluster::step`], and is told by [`Cluster::next`] what
+//! threads fault and synchronize with [`Cluster::step`], and learns from [`Cluster::next`] what
 //! happens. Every message goes through the real codec; lazily sent frames wait as in the transport.
 //!
 //! Invariants checked at every step, none of them by asking the engines: one writer or many
@@ -11,69 +11,35 @@
 
 mod cells;
 mod checks;
+mod content;
 mod links;
 mod memory;
 mod net;
 mod queue;
+mod reports;
 mod stage;
-mod watch;
+mod trace;
 mod wire;
 
 use std::collections::VecDeque;
 
 pub use cells::Placed;
+pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
-use multigrain_protocol::turns::Turns;
+use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use net::Traffic;
-pub use watch::Subject;
-pub(crate) use watch::Watch;
+pub use reports::{Broken, Happening, Hold};
+pub use trace::Subject;
+pub(crate) use trace::Trace;
 
 use cells::{Cells, Lens};
 use memory::Memory;
 use net::{Due, Net};
 use stage::Stage;
 use wire::{Frame, Said};
-
-/// What a minipage holds: one number stands for its bytes.
-pub type Content = u64;
-/// Mark: the minipage was freed and not written since.
-pub const FREED: Content = Content::MAX;
-
-/// What a cluster tells its user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields repeat the words of the methods")]
-pub enum Happening {
-    /// A timer set with [`Cluster::timer`] is due.
-    Timer { token: u64 },
-    /// The engine of a node wakes one of its threads.
-    Woken { node: NodeId, thread: ThreadId },
-    /// A minipage came back to its owner after a free.
-    Reclaimed { minipage: MinipageId },
-    /// A frame of [`Cluster::send_control`] is there.
-    Control { from: NodeId, to: NodeId, words: Words },
-    /// A node learns that another has died.
-    Lost { node: NodeId, peer: NodeId },
-}
-
-/// An invariant that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// What it is about.
-    pub subject: Subject,
-    /// What is wrong.
-    pub text: String,
-}
-
-/// What a thread is told that holds its minipage: the fields of the effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "see there")]
-pub struct Told {
-    pub turns: u16,
-    pub urgent: bool,
-}
 
 /// A node but for its engines and its memory.
 #[derive(Debug, Default)]
@@ -103,16 +69,16 @@ pub struct Cluster<T> {
     hosts: Vec<Host>,
     net: Net<T>,
     happened: VecDeque<Happening>,
-    /// Whether a step told its thread to hold a minipage.
-    told_to_hold: Option<Told>,
+    /// Whether a step had its thread hold a minipage.
+    asked_to_hold: Option<Hold>,
     /// What each node knows of its turns.
-    turns: Vec<Turns>,
+    turns: Vec<Estimator>,
     now_ns: u64,
     steps: u64,
     fingerprint: u64,
     /// What every step is about, for the report of a panic.
     pub(crate) subject: Subject,
-    pub(crate) watch: Watch,
+    pub(crate) trace: Trace,
 }
 
 impl<T: Timing> Cluster<T> {
@@ -128,13 +94,13 @@ impl<T: Timing> Cluster<T> {
             hosts: (0..nodes).map(|_| Host::default()).collect(),
             net: Net::new(nodes, timing, bound),
             happened: VecDeque::new(),
-            told_to_hold: None,
-            turns: vec![Turns::default(); nodes.into()],
+            asked_to_hold: None,
+            turns: vec![Estimator::default(); nodes.into()],
             now_ns: 0,
             steps: 0,
             fingerprint: 0,
             subject: Subject::Job,
-            watch: Watch::default(),
+            trace: Trace::default(),
         }
     }
 
@@ -226,7 +192,7 @@ impl<T: Timing> Cluster<T> {
         self.net.post(from, frame, self.now_ns, true).expect("there is such a node");
     }
 
-    /// Sends what a node keeps for company (`Mesh::flush_deferred`).
+    /// Sends what a node defers (`Mesh::flush_deferred`).
     pub fn flush(&mut self, node: NodeId) {
         self.net.flush(node, self.now_ns);
     }
@@ -238,7 +204,7 @@ impl<T: Timing> Cluster<T> {
         if cut_off {
             self.hosts[node.index()].state = State::CutOff;
         }
-        self.watch.note(Subject::Job, || format!("{node} dies"));
+        self.trace.note(Subject::Job, || format!("{node} dies"));
         for peer in (0..self.cells.nodes).map(NodeId).filter(|peer| *peer != node) {
             let at = self.net.end_of(node, peer, self.now_ns);
             self.net.queue.push(at, Due::Lost { node: peer, peer: node });
@@ -263,7 +229,7 @@ impl<T: Timing> Cluster<T> {
             }
             let Some((at, due)) = self.net.queue.pop() else { return Ok(None) };
             self.now_ns = at;
-            self.watch.now_ns = at;
+            self.trace.now_ns = at;
             match due {
                 Due::Timer(token) => return Ok(Some(Happening::Timer { token })),
                 Due::Frame { frame, bounded } => {
@@ -320,7 +286,7 @@ impl<T: Timing> Cluster<T> {
                 self.happened.push_back(Happening::Control { from, to: me, words });
             }
             Said::Message(message) => {
-                self.watch
+                self.trace
                     .note(Subject::of(&message), || format!("{me} takes {message:?} of {from}"));
                 let page = said.page().map(|_| frame.page);
                 self.perform(me, Input::Message { from, message }, page, busy_until)?;
@@ -338,13 +304,13 @@ impl<T: Timing> Cluster<T> {
     /// # Errors
     /// [`Broken`]; the cluster is of no use then.
     pub fn step(&mut self, node: NodeId, input: Input) -> Result<(), Broken> {
-        self.watch.note(subject(&input), || format!("{node}: {input:?}"));
+        self.trace.note(Subject::of_input(&input), || format!("{node}: {input:?}"));
         self.perform(node, input, None, self.now_ns)
     }
 
-    /// Whether the last step, of a thread that resumes, told it to hold its minipage.
-    pub fn take_told_to_hold(&mut self) -> Option<Told> {
-        self.told_to_hold.take()
+    /// Whether the last step, of a thread that resumes, had it hold its minipage.
+    pub fn take_asked_to_hold(&mut self) -> Option<Hold> {
+        self.asked_to_hold.take()
     }
 
     /// For how long a thread of a node keeps a minipage after so long a wait for others' turns.
@@ -383,7 +349,7 @@ impl<T: Timing> Cluster<T> {
         leaves_ns: u64,
     ) -> Result<(), Broken> {
         self.steps += 1;
-        let subject = subject(&input);
+        let subject = Subject::of_input(&input);
         self.subject = subject;
         let bytes = match subject {
             Subject::Minipage(id) => self.cells.places[id.index() as usize].bytes,
@@ -399,10 +365,10 @@ impl<T: Timing> Cluster<T> {
             arrived,
             given_up: None,
             happened: &mut self.happened,
-            told_to_hold: &mut self.told_to_hold,
+            asked_to_hold: &mut self.asked_to_hold,
             turns: &mut self.turns[me.index()],
             now_ns: self.now_ns,
-            watch: &mut self.watch,
+            trace: &mut self.trace,
             broken: None,
         };
         let tables = Lens { me, cells: &mut self.cells };
@@ -417,35 +383,6 @@ impl<T: Timing> Cluster<T> {
             (Ok(()), None) => return self.agree(me, subject),
         };
         Err(Broken { subject, text })
-    }
-}
-
-/// What an input is about.
-fn subject(input: &Input) -> Subject {
-    use multigrain_protocol::sync::SyncInput as S;
-    match input {
-        Input::Fault { minipage, .. }
-        | Input::Insist { minipage, .. }
-        | Input::Prefetch { minipage, .. }
-        | Input::Ask { minipage }
-        | Input::Push { minipage }
-        | Input::Resumed { minipage, .. }
-        | Input::Retired { minipage, .. }
-        | Input::Reclaim { minipage } => Subject::Minipage(*minipage),
-        Input::Message { message, .. } => Subject::of(message),
-        Input::Release { .. } | Input::Tell { .. } | Input::Acquire | Input::News { .. } => {
-            Subject::Job
-        }
-        Input::Sync(S::Begin { .. } | S::End) => Subject::Job,
-        Input::Sync(
-            S::Lock { id, .. }
-            | S::Unlock { id, .. }
-            | S::Barrier { id, .. }
-            | S::SemaphoreWait { id, .. }
-            | S::SemaphorePost { id, .. }
-            | S::ConditionWait { id, .. }
-            | S::ConditionSignal { id, .. },
-        ) => Subject::Id(*id),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The network: frames under way, and those a node keeps until they have company.
+//! The network: frames under way, and those a node keeps until they are piggybacked.
 
 use multigrain_transport::Header;
 use multigrain_types::NodeId;

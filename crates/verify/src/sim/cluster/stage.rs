@@ -1,18 +1,20 @@
-//! The world of one step: effects become page-table changes, frames and wake-ups.
+//! The world of the simulator and of projections, for one step: effects become changes of page tables,
+//! frames of the real codec on links with delays, and wake-ups in virtual time. Sequential only.
 
 use std::collections::VecDeque;
 
 use multigrain_protocol::outbox::{Departure, Occasion, departure};
-use multigrain_protocol::turns::Turns;
+use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
+use super::content::Content;
 use super::links::Timing;
 use super::memory::Memory;
 use super::net::Net;
-use super::watch::{Subject, Watch};
+use super::reports::{Broken, Happening, Hold};
+use super::trace::{Subject, Trace};
 use super::wire::Frame;
-use super::{Broken, Content, Happening, Told};
 
 pub(super) struct Stage<'a, T> {
     pub(super) me: NodeId,
@@ -28,10 +30,10 @@ pub(super) struct Stage<'a, T> {
     pub(super) given_up: Option<MinipageId>,
     pub(super) happened: &'a mut VecDeque<Happening>,
     /// Whether the thread that steps shall hold its minipage, after so many turns of others.
-    pub(super) told_to_hold: &'a mut Option<Told>,
-    pub(super) turns: &'a mut Turns,
+    pub(super) asked_to_hold: &'a mut Option<Hold>,
+    pub(super) turns: &'a mut Estimator,
     pub(super) now_ns: u64,
-    pub(super) watch: &'a mut Watch,
+    pub(super) trace: &'a mut Trace,
     pub(super) broken: Option<Broken>,
 }
 
@@ -69,7 +71,7 @@ impl<T> Stage<'_, T> {
 
     fn note(&mut self, message: &Message, to: NodeId, how: &str) {
         let me = self.me;
-        self.watch.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
+        self.trace.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
     }
 }
 
@@ -80,7 +82,7 @@ impl<T: Timing> Stage<'_, T> {
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
-            Message::Page { body: PageMessage::PushRequest | PageMessage::Hurry, .. }
+            Message::Page { body: PageMessage::PushRequest | PageMessage::AckNow, .. }
         );
         let posted = match departure(message, occasion, None, |_| true) {
             Departure::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
@@ -96,12 +98,12 @@ impl<T: Timing> Stage<'_, T> {
 
 impl<T: Timing> World for Stage<'_, T> {
     fn send(&mut self, to: NodeId, message: Message) {
-        self.note(&message, to, "tells");
+        self.note(&message, to, "sends");
         self.post(to, message, Occasion::default());
     }
 
-    fn send_later(&mut self, to: NodeId, message: Message) {
-        self.note(&message, to, "tells later");
+    fn send_deferred(&mut self, to: NodeId, message: Message) {
+        self.note(&message, to, "defers");
         if message.attach() == Attach::Page {
             self.breaks(Subject::of(&message), format!("{message:?} is deferred with its page"));
         }
@@ -115,14 +117,14 @@ impl<T: Timing> World for Stage<'_, T> {
             return self.breaks(Subject::Minipage(minipage), text);
         };
         let subject = Subject::Minipage(minipage);
-        self.watch.note(subject, || format!("  {me} installs {content:#x} {access:?}"));
+        self.trace.note(subject, || format!("  {me} installs {content:#x} {access:?}"));
         let result = self.memory.install(me, minipage, access, content);
         self.check(minipage, result);
     }
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         let me = self.me;
-        self.watch
+        self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
             self.turns.taken(minipage, self.now_ns);
@@ -147,12 +149,12 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
-        *self.told_to_hold = Some(Told { turns, urgent });
+        *self.asked_to_hold = Some(Hold { turns, urgent });
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
         let me = self.me;
-        self.watch.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
+        self.trace.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
         let result = self.memory.reclaimed(me, minipage);
         self.check(minipage, result);
         self.happened.push_back(Happening::Reclaimed { minipage });

@@ -4,7 +4,7 @@ use multigrain_protocol::{Attach, Message, Words};
 use multigrain_transport::Header;
 use multigrain_types::{MinipageId, NodeId};
 
-use super::Content;
+use super::content::Content;
 
 /// Kinds from here on are no messages of the protocol (as in the runtime).
 pub(super) const FIRST_CONTROL: u8 = 64;

@@ -1,0 +1,37 @@
+//! A freed minipage comes back to its owner before it is used again.
+
+use multigrain_types::Access;
+
+use super::state::{AckTiming, Holder, Phase, Threads, Want};
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::site::{Illegal, Site};
+
+pub(super) fn handle(holder: &mut Holder, site: &Site, out: &mut Effects) -> Result<(), Illegal> {
+    use Access::{NoAccess, ReadOnly, ReadWrite};
+    use Phase::{Fetching, Granted, Idle};
+
+    match (&mut holder.phase, holder.access) {
+        // Free: the owner takes the minipage back before it is used again.
+        (Idle, ReadWrite) => out.push(Effect::Reclaimed { minipage: site.minipage }),
+        (Idle, NoAccess | ReadOnly) => {
+            holder.request(site, Want::Reclaim, Threads::new(), AckTiming::Deferred, out);
+            mutant!("freed-reused-early" => {
+                out.push(Effect::Reclaimed { minipage: site.minipage });
+            });
+        }
+        (Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
+            open.reclaim_next = mutant!("free-lost-in-fetch": open.reclaim_next, else true);
+        }
+        (Granted(open), ReadOnly | ReadWrite) => {
+            let writers = core::mem::take(&mut open.writers);
+            holder.acknowledge(site, AckTiming::Now, out);
+            mutant!("free-forgets-ack" => { super::grant::drop_ack(out); });
+            holder.reclaim_when_idle(site, writers, out);
+        }
+
+        // A state that cannot be.
+        (Granted(_), NoAccess) => return Err(holder.illegal()),
+    }
+    Ok(())
+}

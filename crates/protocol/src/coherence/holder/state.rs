@@ -1,0 +1,181 @@
+//! The state of a holder, and what its rows have in common.
+
+use multigrain_types::{Access, NodeId, ThreadId};
+use smallvec::SmallVec;
+
+use crate::effect::{Effect, Effects};
+use crate::message::{Kind, PageMessage};
+use crate::site::{Illegal, Site};
+
+/// A node's state for one minipage; 16 bytes while nothing is being fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Holder {
+    pub(super) access: Access,
+    pub(super) phase: Phase,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) enum Phase {
+    #[default]
+    Idle,
+    Fetching(Box<Open>),
+    Granted(Box<Open>),
+}
+
+/// Whether another node waits for the ack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum AckTiming {
+    Deferred,
+    /// Somebody waits, or did so when an instruction lost the minipage.
+    Now,
+}
+
+/// A transaction of this node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Open {
+    pub(super) want: Want,
+    /// While fetching, who waits for the reply; then the pins: who is not through yet.
+    pub(super) threads: Threads,
+    /// Who wants to write what was asked for to read: the next transaction is theirs.
+    pub(super) writers: Threads,
+    /// The minipage was freed while this request was open.
+    pub(super) reclaim_next: bool,
+    pub(super) ack: AckTiming,
+    /// Grants to others that were waited for.
+    pub(super) turns: u16,
+}
+
+pub(super) type Threads = SmallVec<[ThreadId; 4]>;
+
+/// What an open request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Want {
+    /// A read copy.
+    Read,
+    /// The writable copy.
+    Write,
+    /// The writable copy, whatever its contents: the minipage was freed.
+    Reclaim,
+}
+
+impl Holder {
+    /// The allocating node's first state: the writable copy.
+    #[must_use]
+    pub fn owner() -> Self {
+        Self { access: Access::ReadWrite, phase: Phase::Idle }
+    }
+
+    /// The access this node's threads have.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Whether a page may arrive: it is not accessible here and one has been asked for, or pushed.
+    #[must_use]
+    pub fn may_receive(&self) -> bool {
+        self.access == Access::NoAccess && !matches!(self.phase, Phase::Granted(_))
+    }
+
+    /// Whether a request of this node is open.
+    #[must_use]
+    pub fn is_fetching(&self) -> bool {
+        matches!(self.phase, Phase::Fetching(_))
+    }
+
+    /// Whether nothing is open at all.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    pub(super) fn illegal(&self) -> Illegal {
+        Illegal { role: "holder", state: format!("{self:?}") }
+    }
+
+    pub(super) fn send(site: &Site, to: NodeId, body: PageMessage, out: &mut Effects) {
+        out.push(Effect::Send { to, message: body.about(site.minipage) });
+    }
+
+    pub(super) fn request(
+        &mut self,
+        site: &Site,
+        want: Want,
+        threads: Threads,
+        ack: AckTiming,
+        out: &mut Effects,
+    ) {
+        let message = match want {
+            Want::Read => PageMessage::Request { kind: Kind::Read },
+            Want::Write => PageMessage::Request { kind: Kind::Write },
+            Want::Reclaim => PageMessage::ReclaimRequest,
+        };
+        let writers = Threads::new();
+        let open = Open { want, threads, writers, reclaim_next: false, ack, turns: 0 };
+        self.phase = Phase::Fetching(Box::new(open));
+        Self::send(site, site.manager, message, out);
+    }
+
+    pub(super) fn spurious(&self, site: &Site, thread: ThreadId, out: &mut Effects) {
+        out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
+        out.push(Effect::Wake { thread });
+    }
+
+    pub(super) fn protect(&mut self, site: &Site, to: Access, out: &mut Effects) {
+        out.push(Effect::Protect { minipage: site.minipage, from: self.access, to });
+        self.access = to;
+    }
+
+    pub(super) fn downgrade(&mut self, site: &Site, out: &mut Effects) {
+        if self.access == Access::ReadWrite {
+            self.protect(site, Access::ReadOnly, out);
+        }
+    }
+
+    pub(super) fn install(&mut self, site: &Site, access: Access, out: &mut Effects) {
+        out.push(Effect::Install { minipage: site.minipage, access });
+        self.access = access;
+    }
+
+    pub(super) fn acknowledge(&mut self, site: &Site, ack: AckTiming, out: &mut Effects) {
+        self.phase = Phase::Idle;
+        let (to, message) = (site.manager, PageMessage::Ack.about(site.minipage));
+        out.push(match ack {
+            AckTiming::Now => Effect::Send { to, message },
+            // It goes with the next message.
+            AckTiming::Deferred => Effect::SendDeferred { to, message },
+        });
+    }
+
+    pub(super) fn reclaim_when_idle(&mut self, site: &Site, writers: Threads, out: &mut Effects) {
+        if self.access == Access::ReadWrite {
+            out.push(Effect::Reclaimed { minipage: site.minipage });
+        } else {
+            self.request(site, Want::Reclaim, writers, AckTiming::Deferred, out);
+        }
+    }
+}
+
+impl Open {
+    /// A thread waits too. What is asked for to read is too little for a writer.
+    pub(super) fn join(&mut self, thread: ThreadId, kind: Kind) {
+        if (kind, self.want) == (Kind::Write, Want::Read) {
+            self.writers.push(thread);
+        } else {
+            self.threads.push(thread);
+        }
+    }
+}
+
+impl Want {
+    pub(super) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::Read,
+            Kind::Write => Self::Write,
+        }
+    }
+}
+
+pub(super) fn waiter(thread: ThreadId) -> Threads {
+    core::iter::once(thread).collect()
+}

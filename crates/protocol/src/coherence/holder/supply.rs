@@ -1,0 +1,83 @@
+//! What the manager has this node do with its copy: supply a requester, or invalidate it.
+
+use multigrain_types::Access;
+
+use super::state::{Holder, Phase};
+use crate::bend::mutant;
+use crate::coherence::event::SupplyEvent;
+#[cfg(feature = "mutants")]
+use crate::effect::Effect;
+use crate::effect::Effects;
+use crate::message::{Attach, Kind, PageMessage};
+use crate::site::{Illegal, Site};
+
+pub(super) fn handle(
+    holder: &mut Holder,
+    site: &Site,
+    event: &SupplyEvent,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
+    use Access::{NoAccess, ReadOnly, ReadWrite};
+    use Phase::{Fetching, Granted, Idle};
+    use SupplyEvent as E;
+
+    match (event, &mut holder.phase, holder.access) {
+        // Figure 3, Handle Read Request: ReadWrite becomes ReadOnly, then the page is sent.
+        (
+            E::Forward { kind: Kind::Read, requester, ack_now, turns },
+            Idle | Fetching(_),
+            ReadOnly | ReadWrite,
+        ) => {
+            let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
+            holder.downgrade(site, out);
+            mutant!("read-forward-keeps-writable" => { unprotect(out); });
+            let (kind, attach) = (Kind::Read, Attach::Page);
+            Holder::send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+        }
+        // Figure 3, Handle Write Request: NoAccess, then the page is sent.
+        (
+            E::Forward { kind: Kind::Write, requester, ack_now, turns },
+            Idle | Fetching(_),
+            ReadOnly | ReadWrite,
+        ) => {
+            let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
+            holder.protect(site, NoAccess, out);
+            mutant!("write-forward-keeps-copy" => { unprotect(out); });
+            let (kind, attach) = (Kind::Write, Attach::Page);
+            Holder::send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+        }
+        // Push: as a read request that the manager makes in the target's name.
+        (E::PushForward { target }, Idle | Fetching(_), ReadOnly | ReadWrite) => {
+            let target = *target;
+            holder.downgrade(site, out);
+            mutant!("push-keeps-writable" => { unprotect(out); });
+            Holder::send(site, target, PageMessage::PushReply, out);
+        }
+
+        // Figure 3, Handle Invalidate Request.
+        (E::Invalidate, Idle | Fetching(_), ReadOnly | ReadWrite) => {
+            holder.protect(site, NoAccess, out);
+            mutant!("invalidation-keeps-copy" => { unprotect(out); });
+            Holder::send(site, site.manager, PageMessage::InvalidateReply, out);
+        }
+
+        // What no correct manager sends: a request to a node without a copy or with an open grant.
+        (
+            E::Forward { .. } | E::PushForward { .. } | E::Invalidate,
+            Idle | Fetching(_) | Granted(_),
+            NoAccess | ReadOnly | ReadWrite,
+        ) => return Err(holder.illegal()),
+    }
+    mutant!("sent-before-protected" => {
+        if !matches!(event, E::Invalidate) {
+            out.reverse();
+        }
+    });
+    Ok(())
+}
+
+/// A mutant: the copy stays as accessible as it was.
+#[cfg(feature = "mutants")]
+fn unprotect(out: &mut Effects) {
+    out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
+}

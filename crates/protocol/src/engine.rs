@@ -1,0 +1,51 @@
+//! The list of engines: which one keeps a minipage of which consistency. A consistency or an engine that is
+//! added begins here; the compiler finds the rest.
+
+use multigrain_types::Consistency;
+
+/// The engines of a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// [`crate::coherence`]: single writer / multiple readers.
+    Sequential,
+    /// [`crate::mgs`]: eager release consistency.
+    Eager,
+    /// [`crate::hlrc`]: home-based lazy release consistency.
+    Lazy,
+}
+
+/// What may happen to the home of a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Homes {
+    /// It stays.
+    Fixed,
+    /// It migrates at barriers (ParADE's migratory home).
+    Migratory,
+    /// It migrates at barriers, and is dynamic where its writers change.
+    Dynamic,
+}
+
+const fn row(consistency: Consistency) -> (Engine, Homes) {
+    match consistency {
+        Consistency::Sequential => (Engine::Sequential, Homes::Fixed),
+        Consistency::EagerRelease => (Engine::Eager, Homes::Fixed),
+        Consistency::LazyRelease => (Engine::Lazy, Homes::Migratory),
+        Consistency::Auto => (Engine::Lazy, Homes::Dynamic),
+    }
+}
+
+impl Engine {
+    /// The engine of a consistency.
+    #[must_use]
+    pub const fn of(consistency: Consistency) -> Self {
+        row(consistency).0
+    }
+}
+
+impl Homes {
+    /// The homes of a consistency.
+    #[must_use]
+    pub const fn of(consistency: Consistency) -> Self {
+        row(consistency).1
+    }
+}

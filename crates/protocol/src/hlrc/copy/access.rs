@@ -1,0 +1,85 @@
+//! Faults and prefetches of this node's threads.
+
+use multigrain_types::Access;
+use smallvec::SmallVec;
+
+use crate::effect::{Effect, Effects};
+use crate::hlrc::event::AccessEvent;
+use crate::hlrc::send::fetch;
+use crate::hlrc::state::{Away, Home, Page, Wait};
+use crate::message::Kind;
+use crate::site::Site;
+
+pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &mut Effects) {
+    use AccessEvent as E;
+    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+
+    let minipage = site.minipage;
+    match (event, *home) {
+        (E::Fault { thread, kind: Kind::Write }, Clean | Transferred { .. }) => {
+            out.push(Effect::Dirty { minipage });
+            let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+            out.push(Effect::Protect { minipage, from, to });
+            out.push(Effect::Wake { thread: *thread });
+            *home = Dirty;
+        }
+        // Spurious: the access is there already, only the page tables lag.
+        (E::Fault { thread, kind: Kind::Read }, Clean | Transferred { .. }) => {
+            out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
+            out.push(Effect::Wake { thread: *thread });
+        }
+        (E::Fault { thread, .. }, Fresh | Exclusive | Dirty | Tracked | TrackedDirty) => {
+            out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
+            out.push(Effect::Wake { thread: *thread });
+        }
+        (
+            E::Prefetch { .. } | E::AwaitedPrefetch,
+            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+        ) => {}
+    }
+}
+
+pub(super) fn away(
+    away: &mut Away,
+    site: &Site,
+    epoch: u64,
+    event: &AccessEvent,
+    out: &mut Effects,
+) {
+    use AccessEvent as E;
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+
+    let minipage = site.minipage;
+    match (event, &mut away.page) {
+        (E::Fault { thread, kind }, Invalid) => {
+            fetch(away, site, epoch, Wait::fault(*kind, *thread), out);
+        }
+        (E::Fault { thread, kind: Kind::Write }, Clean) if away.unacked > 0 => {
+            away.page = Upgrading(Box::new(Wait::fault(Kind::Write, *thread)));
+        }
+        (E::Fault { thread, kind: Kind::Write }, Upgrading(wait)) => wait.waiters.push(*thread),
+        (E::Fault { thread, kind }, FetchQueued(wait) | Fetching(wait)) => {
+            wait.kind = wait.kind.max(*kind);
+            wait.waiters.push(*thread);
+        }
+        // The first write since the last release.
+        (E::Fault { thread, kind: Kind::Write }, Clean) => away.open(site, &[*thread], out),
+        // Spurious: the access is there already, only the page tables lag.
+        (E::Fault { thread, kind: Kind::Read }, Clean | Upgrading(_))
+        | (E::Fault { thread, .. }, Dirty) => {
+            out.push(Effect::Reprotect { minipage, access: away.access() });
+            out.push(Effect::Wake { thread: *thread });
+        }
+        (E::Prefetch { kind }, Invalid) => {
+            fetch(away, site, epoch, Wait::of(*kind, SmallVec::new()), out);
+        }
+        (E::AwaitedPrefetch, Invalid) => {
+            let wait = Wait { awaited: true, ..Wait::of(Kind::Read, SmallVec::new()) };
+            fetch(away, site, epoch, wait, out);
+        }
+        (
+            E::Prefetch { .. } | E::AwaitedPrefetch,
+            FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+        ) => {}
+    }
+}

@@ -1,0 +1,152 @@
+//! Releases, diffs and their acknowledgements.
+
+use multigrain_types::Access;
+
+use super::dynamic;
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::hlrc::event::FlushEvent;
+#[cfg(feature = "mutants")]
+use crate::hlrc::send::unsend_diff;
+use crate::hlrc::send::{acknowledge, diff, fetch};
+use crate::hlrc::state::{Away, Home, Page, Wait};
+use crate::site::{Illegal, Site};
+
+pub(super) fn at_home(
+    home: &mut Home,
+    site: &Site,
+    event: &FlushEvent,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
+    use FlushEvent as E;
+    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+
+    let minipage = site.minipage;
+    match (event, *home) {
+        (E::Release { flush }, Dirty) => {
+            let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+            out.push(Effect::Protect { minipage, from, to });
+            let flush = *flush;
+            out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+            *home = Clean;
+        }
+        // It stays open. What is written after it was found is found the next time.
+        (E::Release { flush }, TrackedDirty) => {
+            let flush = *flush;
+            out.push(Effect::Flushed { minipage, flush, awaited: false, notice: true });
+            mutant!("tracked-write-not-noticed" => {
+                out.retain(|effect| !matches!(effect, Effect::Flushed { .. }));
+            });
+            *home = Tracked;
+        }
+        (E::Release { .. }, Fresh | Exclusive | Clean | Transferred { .. } | Tracked) => {}
+
+        // Nobody else has a copy of what is exclusive.
+        (
+            E::FoundWritten,
+            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | TrackedDirty,
+        ) => {}
+        (E::FoundWritten, Tracked) => {
+            out.push(Effect::Dirty { minipage });
+            *home = TrackedDirty;
+        }
+
+        (
+            E::Diff { writer, flush },
+            at @ (Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty),
+        ) => {
+            let open = matches!(at, Dirty | Tracked | TrackedDirty);
+            let open = mutant!("writable-home-merged-as-closed": false, else open);
+            out.push(Effect::MergeDiffs { minipage, open });
+            mutant!("diff-not-merged" => {
+                out.retain(|effect| !matches!(effect, Effect::MergeDiffs { .. }));
+            });
+            acknowledge(site, *writer, *flush, out);
+        }
+        (
+            E::DiffAck { flush, count },
+            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+        ) => out.push(Effect::Acked { flush: *flush, count: *count }),
+
+        // What no correct peer sends: a diff of a copy nobody has.
+        (E::Diff { .. }, Fresh | Exclusive) => return Err(home.illegal()),
+    }
+    Ok(())
+}
+
+pub(super) fn away(
+    away: &mut Away,
+    site: &Site,
+    epoch: u64,
+    event: &FlushEvent,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
+    use FlushEvent as E;
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+
+    let minipage = site.minipage;
+    match (event, &mut away.page) {
+        // What was written goes home.
+        (E::Release { flush }, Dirty) => {
+            let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+            out.push(Effect::Protect { minipage, from, to });
+            diff(away, site, epoch, *flush, out);
+            mutant!("diff-not-sent" => { unsend_diff(out); });
+            away.page = Clean;
+        }
+        (E::Release { .. }, Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_)) => {}
+
+        // Found before the home migrated: its release has been.
+        (
+            E::FoundWritten,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+        ) => {}
+
+        (
+            E::DiffAck { flush, count },
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+        ) if site.dynamic_after.is_none() || away.unacked >= *count => {
+            away.unacked = away.unacked.saturating_sub(*count);
+            out.push(Effect::Acked { flush: *flush, count: *count });
+            if away.unacked == 0 {
+                all_acknowledged(away, site, epoch, out);
+            }
+        }
+        // This node was the home.
+        (
+            E::Diff { writer, flush },
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+        ) if site.dynamic_after.is_some() && *writer != site.me && away.home != *writer => {
+            mutant!("forwarded-diff-dropped" => {
+                out.push(Effect::MergeDiffs { minipage, open: true });
+                acknowledge(site, *writer, *flush, out);
+                return Ok(());
+            });
+            dynamic::forward_diff(site, away.home, (*writer, *flush), epoch, out);
+        }
+
+        // What no correct peer sends: a diff to a node that is not the home, an acknowledgement of
+        // none.
+        (
+            E::Diff { .. } | E::DiffAck { .. },
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+        ) => return Err(away.illegal()),
+    }
+    Ok(())
+}
+
+/// The home has all diffs of this copy: what waited for that goes on.
+fn all_acknowledged(away: &mut Away, site: &Site, epoch: u64, out: &mut Effects) {
+    match &mut away.page {
+        Page::FetchQueued(wait) => {
+            let waiters = core::mem::take(&mut wait.waiters);
+            let wait = Wait { awaited: wait.awaited, ..Wait::of(wait.kind, waiters) };
+            fetch(away, site, epoch, wait, out);
+        }
+        Page::Upgrading(wait) => {
+            let waiters = core::mem::take(&mut wait.waiters);
+            away.open(site, &waiters, out);
+        }
+        Page::Invalid | Page::Fetching(_) | Page::Clean | Page::Dirty => {}
+    }
+}

@@ -1,0 +1,70 @@
+//! The home migrates at a quiescent barrier ([`crate::migration`]): nobody writes, and no diff is on
+//! its way.
+
+use multigrain_types::{Access, NodeId};
+
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page};
+use crate::site::{Illegal, Site};
+
+/// The new state if this node is the home no more.
+pub(super) fn at_home(
+    home: Home,
+    moves: &mut HomeMoves,
+    site: &Site,
+    to: NodeId,
+    out: &mut Effects,
+) -> Result<Option<Copy>, Illegal> {
+    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+
+    let stays = to == site.me;
+    match home {
+        Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty
+            if stays =>
+        {
+            moves.count(site, to);
+            Ok(None)
+        }
+        Clean | Transferred { .. } | Tracked => {
+            moves.count(site, to);
+            if home == Tracked && mutant!("tracked-home-stays-writable": false, else true) {
+                let (from, to) = (Access::ReadWrite, Access::ReadOnly);
+                out.push(Effect::Protect { minipage: site.minipage, from, to });
+            }
+            Ok(Some(Copy::Away(Away::left(to, Page::Clean, *moves))))
+        }
+        // No correct manager migrates what is written.
+        Fresh | Exclusive | Dirty | TrackedDirty => Err(home.illegal()),
+    }
+}
+
+/// The new state if this node becomes the home.
+pub(super) fn away(
+    away: &mut Away,
+    site: &Site,
+    to: NodeId,
+    out: &mut Effects,
+) -> Result<Option<Copy>, Illegal> {
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+
+    let comes = to == site.me;
+    match &mut away.page {
+        // The only writer since the last barrier has what the home has.
+        Clean if comes => {
+            away.moves.count(site, to);
+            let home = Home::shared(site, Access::ReadOnly, out);
+            return Ok(Some(Copy::Home { home, moves: away.moves }));
+        }
+        Invalid | Clean if !comes => {}
+        Fetching(wait) if !comes => wait.moved = Some(to),
+        // No correct manager migrates the home while somebody writes, or waits for the
+        // acknowledgement of a diff.
+        Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty => {
+            return Err(away.illegal());
+        }
+    }
+    away.moves.count(site, to);
+    away.home = to;
+    Ok(None)
+}

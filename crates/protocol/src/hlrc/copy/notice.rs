@@ -1,0 +1,45 @@
+//! Write notices: an acquire invalidates the copy that one names. A home is current already.
+
+use multigrain_types::Access;
+
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::hlrc::send::diff;
+#[cfg(feature = "mutants")]
+use crate::hlrc::send::unsend_diff;
+use crate::hlrc::state::{Away, Page, Wait};
+use crate::message::Kind;
+use crate::site::Site;
+
+/// What was written here beside it goes home first, with that flush.
+pub(super) fn away(away: &mut Away, site: &Site, epoch: u64, flush: u64, out: &mut Effects) {
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+
+    let minipage = site.minipage;
+    let to = Access::NoAccess;
+    mutant!("notice-ignored" => {
+        if away.access() == Access::ReadOnly {
+            return;
+        }
+    });
+    match &mut away.page {
+        Invalid | FetchQueued(_) => {}
+        Fetching(wait) => wait.stale = true,
+        Clean => {
+            out.push(Effect::Protect { minipage, from: Access::ReadOnly, to });
+            away.page = Invalid;
+        }
+        Upgrading(wait) => {
+            out.push(Effect::Protect { minipage, from: Access::ReadOnly, to });
+            let waiters = core::mem::take(&mut wait.waiters);
+            away.page = FetchQueued(Box::new(Wait::of(Kind::Write, waiters)));
+        }
+        Dirty => {
+            out.push(Effect::Protect { minipage, from: Access::ReadWrite, to });
+            diff(away, site, epoch, flush, out);
+            mutant!("noticed-diff-lost" => { unsend_diff(out); });
+            out.push(Effect::Clean { minipage });
+            away.page = Invalid;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Homes migrate at barriers that all threads of the job wait in (ParADE's migratory home): who is
+//! quiescent, which homes migrate, and in which order.
+//!
+//! One sequence, from the first arrival to the last node:
+//! 1. *Quiescent* ([`Quiescence`], [`Agreement`]; asked by [`crate::sync::Barrier`]): a node whose
+//!    threads all wait declares that with its arrival, and has flushed before. It stays so until its
+//!    release, for nothing runs there; a thread that begins does not run before the manager has taken
+//!    the declaration back (*retract*), or has decided before. The barrier is quiescent if every node
+//!    of the job is.
+//! 2. *Flush, decide* (at the manager, before any release leaves): what the manager itself has
+//!    written is flushed; of every minipage with one writer since the last such barrier, the writer
+//!    becomes the home ([`Migrations::sole_writers`], [`migrates`]). It has the contents: nobody else
+//!    has written them, and its copy is the home's. That is the [`MigrationPlan`] of a new *epoch*.
+//! 3. *Tell*: the plan travels with the write notices of the releases.
+//! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then what came
+//!    ahead, from nodes that have switched already, is served ([`AheadQueue`]).
+//!
+//! `node::migrate` runs steps 2 to 4; all it decides is decided here.
+//!
+//! Invariant: nobody has a home that another node believes to have at the same epoch.
+
+mod ahead;
+mod plan;
+mod quiescence;
+
+pub use ahead::{Ahead, AheadQueue};
+pub use plan::{MigrationPlan, Migrations, migrates};
+pub use quiescence::{Agreement, Quiescence};

@@ -1,0 +1,101 @@
+//! Who is quiescent: what a node has declared, and what a barrier's manager makes of it.
+
+/// What a node has declared to a barrier's manager in the present episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Quiescence {
+    /// Nothing: threads of it may run.
+    #[default]
+    Active,
+    /// Nothing either, and one of those who will be announced together found that others run.
+    FoundActive,
+    /// All its threads wait.
+    Declared,
+    /// It declared so, and has asked to take it back.
+    Retracting,
+}
+
+impl Quiescence {
+    /// A thread comes, and has looked whether every thread of the node that can write has begun.
+    pub(crate) fn look(&mut self, all_begun: bool) {
+        if !all_begun && *self == Self::Active {
+            *self = Self::FoundActive;
+        }
+    }
+
+    /// Threads of this node have come to a barrier, announced together. `may`: every thread of the
+    /// node that can write has begun; so many `wait` here of so many `threads`. True if all of them
+    /// do, which is declared now.
+    pub(crate) fn declare(&mut self, may: bool, wait: usize, threads: u32) -> bool {
+        // Who came before may have looked later.
+        let all = may && *self != Self::FoundActive && wait == threads as usize;
+        if *self == Self::FoundActive {
+            *self = Self::Active;
+        }
+        if all {
+            *self = Self::Declared;
+        }
+        all
+    }
+
+    /// Whether the manager may believe that all threads of this node wait.
+    #[must_use]
+    pub fn is_declared(self) -> bool {
+        matches!(self, Self::Declared | Self::Retracting)
+    }
+
+    /// A thread begins: true if the manager has to be asked to take the declaration back.
+    pub(crate) fn begin(&mut self) -> bool {
+        let asks = *self == Self::Declared;
+        if asks {
+            *self = Self::Retracting;
+        }
+        asks
+    }
+
+    /// The barrier lets threads of this node go.
+    pub(crate) fn release(&mut self) {
+        if *self == Self::Declared {
+            *self = Self::Active;
+        }
+    }
+
+    /// The manager has taken it back, or had decided before; false if it was not asked.
+    pub(crate) fn retracted(&mut self) -> bool {
+        let asked = *self == Self::Retracting;
+        if asked {
+            *self = Self::Active;
+        }
+        asked
+    }
+}
+
+/// What the manager knows of the nodes that have come to the present episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Agreement {
+    /// All of them have declared that they are quiescent.
+    #[default]
+    Quiescent,
+    /// Some have threads that run on.
+    Active,
+}
+
+impl Agreement {
+    /// Threads of a node come, with its declaration or without.
+    pub(crate) fn arrive(&mut self, quiescent: bool) {
+        if !quiescent {
+            *self = Self::Active;
+        }
+    }
+
+    /// A node takes its declaration back. In an episode that is over it has not come to this one yet.
+    pub(crate) fn retract(&mut self, has_come: bool) {
+        if has_come {
+            *self = Self::Active;
+        }
+    }
+
+    /// The episode is complete, with threads of `nodes_here` nodes of so many: whether homes migrate.
+    pub(crate) fn conclude(&mut self, nodes_here: usize, nodes: u16) -> bool {
+        core::mem::take(self) == Self::Quiescent && nodes_here == usize::from(nodes)
+    }
+}

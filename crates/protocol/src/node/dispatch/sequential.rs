@@ -1,0 +1,96 @@
+//! Routes events of a sequentially consistent minipage to its holder and its manager.
+
+use multigrain_types::NodeId;
+
+use crate::coherence::{GrantEvent, HolderEvent, ManagerEvent, SupplyEvent};
+use crate::effect::Effects;
+use crate::message::{Attach, PageMessage};
+use crate::node::input::Violation;
+use crate::node::refusal::{elsewhere, refused};
+use crate::node::tables::Cell;
+use crate::site::{Illegal, Site};
+
+/// A message to the role it is meant for.
+pub(super) fn message(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    message: PageMessage,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    use GrantEvent as G;
+    use SupplyEvent as S;
+    check_director(site, from, message)?;
+    let event = match message {
+        PageMessage::Request { kind } => {
+            return manager(site, cell, from, ManagerEvent::Fetch(kind), out);
+        }
+        PageMessage::ReclaimRequest => {
+            return manager(site, cell, from, ManagerEvent::Reclaim, out);
+        }
+        PageMessage::PushRequest => return manager(site, cell, from, ManagerEvent::Push, out),
+        PageMessage::InvalidateReply => {
+            return manager(site, cell, from, ManagerEvent::InvalidateReply, out);
+        }
+        PageMessage::Ack => return manager(site, cell, from, ManagerEvent::Ack, out),
+        PageMessage::Forward { kind, requester, ack_now, turns } => {
+            HolderEvent::Supply(S::Forward { kind, requester, ack_now, turns })
+        }
+        PageMessage::PushForward { target } => HolderEvent::Supply(S::PushForward { target }),
+        PageMessage::InvalidateRequest => HolderEvent::Supply(S::Invalidate),
+        PageMessage::Reply { kind, attach, ack_now, turns } => {
+            HolderEvent::Grant(G::Reply { kind, attach, ack_now, turns })
+        }
+        PageMessage::PushReply => HolderEvent::Grant(G::PushReply),
+        PageMessage::AckNow => HolderEvent::Grant(G::AckNow),
+    };
+    holder(site, cell, from, &event, out)
+}
+
+pub(super) fn holder(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: &HolderEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    let result = cell.holder().handle(site, event, out);
+    result.map_err(|illegal| refused(from, event, illegal))
+}
+
+/// A holder is directed by its manager alone, and only towards nodes of the job.
+fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(), Violation> {
+    let towards = match message {
+        PageMessage::Forward { requester, .. } => requester,
+        PageMessage::PushForward { target } => target,
+        PageMessage::InvalidateRequest
+        | PageMessage::AckNow
+        | PageMessage::Reply { attach: Attach::Nothing, .. } => site.me,
+        PageMessage::Request { .. }
+        | PageMessage::ReclaimRequest
+        | PageMessage::PushRequest
+        | PageMessage::Reply { attach: Attach::Page | Attach::Diff, .. }
+        | PageMessage::PushReply
+        | PageMessage::InvalidateReply
+        | PageMessage::Ack => return Ok(()),
+    };
+    if from == site.manager && towards.0 < site.nodes {
+        return Ok(());
+    }
+    let state = format!("managed by {}, in a job of {} nodes", site.manager, site.nodes);
+    Err(refused(from, &message, Illegal { role: "holder", state }))
+}
+
+fn manager(
+    site: &Site,
+    cell: &mut impl Cell,
+    from: NodeId,
+    event: ManagerEvent,
+    out: &mut Effects,
+) -> Result<(), Violation> {
+    if site.me != site.manager {
+        return Err(refused(from, &event, elsewhere("manager", site)));
+    }
+    let result = cell.entry().handle(site, from, event, out);
+    result.map_err(|illegal| refused(from, &event, illegal))
+}

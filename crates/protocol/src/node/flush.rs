@@ -1,0 +1,67 @@
+//! A flush empties the delayed update queue; an acquire invalidates what write notices named.
+
+use multigrain_types::MinipageId;
+
+use super::dispatch::{Local, Place, run};
+use super::input::Violation;
+use super::tables::{Cell, SyncCell};
+use crate::bend::mutant;
+use crate::engine::Engine;
+use crate::hlrc::{CopyEvent, FlushEvent};
+use crate::mgs::ClientEvent;
+use crate::world::World;
+
+/// Empties the delayed update queue.
+pub(super) fn flush(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let written = world.release().map(|world| world.written()).unwrap_or_default();
+    for minipage in mutant!("tracked-homes-not-scanned": Vec::new(), else written) {
+        let found = Local::Lazy(CopyEvent::Flush(FlushEvent::FoundWritten));
+        run(place, minipage, &mut guard.minipage(minipage), found, world)?;
+    }
+    let Some((flush, minipages)) = guard.tracker().begin() else { return Ok(()) };
+    // A tracked home stays open.
+    let mut closes = |minipage: &MinipageId| {
+        let mut cell = guard.minipage(*minipage);
+        Engine::of(cell.consistency()) == Engine::Lazy
+            && !(cell.tracked() && cell.copy().home().is_none())
+    };
+    let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
+    if let Some(world) = world.release() {
+        world.closing(&closing);
+    }
+    for minipage in minipages {
+        let mut cell = guard.minipage(minipage);
+        let local = Local::Release {
+            eager: ClientEvent::Release { flush },
+            lazy: CopyEvent::Flush(FlushEvent::Release { flush }),
+        };
+        run(place, minipage, &mut cell, local, world)?;
+    }
+    if let Some(world) = world.release() {
+        world.send_batched();
+    }
+    guard.tracker().sent();
+    Ok(())
+}
+
+/// Invalidates the copies that write notices have named since the last acquire.
+pub(super) fn acquire(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let pending = guard.tracker().log_mut().take_pending();
+    for minipage in pending {
+        let mut cell = guard.minipage(minipage);
+        let flush = cell.tracker().next_flush();
+        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
+    }
+    if let Some(world) = world.release() {
+        world.send_batched();
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Homes migrate at a quiescent barrier: runs steps 2 to 4 of [`crate::migration`].
+
+use multigrain_types::NodeId;
+
+use super::dispatch::{Local, Place, run};
+use super::flush::{acquire, flush};
+use super::input::Violation;
+use super::refusal::refused;
+use super::tables::{Cell, SyncCell};
+use crate::effect::Effect;
+use crate::hlrc::{CopyEvent, FlushEvent};
+use crate::message::{HlrcMessage, Message, SyncMessage};
+use crate::migration::{Ahead, migrates};
+use crate::site::Illegal;
+use crate::world::World;
+
+/// Before these messages leave: if they release a quiescent barrier, this node is its manager and
+/// decides which homes migrate.
+pub(super) fn before_sending(
+    place: Place,
+    effects: &[Effect],
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let releases = |effect: &Effect| {
+        let Effect::Send { message: Message::Sync { body, .. }, .. } = effect else { return false };
+        body.is_quiescent_release()
+    };
+    if !effects.iter().any(releases) {
+        return Ok(());
+    }
+    flush(place, guard, world)?;
+    // A node with writes outstanding has not come to a barrier with all it wrote: nothing is decided.
+    let outstanding = guard.tracker().has_outstanding();
+    let sole_writers = guard.tracker().log_mut().sole_writers();
+    let moves = sole_writers.into_iter().filter(|&(minipage, writer)| {
+        let mut cell = guard.minipage(minipage);
+        let after = cell.dynamic_after();
+        let copy = cell.copy();
+        let home = copy.home().unwrap_or(place.me);
+        !outstanding && migrates(home, copy.has_dynamic_home(after), writer)
+    });
+    let moves = moves.collect();
+    guard.tracker().log_mut().announce(place.nodes, moves);
+    Ok(())
+}
+
+/// Before this message wakes anybody: if it releases a quiescent barrier, homes migrate, and fetches
+/// and diffs that came ahead are served.
+pub(super) fn before_taking(
+    place: Place,
+    from: NodeId,
+    id: u32,
+    message: SyncMessage,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let manager = u32::from(from.0) == id % u32::from(place.nodes.max(1));
+    if !message.is_quiescent_release() || !manager {
+        return Ok(());
+    }
+    // It was declared, and has not been taken back: no correct manager decides before.
+    if !guard.tables().is_declared_quiescent(id) {
+        let state = format!("{} has not come to barrier {id} with all its threads", place.me);
+        return Err(refused(from, &message, Illegal { role: "synchronization", state }));
+    }
+    let moves = guard.tracker().log_mut().switch(from);
+    for (minipage, home) in moves {
+        let mut cell = guard.minipage(minipage);
+        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Migrate { home }), world)?;
+    }
+    // Write notices of what was written after the barrier may have come already. They are right for the
+    // new homes: the former home invalidates its copy, the new one has the writes.
+    acquire(place, guard, world)?;
+    let epoch = guard.tracker().log().epoch();
+    let waiting = guard.tracker().ahead_mut().take();
+    for (minipage, ahead) in waiting {
+        let local = match ahead {
+            Ahead::Fetch { requester, waits } => {
+                let body = HlrcMessage::Fetch { requester, epoch, waits };
+                Local::Message(requester, body.about(minipage))
+            }
+            Ahead::Diff { writer, flush } => {
+                Local::Lazy(CopyEvent::Flush(FlushEvent::Diff { writer, flush }))
+            }
+        };
+        run(place, minipage, &mut guard.minipage(minipage), local, world)?;
+    }
+    Ok(())
+}

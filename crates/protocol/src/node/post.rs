@@ -1,0 +1,125 @@
+//! Synchronization messages, behind what they release and with the write notices that they need.
+
+use std::collections::VecDeque;
+
+use super::apply::released;
+use super::dispatch::Place;
+use super::flush::{acquire, flush};
+use super::input::Violation;
+use super::migrate;
+use super::tables::SyncCell;
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::message::{BarrierMessage, Message, SyncMessage};
+use crate::release::{Ready, ReleaseTracker};
+use crate::world::World;
+
+/// Messages of the synchronization engines to their own node.
+pub(super) type LocalSync = VecDeque<(u32, SyncMessage)>;
+
+/// Applies what synchronization engines want done; messages to the node itself go to `own`.
+pub(super) fn apply(
+    place: Place,
+    effects: &mut Effects,
+    own: &mut LocalSync,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    migrate::before_sending(place, effects, guard, world)?;
+    for effect in effects.drain(..) {
+        match effect {
+            Effect::Send { to, message: Message::Sync { id, body } } => {
+                world.posts(to, id, body);
+                post(place, Ready::Send { to, id, body }, own, guard, world)?;
+            }
+            Effect::Wake { thread } => {
+                acquire(place, guard, world)?;
+                world.wake(thread);
+            }
+            Effect::Send { .. }
+            | Effect::SendDeferred { .. }
+            | Effect::Install { .. }
+            | Effect::Protect { .. }
+            | Effect::Track { .. }
+            | Effect::Reprotect { .. }
+            | Effect::Reclaimed { .. }
+            | Effect::MakeTwin { .. }
+            | Effect::DropTwin { .. }
+            | Effect::Hold { .. }
+            | Effect::Store { .. }
+            | Effect::BufferDiff { .. }
+            | Effect::MergeDiffs { .. }
+            | Effect::ForwardDiff { .. }
+            | Effect::InstallZero { .. }
+            | Effect::Dirty { .. }
+            | Effect::Clean { .. }
+            | Effect::Flushed { .. }
+            | Effect::Acked { .. }
+            | Effect::Competing { .. } => {
+                unreachable!("synchronization engines send and wake, nothing else: {effect:?}")
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends a synchronization message, after what it releases.
+fn post(
+    place: Place,
+    ready: Ready,
+    own: &mut LocalSync,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let Ready::Send { to, id, body } = ready else { return Ok(()) };
+    // Within a node hardware keeps the threads' memory coherent; but who comes to a barrier comes
+    // with all it wrote, also to a manager on its own node.
+    let arrives = matches!(body, SyncMessage::Barrier(BarrierMessage::Arrive { .. }));
+    if body.is_release() && (to != place.me || arrives) {
+        flush(place, guard, world)?;
+        mutant!("grant-before-acks" => {
+            guard.tracker().follow(ready);
+            deliver(place, &mut guard.tracker(), own, world);
+            return Ok(());
+        });
+        guard.tracker().hold(ready);
+    } else if to == place.me && body != SyncMessage::Barrier(BarrierMessage::Retract) {
+        own.push_back((id, body));
+        return Ok(());
+    } else {
+        // Also to its own manager: what a thread's begin takes back may still be held.
+        guard.tracker().follow(ready);
+    }
+    deliver(place, &mut guard.tracker(), own, world);
+    Ok(())
+}
+
+/// Lets go what no flush holds any more.
+pub(super) fn deliver(
+    place: Place,
+    tracker: &mut ReleaseTracker,
+    own: &mut LocalSync,
+    world: &mut impl World,
+) {
+    while let Some(ready) = tracker.pop_ready() {
+        match ready {
+            Ready::Wake { thread } => world.wake(thread),
+            Ready::Send { to, id, body } if to == place.me => own.push_back((id, body)),
+            Ready::Send { to, id, body } => {
+                if body.is_release()
+                    && let Some(notices) =
+                        tracker.log_mut().notices_for(to, place.nodes, Some(body))
+                {
+                    mutant!("grant-without-notices" => {
+                        if body == SyncMessage::Lock(crate::message::LockMessage::Grant) {
+                            world.send(to, Message::Sync { id, body });
+                            continue;
+                        }
+                    });
+                    released(world).send_notices(to, notices);
+                }
+                world.send(to, Message::Sync { id, body });
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a node knows of lazily consistent writes, its own and others': its vector time, write notices,
+//! and the migrations of homes.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use multigrain_types::{MinipageId, NodeId};
+
+use super::write_notices::{WriteNotice, WriteNotices};
+use super::writer_log::WriterLog;
+use crate::bend::mutant;
+use crate::message::{BarrierMessage, SyncMessage};
+use crate::migration::Migrations;
+use crate::site::Illegal;
+use crate::vector_time::{at, merge};
+
+/// Vector time, write notices and migrations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct IntervalLog {
+    me: NodeId,
+    /// Of every node, the last of its intervals this node has received; empty before the first.
+    clock: Vec<u64>,
+    /// Of every node, what it wrote.
+    logs: BTreeMap<NodeId, WriterLog>,
+    /// Minipages that others wrote and this node has not invalidated yet.
+    pending: BTreeSet<MinipageId>,
+    /// Of other nodes, the time they have at least: what this node has sent them, or received.
+    sent: BTreeMap<NodeId, Vec<u64>>,
+    /// Of other nodes, the time they said they have.
+    reported: BTreeMap<NodeId, Vec<u64>>,
+    /// What every node has reported.
+    common: Vec<u64>,
+    migrations: Migrations,
+}
+
+impl IntervalLog {
+    /// The log of node `me`, which has received nothing.
+    #[must_use]
+    pub fn new(me: NodeId) -> Self {
+        Self { me, ..Self::default() }
+    }
+
+    /// The log of node `me` in a job of `nodes` nodes in which every one of them has closed so
+    /// many intervals, which all know of and have forgotten, and homes have migrated as often.
+    #[must_use]
+    pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
+        if number == 0 {
+            return Self::new(me);
+        }
+        let clock = vec![number; nodes.into()];
+        let migrations = Migrations::starting_at(number, &clock);
+        Self { common: clock.clone(), clock, migrations, ..Self::new(me) }
+    }
+
+    /// Migrations of homes this node knows of.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.migrations.epoch()
+    }
+
+    /// Write notices kept.
+    #[must_use]
+    pub fn notices(&self) -> usize {
+        self.logs.values().map(WriterLog::len).sum()
+    }
+
+    /// A flush of this node has ended: other nodes may be notified of its writes.
+    pub(super) fn close_interval(&mut self, written: Vec<MinipageId>) {
+        if written.is_empty() {
+            return;
+        }
+        let (me, interval) = (self.me, at(&self.clock, self.me) + 1);
+        let interval = mutant!("intervals-wrap": interval & u64::from(u32::MAX), else interval);
+        if self.clock.len() <= me.index() {
+            self.clock.resize(me.index() + 1, 0);
+        }
+        self.clock[me.index()] = interval;
+        self.logs.entry(me).or_default().add(interval, written);
+    }
+
+    /// What a node of the job of `nodes` has not been sent and must know before it acts on `body`;
+    /// `None` if there is nothing to send.
+    pub fn notices_for(
+        &mut self,
+        to: NodeId,
+        nodes: u16,
+        body: Option<SyncMessage>,
+    ) -> Option<WriteNotices> {
+        if self.clock.is_empty() {
+            return None;
+        }
+        let sent = self.sent.entry(to).or_default();
+        merge(sent, &self.common);
+        let known =
+            self.clock.iter().zip((0..).map(NodeId)).all(|(&own, node)| own <= at(sent, node));
+        // At a barrier every node reports its time, so that all may forget.
+        let barrier = matches!(body, Some(SyncMessage::Barrier(_)));
+        if known && !barrier {
+            return None;
+        }
+        let others = self.logs.iter().filter(|(writer, _)| **writer != to);
+        let notices = others.flat_map(|(&writer, log)| {
+            let fresh = log.after(at(sent, writer));
+            fresh.map(move |(interval, minipage)| WriteNotice { writer, interval, minipage })
+        });
+        let notices = notices.collect();
+        merge(sent, &self.clock);
+        let (floor, plan) = match body {
+            Some(SyncMessage::Barrier(BarrierMessage::Release { quiescent, .. })) => {
+                (self.floor(nodes), quiescent.then(|| self.migrations.latest().clone()))
+            }
+            Some(_) | None => (Vec::new(), None),
+        };
+        Some(WriteNotices { clock: self.clock.clone(), notices, floor, plan })
+    }
+
+    /// What another node sends of its log.
+    ///
+    /// # Errors
+    /// [`Illegal`] if it says more of this node than this node has done, that all know what not even
+    /// it knows, has the plan of another epoch than the next, or moves a home twice.
+    pub fn receive(&mut self, from: NodeId, batch: &WriteNotices) -> Result<(), Illegal> {
+        self.check(from, batch)?;
+        let together = |one: &WriteNotice, other: &WriteNotice| {
+            (one.writer, one.interval) == (other.writer, other.interval)
+        };
+        for notices in batch.notices.chunk_by(together) {
+            let WriteNotice { writer, interval, .. } = notices[0];
+            if writer != self.me && interval > at(&self.clock, writer) {
+                let written: Vec<_> = notices.iter().map(|notice| notice.minipage).collect();
+                self.pending.extend(&written);
+                self.logs.entry(writer).or_default().add(interval, written);
+            }
+        }
+        merge(&mut self.clock, &batch.clock);
+        merge(self.sent.entry(from).or_default(), &batch.clock);
+        merge(self.reported.entry(from).or_default(), &batch.clock);
+        // A batch too long for one frame comes in parts, and so does its plan.
+        if let Some(plan) = &batch.plan {
+            self.migrations.receive(from, plan);
+        }
+        self.forget(&batch.floor);
+        Ok(())
+    }
+
+    fn check(&self, from: NodeId, batch: &WriteNotices) -> Result<(), Illegal> {
+        let own = at(&self.clock, self.me);
+        let plan = batch.plan.as_ref();
+        let own_notices = batch.notices.iter().filter(|notice| notice.writer == self.me);
+        let of_this = own_notices
+            .map(|notice| notice.interval)
+            .chain([at(&batch.clock, self.me)])
+            .chain(plan.map(|plan| at(&plan.clock, self.me)));
+        let known = |node| at(&self.clock, node).max(at(&batch.clock, node));
+        let mut floor = batch.floor.iter().zip((0..).map(NodeId));
+        let (most, epoch) = (of_this.max().unwrap_or(0), self.migrations.next_epoch());
+        let state = if most > own {
+            format!("{} has closed {own} intervals, not {most}", self.me)
+        } else if floor.any(|(&all, node)| all > known(node)) {
+            format!("all know {:?}, and it knows {:?}", batch.floor, batch.clock)
+        } else if plan.is_some_and(|plan| plan.epoch != epoch) {
+            format!("epoch {epoch} is the next")
+        } else if plan.is_some_and(|plan| !self.migrations.goes_on(from, plan)) {
+            format!("{from} has moved the home of another minipage last")
+        } else {
+            return Ok(());
+        };
+        Err(Illegal { role: "interval log", state })
+    }
+
+    /// An acquire: the minipages to invalidate.
+    pub fn take_pending(&mut self) -> BTreeSet<MinipageId> {
+        core::mem::take(&mut self.pending)
+    }
+
+    /// Manager of a quiescent barrier: the minipages that one node alone has written since the last
+    /// such barrier, and that node. None if not all is known any more.
+    pub fn sole_writers(&mut self) -> Vec<(MinipageId, NodeId)> {
+        let Self { logs, migrations, .. } = self;
+        let since = |writer| migrations.since(writer);
+        let writes: Vec<_> = logs
+            .iter()
+            .flat_map(|(&writer, log)| {
+                log.after(since(writer)).map(move |(_, minipage)| (writer, minipage))
+            })
+            .collect();
+        migrations.sole_writers(writes.into_iter())
+    }
+
+    /// Manager of a quiescent barrier: what its releases shall say. It forgets what all know.
+    pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
+        self.migrations.announce(self.clock.clone(), moves);
+        let floor = self.floor(nodes);
+        let floor = mutant!("notices-forgotten-early": self.clock.clone(), else floor);
+        self.forget(&floor);
+    }
+
+    /// The release of this manager's quiescent barrier: a new epoch, with these moves.
+    pub fn switch(&mut self, manager: NodeId) -> Vec<(MinipageId, NodeId)> {
+        self.migrations.switch(Some(manager).filter(|manager| *manager != self.me))
+    }
+
+    /// What every other node has reported; nothing while one has not.
+    fn floor(&self, nodes: u16) -> Vec<u64> {
+        let mut floor = self.clock.clone();
+        for node in (0..nodes).map(NodeId).filter(|&node| node != self.me) {
+            let reported = self.reported.get(&node).map_or(&[][..], Vec::as_slice);
+            for (entry, writer) in floor.iter_mut().zip((0..).map(NodeId)) {
+                *entry = (*entry).min(at(reported, writer));
+            }
+        }
+        floor
+    }
+
+    /// Forgets what all know.
+    fn forget(&mut self, floor: &[u64]) {
+        merge(&mut self.common, floor);
+        for (&writer, log) in &mut self.logs {
+            let last = log.forget(at(floor, writer));
+            self.migrations.forget(writer, last);
+        }
+        self.logs.retain(|_, log| log.len() > 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! What waits for flushes, and what goes.
+
+use multigrain_types::{MinipageId, NodeId, ThreadId};
+
+use super::{Ready, ReleaseTracker};
+use crate::message::{LockMessage, SemaphoreMessage, SyncMessage};
+
+const M: MinipageId = MinipageId(0);
+const N: MinipageId = MinipageId(1);
+
+fn post(to: u16, count: u32) -> Ready {
+    let body = SyncMessage::Semaphore(SemaphoreMessage::Post { count });
+    Ready::Send { to: NodeId(to), id: 0, body }
+}
+
+fn ask(to: u16) -> Ready {
+    Ready::Send { to: NodeId(to), id: 0, body: SyncMessage::Lock(LockMessage::Request) }
+}
+
+fn ready(tracker: &mut ReleaseTracker) -> Vec<Ready> {
+    core::iter::from_fn(|| tracker.pop_ready()).collect()
+}
+
+/// Begins a flush of a minipage that one acknowledgement will end.
+fn open(tracker: &mut ReleaseTracker, minipage: MinipageId) -> u64 {
+    tracker.dirty(minipage);
+    let (flush, minipages) = tracker.begin().expect("there is something to flush");
+    assert_eq!(minipages, [minipage]);
+    tracker.flushed(minipage, flush, true, false);
+    tracker.sent();
+    flush
+}
+
+#[test]
+fn a_node_with_nothing_outstanding_holds_nothing() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    assert_eq!(tracker.begin(), None);
+    tracker.hold(post(1, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1)]);
+    assert!(tracker.is_settled());
+}
+
+#[test]
+fn what_is_held_goes_when_its_flush_and_all_older_ones_have_ended() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let first = open(&mut tracker, M);
+    tracker.hold(post(1, 1));
+    let second = open(&mut tracker, N);
+    tracker.hold(post(2, 2));
+    assert!(tracker.acked(second, 1));
+    assert!(ready(&mut tracker).is_empty(), "the older one is open");
+    assert!(tracker.acked(first, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1), post(2, 2)]);
+    assert!(!tracker.acked(first, 1), "nothing is awaited any more");
+}
+
+#[test]
+fn one_acknowledgement_may_stand_for_several() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    for minipage in [M, N] {
+        tracker.dirty(minipage);
+    }
+    let (flush, _) = tracker.begin().expect("there is something to flush");
+    for minipage in [M, N] {
+        tracker.flushed(minipage, flush, true, false);
+    }
+    tracker.sent();
+    tracker.hold(post(1, 1));
+    assert!(!tracker.acked(flush, 3), "two are awaited");
+    assert!(ready(&mut tracker).is_empty());
+    assert!(tracker.acked(flush, 2));
+    assert_eq!(ready(&mut tracker), [post(1, 1)]);
+}
+
+#[test]
+fn a_message_without_a_release_waits_for_those_before_it_to_the_same_node_alone() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    let first = open(&mut tracker, M);
+    tracker.hold(post(1, 1));
+    let second = open(&mut tracker, N);
+    tracker.hold(post(2, 2));
+    tracker.hold(Ready::Wake { thread: ThreadId(3) });
+    for to in [1, 2, 3] {
+        tracker.follow(ask(to));
+    }
+    assert_eq!(ready(&mut tracker), [ask(3)]);
+    assert!(tracker.acked(first, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1), ask(1)]);
+    assert!(tracker.acked(second, 1));
+    assert_eq!(ready(&mut tracker), [post(2, 2), Ready::Wake { thread: ThreadId(3) }, ask(2)]);
+}
+
+#[test]
+fn writes_that_left_before_a_flush_began_keep_it_open() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    tracker.dirty(M);
+    let early = tracker.next_flush();
+    tracker.flushed(M, early, true, true);
+    assert!(tracker.queue().is_empty());
+    tracker.hold(post(1, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1)], "no release has begun");
+    assert_eq!(tracker.begin(), Some((early, Vec::new())));
+    tracker.sent();
+    tracker.hold(post(1, 2));
+    assert!(ready(&mut tracker).is_empty());
+    assert!(tracker.acked(early, 1));
+    assert_eq!((ready(&mut tracker), tracker.log_mut().notices()), (vec![post(1, 2)], 1));
+}
+
+#[test]
+fn writes_that_leave_while_a_flush_sweeps_belong_to_it() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    tracker.dirty(M);
+    let (flush, _) = tracker.begin().expect("there is something to flush");
+    // The sweep waits for the lock of the minipage; an invalidation has it.
+    let own = tracker.next_flush();
+    assert_eq!(own, flush);
+    tracker.flushed(M, own, true, false);
+    tracker.sent();
+    tracker.hold(post(1, 1));
+    assert!(ready(&mut tracker).is_empty());
+    assert!(tracker.acked(flush, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1)]);
+}
+
+#[test]
+fn writes_entered_after_the_sweep_open_its_flush_again_in_its_place() {
+    let mut tracker = ReleaseTracker::new(NodeId(0));
+    tracker.dirty(M);
+    let (flush, _) = tracker.begin().expect("there is something to flush");
+    tracker.sent();
+    let early = tracker.next_flush();
+    tracker.flushed(M, early, true, false);
+    tracker.flushed(N, flush, true, false);
+    assert_eq!(tracker.begin(), Some((early, Vec::new())), "the early one is the last still");
+    tracker.sent();
+    tracker.hold(post(1, 1));
+    assert!(tracker.acked(early, 1));
+    assert!(ready(&mut tracker).is_empty());
+    assert!(tracker.acked(flush, 1));
+    assert_eq!(ready(&mut tracker), [post(1, 1)]);
+    assert!(tracker.is_settled());
+}
+
+/// Numbers have 64 bits, and none of them stands for "no flush".
+#[test]
+fn flushes_go_on_where_32_bits_end() {
+    let mut tracker = ReleaseTracker::starting_at(NodeId(0), 2, u64::from(u32::MAX) - 2);
+    for count in 1..6 {
+        let first = open(&mut tracker, M);
+        tracker.hold(post(1, count));
+        let second = open(&mut tracker, N);
+        tracker.hold(post(2, count));
+        assert!(ready(&mut tracker).is_empty(), "flush {first} is open");
+        assert!(tracker.acked(first, 1));
+        assert_eq!(ready(&mut tracker), [post(1, count)], "flush {second} is open");
+        assert!(tracker.acked(second, 1));
+        assert_eq!(ready(&mut tracker), [post(2, count)]);
+        assert!(tracker.is_settled());
+    }
+}

@@ -1,0 +1,19 @@
+//! Vector times over nodes: of each node, the last of its intervals that is known. Entries that are
+//! missing are zero.
+
+use multigrain_types::NodeId;
+
+/// An entry.
+pub(crate) fn at(clock: &[u64], node: NodeId) -> u64 {
+    clock.get(node.index()).copied().unwrap_or(0)
+}
+
+/// The later of two vector times.
+pub(crate) fn merge(clock: &mut Vec<u64>, other: &[u64]) {
+    if clock.len() < other.len() {
+        clock.resize(other.len(), 0);
+    }
+    for (own, other) in clock.iter_mut().zip(other) {
+        *own = (*own).max(*other);
+    }
+}

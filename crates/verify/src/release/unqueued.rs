@@ -1,0 +1,41 @@
+//! Write notices that a step has left over: the tracker counts them as sent, and nobody has queued them yet.
+//!
+//! In the runtime such write notices lie with the thread that took the step until it goes on, and the other
+//! threads of its node run meanwhile: what they send goes first. Only whoever took the step waits, and what
+//! the program says behind the write notices waits with them. A correct node leaves none over, for write notices are
+//! followed by the message they belong to or are sent alone, so this costs no state.
+
+use core::fmt;
+
+use multigrain_types::NodeId;
+
+use super::action::Action;
+use super::packet::Packet;
+
+/// What one step has left over.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unqueued {
+    /// The step; `None` while it is taken.
+    pub(super) by: Option<Action>,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+    pub(super) packets: Vec<Packet>,
+}
+
+impl Unqueued {
+    /// Whether the thread that took the step would have to take this one.
+    pub(super) fn stops(&self, action: Action) -> bool {
+        match (self.by, action) {
+            (Some(Action::Run(thread)), Action::Run(other)) => thread == other,
+            // One thread of a node receives.
+            (Some(Action::Deliver { to, .. }), Action::Deliver { to: other, .. }) => to == other,
+            (_, Action::Run(_) | Action::Deliver { .. } | Action::Queue(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for Unqueued {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} queues its write notices for {}", self.from, self.to)
+    }
+}

@@ -1,0 +1,6 @@
+//! What a minipage holds in a simulated memory.
+
+/// What a minipage holds: one number stands for its bytes.
+pub type Content = u64;
+/// Mark: the minipage was freed and not written since.
+pub const FREED: Content = Content::MAX;
