@@ -33,8 +33,9 @@ pub struct Config {
 /// The shared memory of this process; there is room for one at a time.
 #[derive(Debug)]
 pub struct Memory {
-    areas: Areas,
+    /// Dropped first: at the kernel's limit of mappings nothing else can be unmapped before views are.
     segments: Segments,
+    areas: Areas,
     guard: Box<dyn Guard>,
     note: String,
     tracker: Option<Tracker>,
