@@ -6,7 +6,7 @@
 #   make test                     everything: cargo test, an installation in use, the applications
 #   make soak                     the applications on all kinds of jobs, 20 times each
 #   make mutants                  seeded faults: every tool against each, and the table of them
-#   make fuzz                     hostile input for an hour; `make fuzz-short`: a minute
+#   make fuzz                     hostile input for an hour; `make fuzz-short`: half a minute
 #   make miri shuttle loom asan tsan  memory and data-race tools, one each; see docs/TOOLS.md
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #   make uninstall                the same paths again
@@ -72,8 +72,9 @@ build-mutants:
 fuzz:
 	fuzz/run.sh 3600 --proof docs/PROOF.md
 
+# The corpus once more, and a few seconds of new input for each target.
 fuzz-short:
-	fuzz/run.sh 60
+	fuzz/run.sh 24
 
 # Memory and data-race tools; docs/TOOLS.md says what each sees. Miri is a part of nightly Rust.
 miri: export MIRIFLAGS = -Zmiri-disable-isolation

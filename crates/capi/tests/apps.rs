@@ -52,23 +52,24 @@ fn water_sends_fewer_messages_under_lazy_release_than_sequentially() {
     assert!(lazy < sequential, "{lazy} messages under lazy release, {sequential} sequentially");
 }
 
-/// The median: who comes first costs more or less.
-fn median(outs: &[String], key: &str) -> u64 {
+/// What a usual run costs: of three the median, of more the third cheapest.
+fn usual(outs: &[String], key: &str) -> u64 {
     let mut numbers: Vec<u64> = outs.iter().map(|out| number(out, key)).collect();
     numbers.sort_unstable();
-    numbers[numbers.len() / 2]
+    numbers[if numbers.len() == 3 { 1 } else { 2 }]
 }
 
 /// The applications, small, and how often each is run. TSP deals out its work to who comes first: in one
 /// run of four, under any consistency, a node has a part and a page or two more, so of three runs the
-/// median is chance.
+/// median is chance. Of nine the third cheapest is without that page but once in 700 times, as the
+/// median is of 31.
 const APPS: [(&str, &[&str], usize); 7] = [
     ("sor", &["--rows", "1000"], 3),
     ("is", &["--keys", "18"], 3),
     ("water", &["--molecules", "125"], 3),
     ("lu", &["--size", "256"], 3),
     ("jacobi", &["--size", "512", "--iterations", "20"], 3),
-    ("tsp", &["--cities", "11"], 31),
+    ("tsp", &["--cities", "11"], 9),
     ("falseshare", &[], 3),
 ];
 
@@ -94,7 +95,7 @@ fn auto_costs_no_more_than_the_better_fixed_choice_and_a_tenth() {
                 let setting = Setting { consistency, options, ..Setting::nodes(nodes) };
                 let run = || run_well(&launcher, &setting, &program, input);
                 let outs: Vec<String> = (0..runs).map(|_| run()).collect();
-                let [messages, bytes] = ["messages", "bytes"].map(|key| median(&outs, key));
+                let [messages, bytes] = ["messages", "bytes"].map(|key| usual(&outs, key));
                 [messages * MESSAGE_NS + bytes * KILOBYTE_NS / 1000, messages, bytes]
             };
             let fixed = ["sequential", "eager-release", "lazy-release"].map(cost);

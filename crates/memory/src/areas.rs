@@ -5,12 +5,13 @@
 //! finds mapped nobody changes any more.
 #![expect(unsafe_code, reason = "promises that a record of atomics is valid when zeroed")]
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use multigrain_types::AreaId;
+use multigrain_types::{AreaId, MinipageId};
 
 use crate::error::MemoryError;
-use crate::layout::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+use crate::layout::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END, index};
 use crate::segment::SegmentId;
 use crate::table::{ZeroTable, ZeroValid};
 
@@ -142,6 +143,35 @@ impl Areas {
 }
 
 const FRESH: u32 = 1 << 8;
+/// The minipages of an address range, in order; see [`crate::Memory::translate_range`].
+#[derive(Clone, Debug)]
+pub struct Minipages {
+    area: AreaId,
+    indices: Range<u64>,
+}
+
+impl Minipages {
+    pub(crate) fn new(area: AreaId, indices: Range<u64>) -> Self {
+        Self { area, indices }
+    }
+}
+
+impl Iterator for Minipages {
+    type Item = MinipageId;
+
+    fn next(&mut self) -> Option<MinipageId> {
+        let next = u32::try_from(self.indices.next()?).ok()?;
+        Some(MinipageId::new(self.area, next))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = index(self.indices.end - self.indices.start);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Minipages {}
+
 const SUB: u64 = 1 << 63;
 
 fn pack(shape: Shape) -> u64 {

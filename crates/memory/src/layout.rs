@@ -21,7 +21,7 @@ pub const VIEWS_END: usize = 0x2000_0000_0000;
 pub const VIEW_ALIGN: usize = 4 << 20;
 /// First address of the privileged view, on every node.
 #[cfg(not(feature = "tsan"))]
-pub const PRIVILEGED_BASE: usize = VIEWS_END;
+pub(crate) const PRIVILEGED_BASE: usize = VIEWS_END;
 
 // ThreadSanitizer has shadow for few addresses only: those of programs and those of libraries.
 // Ours lie in the gaps that a program at fixed addresses leaves there.
@@ -32,10 +32,12 @@ mod tsan {
     /// Address after the last one of the application views.
     pub const VIEWS_END: usize = 0x5680_0000_0000;
     /// First address of the privileged view, on every node.
-    pub const PRIVILEGED_BASE: usize = 0x7e80_0000_0000;
+    pub(crate) const PRIVILEGED_BASE: usize = 0x7e80_0000_0000;
 }
 #[cfg(feature = "tsan")]
-pub use tsan::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END};
+pub(crate) use tsan::PRIVILEGED_BASE;
+#[cfg(feature = "tsan")]
+pub use tsan::{VIEWS_BASE, VIEWS_END};
 
 /// The smallest minipage of a [`Shape::Sub`], in bytes; slots are multiples of it.
 pub const MIN_SLOT_BYTES: u32 = 4;

@@ -31,13 +31,11 @@ mod track;
 mod trap;
 mod twins;
 
-pub use areas::MAX_AREAS;
+pub use areas::{MAX_AREAS, Minipages};
 pub use error::MemoryError;
 pub use guard::{GuardChoice, GuardKind};
-pub use layout::{
-    Area, GROUP_PAGES, MIN_SLOT_BYTES, PRIVILEGED_BASE, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
-};
-pub use memory::{Config, Memory, Minipages};
+pub use layout::{Area, GROUP_PAGES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+pub use memory::{Config, Memory};
 pub use object::Object;
 pub use segment::SegmentId;
 pub use segments::MAX_SEGMENTS;

@@ -11,10 +11,10 @@ use libc::siginfo_t;
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
 use rustix::param::page_size;
 
-use crate::areas::{Areas, Mapped};
+use crate::areas::{Areas, Mapped, Minipages};
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, GuardKind, Vpages, choose};
-use crate::layout::{Area, VIEWS_BASE, VIEWS_END, index};
+use crate::layout::{Area, VIEWS_BASE, VIEWS_END};
 use crate::object::Object;
 use crate::segment::{Segment, SegmentId};
 use crate::segments::Segments;
@@ -33,8 +33,9 @@ pub struct Config {
 /// The shared memory of this process; there is room for one at a time.
 #[derive(Debug)]
 pub struct Memory {
-    areas: Areas,
+    /// Dropped first: at the kernel's limit of mappings nothing else can be unmapped before views are.
     segments: Segments,
+    areas: Areas,
     guard: Box<dyn Guard>,
     note: String,
     tracker: Option<Tracker>,
@@ -200,7 +201,7 @@ impl Memory {
     #[must_use]
     pub fn translate_range(&self, address: usize, len: usize) -> Minipages {
         let Some((area, first)) = self.find(address).filter(|_| len > 0) else {
-            return Minipages { area: AreaId(0), indices: 0..0 };
+            return Minipages::new(AreaId(0), 0..0);
         };
         let last = match area.shape {
             crate::Shape::Sub { .. } => first,
@@ -209,7 +210,7 @@ impl Memory {
                 area.locate(end).unwrap_or(first)
             }
         };
-        Minipages { area: area.id, indices: u64::from(first)..u64::from(last) + 1 }
+        Minipages::new(area.id, u64::from(first)..u64::from(last) + 1)
     }
 
     /// Where a minipage lies in the privileged view, and its bytes.
@@ -375,26 +376,3 @@ impl Memory {
         })
     }
 }
-
-/// The minipages of an address range, in order; see [`Memory::translate_range`].
-#[derive(Clone, Debug)]
-pub struct Minipages {
-    area: AreaId,
-    indices: Range<u64>,
-}
-
-impl Iterator for Minipages {
-    type Item = MinipageId;
-
-    fn next(&mut self) -> Option<MinipageId> {
-        let next = u32::try_from(self.indices.next()?).ok()?;
-        Some(MinipageId::new(self.area, next))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = index(self.indices.end - self.indices.start);
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Minipages {}

@@ -4,6 +4,7 @@
 mod harness;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use harness::*;
 use multigrain_memory::{Area, Config, GuardChoice, Memory, MemoryError, Shape};
@@ -116,6 +117,15 @@ fn a_copy_that_becomes_a_home_is_opened_and_tracked_and_closed_again_if_it_leave
     });
 }
 
+/// Ends the writers, however the scans end.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Writers count up without a pause, each in minipages of its own, while scans run. A minipage that
 /// a scan does not name has not changed between the scan before and this one.
 #[test]
@@ -123,6 +133,8 @@ fn no_write_is_lost_while_scans_run() {
     const WRITERS: u32 = 3;
     const TRACKED: u32 = 64;
     const SCANS: usize = 1500;
+    /// Scans that have to name something before enough was seen.
+    const BUSY: usize = 200;
     with_areas(true, |node, area| {
         track(node, area, 0);
         let values = || (0..TRACKED).map(|index| read(area.address(index))).collect::<Vec<u32>>();
@@ -142,11 +154,15 @@ fn no_write_is_lost_while_scans_run() {
                     }
                 });
             }
+            let _end = Stop(&stop);
             written(node);
             let mut after = values();
-            for scan in 0..SCANS {
+            let (mut scan, mut busy, end) = (0, 0, Instant::now() + Duration::from_secs(60));
+            while scan < SCANS || busy < BUSY {
+                assert!(Instant::now() < end, "{busy} of {scan} scans named something");
                 let before = values();
                 let found = written(node);
+                (scan, busy) = (scan + 1, busy + usize::from(!found.is_empty()));
                 let lost = |&index: &u32| {
                     before[index as usize] != after[index as usize] && !found.contains(&index)
                 };
@@ -154,7 +170,6 @@ fn no_write_is_lost_while_scans_run() {
                 assert!(found.iter().all(|index| index % (WRITERS + 1) != WRITERS));
                 after = values();
             }
-            stop.store(true, Ordering::Relaxed);
         });
         written(node);
         assert_eq!((written(node), take_log()), (vec![], Log::default()));
