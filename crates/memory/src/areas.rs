@@ -11,12 +11,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use multigrain_types::{AreaId, MinipageId};
 
 use crate::error::MemoryError;
-use crate::layout::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END, index};
-use crate::segment::SegmentId;
+use crate::layout::{Area, MAX_AREAS, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END, index};
+use crate::names::SegmentId;
 use crate::table::{ZeroTable, ZeroValid};
-
-/// Area ids are below this number.
-pub const MAX_AREAS: usize = 1 << 20;
 
 const CHUNKS: usize = (VIEWS_END - VIEWS_BASE) / VIEW_ALIGN;
 

@@ -98,9 +98,7 @@ pub enum Others {
 ///
 /// Where the page is aligned to 8, a word whose bytes all changed is written by one store, and so
 /// are halves and quarters of words. A node that has a twin of the page applies the diff to that as
-/// well ([`Twins::update`]), or it would send these bytes as changes of its own.
-///
-/// [`Twins::update`]: crate::Twins::update
+/// well, or it would send these bytes as changes of its own.
 ///
 /// # Errors
 /// The diff is broken or leaves the page: nothing was written, and the peer is wrong.
@@ -118,6 +116,19 @@ pub unsafe fn apply(
     // SAFETY: the caller's promise.
     unsafe { diff.apply(page, others) };
     Ok(diff.changed())
+}
+
+impl Diff<'_> {
+    /// Writes the bytes it names, as [`apply`] does.
+    ///
+    /// # Safety
+    /// As many bytes at `page` as were checked for are writable. Others may read them meanwhile,
+    /// and do what `others` says.
+    #[inline]
+    pub unsafe fn apply(&self, page: *mut u8, others: Others) {
+        // SAFETY: the caller's promise.
+        unsafe { Kernel::best().apply(self, page, others) };
+    }
 }
 
 /// [`apply`] for memory that nobody else knows: a twin.

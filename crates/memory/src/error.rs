@@ -5,8 +5,8 @@
 use multigrain_types::{AreaId, MinipageId};
 use rustix::io::Errno;
 
-use crate::guard::GuardKind;
-use crate::segment::SegmentId;
+use crate::names::GuardKind;
+use crate::names::SegmentId;
 
 /// An error of the memory layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,6 +12,7 @@ use multigrain_types::Access;
 use rustix::mm::ProtFlags;
 
 use crate::error::MemoryError;
+use crate::names::GuardKind;
 
 mod mprotect;
 mod uffd;
@@ -41,24 +42,6 @@ impl FromStr for GuardChoice {
             "mprotect" => Ok(Self::Mprotect),
             _ => Err("a guard is auto, uffd or mprotect"),
         }
-    }
-}
-
-/// The guard in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GuardKind {
-    /// userfaultfd with SIGBUS in the faulting thread: protections live in page tables.
-    Uffd,
-    /// mprotect and SIGSEGV: works everywhere, costs a kernel mapping per change of protection.
-    Mprotect,
-}
-
-impl fmt::Display for GuardKind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Uffd => "uffd",
-            Self::Mprotect => "mprotect",
-        })
     }
 }
 

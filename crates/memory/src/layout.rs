@@ -8,7 +8,6 @@ use core::ops::Range;
 
 use multigrain_types::{AreaId, PAGE_BYTES};
 
-use crate::areas::MAX_AREAS;
 use crate::error::MemoryError;
 
 /// First address of the application views, on every node. AddressSanitizer's shadow ends below.
@@ -49,6 +48,9 @@ pub const GROUP_PAGES: u32 = 16;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 const GROUP: usize = GROUP_PAGES as usize;
+
+/// Area ids are below this number.
+pub const MAX_AREAS: usize = 1 << 20;
 
 /// How an area is divided into minipages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

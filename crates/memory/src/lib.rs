@@ -22,6 +22,7 @@ mod error;
 mod guard;
 mod layout;
 mod memory;
+mod names;
 mod object;
 mod privileged;
 mod segment;
@@ -31,13 +32,15 @@ mod track;
 mod trap;
 mod twins;
 
-pub use areas::{MAX_AREAS, Minipages};
+pub use areas::Minipages;
 pub use error::MemoryError;
-pub use guard::{GuardChoice, GuardKind};
-pub use layout::{Area, GROUP_PAGES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
+pub use guard::GuardChoice;
+pub use layout::{
+    Area, GROUP_PAGES, MAX_AREAS, MIN_SLOT_BYTES, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
+};
 pub use memory::{Config, Memory};
+pub use names::{GuardKind, SegmentId};
 pub use object::Object;
-pub use segment::SegmentId;
 pub use segments::MAX_SEGMENTS;
 pub use track::TrackingKind;
 pub use trap::Trap;

@@ -13,10 +13,11 @@ use rustix::param::page_size;
 
 use crate::areas::{Areas, Mapped, Minipages};
 use crate::error::MemoryError;
-use crate::guard::{Guard, GuardChoice, GuardKind, Vpages, choose};
+use crate::guard::{Guard, GuardChoice, Vpages, choose};
 use crate::layout::{Area, VIEWS_BASE, VIEWS_END};
+use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
-use crate::segment::{Segment, SegmentId};
+use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::track::Tracker;
 use crate::trap::{Trap, decode};

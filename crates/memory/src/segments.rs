@@ -12,8 +12,9 @@ use multigrain_types::{AreaId, PAGE_BYTES};
 
 use crate::error::MemoryError;
 use crate::layout::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END, index};
+use crate::names::SegmentId;
 use crate::object::Object;
-use crate::segment::{Segment, SegmentId};
+use crate::segment::Segment;
 
 /// Segments that a node can have.
 pub const MAX_SEGMENTS: usize = 64;

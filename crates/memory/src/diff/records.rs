@@ -1,7 +1,6 @@
 //! A diff as it came from a peer: checked, then read record by record.
 
-use super::kernel::Kernel;
-use super::{LINE_BYTES, Others, WHOLE, WORD_BYTES};
+use super::{LINE_BYTES, WHOLE, WORD_BYTES};
 use crate::layout::index;
 
 /// Where in a record its mask is: after the line.
@@ -91,17 +90,6 @@ impl<'d> Diff<'d> {
     #[must_use]
     pub fn runs(&self) -> Runs<'d> {
         Runs { records: Records::new(self.bytes, self.len), words: None }
-    }
-
-    /// Writes the bytes it names, as [`apply`](super::apply()) does.
-    ///
-    /// # Safety
-    /// As many bytes at `page` as were checked for are writable. Others may read them meanwhile,
-    /// and do what `others` says.
-    #[inline]
-    pub unsafe fn apply(&self, page: *mut u8, others: Others) {
-        // SAFETY: the caller's promise.
-        unsafe { Kernel::best().apply(self, page, others) };
     }
 
     /// Bytes of the pages it is sound for.

@@ -10,8 +10,9 @@ use multigrain_types::Access;
 use rustix::io::Errno;
 use rustix::mm::{MprotectFlags, ProtFlags, mprotect};
 
-use super::{Guard, GuardKind, Vpages};
+use super::{Guard, Vpages};
 use crate::error::MemoryError;
+use crate::names::GuardKind;
 use crate::privileged::allocate;
 
 /// Stateless: the protection lives in the kernel's mappings.

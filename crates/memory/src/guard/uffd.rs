@@ -14,8 +14,9 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::uffd_ioctl::{Features, Register, Userfault};
-use super::{Guard, GuardKind, Vpages};
+use super::{Guard, Vpages};
 use crate::error::MemoryError;
+use crate::names::GuardKind;
 use crate::privileged::{allocate, touch};
 
 /// One userfaultfd over all areas.

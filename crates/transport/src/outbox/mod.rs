@@ -306,3 +306,6 @@ unsafe fn send_frame(link: &dyn Link, head: &[u8], payload: Span) -> Result<usiz
     unsafe { span::copy_from(payload.start(), &mut frame[head.len()..whole]) };
     send_bytes(link, &frame[..whole])
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -1,0 +1,248 @@
+//! The structure of all crates, read from their sources: modules that lie beside each other see each other
+//! one way only, and no file is too long to hold in mind.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of code of a file, its tests and comments not counted.
+const MOST_LINES: usize = 400;
+
+/// A module by the names on its way from the crate's root.
+type Module = Vec<String>;
+
+/// A source file: its module, and its code without comments and tests.
+struct Source {
+    path: PathBuf,
+    module: Module,
+    code: String,
+}
+
+fn crates() -> Vec<PathBuf> {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut crates: Vec<_> = fs::read_dir(all).unwrap().map(|each| each.unwrap().path()).collect();
+    crates.sort();
+    crates
+}
+
+/// Files of a crate, but for modules that only tests and their tools have.
+fn sources(root: &Path) -> Vec<Source> {
+    let mut found = Vec::new();
+    for start in ["lib.rs", "main.rs"] {
+        let path = root.join("src").join(start);
+        if path.exists() {
+            read(&path, Vec::new(), &mut found);
+        }
+    }
+    found
+}
+
+fn read(path: &Path, module: Module, found: &mut Vec<Source>) {
+    let text = fs::read_to_string(path).unwrap();
+    let code = without_tests(&text);
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    let directory = match stem {
+        "lib" | "main" | "mod" => path.parent().unwrap().to_path_buf(),
+        _ => path.with_extension(""),
+    };
+    for name in submodules(&code) {
+        let places = [directory.join(format!("{name}.rs")), directory.join(&name).join("mod.rs")];
+        // Not there: a module in this file, or one whose place an attribute gives.
+        if let Some(place) = places.iter().find(|place| place.exists()) {
+            let submodule = module.iter().cloned().chain([name]).collect();
+            read(place, submodule, found);
+        }
+    }
+    found.push(Source { path: path.to_path_buf(), module, code });
+}
+
+/// The code before a file's tests, without comments, and without modules that only tests have.
+fn without_tests(text: &str) -> String {
+    let mut code = String::new();
+    let mut for_tests = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("//") || line.is_empty() {
+            continue;
+        }
+        let tests = line.starts_with("#[cfg(test)") || line.starts_with("#[cfg(all(test");
+        let tools = ["mutants", "shuttle", "loom", "fuzzing"];
+        let of_tool = |tool: &&str| line.contains(&format!("(feature = \"{tool}\""));
+        if tests
+            || (line.starts_with("#[cfg(")
+                && !line.contains("not(")
+                && tools.iter().any(|tool| of_tool(tool)))
+        {
+            for_tests = true;
+        } else if for_tests && line.starts_with("#[") {
+            // Another attribute of the same.
+        } else if for_tests
+            && (line.starts_with("mod ")
+                || line.starts_with("pub mod ")
+                || line.starts_with("pub(crate) mod "))
+        {
+            if line.ends_with('{') {
+                return code;
+            }
+            for_tests = false;
+        } else {
+            for_tests = false;
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+fn submodules(code: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let at = line.find("mod ")?;
+        let visible = line[..at].trim();
+        let declares = visible.is_empty() || visible.starts_with("pub");
+        let name = line[at + 4..].strip_suffix(';')?;
+        declares.then(|| name.to_owned())
+    };
+    code.lines().filter_map(name).collect()
+}
+
+/// Paths that code names from the crate's root or from modules above, as modules or items.
+fn named(source: &Source) -> BTreeSet<Module> {
+    let mut found = BTreeSet::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in source.code.match_indices(start) {
+            let before = source.code[..at].chars().next_back();
+            if before
+                .is_some_and(|before| before.is_alphanumeric() || before == '_' || before == ':')
+            {
+                continue;
+            }
+            expand(&source.code[at..], &source.module, &[], &mut found);
+        }
+    }
+    found
+}
+
+/// Adds what a path, or a tree of paths in braces, names.
+fn expand(text: &str, from: &Module, prefix: &[String], found: &mut BTreeSet<Module>) {
+    let end =
+        text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(text.len());
+    let mut path = prefix.to_vec();
+    path.extend(text[..end].split("::").filter(|name| !name.is_empty()).map(str::to_owned));
+    if text[..end].ends_with("::") && text[end..].starts_with('{') {
+        let mut depth = 0;
+        let mut start = end + 1;
+        for (at, c) in text[end..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' | ',' if depth == 1 => {
+                    expand(text[start..end + at].trim(), from, &path, found);
+                    start = end + at + 1;
+                    depth -= usize::from(c == '}');
+                }
+                '}' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+    let absolute = match path.first().map(String::as_str) {
+        Some("crate") => path[1..].to_vec(),
+        _ => {
+            let ups = path.iter().take_while(|name| *name == "super").count();
+            let kept = from.len().saturating_sub(ups);
+            from[..kept].iter().chain(&path[ups..]).cloned().collect()
+        }
+    };
+    found.insert(absolute);
+}
+
+/// Which modules beside a module it names: by their parent, from each to the others.
+fn neighbours(sources: &[Source]) -> BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> {
+    let modules: BTreeSet<&Module> = sources.iter().map(|source| &source.module).collect();
+    let mut edges = BTreeMap::<Module, BTreeMap<String, BTreeSet<String>>>::new();
+    for source in sources {
+        for target in named(source) {
+            let same =
+                source.module.iter().zip(&target).take_while(|(one, other)| one == other).count();
+            let (Some(from), Some(to)) = (source.module.get(same), target.get(same)) else {
+                continue;
+            };
+            if modules.contains(&target[..=same].to_vec()) {
+                let parent = edges.entry(target[..same].to_vec()).or_default();
+                parent.entry(from.clone()).or_default().insert(to.clone());
+            }
+        }
+    }
+    edges
+}
+
+/// A cycle among neighbours, if there is one.
+fn cycle(edges: &BTreeMap<String, BTreeSet<String>>) -> Option<BTreeSet<String>> {
+    let mut left = edges.clone();
+    // What sees nothing that is left, or is seen by nothing that is left, is part of no cycle.
+    loop {
+        let names: BTreeSet<String> = left.keys().cloned().collect();
+        let seen: BTreeSet<String> = left.values().flatten().cloned().collect();
+        let before = left.len();
+        left.retain(|name, sees| !sees.is_disjoint(&names) && seen.contains(name));
+        if left.len() == before {
+            break;
+        }
+    }
+    (!left.is_empty()).then(|| left.into_keys().collect())
+}
+
+#[test]
+fn modules_beside_each_other_see_each_other_one_way_only() {
+    let mut wrong = Vec::new();
+    for root in crates() {
+        let sources = sources(&root);
+        assert!(!sources.is_empty(), "{} has sources", root.display());
+        for (parent, edges) in neighbours(&sources) {
+            if let Some(modules) = cycle(&edges) {
+                let name = root.file_name().unwrap().display();
+                wrong.push(format!("{name}::{}: {modules:?}", parent.join("::")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "cycles among:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_has_more_code_than_a_reader_holds_in_mind() {
+    let mut long = Vec::new();
+    for source in crates().iter().flat_map(|root| sources(root)) {
+        let lines = source.code.lines().count();
+        if lines > MOST_LINES {
+            long.push(format!("{}: {lines}", source.path.display()));
+        }
+    }
+    assert!(long.is_empty(), "more than {MOST_LINES} lines of code:\n{}", long.join("\n"));
+}
+
+#[test]
+fn the_reader_of_sources_finds_what_they_name() {
+    let source = |module: &[&str], code: &str| Source {
+        path: PathBuf::new(),
+        module: module.iter().map(|&name| name.to_owned()).collect(),
+        code: without_tests(code),
+    };
+    let one = source(
+        &["a", "b"],
+        "use crate::c::{d, e::F};\nuse super::g::H;\n// crate::none\nlet x = crate::i::j();\n\
+         #[cfg(test)]\nmod tests {\nuse crate::k;\n}",
+    );
+    let found: Vec<String> = named(&one).iter().map(|path| path.join("::")).collect();
+    assert_eq!(found, ["a::g::H", "c::d", "c::e::F", "i::j"]);
+    let edge = |from: &str, to: &[&str]| {
+        (from.to_owned(), to.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>())
+    };
+    let none = [edge("a", &["b", "c"]), edge("b", &["c"])].into_iter().collect();
+    assert_eq!(cycle(&none), None);
+    let around = [edge("a", &["b"]), edge("b", &["c"]), edge("c", &["a"]), edge("d", &["e"])];
+    assert_eq!(cycle(&around.into_iter().collect()).unwrap().len(), 3);
+}
