@@ -22,7 +22,7 @@ impl Stage<'_> {
         &mut self.state.memory[self.me.index()][minipage_index(minipage)]
     }
 
-    fn post(&mut self, to: NodeId, message: Message, kept: bool) {
+    fn post(&mut self, to: NodeId, message: Message, deferred: bool) {
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);
@@ -49,13 +49,14 @@ impl Stage<'_> {
         let link = self.me.index() * usize::from(self.job.nodes) + to.index();
         let link = &mut self.state.links[link];
         let words = message.to_words();
-        let stays =
-            |packet: &Packet| kept || !packet.kept || !words.may_pass(&packet.message.to_words());
+        let stays = |packet: &Packet| {
+            deferred || !packet.deferred || !words.may_pass(&packet.message.to_words())
+        };
         let place = link.iter().rposition(stays).map_or(0, |last| last + 1);
-        link.insert(place, Packet { message, page, kept });
-        if !kept {
+        link.insert(place, Packet { message, page, deferred });
+        if !deferred {
             // What was deferred goes with it.
-            link.iter_mut().for_each(|packet| packet.kept = false);
+            link.iter_mut().for_each(|packet| packet.deferred = false);
         }
     }
 

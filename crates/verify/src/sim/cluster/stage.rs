@@ -94,7 +94,7 @@ impl<T: Timing> World for Stage<'_, T> {
             self.breaks(Subject::of(&message), format!("{message:?} is deferred with its page"));
         }
         let frame = Frame::new(self.me, to, &message.to_words(), None);
-        if let Err(text) = self.net.keep(self.me, frame, self.leaves_ns) {
+        if let Err(text) = self.net.defer(self.me, frame, self.leaves_ns) {
             self.breaks(Subject::of(&message), text);
         }
     }

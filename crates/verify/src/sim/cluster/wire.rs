@@ -76,9 +76,9 @@ impl Frame {
         }
     }
 
-    /// Whether it may go before one that is kept.
-    pub(super) fn may_pass(&self, kept: &Self) -> bool {
-        let (Ok(Said::Message(ours)), Ok(Said::Message(theirs))) = (self.open(), kept.open())
+    /// Whether it may go before one that is deferred.
+    pub(super) fn may_pass(&self, deferred: &Self) -> bool {
+        let (Ok(Said::Message(ours)), Ok(Said::Message(theirs))) = (self.open(), deferred.open())
         else {
             return false;
         };
