@@ -36,7 +36,11 @@ fn what_comes_too_early_has_a_bound() {
         assert_eq!(victim.request(PEER, &fetch, &[]), Outcome::Alive);
     }
     let last = victim.request(PEER, &fetch, &[]);
-    ends(last, "too much that waits for the next turn", "a node asks too early without end");
+    ends(
+        last,
+        "too much that waits for the next migration plan",
+        "a node asks too early without end",
+    );
 }
 
 fn ends(outcome: Outcome, why: &str, goes_on: &str) {
