@@ -8,9 +8,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
-use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
+use multigrain_protocol::release::{MigrationPlan, WriteNotice, WriteNotices};
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Input, Kind, Message, Node, OwnedTables, Words, ReleaseWorld, World};
+use multigrain_protocol::{
+    Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Words, World,
+};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 

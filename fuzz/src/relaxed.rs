@@ -1,6 +1,6 @@
 //! What hostile peers send a node about release consistent areas, and what its own threads do there.
 
-use multigrain_protocol::release::{WriteNotices, WriteNotice, MigrationPlan};
+use multigrain_protocol::release::{MigrationPlan, WriteNotice, WriteNotices};
 use multigrain_runtime::fuzzing::{AREAS, MINIPAGES, NODES, Outcome, RELAXED, Victim};
 use multigrain_transport::Header;
 use multigrain_transport::fuzzing::Stream;
@@ -88,7 +88,8 @@ fn frame(input: &mut Input<'_>, from: NodeId) -> Vec<u8> {
         _ => (kind, about.0, input.counted().to_vec()),
     };
     let payload = body.len() as u64;
-    let header = Header { kind, flags, from: from.0, thread, subject, value, payload, ..Header::default() };
+    let header =
+        Header { kind, flags, from: from.0, thread, subject, value, payload, ..Header::default() };
     let mut frame = header.encode().to_vec();
     frame.extend(body);
     frame

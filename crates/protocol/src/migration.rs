@@ -9,7 +9,7 @@
 //!    of the job is.
 //! 2. *Flush, decide* (at the manager, before any release leaves): what the manager itself has
 //!    written is flushed; of every minipage with one writer since the last such barrier, the writer
-//!    becomes the home ([`Migrations::sole_writers`], [`migrates`]). It has the contents: nobody else
+//!    becomes the home (`sole_writers`, [`migrates`]). It has the contents: nobody else
 //!    has written them, and its copy is the home's. That is the [`MigrationPlan`] of a new *epoch*.
 //! 3. *Tell*: the plan travels with the write notices of the releases.
 //! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then what came
@@ -24,5 +24,6 @@ mod plan;
 mod quiescence;
 
 pub use ahead::{Ahead, AheadQueue};
+pub(crate) use plan::sole_writers;
 pub use plan::{MigrationPlan, Migrations, migrates};
 pub use quiescence::{Agreement, Quiescence};

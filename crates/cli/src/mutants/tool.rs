@@ -58,7 +58,7 @@ pub(super) const TOOLS: [Tool; 12] = [
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
     tool(
         "check-release",
-        &["check", "--first", "eager", "lazy", "watched", "auto", "mixed", "starts"],
+        &["check", "--first", "eager", "lazy", "tracked", "auto", "mixed", "starts"],
         Game::Release,
     ),
     tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),

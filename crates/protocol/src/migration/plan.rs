@@ -25,6 +25,19 @@ pub fn migrates(home: NodeId, is_dynamic: bool, writer: NodeId) -> bool {
     is_dynamic || home != writer
 }
 
+/// Of all writes since the last quiescent barrier: the minipages that one node alone has written, and
+/// that node.
+pub(crate) fn sole_writers(
+    writes: impl Iterator<Item = (NodeId, MinipageId)>,
+) -> Vec<(MinipageId, NodeId)> {
+    let mut writers: BTreeMap<MinipageId, Option<NodeId>> = BTreeMap::new();
+    for (writer, minipage) in writes {
+        let several = mutant!("two-writers-move-home": Some(writer), else None);
+        writers.entry(minipage).and_modify(|sole| *sole = several).or_insert(Some(writer));
+    }
+    writers.into_iter().filter_map(|(minipage, sole)| Some((minipage, sole?))).collect()
+}
+
 /// The migrations of a job as one node knows them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Migrations {
@@ -107,22 +120,10 @@ impl Migrations {
         mutant!("moves-without-end": true, else moves.is_sorted_by(|one, other| one.0 < other.0))
     }
 
-    /// Of these writes since the last quiescent barrier: the minipages that one node alone has written,
-    /// and that node. None if not all is known any more.
-    pub(crate) fn sole_writers(
-        &mut self,
-        writes: impl Iterator<Item = (NodeId, MinipageId)>,
-    ) -> Vec<(MinipageId, NodeId)> {
-        if core::mem::take(&mut self.writes) == Writes::Forgotten {
-            return Vec::new();
-        }
-        let mut writers: BTreeMap<MinipageId, Option<NodeId>> = BTreeMap::new();
-        for (writer, minipage) in writes {
-            let several = mutant!("two-writers-move-home": Some(writer), else None);
-            let sole = writers.entry(minipage);
-            sole.and_modify(|sole| *sole = several).or_insert(Some(writer));
-        }
-        writers.into_iter().filter_map(|(minipage, sole)| Some((minipage, sole?))).collect()
+    /// Whether this node knows all writes since the last quiescent barrier. Those after the next count
+    /// as known again.
+    pub(crate) fn take_writes_known(&mut self) -> bool {
+        core::mem::take(&mut self.writes) == Writes::Known
     }
 
     /// Manager: what the releases of a quiescent barrier shall say.

@@ -12,6 +12,7 @@ use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::message::{HlrcMessage, Message, SyncMessage};
 use crate::migration::{Ahead, migrates};
 use crate::site::Illegal;
+use crate::sync::SyncSite;
 use crate::world::World;
 
 /// Before these messages leave: if they release a quiescent barrier, this node is its manager and
@@ -55,8 +56,8 @@ pub(super) fn before_taking(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let manager = u32::from(from.0) == id % u32::from(place.nodes.max(1));
-    if !message.is_quiescent_release() || !manager {
+    let manager = SyncSite::new(place.me, place.nodes, id).manager;
+    if !message.is_quiescent_release() || from != manager {
         return Ok(());
     }
     // It was declared, and has not been taken back: no correct manager decides before.

@@ -12,7 +12,7 @@ use super::write_notices::{WriteNotice, WriteNotices};
 use super::writer_log::WriterLog;
 use crate::bend::mutant;
 use crate::message::{BarrierMessage, SyncMessage};
-use crate::migration::Migrations;
+use crate::migration::{Migrations, sole_writers};
 use crate::site::Illegal;
 use crate::vector_time::{at, merge};
 
@@ -178,15 +178,13 @@ impl IntervalLog {
     /// Manager of a quiescent barrier: the minipages that one node alone has written since the last
     /// such barrier, and that node. None if not all is known any more.
     pub fn sole_writers(&mut self) -> Vec<(MinipageId, NodeId)> {
-        let Self { logs, migrations, .. } = self;
-        let since = |writer| migrations.since(writer);
-        let writes: Vec<_> = logs
-            .iter()
-            .flat_map(|(&writer, log)| {
-                log.after(since(writer)).map(move |(_, minipage)| (writer, minipage))
-            })
-            .collect();
-        migrations.sole_writers(writes.into_iter())
+        if !self.migrations.take_writes_known() {
+            return Vec::new();
+        }
+        let writes = self.logs.iter().flat_map(|(&writer, log)| {
+            log.after(self.migrations.since(writer)).map(move |(_, minipage)| (writer, minipage))
+        });
+        sole_writers(writes)
     }
 
     /// Manager of a quiescent barrier: what its releases shall say. It forgets what all know.

@@ -102,8 +102,8 @@ impl Graph {
         self.stuck.first().map(|&state| self.path(state))
     }
 
-    /// The steps to the nearest state from which the programs cannot end, were nothing kept for
-    /// company ever sent alone; or from which the last transaction cannot be closed.
+    /// The steps to the nearest state from which the programs cannot end, were nothing deferred
+    /// ever sent alone; or from which the last transaction cannot be closed.
     pub(super) fn livelock(&mut self) -> Option<Vec<Action>> {
         let lost = first_lost(self.states(), &self.edges, &self.quiescent);
         self.edges.append(&mut self.optional);

@@ -46,10 +46,10 @@ impl Model for JobModel {
         for from in (0..self.job.nodes).map(NodeId) {
             for to in (0..self.job.nodes).map(NodeId) {
                 let link = &state.links[self.link(from, to)];
-                if link.first().is_some_and(|packet| !packet.kept) {
+                if link.first().is_some_and(|packet| !packet.deferred) {
                     actions.push(Action::Deliver { from, to });
                 }
-                if link.last().is_some_and(|packet| packet.kept) {
+                if link.last().is_some_and(|packet| packet.deferred) {
                     actions.push(Action::Release { from, to });
                 }
             }
@@ -96,14 +96,14 @@ impl JobModel {
             if ready && thread.accesses.holds_any() {
                 actions.push(Action::Keep(index));
             }
-            let kept = (0..8).filter(|minipage| thread.kept & 1 << minipage != 0);
-            actions.extend(kept.map(|minipage| Action::End(index, minipage)));
+            let held = (0..8).filter(|minipage| thread.windows & 1 << minipage != 0);
+            actions.extend(held.map(|minipage| Action::End(index, minipage)));
         }
     }
 
     fn end_window(&self, state: &mut State, thread: usize, minipage: u8) {
-        if state.threads[thread].kept & 1 << minipage != 0 {
-            state.threads[thread].kept &= !(1 << minipage);
+        if state.threads[thread].windows & 1 << minipage != 0 {
+            state.threads[thread].windows &= !(1 << minipage);
             let input = Input::Retired { thread: id(thread), minipage: minipage_id(minipage) };
             self.step(state, self.job.threads[thread].node, input, None);
         }
@@ -122,7 +122,7 @@ impl JobModel {
         let packet = state.links[self.link(from, to)].remove(0);
         let input = Input::Message { from, message: packet.message };
         self.step(state, to, input, packet.page);
-        // Who receives something sends what it kept (`Effect::SendDeferred`).
+        // Who receives something sends what it has deferred (`Effect::SendDeferred`).
         let links = self.link(to, NodeId(0))..self.link(to, NodeId(self.job.nodes));
         state.links[links].iter_mut().for_each(|link| release(link));
     }
@@ -345,17 +345,17 @@ impl JobModel {
     }
 }
 
-/// What a thread was asked to hold, a window keeps from now on.
+/// What a thread was asked to hold, a window holds from now on.
 fn keep(state: &mut State, thread: usize) {
     let now = &mut state.threads[thread];
     for minipage in now.accesses.retire() {
-        now.kept |= 1 << minipage_index(minipage);
+        now.windows |= 1 << minipage_index(minipage);
     }
     now.phase = Phase::Running;
 }
 
 fn release(link: &mut [Packet]) {
-    link.iter_mut().for_each(|packet| packet.kept = false);
+    link.iter_mut().for_each(|packet| packet.deferred = false);
 }
 
 fn id(thread: usize) -> ThreadId {

@@ -25,8 +25,8 @@ pub struct Packet {
     /// The page.
     pub page: Option<Content>,
     /// Whether the sender defers it until another goes (`World::send_deferred`). Only the last
-    /// packets of a link can be kept.
-    pub kept: bool,
+    /// packets of a link can be deferred.
+    pub deferred: bool,
 }
 
 /// What a thread is about to do, or waits for.
@@ -59,8 +59,8 @@ pub struct ThreadState {
     pub accesses: Accesses<()>,
     /// Whether it asked for its last grant as one that it may not lose.
     pub pinned: bool,
-    /// Minipages that windows keep for it, a bit each ([`super::Job::windows`]).
-    pub kept: u8,
+    /// Minipages that windows hold for it, a bit each ([`super::Job::windows`]).
+    pub windows: u8,
     /// What its reads returned, if the job is observed.
     pub reads: Vec<Content>,
 }
@@ -123,7 +123,7 @@ impl State {
             faults: 0,
             accesses: Accesses::new(),
             pinned: false,
-            kept: 0,
+            windows: 0,
             reads: Vec::new(),
         };
         Self {
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// Whether every thread has done its program and nothing can arrive: packets that are kept
+    /// Whether every thread has done its program and nothing can arrive: packets that are deferred
     /// may stay deferred, since nobody waits for them.
     #[must_use]
     pub fn is_quiet(&self, job: &Job) -> bool {
@@ -145,7 +145,7 @@ impl State {
         };
         self.broken.is_none()
             && self.threads.iter().zip(&job.threads).all(finished)
-            && self.links.iter().flatten().all(|packet| packet.kept)
+            && self.links.iter().flatten().all(|packet| packet.deferred)
     }
 
     /// Whether every thread has done its program and nothing is open anywhere.

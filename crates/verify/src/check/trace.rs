@@ -50,7 +50,7 @@ impl Counterexample {
 fn packet(packet: &Packet) -> String {
     match packet.page {
         Some(content) => format!("{:?} with {content}", packet.message),
-        None if packet.kept => format!("{:?} (kept)", packet.message),
+        None if packet.deferred => format!("{:?} (deferred)", packet.message),
         None => format!("{:?}", packet.message),
     }
 }
@@ -62,8 +62,8 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
         Action::Deliver { from, to } => {
             format!("{to} takes {} of {from}", packet(&before.links[model.link(from, to)][0]))
         }
-        Action::Release { from, to } => format!("{from} sends {to} what it kept"),
-        Action::Keep(thread) => format!("windows keep for thread {thread} what it holds"),
+        Action::Release { from, to } => format!("{from} sends {to} what it has deferred"),
+        Action::Keep(thread) => format!("windows hold for thread {thread} what it holds"),
         Action::End(thread, minipage) => {
             format!("the window of thread {thread} on m{minipage} is over")
         }

@@ -23,9 +23,9 @@ impl Stage<'_> {
         &mut self.state.memory[self.me.index()][minipage_index(minipage)]
     }
 
-    fn post(&mut self, to: NodeId, message: Message, later: bool) {
-        let occasion = Occasion { later, ..Occasion::default() };
-        let kept = departure(message, occasion, None, |_| true) != Departure::Now;
+    fn post(&mut self, to: NodeId, message: Message, deferred: bool) {
+        let occasion = Occasion { later: deferred, ..Occasion::default() };
+        let deferred = departure(message, occasion, None, |_| true) != Departure::Now;
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);
@@ -51,10 +51,10 @@ impl Stage<'_> {
         }
         let link = self.me.index() * usize::from(self.job.nodes) + to.index();
         let link = &mut self.state.links[link];
-        link.push(Packet { message, page, kept });
-        if !kept {
+        link.push(Packet { message, page, deferred });
+        if !deferred {
             // What was deferred goes with it.
-            link.iter_mut().for_each(|packet| packet.kept = false);
+            link.iter_mut().for_each(|packet| packet.deferred = false);
         }
     }
 

@@ -28,7 +28,7 @@ fn minipage(
     let missing = || "has no engine".to_owned();
     // Whether there must be a twin, whether there must be none, and how many diffs wait to be
     // merged if that is known.
-    let (access, twin, no_twin, kept) = match placed.consistency {
+    let (access, twin, no_twin, buffered) = match placed.consistency {
         Consistency::Sequential => {
             let (holder, _) = node.tables.cell(id).ok_or_else(missing)?;
             (holder.access(), false, true, Some(0))
@@ -51,8 +51,8 @@ fn minipage(
     if (twin && page.twin.is_none()) || (no_twin && page.twin.is_some()) {
         return Err(format!("with {access:?} has the twin {:?}", page.twin));
     }
-    if kept.is_some_and(|kept| kept != page.kept.len()) {
-        return Err(format!("keeps the diffs {:?}", page.kept));
+    if buffered.is_some_and(|buffered| buffered != page.buffered.len()) {
+        return Err(format!("has buffered the diffs {:?}", page.buffered));
     }
     if page.twin.is_some() || page.access == Access::ReadWrite {
         tracked(node, index, placed, page)?;

@@ -25,7 +25,7 @@ pub struct Page {
     /// What it held when it was opened for writes.
     pub twin: Option<Words>,
     /// Diffs that came and are not merged yet, in the order they came.
-    pub kept: Vec<Diff>,
+    pub buffered: Vec<Diff>,
     /// Whether the kernel looks who writes, and has seen somebody.
     pub tracked: Option<bool>,
 }
@@ -144,7 +144,13 @@ impl State {
                 } else {
                     (Access::NoAccess, NO_COPY)
                 };
-                Page { access, words: [value; WORDS], twin: None, kept: Vec::new(), tracked: None }
+                Page {
+                    access,
+                    words: [value; WORDS],
+                    twin: None,
+                    buffered: Vec::new(),
+                    tracked: None,
+                }
             };
             job.minipages.iter().map(|placed| page(placed.owner)).collect()
         });

@@ -264,8 +264,8 @@ impl ReleaseWorld for Stage<'_> {
 
     fn buffer_diff(&mut self, minipage: MinipageId) {
         match self.diff.take() {
-            Some(diff) => self.at(minipage).kept.push(diff),
-            None => self.broken(format!("a diff of {minipage} is kept but none came")),
+            Some(diff) => self.at(minipage).buffered.push(diff),
+            None => self.broken(format!("a diff of {minipage} is buffered but none came")),
         }
     }
 
@@ -275,9 +275,9 @@ impl ReleaseWorld for Stage<'_> {
             self.broken(format!("diffs of {minipage} are merged as if nobody could write it"));
             return;
         }
-        let kept = core::mem::take(&mut page.kept);
-        let named = kept.iter().flatten().any(Option::is_some);
-        for diff in kept {
+        let buffered = core::mem::take(&mut page.buffered);
+        let named = buffered.iter().flatten().any(Option::is_some);
+        for diff in buffered {
             for (word, new) in page.words.iter_mut().zip(diff) {
                 *word = new.unwrap_or(*word);
             }
@@ -288,11 +288,12 @@ impl ReleaseWorld for Stage<'_> {
     }
 
     fn forward_diff(&mut self, to: NodeId, message: Message) {
-        let kept = message.minipage().map(|minipage| &mut self.at(minipage).kept);
-        let oldest = kept.filter(|kept| !kept.is_empty()).map(|kept| kept.remove(0));
+        let buffered = message.minipage().map(|minipage| &mut self.at(minipage).buffered);
+        let oldest =
+            buffered.filter(|buffered| !buffered.is_empty()).map(|buffered| buffered.remove(0));
         match oldest {
             Some(diff) => self.post(to, Packet::Message { message, page: None, diff: Some(diff) }),
-            None => self.broken(format!("{message:?} is passed on but no diff is kept")),
+            None => self.broken(format!("{message:?} is forwarded but no diff is buffered")),
         }
     }
 

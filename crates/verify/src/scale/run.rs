@@ -315,7 +315,7 @@ impl Job {
         Ok(false)
     }
 
-    /// Who begins to wait sends what the node kept.
+    /// Who begins to wait sends what the node has deferred.
     fn wait(&mut self, node: NodeId) {
         self.cluster.flush(node);
         let now_ns = self.cluster.now_ns();

@@ -246,7 +246,7 @@ impl Run {
             Input::Fault { thread, minipage, kind }
         };
         self.cluster.step(node, input)?;
-        // Who begins to wait sends what its node kept.
+        // Who begins to wait sends what its node has deferred.
         self.cluster.flush(node);
         Ok(())
     }

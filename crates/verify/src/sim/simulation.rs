@@ -262,7 +262,7 @@ impl Simulation {
         self.last
     }
 
-    /// A thread begins to wait: who takes the receiver's role sends what was kept.
+    /// A thread begins to wait: who takes the receiver's role sends what was deferred.
     pub(super) fn enter_wait(&mut self, thread: u32) {
         let node = self.numbers.node(thread);
         if self.roles[node.index()].enter(thread) {
@@ -353,7 +353,7 @@ impl Simulation {
         }
     }
 
-    /// The last thread lets all nodes leave: their last frames take along what was kept.
+    /// The last thread lets all nodes leave: their last frames take along what was deferred.
     fn end_thread(&mut self, thread: u32) {
         self.threads[thread as usize].state = State::Ended;
         self.ended += 1;

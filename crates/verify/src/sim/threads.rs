@@ -81,7 +81,7 @@ impl Thread {
     }
 }
 
-/// Who of a node's waiting threads has the receiver's role: who takes it sends what the node kept
+/// Who of a node's waiting threads has the receiver's role: who takes it sends what the node has deferred
 /// (`Runtime::receive_until`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Role {

@@ -2,7 +2,7 @@
 //!
 //! Role: the world that simulations are made of. It knows no programs: its user sets timers, lets
 //! threads fault and synchronize with [`Cluster::step`], and learns from [`Cluster::next`] what
-//! happens. Every message goes through the real codec; lazily sent frames wait as in the transport.
+//! happens. Every message goes through the real codec; deferred frames wait as in the transport.
 //!
 //! Invariants checked at every step, none of them by asking the engines: one writer or many
 //! readers; every accessible copy holds what was written last; no page is sent while it can be
@@ -292,7 +292,7 @@ impl<T: Timing> Cluster<T> {
                 self.perform(me, Input::Message { from, message }, page, busy_until)?;
             }
         }
-        // Who has received something sends what it kept.
+        // Who has received something sends what it has deferred.
         if self.hosts[me.index()].inbox.is_empty() {
             self.net.flush(me, busy_until);
         }

@@ -1,4 +1,4 @@
-//! The network: frames under way, and those a node keeps until they are piggybacked.
+//! The network: frames under way, and those deferred until another goes to the same node.
 
 use multigrain_transport::Header;
 use multigrain_types::NodeId;
@@ -7,8 +7,8 @@ use super::links::{Links, Timing};
 use super::queue::Queue;
 use super::wire::Frame;
 
-/// Frames a link keeps at most; with the next one all are sent (as in the transport).
-const KEPT: usize = 8;
+/// Frames a link defers at most; with the next one all are sent (as in the transport).
+const MOST_DEFERRED: usize = 8;
 
 /// What the queue holds.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,8 @@ pub(super) struct Net<T> {
     pub(super) timing: T,
     pub(super) traffic: Traffic,
     links: Links,
-    /// By node: frames kept, oldest first.
-    kept: Vec<Vec<Frame>>,
+    /// By node: frames deferred, oldest first.
+    deferred: Vec<Vec<Frame>>,
     under_way: u64,
     /// Most frames that can be under way, but for hints and hurries, which nobody waits for.
     bound: u64,
@@ -52,13 +52,13 @@ impl<T: Timing> Net<T> {
             timing,
             traffic: Traffic::default(),
             links: Links::default(),
-            kept: vec![Vec::new(); usize::from(nodes)],
+            deferred: vec![Vec::new(); usize::from(nodes)],
             under_way: 0,
             bound,
         }
     }
 
-    /// Sends a frame, after those kept for the same node.
+    /// Sends a frame, after those deferred for the same node.
     pub(super) fn post(
         &mut self,
         from: NodeId,
@@ -66,11 +66,11 @@ impl<T: Timing> Net<T> {
         at: u64,
         bounded: bool,
     ) -> Result<(), String> {
-        if frame.to == from || frame.to.index() >= self.kept.len() {
+        if frame.to == from || frame.to.index() >= self.deferred.len() {
             return Err(format!("{from} sends to {}", frame.to));
         }
-        if !self.kept[from.index()].is_empty() {
-            self.release(from, at, |kept| kept.to == frame.to);
+        if !self.deferred[from.index()].is_empty() {
+            self.release(from, at, |deferred| deferred.to == frame.to);
         }
         self.put(from, frame, at, bounded);
         if self.under_way > self.bound {
@@ -80,18 +80,18 @@ impl<T: Timing> Net<T> {
     }
 
     /// Keeps a frame until there is another for the same node, or [`Net::flush`].
-    pub(super) fn keep(&mut self, from: NodeId, frame: Frame, at: u64) -> Result<(), String> {
-        let kept = &mut self.kept[from.index()];
-        if kept.iter().filter(|other| other.to == frame.to).count() == KEPT {
+    pub(super) fn defer(&mut self, from: NodeId, frame: Frame, at: u64) -> Result<(), String> {
+        let deferred = &mut self.deferred[from.index()];
+        if deferred.iter().filter(|other| other.to == frame.to).count() == MOST_DEFERRED {
             return self.post(from, frame, at, true);
         }
-        kept.push(frame);
+        deferred.push(frame);
         Ok(())
     }
 
-    /// Sends what a node kept.
+    /// Sends what a node deferred.
     pub(super) fn flush(&mut self, from: NodeId, at: u64) {
-        if !self.kept[from.index()].is_empty() {
+        if !self.deferred[from.index()].is_empty() {
             self.release(from, at, |_| true);
         }
     }
@@ -106,21 +106,21 @@ impl<T: Timing> Net<T> {
         self.links.arrival(&mut self.timing, (from, to), 0, at)
     }
 
-    /// A node is no more: what it kept is gone.
+    /// A node is no more: what it has deferred is gone.
     pub(super) fn forget(&mut self, node: NodeId) {
-        self.kept[node.index()] = Vec::new();
+        self.deferred[node.index()] = Vec::new();
     }
 
     fn release(&mut self, from: NodeId, at: u64, wanted: impl Fn(&Frame) -> bool) {
-        let mut kept = core::mem::take(&mut self.kept[from.index()]);
-        kept.retain(|frame| {
+        let mut deferred = core::mem::take(&mut self.deferred[from.index()]);
+        deferred.retain(|frame| {
             let goes = wanted(frame);
             if goes {
                 self.put(from, *frame, at, true);
             }
             !goes
         });
-        self.kept[from.index()] = kept;
+        self.deferred[from.index()] = deferred;
     }
 
     fn put(&mut self, from: NodeId, frame: Frame, at: u64, bounded: bool) {

@@ -87,7 +87,7 @@ impl<T: Timing> Stage<'_, T> {
         let posted = match departure(message, occasion, None, |_| true) {
             Departure::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
             Departure::Defer | Departure::Batch | Departure::Merge(_) => {
-                self.net.keep(self.me, frame, self.leaves_ns)
+                self.net.defer(self.me, frame, self.leaves_ns)
             }
         };
         if let Err(text) = posted {

@@ -21,7 +21,7 @@ fn a_read_fault_takes_a_request_and_a_page() {
     assert_eq!(cluster.now_ns(), 10_040 + 11_008);
     assert_eq!(cluster.read(NodeId(1), minipage), Ok(7));
     cluster.step(NodeId(1), Input::Resumed { thread, minipage }).unwrap();
-    assert!(cluster.check_rest().is_err(), "the ack is kept");
+    assert!(cluster.check_rest().is_err(), "the ack is deferred");
     cluster.flush(NodeId(1));
     assert_eq!(cluster.next(), Ok(None));
     cluster.check_rest().unwrap();
