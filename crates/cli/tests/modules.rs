@@ -71,9 +71,7 @@ fn without_tests(text: &str) -> String {
         let tools = ["mutants", "shuttle", "loom", "fuzzing"];
         let of_tool = |tool: &&str| line.contains(&format!("(feature = \"{tool}\""));
         if tests
-            || (line.starts_with("#[cfg(")
-                && !line.contains("not(")
-                && tools.iter().any(|tool| of_tool(tool)))
+            || (line.starts_with("#[cfg(") && !line.contains("not(") && tools.iter().any(of_tool))
         {
             for_tests = true;
         } else if for_tests && line.starts_with("#[") {

@@ -87,7 +87,7 @@ impl Victim {
         let mouth = leak(mouth);
         let mesh = mesh_without_peers(rank, NODES);
         let victim = Self {
-            runtime: Runtime::assemble(&config, NODES, memory, mesh, Some(mouth)).unwrap(),
+            runtime: Runtime::assemble(&config, NODES, memory, mesh, Some(mouth)).expect("a timer"),
             mouth,
             ear,
         };
