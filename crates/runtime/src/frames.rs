@@ -53,7 +53,7 @@ pub(crate) mod kind {
     /// Nobody will wait for the end of thread `subject`.
     pub(crate) const THREAD_DETACH: u8 = 77;
     /// What the sender knows of lazily consistent writes; no answer.
-    pub(crate) const NEWS: u8 = 73;
+    pub(crate) const WRITE_NOTICES: u8 = 73;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
     /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes

@@ -50,10 +50,10 @@ fn homes_move_once_a_barrier() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
     let moves = vec![(MinipageId::new(LAZY, 0), PEER)];
     let plan = Some(MigrationPlan { epoch: 1, clock: Vec::new(), moves });
-    let news = WriteNotices { plan, ..WriteNotices::default() }.to_bytes();
-    let header = Header { kind: kind::NEWS, ..Header::default() };
-    assert_eq!(victim.request(PEER, &header, &news), Outcome::Alive);
-    let again = victim.request(PEER, &header, &news);
+    let notices = WriteNotices { plan, ..WriteNotices::default() }.to_bytes();
+    let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
+    assert_eq!(victim.request(PEER, &header, &notices), Outcome::Alive);
+    let again = victim.request(PEER, &header, &notices);
     ends(again, "has moved the home of another minipage last", "a home moves twice");
 }
 

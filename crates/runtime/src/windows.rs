@@ -55,12 +55,12 @@ impl From<Window> for Ended {
 }
 
 #[derive(Debug, Default)]
-struct Books {
+struct Open {
     turns: Estimator,
     open: Vec<Window>,
 }
 
-impl Books {
+impl Open {
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     fn is_through(&mut self, thread: ThreadId, minipage: MinipageId) -> bool {
         // A thread has a second window on a minipage if a free has ended the first one's grant.
@@ -90,7 +90,7 @@ impl Books {
 #[derive(Debug)]
 pub(crate) struct Windows {
     timer: OwnedFd,
-    books: Mutex<Books>,
+    open_windows: Mutex<Open>,
     /// Whether some window may be open; whether a passage may be measured. Set under the lock.
     any: AtomicBool,
     measures: AtomicBool,
@@ -107,7 +107,7 @@ impl Windows {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
         let (any, measures) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { timer, books: Mutex::default(), any, measures })
+        Ok(Self { timer, open_windows: Mutex::default(), any, measures })
     }
 
     /// The timer rings then, and not before; false if the program has closed it.
@@ -140,25 +140,27 @@ impl Windows {
             return false;
         }
         let now_ns = now_ns();
-        let mut books = lock(&self.books);
+        let mut open_windows = lock(&self.open_windows);
         let waited_ns = now_ns.saturating_sub(since_ns);
-        let window_ns = books.turns.window_ns(waited_ns, turns, managed_here);
+        let window_ns = open_windows.turns.window_ns(waited_ns, turns, managed_here);
         if window_ns == 0 {
             return false;
         }
         let ends_ns = now_ns + window_ns;
         // A closed timer wakes nobody who sleeps on it: no window opens then.
-        if books.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns) && !self.ring_at(ends_ns) {
+        if open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns)
+            && !self.ring_at(ends_ns)
+        {
             return false;
         }
-        books.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
+        open_windows.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
         self.any.store(true, Ordering::Relaxed);
         true
     }
 
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     pub(crate) fn is_through(&self, thread: ThreadId, minipage: MinipageId) -> bool {
-        !self.any.load(Ordering::Relaxed) || lock(&self.books).is_through(thread, minipage)
+        !self.any.load(Ordering::Relaxed) || lock(&self.open_windows).is_through(thread, minipage)
     }
 
     /// A thread is about to wait for something else: its windows are over.
@@ -176,27 +178,27 @@ impl Windows {
     pub(crate) fn end_due(&self) -> Vec<Ended> {
         let now_ns = now_ns();
         let ended = self.end(|window| window.ends_ns <= now_ns);
-        let books = lock(&self.books);
-        if let Some(next_ns) = books.next_end_ns() {
+        let open_windows = lock(&self.open_windows);
+        if let Some(next_ns) = open_windows.next_end_ns() {
             // Whatever it rang for, also if that is not due by this processor's clock.
             let _ = self.ring_at(next_ns);
         }
-        drop(books);
+        drop(open_windows);
         ended
     }
 
     /// A minipage that another node manages is let go.
     pub(crate) fn let_go(&self, minipage: MinipageId) {
-        lock(&self.books).turns.let_go(minipage, now_ns());
+        lock(&self.open_windows).turns.let_go(minipage, now_ns());
         self.measures.store(true, Ordering::Relaxed);
     }
 
     /// Threads of this node lose access to a minipage.
     pub(crate) fn taken(&self, minipage: MinipageId) {
         if self.measures.load(Ordering::Relaxed) {
-            let mut books = lock(&self.books);
-            books.turns.taken(minipage, now_ns());
-            self.measures.store(books.turns.measures(), Ordering::Relaxed);
+            let mut open_windows = lock(&self.open_windows);
+            open_windows.turns.taken(minipage, now_ns());
+            self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
         }
     }
 
@@ -205,11 +207,11 @@ impl Windows {
         if !self.any.load(Ordering::Relaxed) {
             return Vec::new();
         }
-        let mut books = lock(&self.books);
-        let open = books.open.len();
-        let ended = books.end(over);
-        if books.open.len() < open {
-            match books.next_end_ns() {
+        let mut open_windows = lock(&self.open_windows);
+        let open = open_windows.open.len();
+        let ended = open_windows.end(over);
+        if open_windows.open.len() < open {
+            match open_windows.next_end_ns() {
                 // If it is closed it rings as it was set before, and the helper looks again and again.
                 Some(next_ns) => _ = self.ring_at(next_ns),
                 None => self.any.store(false, Ordering::Relaxed),
@@ -251,10 +253,12 @@ mod tests {
 
     /// Pins that go in this order of events: the step is through, a window ends.
     fn pins(windows: &[Window], events: &str) -> usize {
-        let mut books = Books { open: windows.to_vec(), ..Books::default() };
+        let mut open_windows = Open { open: windows.to_vec(), ..Open::default() };
         let pins = |event| match event {
-            't' => usize::from(books.is_through(THREAD, PAGE)),
-            _ => books.next_end_ns().map_or(0, |next| books.end(|of| of.ends_ns <= next).len()),
+            't' => usize::from(open_windows.is_through(THREAD, PAGE)),
+            _ => open_windows
+                .next_end_ns()
+                .map_or(0, |next| open_windows.end(|of| of.ends_ns <= next).len()),
         };
         events.chars().map(pins).sum()
     }
@@ -283,7 +287,7 @@ mod tests {
         let windows = Windows::new().unwrap();
         let far = now_ns() + 1_000_000_000_000;
         windows.any.store(true, Ordering::Relaxed);
-        lock(&windows.books).open.push(window(false, far));
+        lock(&windows.open_windows).open.push(window(false, far));
         // On another processor's clock it was not yet due.
         windows.ring();
         windows.sleep();

@@ -114,7 +114,7 @@ pub enum Consistency {
     /// release consistency); for programs without data races.
     LazyRelease,
     /// As [`Consistency::LazyRelease`], at the grain of the allocation, and adapted by what is
-    /// counted at barriers: the home of a minipage whose writers change goes from hand to hand, and
+    /// counted at barriers: the home of a minipage whose writers change is dynamic, and
     /// minipages of a page that are used together are fetched together.
     Auto,
 }

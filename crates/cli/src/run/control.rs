@@ -29,7 +29,7 @@ pub(super) enum Message {
     Ready,
     /// `progress DONE TOTAL`.
     Progress(Count),
-    /// `refused TEXT`: a stranger was turned away.
+    /// `refused TEXT`: an unauthenticated connection was turned away.
     Refused(String),
     /// `note TEXT`: something the user should know.
     Note(String),
@@ -83,7 +83,7 @@ fn parse_time(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds.parse().ok()?, nanos))
 }
 
-/// The text may quote a stranger: no control characters reach the terminal.
+/// The text may quote an unauthenticated connection: no control characters reach the terminal.
 fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

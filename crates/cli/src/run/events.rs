@@ -159,7 +159,7 @@ impl Job {
             }
             Message::Refused(text) => {
                 let now = self.now();
-                let line = self.strangers.hear(rank, text, now);
+                let line = self.refused.hear(rank, text, now);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),

@@ -7,11 +7,11 @@ use super::control::Count;
 use super::leftovers;
 use super::output::Pipe;
 use super::progress::{self, Line};
+use super::refused::Refused;
 use super::signals::Signals;
 use super::source::Source;
 use super::spawn::Node;
 use super::stdin::Relay;
-use super::strangers::Strangers;
 use super::summary::{NodeReport, Report};
 use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
 use super::writer::{Target, Writer, write_if_possible};
@@ -95,7 +95,7 @@ pub(super) struct Job {
     pub(super) nodes: Vec<Live>,
     pub(super) facts: Facts,
     pub(super) count: Option<Count>,
-    pub(super) strangers: Strangers,
+    pub(super) refused: Refused,
     /// Pipes not read from because the writer is behind.
     pub(super) paused: Vec<Source>,
     pub(super) last_output: Duration,
@@ -135,7 +135,7 @@ impl Job {
             nodes: live,
             facts,
             count: None,
-            strangers: Strangers::default(),
+            refused: Refused::default(),
             paused: Vec::new(),
             last_output: Duration::ZERO,
             last_interrupt: None,
@@ -223,7 +223,7 @@ impl Job {
             self.reap_at = None;
             leftovers::reap_but(&self.own_children());
         }
-        self.strangers.due(now).iter().for_each(|line| self.writer.say(line));
+        self.refused.due(now).iter().for_each(|line| self.writer.say(line));
         self.draw(now);
         while let Some(next) = self.next_phase(now) {
             self.phase = next;
@@ -283,7 +283,7 @@ impl Job {
             | Phase::Done => None,
         };
         let line = self.line_wanted().then_some(self.draw_at);
-        phase.into_iter().chain(self.reap_at).chain(self.strangers.next()).chain(line).min()
+        phase.into_iter().chain(self.reap_at).chain(self.refused.next()).chain(line).min()
     }
 
     /// Running: asks for the verdict.
@@ -303,8 +303,8 @@ impl Job {
             Decision::Over(verdict) => verdict,
         };
         let good = verdict.code == 0 || self.facts.ended_well();
-        let strangers = self.strangers.end(!good);
-        strangers.iter().chain(&verdict.line).for_each(|line| self.writer.say(line));
+        let refused = self.refused.end(!good);
+        refused.iter().chain(&verdict.line).for_each(|line| self.writer.say(line));
         self.verdict = verdict;
         if good {
             self.wall = Some(now);

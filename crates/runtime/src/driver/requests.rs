@@ -65,7 +65,7 @@ impl Driver {
             ..Header::default()
         };
         if to != self.me() && kind != kind::RACE_JUDGED {
-            self.tell(to);
+            self.notify(to);
         }
         self.races().request(to, &header);
         if to == self.me() {
@@ -93,7 +93,7 @@ impl Driver {
             }
             return;
         }
-        self.tell(asker.node);
+        self.notify(asker.node);
         self.send_answer(asker, code, value);
     }
 
@@ -134,7 +134,7 @@ impl Driver {
     }
 
     /// Before a node is told by other means: what it has to forget then.
-    pub(crate) fn tell(&self, node: NodeId) {
+    pub(crate) fn notify(&self, node: NodeId) {
         if self.tables().is_lazy() && node != self.me() {
             self.engine.step_sure(Input::Notify { node });
         }
@@ -147,17 +147,17 @@ impl Driver {
         }
     }
 
-    pub(crate) fn serve_news(&self, from: NodeId, body: &[u8]) -> bool {
-        let Ok(news) = WriteNotices::from_bytes(body, self.nodes()) else { return false };
-        let moved = news.plan.iter().flat_map(|plan| &plan.moves).map(|(minipage, _)| *minipage);
-        let named = news.notices.iter().map(|notice| notice.minipage).chain(moved);
+    pub(crate) fn receive_notices(&self, from: NodeId, body: &[u8]) -> bool {
+        let Ok(notices) = WriteNotices::from_bytes(body, self.nodes()) else { return false };
+        let moved = notices.plan.iter().flat_map(|plan| &plan.moves).map(|(minipage, _)| *minipage);
+        let named = notices.notices.iter().map(|notice| notice.minipage).chain(moved);
         let lazy = |minipage| {
             self.tables().knows(minipage) && self.tables().consistency_of(minipage).is_lazy()
         };
         if !named.into_iter().all(lazy) {
             return false;
         }
-        self.engine.step_sure(Input::WriteNotices { from, notices: news });
+        self.engine.step_sure(Input::WriteNotices { from, notices });
         true
     }
 
@@ -194,7 +194,7 @@ impl Driver {
     fn take_notice(&self, asker: Asker, header: &Header, body: &[u8]) -> Option<bool> {
         let from = asker.node;
         match header.kind {
-            kind::NEWS => Some(self.serve_news(from, body)),
+            kind::WRITE_NOTICES => Some(self.receive_notices(from, body)),
             kind::RACE_CLOCK => {
                 let awaits = |thread| lock(&self.asked).awaits(thread, from);
                 Some(self.races().receive_clock(from, header, body, awaits))

@@ -128,10 +128,10 @@ unsafe impl Sink for NodeSink<'_> {
                 if message.attach() == Attach::Page && header.payload == 0 {
                     return Err(format!("{message:?} without its page"));
                 }
-                if let (Message::Sync { .. }, Some(news)) = (message, body)
-                    && !self.driver.serve_news(from, news)
+                if let (Message::Sync { .. }, Some(notices)) = (message, body)
+                    && !self.driver.receive_notices(from, notices)
                 {
-                    return Err(format!("{message:?} with news that make no sense"));
+                    return Err(format!("{message:?} with write notices that make no sense"));
                 }
                 let diff = match message.attach() {
                     Attach::Diff => Some(body.unwrap_or_default()),

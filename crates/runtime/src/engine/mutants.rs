@@ -129,8 +129,8 @@ impl World for Bent<'_> {
 }
 
 impl ReleaseWorld for Bent<'_> {
-    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
-        self.released().send_notices(to, news);
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        self.released().send_notices(to, notices);
     }
 
     fn send_notices_alone(&mut self) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-/// Bytes that a peer may have kept here beside what minipages allow.
+/// Bytes that a peer may have pending here beside what minipages allow.
 const SLACK: usize = 64 << 20;
 /// How often the longest diff of every minipage: a node that goes on releasing is not known to be wrong.
 const TIMES: usize = 4;
@@ -42,15 +42,15 @@ impl PendingDiffs {
 
     /// All of a minipage, oldest first.
     pub(super) fn take(&mut self, minipage: MinipageId) -> Vec<Vec<u8>> {
-        let kept = self.diffs.remove(&minipage).unwrap_or_default();
-        kept.into_iter().map(|(from, diff)| self.released(from, diff)).collect()
+        let pending = self.diffs.remove(&minipage).unwrap_or_default();
+        pending.into_iter().map(|(from, diff)| self.released(from, diff)).collect()
     }
 
     /// The oldest of a minipage; an empty one if there is none.
     pub(super) fn take_oldest(&mut self, minipage: MinipageId) -> Vec<u8> {
-        let Some(kept) = self.diffs.get_mut(&minipage) else { return Vec::new() };
-        let (from, oldest) = kept.remove(0);
-        if kept.is_empty() {
+        let Some(pending) = self.diffs.get_mut(&minipage) else { return Vec::new() };
+        let (from, oldest) = pending.remove(0);
+        if pending.is_empty() {
             self.diffs.remove(&minipage);
         }
         self.released(from, oldest)
@@ -72,20 +72,21 @@ mod tests {
 
     #[test]
     fn a_peer_has_so_many_bytes_of_diffs_kept_and_no_more() {
-        let (mut kept, [one, two]) = (PendingDiffs::default(), [1, 2].map(NodeId));
+        let (mut pending, [one, two]) = (PendingDiffs::default(), [1, 2].map(NodeId));
         let diff = vec![7; 1 << 20];
-        let fill = |kept: &mut PendingDiffs| (0..).take_while(|_| kept.keep(one, M, &diff)).count();
-        assert_eq!(fill(&mut kept), 63, "with what each costs");
-        assert!(kept.keep(two, M, &diff), "another is not to blame");
-        assert_eq!(kept.take(M).len(), 64);
-        let mut kept = PendingDiffs::default();
-        kept.allow(2, diff.len());
-        assert_eq!(fill(&mut kept), 63 + TIMES * 2);
-        assert_eq!(kept.take_oldest(M), diff);
-        assert_eq!(fill(&mut kept), 0, "what was refused counts, for its sender is lost");
-        assert_eq!(kept.take(M).len(), 62 + TIMES * 2);
-        assert!(kept.take_oldest(M).is_empty() && kept.take(M).is_empty());
-        let empty = (0..).take_while(|_| kept.keep(two, M, &[])).count();
-        assert_eq!(empty, (SLACK + kept.allowed) / COST, "an empty diff costs as well");
+        let fill =
+            |pending: &mut PendingDiffs| (0..).take_while(|_| pending.keep(one, M, &diff)).count();
+        assert_eq!(fill(&mut pending), 63, "with what each costs");
+        assert!(pending.keep(two, M, &diff), "another is not to blame");
+        assert_eq!(pending.take(M).len(), 64);
+        let mut pending = PendingDiffs::default();
+        pending.allow(2, diff.len());
+        assert_eq!(fill(&mut pending), 63 + TIMES * 2);
+        assert_eq!(pending.take_oldest(M), diff);
+        assert_eq!(fill(&mut pending), 0, "what was refused counts, for its sender is lost");
+        assert_eq!(pending.take(M).len(), 62 + TIMES * 2);
+        assert!(pending.take_oldest(M).is_empty() && pending.take(M).is_empty());
+        let empty = (0..).take_while(|_| pending.keep(two, M, &[])).count();
+        assert_eq!(empty, (SLACK + pending.allowed) / COST, "an empty diff costs as well");
     }
 }

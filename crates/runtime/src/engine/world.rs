@@ -30,15 +30,15 @@ pub(super) struct RealWorld<'a> {
     /// What [`ReleaseWorld::buffer_diff`] keeps, as long as the step may use it up.
     held: Option<(MinipageId, &'a [u8])>,
     /// Write notices that go with the next message to this node.
-    news: Option<(NodeId, Vec<u8>)>,
-    /// Requests go together: the caller sends what is kept.
+    notices: Option<(NodeId, Vec<u8>)>,
+    /// Requests go together: the caller sends what is pending.
     gather: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
 
 /// Notices, or moves, in one frame.
-const NEWS_PART: usize = 50_000;
+const NOTICES_IN_A_FRAME: usize = 50_000;
 
 impl<'a> RealWorld<'a> {
     pub(super) fn new(
@@ -47,7 +47,7 @@ impl<'a> RealWorld<'a> {
         diff: Option<&'a [u8]>,
         gather: bool,
     ) -> Self {
-        Self { engine, from, diff, held: None, news: None, gather, closed: None }
+        Self { engine, from, diff, held: None, notices: None, gather, closed: None }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -76,15 +76,15 @@ impl<'a> RealWorld<'a> {
 
     /// The step is done: what it has left over waits.
     pub(super) fn finish(&mut self) {
-        self.keep_held();
-        self.keep_news();
+        self.buffer_received();
+        self.defer_notices();
     }
 
     /// Write notices that no message of this step takes along.
-    fn keep_news(&mut self) {
-        if let Some((to, news)) = self.news.take() {
-            let header = Header { kind: kind::NEWS, ..Header::default() };
-            self.platform().defer_with(to, header, |out| out.extend(news));
+    fn defer_notices(&mut self) {
+        if let Some((to, notices)) = self.notices.take() {
+            let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
+            self.platform().defer_with(to, header, |out| out.extend(notices));
         }
     }
 }
@@ -165,9 +165,9 @@ impl World for RealWorld<'_> {
             return;
         }
         if let Message::Sync { .. } = message
-            && let Some((_, news)) = self.news.take_if(|(of, _)| *of == to)
+            && let Some((_, notices)) = self.notices.take_if(|(of, _)| *of == to)
         {
-            return self.platform().send_frame(to, header, Payload::Bytes(&news));
+            return self.platform().send_frame(to, header, Payload::Bytes(&notices));
         }
         // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
         // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
@@ -259,23 +259,23 @@ impl ReleaseWorld for RealWorld<'_> {
         found
     }
 
-    fn send_notices(&mut self, to: NodeId, news: WriteNotices) {
-        let mut parts = news.into_parts(NEWS_PART);
+    fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
+        let mut parts = notices.into_parts(NOTICES_IN_A_FRAME);
         let count = |part: &WriteNotices| {
             let notices = part.notices.len() as u64;
             self.platform().counters().notices.fetch_add(notices, Ordering::Relaxed);
         };
         parts.iter().for_each(count);
         // The last goes with what they are about, which comes right behind them.
-        self.news = parts.pop().map(|last| (to, last.to_bytes()));
+        self.notices = parts.pop().map(|last| (to, last.to_bytes()));
         for part in parts {
-            let header = Header { kind: kind::NEWS, ..Header::default() };
+            let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
             self.platform().defer_with(to, header, |out| out.extend(part.to_bytes()));
         }
     }
 
     fn send_notices_alone(&mut self) {
-        self.keep_news();
+        self.defer_notices();
     }
 
     fn closing(&mut self, minipages: &[MinipageId]) {

@@ -14,7 +14,7 @@
 //! allocates. A freed minipage is reclaimed (all other copies are invalidated) before it is used
 //! again; it goes back to the node that allocated it.
 
-mod books;
+mod inventory;
 mod policy;
 mod slab;
 // Miri has no memory objects, and no schedule of shuttle runs these.
@@ -25,7 +25,7 @@ mod tests;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use books::Books;
+use inventory::Inventory;
 use multigrain_memory::Shape;
 use multigrain_protocol::Input;
 use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
@@ -52,7 +52,7 @@ const SMALL_ALIGN: usize = 8;
 /// What this node has allocated, and how it allocates.
 #[derive(Debug)]
 pub(crate) struct Heap {
-    books: Mutex<Books>,
+    inventory: Mutex<Inventory>,
     /// The chunking level of later allocations (Millipage 4.4).
     chunking: AtomicU32,
     /// The consistency of allocations that ask for none.
@@ -61,7 +61,7 @@ pub(crate) struct Heap {
 
 impl Heap {
     pub(crate) fn new(chunking: u32, consistency: Consistency) -> Self {
-        Self { books: Mutex::default(), chunking: AtomicU32::new(chunking), consistency }
+        Self { inventory: Mutex::default(), chunking: AtomicU32::new(chunking), consistency }
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -76,13 +76,13 @@ impl Heap {
         Ok(())
     }
 
-    /// The books, with what has come back since they were opened last.
-    fn books(&self, driver: &Driver) -> MutexGuard<'_, Books> {
-        let mut books = lock(&self.books);
+    /// The inventory, with what has come back since they were opened last.
+    fn inventory(&self, driver: &Driver) -> MutexGuard<'_, Inventory> {
+        let mut inventory = lock(&self.inventory);
         for minipage in driver.engine().take_reclaimed() {
-            books.end_free(minipage);
+            inventory.end_free(minipage);
         }
-        books
+        inventory
     }
 
     /// `bytes` of shared memory as a policy wants it, fresh or used before.
@@ -148,7 +148,7 @@ impl Heap {
     fn slab_item(&self, driver: &Driver, key: SlabKey) -> Result<(usize, bool), Error> {
         loop {
             let grow = {
-                let mut heap = self.books(driver);
+                let mut heap = self.inventory(driver);
                 match heap.slab(key).take() {
                     slab::Taken::Item { area, index, used, populate } => {
                         // Under the lock: populating opens every minipage of these pages, which
@@ -166,7 +166,7 @@ impl Heap {
             };
             let record =
                 directory::new_area(driver, key.shape(), grow, key.items(grow), key.consistency())?;
-            self.books(driver).slab(key).add(record);
+            self.inventory(driver).slab(key).add(record);
         }
     }
 
@@ -246,7 +246,7 @@ impl Heap {
         consistency: Consistency,
     ) -> Result<(usize, bool), Error> {
         let used =
-            self.books(driver).take_area(driver.counters(), shape, bytes, items, consistency);
+            self.inventory(driver).take_area(driver.counters(), shape, bytes, items, consistency);
         if let Some(record) = used {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
@@ -257,7 +257,7 @@ impl Heap {
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
             self.populate(driver, record.area.id, 0..pages)?;
         }
-        self.books(driver).enter_area(driver.counters(), record);
+        self.inventory(driver).enter_area(driver.counters(), record);
         Ok((record.area.base, false))
     }
 
@@ -326,7 +326,7 @@ impl Heap {
             .filter(|(_, record)| record.owner == driver.me())
             .ok_or(Error::NotShared(0))
             .and_then(|(address, record)| {
-                self.books(driver).begin_free(driver.counters(), address, &record)
+                self.inventory(driver).begin_free(driver.counters(), address, &record)
             });
         let code = match freed {
             Ok(minipages) => {

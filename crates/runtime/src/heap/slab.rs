@@ -187,10 +187,10 @@ impl Slab {
 }
 
 impl Fresh {
-    /// The pages to populate before an item of `band` is used: none, or bands ahead, twice as many
+    /// The pages to populate before an item of `group` is used: none, or groups ahead, twice as many
     /// each time.
-    fn populate(&mut self, band: u32) -> Option<Range<u32>> {
-        if band * GROUP_PAGES < self.populated {
+    fn populate(&mut self, group: u32) -> Option<Range<u32>> {
+        if group * GROUP_PAGES < self.populated {
             return None;
         }
         let batch = self.populated.max(GROUP_PAGES);

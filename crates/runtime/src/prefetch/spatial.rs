@@ -67,7 +67,7 @@ impl Page {
     }
 }
 
-/// The page of a minipage that may have companions: it adapts, and pages of it hold several.
+/// The page of a minipage that may have neighbours: it adapts, and pages of it hold several.
 pub(super) fn page_of(tables: &SharedTables, minipage: MinipageId) -> Option<Page> {
     let record = tables.area(minipage.area())?.record;
     let Shape::Sub { per_page, .. } = record.area.shape else { return None };

@@ -52,7 +52,7 @@ impl Writes {
 
 impl Judge {
     /// Takes writes, in whatever order they come; the races they are part of that were not told of.
-    pub(super) fn hear(&mut self, minipage: MinipageId, mut writes: Writes) -> Vec<Race> {
+    pub(super) fn receive(&mut self, minipage: MinipageId, mut writes: Writes) -> Vec<Race> {
         let history = self.histories.entry(minipage).or_default();
         let mut met = Vec::new();
         for old in history.iter_mut() {
@@ -123,16 +123,16 @@ mod tests {
     #[test]
     fn two_nodes_that_know_nothing_of_each_other_race_on_the_bytes_both_wrote() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(2, 1, [], 0..20)), []);
-        assert_eq!(judge.hear(PAGE, writes(1, 1, [], 16..32)), [race(16..20, 1, 2)]);
+        assert_eq!(judge.receive(PAGE, writes(2, 1, [], 0..20)), []);
+        assert_eq!(judge.receive(PAGE, writes(1, 1, [], 16..32)), [race(16..20, 1, 2)]);
     }
 
     #[test]
     fn who_knows_of_a_release_may_write_the_same_bytes() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(1, 4, [], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(2, 1, [0, 4], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(3, 1, [0, 4], 0..8)), [race(0..8, 2, 3)]);
+        assert_eq!(judge.receive(PAGE, writes(1, 4, [], 0..8)), []);
+        assert_eq!(judge.receive(PAGE, writes(2, 1, [0, 4], 0..8)), []);
+        assert_eq!(judge.receive(PAGE, writes(3, 1, [0, 4], 0..8)), [race(0..8, 2, 3)]);
     }
 
     #[test]
@@ -140,29 +140,29 @@ mod tests {
         const LAST: u64 = u32::MAX as u64;
         let mut judge = Judge::default();
         for epoch in LAST - 2..LAST + 3 {
-            assert_eq!(judge.hear(PAGE, writes(1, epoch, [0, 0, epoch - 1], 0..8)), []);
-            assert_eq!(judge.hear(PAGE, writes(2, epoch, [0, epoch], 0..8)), []);
+            assert_eq!(judge.receive(PAGE, writes(1, epoch, [0, 0, epoch - 1], 0..8)), []);
+            assert_eq!(judge.receive(PAGE, writes(2, epoch, [0, epoch], 0..8)), []);
         }
         // Whoever knows of the last epoch but one only, however large its number.
         let late = writes(3, 1, [0, LAST + 2, LAST + 1], 0..8);
-        assert_eq!(judge.hear(PAGE, late), [race(0..8, 2, 3)]);
+        assert_eq!(judge.receive(PAGE, late), [race(0..8, 2, 3)]);
     }
 
     #[test]
     fn writes_that_come_late_are_judged_by_when_they_were_made() {
         let mut judge = Judge::default();
-        assert_eq!(judge.hear(PAGE, writes(2, 1, [0, 4], 0..8)), []);
-        assert_eq!(judge.hear(PAGE, writes(1, 4, [], 0..8)), []);
+        assert_eq!(judge.receive(PAGE, writes(2, 1, [0, 4], 0..8)), []);
+        assert_eq!(judge.receive(PAGE, writes(1, 4, [], 0..8)), []);
         // The later ones are the last still.
-        assert_eq!(judge.hear(PAGE, writes(3, 1, [0, 4], 0..4)), [race(0..4, 2, 3)]);
+        assert_eq!(judge.receive(PAGE, writes(3, 1, [0, 4], 0..4)), [race(0..4, 2, 3)]);
     }
 
     #[test]
     fn a_node_does_not_race_with_itself_nor_with_its_neighbours_bytes() {
         let mut judge = Judge::default();
         for epoch in 1..4 {
-            assert_eq!(judge.hear(PAGE, writes(1, epoch, [], 0..4)), []);
-            assert_eq!(judge.hear(PAGE, writes(2, epoch, [], 4..8)), []);
+            assert_eq!(judge.receive(PAGE, writes(1, epoch, [], 0..4)), []);
+            assert_eq!(judge.receive(PAGE, writes(2, epoch, [], 4..8)), []);
         }
         assert_eq!(judge.histories[&PAGE].len(), 2, "the last writes are kept, no others");
     }
@@ -173,8 +173,8 @@ mod tests {
         let mut told = 0;
         for epoch in 1..200 {
             let at = usize::try_from(epoch).expect("it is small") % 100 * 16;
-            told += judge.hear(PAGE, writes(1, epoch, [], at..at + 4)).len();
-            let second = judge.hear(PAGE, writes(2, epoch, [], at..at + 4));
+            told += judge.receive(PAGE, writes(1, epoch, [], at..at + 4)).len();
+            let second = judge.receive(PAGE, writes(2, epoch, [], at..at + 4));
             told += second.len();
             assert_eq!(
                 second.iter().any(|race| race.last),

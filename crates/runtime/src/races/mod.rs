@@ -9,7 +9,7 @@
 //! - *Watched* minipages: those that this node's threads may write, each with what it held when it
 //!   was opened, and the clock then. When writing ends, the bytes that differ are the node's writes.
 //!   Writing ends where an engine takes the access away; at each release of this node; when a clock
-//!   brings news, for what is written then is written later; and when others' writes are merged. The
+//!   brings something new, for what is written then is written later; and when others' writes are merged. The
 //!   last three are unknown to the engines: the minipage is closed for writes behind their back, and
 //!   the next write is a spurious fault to them. For the same reason an area's owner starts without
 //!   access, so that no page is open unwatched.
@@ -85,14 +85,14 @@ struct Watched {
 }
 
 impl Open {
-    /// Takes what another node knows; whether it was news. Nobody knows better than a node itself.
-    fn hear(&mut self, me: NodeId, clock: &Clock) -> bool {
+    /// Takes what another node knows; whether it was new. Nobody knows better than a node itself.
+    fn receive(&mut self, me: NodeId, clock: &Clock) -> bool {
         let mut joined = self.clock.clone();
         joined.join(clock);
         joined.set(me, self.clock.of(me));
-        let news = joined != self.clock && !clock.is_empty();
+        let is_new = joined != self.clock && !clock.is_empty();
         self.clock = joined;
-        news
+        is_new
     }
 
     /// The epoch of what is written here now, which the next release ends.
@@ -250,7 +250,7 @@ impl<'a> Races<'a> {
     }
 
     fn judge(&self, races: &Checker, minipage: MinipageId, writes: Writes) {
-        let found = lock(&races.judge).hear(minipage, writes);
+        let found = lock(&races.judge).receive(minipage, writes);
         for race in found {
             self.platform.launcher().race(&self.describe(races, &race));
         }
@@ -293,11 +293,11 @@ mod tests {
         assert_eq!(one.epoch(NodeId(1)), 1);
         one.end_epoch(NodeId(1));
         assert_eq!((one.epoch(NodeId(1)), &one.clock), (2, &Clock::from([0, 1])));
-        assert!(two.hear(NodeId(0), &one.clock));
-        assert!(!two.hear(NodeId(0), &one.clock), "no news twice");
-        assert!(!two.hear(NodeId(0), &Clock::default()), "nothing is no news");
+        assert!(two.receive(NodeId(0), &one.clock));
+        assert!(!two.receive(NodeId(0), &one.clock), "nothing new twice");
+        assert!(!two.receive(NodeId(0), &Clock::default()), "nothing is not new");
         assert_eq!(two.clock, Clock::from([0, 1]));
-        assert!(!one.hear(NodeId(1), &[0, 9].into()), "nobody knows better than a node itself");
+        assert!(!one.receive(NodeId(1), &[0, 9].into()), "nobody knows better than a node itself");
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(open.clock.of(NodeId(0)), epoch);
         }
         let mut other = Open { clock: Clock::from([LAST, 7]), ..Open::default() };
-        assert!(other.hear(NodeId(1), &open.clock), "an epoch past them is news");
+        assert!(other.receive(NodeId(1), &open.clock), "an epoch past them is new");
         assert_eq!(other.clock, Clock::from([LAST + 2, 7]));
     }
 

@@ -123,7 +123,7 @@ impl Races<'_> {
 
     /// What is written here from now on comes after all that the clock knows of.
     fn merge(&self, races: &Checker, clock: &Clock) {
-        if lock(&races.open).hear(self.platform.me(), clock) {
+        if lock(&races.open).receive(self.platform.me(), clock) {
             self.renew_watch(races);
         }
     }

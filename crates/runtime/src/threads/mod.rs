@@ -5,7 +5,7 @@
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
 //! what it wrote before its end is told.
 
-mod books;
+mod table;
 
 use core::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -22,7 +22,7 @@ use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
 use crate::signals::SignalMask;
 use crate::tsan::{self, Token};
-use books::{Books, Refusal};
+use table::{Refusal, ThreadTable};
 
 /// A thread somewhere in the job: its node in the top 16 bits, a number there, from 1, in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ impl ThreadHandle {
     }
 }
 
-/// A thread to start: what it runs, its place here, and who waits for the news.
+/// A thread to start: what it runs, its place here, and who waits for the answer.
 #[derive(Debug)]
 pub(crate) struct Start {
     asker: Asker,
@@ -57,7 +57,7 @@ pub(crate) struct Start {
 /// Threads started through Multigrain on this node.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    books: Mutex<Books>,
+    table: Mutex<ThreadTable>,
     /// The thread that starts others; the receiver must not.
     starter: Mutex<Option<Sender<Start>>>,
     /// Where functions of the program lie, the only ones that threads may start with.
@@ -68,7 +68,7 @@ pub(crate) struct Threads {
 impl Threads {
     pub(crate) fn new(program: Program) -> Self {
         Self {
-            books: Mutex::default(),
+            table: Mutex::default(),
             starter: Mutex::default(),
             program,
             next_node: AtomicU64::new(0),
@@ -176,10 +176,10 @@ impl Threads {
     fn admit(&self, asker: Asker, function: ThreadFunction, argument: u64) -> Result<(), Refusal> {
         let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
-        let number = lock(&self.books).admit()?;
+        let number = lock(&self.table).admit()?;
         let start = Start { asker, number, slot, function, argument };
         starter.send(start).map_err(|_| {
-            lock(&self.books).strike(number);
+            lock(&self.table).strike(number);
             Refusal::System
         })
     }
@@ -187,7 +187,7 @@ impl Threads {
     /// The asker gets the code and the reason; a C program sees the code alone, so this node's
     /// stderr says the reason, once.
     fn refuse(&self, driver: &Driver, asker: Asker, refusal: Refusal) {
-        if lock(&self.books).is_news(refusal) {
+        if lock(&self.table).is_new(refusal) {
             let line = format!("cannot start a thread: {}", refusal.reason());
             driver.platform().launcher().warn(&line);
         }
@@ -216,10 +216,10 @@ impl Threads {
             driver.races().keep_own(Object::End(number));
             // Before the end is told: who joins may count on the slot.
             slots::leave();
-            let mut books = lock(&self.books);
-            let joiner = books.end(number, result);
-            let kept = books.keeps(number);
-            drop(books);
+            let mut table = lock(&self.table);
+            let joiner = table.end(number, result);
+            let kept = table.keeps(number);
+            drop(table);
             if let Some(asker) = joiner {
                 driver.races().answer(asker, &Object::End(number));
                 driver.answer(asker, 0, result);
@@ -231,7 +231,7 @@ impl Threads {
             Ok(_) => driver.answer(asker, 0, handle.0),
             Err(_) => {
                 driver.is_born();
-                lock(&self.books).strike(number);
+                lock(&self.table).strike(number);
                 self.refuse(driver, asker, Refusal::System);
             }
         }
@@ -239,8 +239,8 @@ impl Threads {
 
     pub(crate) fn serve_join(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {
         let joined = match handle.node() == driver.me() {
-            true => lock(&self.books).join(handle.number(), asker),
-            false => Err(books::Unknown),
+            true => lock(&self.table).join(handle.number(), asker),
+            false => Err(table::Unknown),
         };
         match joined {
             Ok(None) => {}
@@ -248,13 +248,13 @@ impl Threads {
                 driver.races().answer(asker, &Object::End(handle.number()));
                 driver.answer(asker, 0, result);
             }
-            Err(books::Unknown) => driver.answer(asker, Error::Invalid(String::new()).code(), 0),
+            Err(table::Unknown) => driver.answer(asker, Error::Invalid(String::new()).code(), 0),
         }
     }
 
     pub(crate) fn serve_detach(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {
         let here = handle.node() == driver.me();
-        let known = here && lock(&self.books).detach(handle.number()).is_ok();
+        let known = here && lock(&self.table).detach(handle.number()).is_ok();
         if known {
             driver.races().forget(&Object::End(handle.number()));
         }
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn threads_with_numbers_beyond_32_bits_are_started_joined_and_detached() {
         let runtime = joined();
-        lock(&runtime.threads().books).last = (1 << 32) - 2;
+        lock(&runtime.threads().table).last = (1 << 32) - 2;
         let create = |argument| runtime.thread_create(0, double, argument).unwrap();
         let handles = [21, 22, 23, 24].map(create);
         assert_eq!(handles.map(|handle| handle.0), [1, 2, 3, 4].map(|n| (1 << 32) - 2 + n));

@@ -70,15 +70,21 @@ pub(super) fn plan(transports: &[Transport], waits: &[Wait], quick: bool) -> Vec
     }
     let nodes = if quick { 3 } else { 8 };
     // More threads than cores: who spins would starve those it waits for.
-    let crowded = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
+    let oversubscribed = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
     for &transport in transports {
-        plans.push(Plan { program: "many", nodes, transport, wait: crowded, ..any.clone() });
+        plans.push(Plan { program: "many", nodes, transport, wait: oversubscribed, ..any.clone() });
     }
     for &transport in transports {
         for &wait in waits.iter().filter(|&&wait| wait != Wait::Spin || cpus > 1) {
             plans.push(Plan { program: "release", nodes: 2, transport, wait, ..any.clone() });
         }
-        plans.push(Plan { program: "release", nodes: 4, transport, wait: crowded, ..any.clone() });
+        plans.push(Plan {
+            program: "release",
+            nodes: 4,
+            transport,
+            wait: oversubscribed,
+            ..any.clone()
+        });
     }
     // The sizes take turns, for the machine's speed drifts.
     for _ in 0..if quick { 1 } else { 5 } {
@@ -173,13 +179,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_transport_meets_every_way_of_waiting_and_crowds_never_spin() {
+    fn every_transport_meets_every_way_of_waiting_and_many_nodes_never_spin() {
         let plans = plan(&[Transport::Unix, Transport::Tcp], &[Wait::Spin, Wait::Block], false);
         let pairs = plans.iter().filter(|plan| plan.program == "pair").count();
         let cpus = cpus();
         assert_eq!(pairs, if cpus > 1 { 4 } else { 2 });
-        let crowds: Vec<Wait> =
+        let many: Vec<Wait> =
             plans.iter().filter(|plan| plan.program == "many").map(|plan| plan.wait).collect();
-        assert_eq!(crowds, [Wait::Adaptive, Wait::Adaptive]);
+        assert_eq!(many, [Wait::Adaptive, Wait::Adaptive]);
     }
 }

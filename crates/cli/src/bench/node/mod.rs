@@ -8,10 +8,10 @@
 //! `release`: release consistency. `scale`: the same operations in jobs of different size.
 
 mod bare;
-mod crowd;
 mod diffs;
 mod fetch;
 mod local;
+mod many;
 mod memory;
 mod messages;
 mod pair;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
         Program::Local => local::run(args),
         Program::Bare => bare::run(args),
         Program::Pair => pair::run(args),
-        Program::Many => crowd::run(args),
+        Program::Many => many::run(args),
         Program::Release => release::run(args),
         Program::Scale => scale::run(args),
     }

@@ -1,7 +1,7 @@
 //! One run: a test's rounds, in batches.
 //!
 //! A batch has variables for [`BATCH`] rounds. Before it some node zeroes each variable and some
-//! nodes read it, as the dice say, so that in the rounds accesses fault, or hit and are invalidated
+//! nodes read it, as the random say, so that in the rounds accesses fault, or hit and are invalidated
 //! in between; some threads read the variables or ask for a minipage ahead. Every round starts with
 //! a meeting and random delays. A node that runs no thread of the test may disturb it: it fetches
 //! the variables away. Some batches are left alone on one node: there the processor races.
@@ -11,7 +11,7 @@ use super::super::plan::{BATCH, NODES, Run};
 use super::super::program::Cell;
 use super::super::word::Word;
 use super::Team;
-use super::dice::Dice;
+use super::random_source::RandomSource;
 use super::variables::Set;
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ struct Batch<'a> {
 
 impl<'a> Race<'a> {
     pub(super) fn new(team: &'a Team, run: &'a Run, seeds: [u64; 2]) -> Self {
-        let shift = Dice::new(&seeds).below(NODES);
+        let shift = RandomSource::new(&seeds).below(NODES);
         let hosts: Vec<usize> = run.nodes.iter().map(|node| (node + shift) % NODES).collect();
         let idle = (0..NODES).filter(|node| !hosts.contains(node)).collect();
         let cores = available_parallelism().map_or(1, usize::from);
@@ -117,19 +117,19 @@ impl<'a> Race<'a> {
     }
 
     fn throw(&self, number: usize) -> Batch<'a> {
-        let mut dice = Dice::new(&[self.seeds[0], self.seeds[1], number as u64]);
-        let sets = self.team.variables.of(self.run.layout, dice.below(NODES));
-        let local = dice.one_in(3);
+        let mut random = RandomSource::new(&[self.seeds[0], self.seeds[1], number as u64]);
+        let sets = self.team.variables.of(self.run.layout, random.below(NODES));
+        let local = random.one_in(3);
         let mut before = || {
             if local {
                 return (self.hosts[0], [false; NODES]);
             }
-            (dice.below(NODES), [(); NODES].map(|()| dice.one_in(4)))
+            (random.below(NODES), [(); NODES].map(|()| random.one_in(4)))
         };
         let words = sets.iter().flat_map(|set| self.used(set));
         let before = words.map(|&word| (word, before())).collect();
-        let disturbs = !local && !self.idle.is_empty() && dice.one_in(2);
-        let disturber = disturbs.then(|| self.idle[dice.below(self.idle.len())]);
+        let disturbs = !local && !self.idle.is_empty() && random.one_in(2);
+        let disturber = disturbs.then(|| self.idle[random.below(self.idle.len())]);
         Batch { sets, before, disturber, local }
     }
 
@@ -163,16 +163,16 @@ impl<'a> Race<'a> {
     /// All rounds of a batch, as a thread of the test or as the disturber.
     fn race(&self, number: usize, batch: &Batch<'_>, thread: Option<usize>) {
         let member = thread.map_or(u64::MAX, |thread| thread as u64);
-        let mut dice = Dice::new(&[self.seeds[0], self.seeds[1], number as u64, member]);
+        let mut random = RandomSource::new(&[self.seeds[0], self.seeds[1], number as u64, member]);
         let racers = self.hosts.len() + usize::from(batch.disturber.is_some());
         for (round, set) in batch.sets.iter().enumerate() {
-            self.prepare(set, &mut dice);
+            self.prepare(set, &mut random);
             self.team.board.racers.wait(racers, self.cores);
             let delays = if batch.local { SHORT_DELAYS } else { DELAYS.len() };
-            let longest = DELAYS[dice.below(delays)];
-            (0..dice.below(longest)).for_each(|_| spin_loop());
+            let longest = DELAYS[random.below(delays)];
+            (0..random.below(longest)).for_each(|_| spin_loop());
             let Some(thread) = thread else {
-                self.disturb(set, &mut dice);
+                self.disturb(set, &mut random);
                 continue;
             };
             let mut cell = Cell::new(*set, thread);
@@ -199,28 +199,28 @@ impl<'a> Race<'a> {
     }
 
     /// Copies in this processor's cache, or on their way to this node, or neither.
-    fn prepare(&self, set: &Set, dice: &mut Dice) {
-        if dice.one_in(2) {
+    fn prepare(&self, set: &Set, random: &mut RandomSource) {
+        if random.one_in(2) {
             self.used(set).iter().for_each(|word| {
                 word.load();
             });
-        } else if dice.one_in(2) {
-            let (word, kind) = self.any_of(set, dice);
+        } else if random.one_in(2) {
+            let (word, kind) = self.any_of(set, random);
             self.ask(word, kind);
         }
     }
 
     /// Takes a variable's minipage away, or a copy of it, and changes nothing.
-    fn disturb(&self, set: &Set, dice: &mut Dice) {
-        let (word, kind) = self.any_of(set, dice);
+    fn disturb(&self, set: &Set, random: &mut RandomSource) {
+        let (word, kind) = self.any_of(set, random);
         let taken = self.team.runtime.touch(word.address(), size_of::<u64>(), kind);
         taken.expect("variables are shared memory");
     }
 
-    fn any_of(&self, set: &Set, dice: &mut Dice) -> (Word, Kind) {
+    fn any_of(&self, set: &Set, random: &mut RandomSource) -> (Word, Kind) {
         let used = self.used(set);
-        let word = used[dice.below(used.len())];
-        (word, if dice.one_in(2) { Kind::Read } else { Kind::Write })
+        let word = used[random.below(used.len())];
+        (word, if random.one_in(2) { Kind::Read } else { Kind::Write })
     }
 
     fn used<'s>(&self, set: &'s Set) -> &'s [Word] {

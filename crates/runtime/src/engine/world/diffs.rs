@@ -1,4 +1,4 @@
-//! Diffs: made from twins and sent, kept until their round is complete, and merged (MGS 3.2, ParADE).
+//! Diffs: made from twins and sent, pending until their round is complete, and merged (MGS 3.2, ParADE).
 
 use core::sync::atomic::Ordering;
 
@@ -17,20 +17,20 @@ impl<'a> RealWorld<'a> {
     }
 
     /// The step has not used up the diff that came.
-    pub(super) fn keep_held(&mut self) {
+    pub(super) fn buffer_received(&mut self) {
         if let Some((minipage, diff)) = self.held.take() {
             let (_, len) = self.platform().memory().privileged(minipage);
             if let Err(error) = Diff::check(diff, len) {
                 self.refuse_diff(minipage, &error);
             }
             if !lock(&self.engine.pending_diffs).keep(self.from, minipage, diff) {
-                let what = "it sends more diffs than are kept".to_owned();
+                let what = "it sends more diffs than are pending".to_owned();
                 self.platform().peer_broke(self.from, what);
             }
         }
     }
 
-    /// The diff that came makes no sense. One that is kept made sense when it came.
+    /// The diff that came makes no sense. One that is pending made sense when it came.
     fn refuse_diff(&self, minipage: MinipageId, error: &DiffError) -> ! {
         let what = format!("a diff of {minipage} makes no sense: {error}");
         if self.from == self.platform().me() {
@@ -83,7 +83,7 @@ impl<'a> RealWorld<'a> {
     /// Sends the oldest diff on to where the home has moved.
     pub(super) fn pass_pending(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
-        self.keep_held();
+        self.buffer_received();
         let oldest = lock(&self.engine.pending_diffs).take_oldest(minipage);
         self.platform().defer_with(to, header_of(message), |out| out.extend(oldest));
     }

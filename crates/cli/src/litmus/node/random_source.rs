@@ -1,18 +1,18 @@
-//! Random numbers from a seed: the same on every node that throws the same dice.
+//! Random numbers from a seed: the same on every node that throws the same random.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(super) struct RandomSource(u64);
 
-impl Dice {
-    /// Dice of their own for every list of numbers.
+impl RandomSource {
+    /// RandomSource of their own for every list of numbers.
     pub(super) fn new(seeds: &[u64]) -> Self {
-        let mut dice = Self(0);
+        let mut random = Self(0);
         for &seed in seeds {
-            dice.0 ^= seed;
-            dice.0 = dice.next();
+            random.0 ^= seed;
+            random.0 = random.next();
         }
-        dice
+        random
     }
 
     /// 64 random bits.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_same_seeds_throw_the_same_and_others_do_not() {
-        let throw = |seeds: &[u64]| Dice::new(seeds).next();
+        let throw = |seeds: &[u64]| RandomSource::new(seeds).next();
         assert_eq!(throw(&[1, 2]), throw(&[1, 2]));
         assert_ne!(throw(&[1, 2]), throw(&[2, 1]));
         assert_ne!(throw(&[1, 2]), throw(&[1, 3]));
@@ -49,9 +49,9 @@ mod tests {
 
     #[test]
     fn every_face_comes_up() {
-        let mut dice = Dice::new(&[7]);
+        let mut random = RandomSource::new(&[7]);
         let mut faces = [0; 6];
-        (0..600).for_each(|_| faces[dice.below(6)] += 1);
+        (0..600).for_each(|_| faces[random.below(6)] += 1);
         assert!(faces.iter().all(|&times| times > 50), "{faces:?}");
     }
 }

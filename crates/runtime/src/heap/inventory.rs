@@ -1,4 +1,4 @@
-//! The books of one node: its slabs, its own areas, and what is on its way back.
+//! The inventory of one node: its slabs, its own areas, and what is on its way back.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::stats::Counters;
 
 /// What this node has allocated.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct Inventory {
     slabs: BTreeMap<SlabKey, Slab>,
     /// Live items of slab areas, as bitmaps.
     live: BTreeMap<AreaId, (SlabKey, Vec<u64>)>,
@@ -41,12 +41,12 @@ enum AreaState {
     Free,
 }
 
-impl Books {
+impl Inventory {
     pub(super) fn slab(&mut self, key: SlabKey) -> &mut Slab {
         self.slabs.entry(key).or_insert_with(|| Slab::new(key))
     }
 
-    /// Enters a taken item in the counters and the books.
+    /// Enters a taken item in the counters and the inventory.
     pub(super) fn count(
         &mut self,
         counters: &Counters,
@@ -74,9 +74,9 @@ impl Books {
             .min(record.items.count.div_ceil(record.items.chunk.into()));
         let (minipages, views) = match record.area.shape {
             Shape::Sub { per_page, .. } => {
-                // Within a band, views fill one after the other.
-                let band = minipages.min(u64::from(per_page) * u64::from(GROUP_PAGES));
-                let last = u32::try_from(band.saturating_sub(1)).unwrap_or(u32::MAX);
+                // Within a group, views fill one after the other.
+                let group = minipages.min(u64::from(per_page) * u64::from(GROUP_PAGES));
+                let last = u32::try_from(group.saturating_sub(1)).unwrap_or(u32::MAX);
                 (minipages, u64::from(record.area.view(last)) + 1)
             }
             Shape::Pages { .. } => (u64::from(record.area.minipages()), 1),
@@ -116,7 +116,7 @@ impl Books {
         Some(area.record)
     }
 
-    /// Takes an allocation out of the books; its minipages are to be reclaimed.
+    /// Takes an allocation out of the inventory; its minipages are to be reclaimed.
     pub(super) fn begin_free(
         &mut self,
         counters: &Counters,
@@ -221,12 +221,12 @@ mod tests {
         // The second view's vpage begins with the first view's minipage.
         let vpage = area.address(16) - 1024;
         assert_eq!(area.locate(vpage), Some(16));
-        let freed = Books::default().begin_free(&Counters::default(), vpage, &record);
+        let freed = Inventory::default().begin_free(&Counters::default(), vpage, &record);
         assert!(matches!(freed, Err(Error::NotShared(address)) if address == vpage));
     }
     #[test]
     fn an_item_of_several_minipages_is_free_when_all_are_reclaimed() {
-        let (mut heap, counters) = (Books::default(), Counters::default());
+        let (mut heap, counters) = (Inventory::default(), Counters::default());
         let key = SlabKey::paged(9000, Consistency::LazyRelease);
         let (id, bytes) = (AreaId(4), 6 * 4096);
         let area =
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn an_allocation_looks_for_room_among_free_areas_alone() {
-        let (mut books, counters) = (Books::default(), Counters::default());
+        let (mut inventory, counters) = (Inventory::default(), Counters::default());
         let (shape, consistency) = (Shape::Pages { pages: 1 }, Consistency::Sequential);
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         let record = |id: usize| {
@@ -271,17 +271,18 @@ mod tests {
             };
             AreaRecord { area, owner: NodeId(0), items, consistency }
         };
-        let free = |books: &Books| books.free.values().flatten().copied().collect::<Vec<_>>();
-        (0..3).for_each(|id| books.enter_area(&counters, record(id)));
-        assert!(free(&books).is_empty());
+        let free =
+            |inventory: &Inventory| inventory.free.values().flatten().copied().collect::<Vec<_>>();
+        (0..3).for_each(|id| inventory.enter_area(&counters, record(id)));
+        assert!(free(&inventory).is_empty());
         for id in [2, 1] {
             let record = record(id);
-            let minipages = books.begin_free(&counters, record.area.base, &record).unwrap();
-            assert!(!free(&books).contains(&record.area.id), "it is not reclaimed yet");
-            minipages.into_iter().for_each(|minipage| books.end_free(minipage));
+            let minipages = inventory.begin_free(&counters, record.area.base, &record).unwrap();
+            assert!(!free(&inventory).contains(&record.area.id), "it is not reclaimed yet");
+            minipages.into_iter().for_each(|minipage| inventory.end_free(minipage));
         }
-        assert_eq!(free(&books), [AreaId(1), AreaId(2)]);
-        let mut take = |shape| books.take_area(&counters, shape, 4096, items, consistency);
+        assert_eq!(free(&inventory), [AreaId(1), AreaId(2)]);
+        let mut take = |shape| inventory.take_area(&counters, shape, 4096, items, consistency);
         assert_eq!(take(Shape::Pages { pages: 2 }), None);
         assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(1)));
         assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(2)));

@@ -62,9 +62,9 @@ enum State {
     Ended(u64),
 }
 
-/// A node's books on its threads.
+/// A node's table on its threads.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct ThreadTable {
     /// The last number given out.
     pub(super) last: u64,
     threads: BTreeMap<u64, State>,
@@ -74,7 +74,7 @@ pub(super) struct Books {
     told: Vec<Refusal>,
 }
 
-impl Books {
+impl ThreadTable {
     /// A number for a thread that starts now.
     pub(super) fn admit(&mut self) -> Result<u64, Refusal> {
         if self.kept >= MAX_KEPT {
@@ -148,12 +148,12 @@ impl Books {
     }
 
     /// Whether this is the first refusal of its kind.
-    pub(super) fn is_news(&mut self, refusal: Refusal) -> bool {
-        let news = !self.told.contains(&refusal);
-        if news {
+    pub(super) fn is_new(&mut self, refusal: Refusal) -> bool {
+        let is_new = !self.told.contains(&refusal);
+        if is_new {
             self.told.push(refusal);
         }
-        news
+        is_new
     }
 }
 
@@ -168,70 +168,70 @@ mod tests {
 
     #[test]
     fn a_thread_is_joined_or_detached_once_before_or_after_its_end() {
-        let mut books = Books::default();
-        let [early, late, loose, dropped] = [(); 4].map(|()| books.admit().unwrap());
-        assert_eq!(books.join(early, ASKER), Ok(None));
-        assert_eq!(books.join(early, ASKER), Err(Unknown), "somebody waits already");
-        assert_eq!(books.detach(early), Err(Unknown));
-        assert_eq!(books.end(early, 7), Some(ASKER));
-        assert_eq!(books.end(late, 8), None);
-        assert!(books.keeps(late) && !books.keeps(early));
-        assert_eq!(books.join(late, ASKER), Ok(Some(8)));
-        assert_eq!(books.detach(loose), Ok(()));
-        assert_eq!(books.detach(loose), Err(Unknown));
-        assert_eq!(books.join(loose, ASKER), Err(Unknown));
-        assert_eq!(books.end(loose, 9), None);
-        assert!(!books.keeps(loose));
-        assert_eq!(books.end(dropped, 10), None);
-        assert_eq!(books.detach(dropped), Ok(()));
+        let mut table = ThreadTable::default();
+        let [early, late, loose, dropped] = [(); 4].map(|()| table.admit().unwrap());
+        assert_eq!(table.join(early, ASKER), Ok(None));
+        assert_eq!(table.join(early, ASKER), Err(Unknown), "somebody waits already");
+        assert_eq!(table.detach(early), Err(Unknown));
+        assert_eq!(table.end(early, 7), Some(ASKER));
+        assert_eq!(table.end(late, 8), None);
+        assert!(table.keeps(late) && !table.keeps(early));
+        assert_eq!(table.join(late, ASKER), Ok(Some(8)));
+        assert_eq!(table.detach(loose), Ok(()));
+        assert_eq!(table.detach(loose), Err(Unknown));
+        assert_eq!(table.join(loose, ASKER), Err(Unknown));
+        assert_eq!(table.end(loose, 9), None);
+        assert!(!table.keeps(loose));
+        assert_eq!(table.end(dropped, 10), None);
+        assert_eq!(table.detach(dropped), Ok(()));
         for number in [early, late, loose, dropped, 99] {
-            assert_eq!(books.join(number, ASKER), Err(Unknown));
-            assert_eq!(books.detach(number), Err(Unknown));
+            assert_eq!(table.join(number, ASKER), Err(Unknown));
+            assert_eq!(table.detach(number), Err(Unknown));
         }
-        assert!(books.threads.is_empty() && books.kept == 0, "nothing is kept: {books:?}");
+        assert!(table.threads.is_empty() && table.kept == 0, "nothing is kept: {table:?}");
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "65,536 threads")]
     fn results_nobody_asks_for_are_kept_up_to_the_limit_and_then_refused_by_its_name() {
-        let mut books = Books::default();
-        let numbers: Vec<u64> = (0..MAX_KEPT).map(|_| books.admit().unwrap()).collect();
+        let mut table = ThreadTable::default();
+        let numbers: Vec<u64> = (0..MAX_KEPT).map(|_| table.admit().unwrap()).collect();
         for &number in &numbers {
-            assert_eq!(books.end(number, number), None);
+            assert_eq!(table.end(number, number), None);
         }
-        assert_eq!(books.admit(), Err(Refusal::Unjoined));
+        assert_eq!(table.admit(), Err(Refusal::Unjoined));
         let reason = Refusal::Unjoined.reason();
         assert!(reason.contains("65,536") && MAX_KEPT == 65_536, "{reason}");
         assert!(reason.contains("join or detach them"), "{reason}");
-        assert_eq!(books.detach(numbers[0]), Ok(()));
-        assert!(books.admit().is_ok());
-        assert_eq!(books.join(numbers[1], ASKER), Ok(Some(numbers[1])));
-        assert_eq!(books.threads.len(), MAX_KEPT - 1);
+        assert_eq!(table.detach(numbers[0]), Ok(()));
+        assert!(table.admit().is_ok());
+        assert_eq!(table.join(numbers[1], ASKER), Ok(Some(numbers[1])));
+        assert_eq!(table.threads.len(), MAX_KEPT - 1);
     }
 
     #[test]
     fn numbers_pass_32_bits_and_end_at_48() {
-        let mut books = Books { last: (1 << 32) - 2, ..Books::default() };
+        let mut table = ThreadTable { last: (1 << 32) - 2, ..ThreadTable::default() };
         let handles: Vec<u64> = (0..3)
-            .map(|_| ThreadHandle::new(NodeId(65_535), books.admit().unwrap()))
+            .map(|_| ThreadHandle::new(NodeId(65_535), table.admit().unwrap()))
             .map(|handle| {
                 assert_eq!(handle.node(), NodeId(65_535));
                 handle.number()
             })
             .collect();
         assert_eq!(handles, [(1 << 32) - 1, 1 << 32, (1 << 32) + 1]);
-        books.last = (1 << 48) - 2;
-        assert_eq!(books.admit(), Ok((1 << 48) - 1));
-        assert_eq!(books.admit(), Err(Refusal::Numbers));
+        table.last = (1 << 48) - 2;
+        assert_eq!(table.admit(), Ok((1 << 48) - 1));
+        assert_eq!(table.admit(), Err(Refusal::Numbers));
         assert!(Refusal::Numbers.reason().contains("2^48"));
     }
 
     #[test]
     fn a_refusal_crosses_the_wire_and_is_said_once() {
-        let mut books = Books::default();
+        let mut table = ThreadTable::default();
         for refusal in Refusal::ALL {
             assert_eq!(Refusal::from_wire(refusal.to_wire()), Some(refusal));
-            assert!(books.is_news(refusal) && !books.is_news(refusal));
+            assert!(table.is_new(refusal) && !table.is_new(refusal));
         }
         assert_eq!((Refusal::from_wire(0), Refusal::from_wire(5)), (None, None));
     }
