@@ -223,6 +223,19 @@ fn no_file_has_more_code_than_a_reader_holds_in_mind() {
 }
 
 #[test]
+fn the_glossary_names_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let glossary = fs::read_to_string(root.join("../docs/GLOSSARY.md")).unwrap();
+    let mut terms = 0;
+    for line in glossary.lines().filter(|line| line.ends_with("` |")) {
+        let file = line.trim_end_matches("` |").rsplit('`').next().unwrap();
+        assert!(root.join(file).exists(), "{line}");
+        terms += 1;
+    }
+    assert!(terms > 80, "{terms} terms");
+}
+
+#[test]
 fn the_reader_of_sources_finds_what_they_name() {
     let source = |module: &[&str], code: &str| Source {
         path: PathBuf::new(),

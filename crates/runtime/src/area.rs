@@ -109,7 +109,7 @@ impl AreaRecord {
 
     /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
     /// homes move at barriers only.
-    pub(crate) fn is_watchable(&self) -> bool {
+    pub(crate) fn is_trackable(&self) -> bool {
         matches!(self.area.shape, Shape::Pages { .. })
             && self.consistency == Consistency::LazyRelease
     }

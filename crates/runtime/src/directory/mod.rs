@@ -87,7 +87,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let watched = driver.races().are_checked() && record.consistency != Consistency::Sequential;
     let fresh = record.owner == driver.me() && !watched;
     let mut mapped = driver.memory().map_area(record.area, fresh);
-    if record.is_watchable() {
+    if record.is_trackable() {
         mapped = mapped.and_then(|()| driver.memory().track_area(record.area.id));
     }
     if let Err(error) = mapped {

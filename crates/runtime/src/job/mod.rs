@@ -118,7 +118,7 @@ impl Runtime {
         control: Option<BorrowedFd<'static>>,
     ) -> Result<Self, Error> {
         let me = config.rank;
-        let tables = SharedTables::new(me, nodes, config.placement).with_watches(memory.tracks());
+        let tables = SharedTables::new(me, nodes, config.placement).with_tracking(memory.tracks());
         let launcher = Launcher::new(me, control);
         let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
         let engine = Engine::new(platform, config.check_races && nodes > 1)?;

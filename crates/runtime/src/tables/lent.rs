@@ -67,7 +67,7 @@ impl Cell for Lent<'_> {
     }
 
     fn tracked(&self) -> bool {
-        self.tables.watches && self.area.record.is_watchable()
+        self.tables.tracks && self.area.record.is_trackable()
     }
 
     fn holder(&mut self) -> &mut Holder {

@@ -111,7 +111,7 @@ pub(crate) struct SharedTables {
     /// Whether any is lazily so.
     lazy: AtomicBool,
     /// Whether the kernel finds what homes write, where it can.
-    watches: bool,
+    tracks: bool,
 }
 
 impl SharedTables {
@@ -126,13 +126,13 @@ impl SharedTables {
             tracker: Mutex::new(ReleaseTracker::new(me)),
             relaxed: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
-            watches: false,
+            tracks: false,
         }
     }
 
     /// The same, where the kernel finds what homes write, or not.
-    pub(crate) fn with_watches(self, watches: bool) -> Self {
-        Self { watches, ..self }
+    pub(crate) fn with_tracking(self, tracks: bool) -> Self {
+        Self { tracks, ..self }
     }
 
     /// Enters an area; false if its id is taken or out of range.
