@@ -89,7 +89,7 @@ void mg_progress(uint64_t done, uint64_t total);
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
  *   in sequential memory; what they announce must be sequential too.
- * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has told all nodes with a
+ * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.
  */
@@ -150,7 +150,7 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
 int mg_free(void *p);
 /*
  * Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. Only the
- * node that allocates needs to set it. Memory that is not sequential does not heed it.
+ * node that allocates needs to set it. It does not apply to memory that is not sequential.
  */
 int mg_set_chunking(unsigned level);
 

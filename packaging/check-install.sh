@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into a directory and uses what lies there, as a stranger would: pkg-config, static
+# Installs into a directory and uses what lies there, as another project would: pkg-config, static
 # linking, CMake, the manual; then uninstalls. Usage: check-install.sh DIRECTORY
 set -eu
 
