@@ -1,4 +1,4 @@
-//! Strangers flood the ports a job listens on, from before it has started until it ends: it gives
+//! Unauthenticated connections flood the ports a job listens on, from before it has started until it ends: it gives
 //! the right answer, and says little about them.
 //!
 //! This test binary is also the program of the job: the launcher starts it with the name of the
@@ -21,22 +21,22 @@ const NODES: usize = 4;
 /// The node that tells where the others listen, and that joins late, while they are flooded: when
 /// it is told to on its stdin, which is the launcher's.
 const TELLER: usize = 0;
-/// Strangers that were told no when it joins.
+/// Connections that were refused when it joins.
 const EARLY: u64 = 100;
-/// Strangers that connect and then say nothing, to each node.
+/// Connections that then say nothing, to each node.
 const SILENT: usize = 150;
-/// What a node that is flooded may say, in lines; it has a few for the first strangers, then one
+/// What a node that is flooded may say, in lines; it has a few for the first, then one
 /// each time their number has doubled.
 const LINES: usize = 30;
 
 #[test]
-fn a_job_under_a_flood_of_strangers_ends_well_and_says_little() {
+fn a_job_under_a_flood_of_connections_ends_well_and_says_little() {
     flooded_job(Duration::from_secs(5));
 }
 
 #[test]
 #[ignore = "takes ten minutes"]
-fn a_job_under_a_long_flood_of_strangers_ends_well_and_says_little() {
+fn a_job_under_a_long_flood_of_connections_ends_well_and_says_little() {
     flooded_job(Duration::from_secs(600));
 }
 
@@ -80,7 +80,7 @@ fn count(job: &Job, time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What strangers do.
+/// What unauthenticated connections do.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     HangUp,
@@ -138,7 +138,7 @@ fn connect(address: SocketAddr) -> Option<TcpStream> {
     Some(socket)
 }
 
-/// Strangers to one node, one after the other, until the job has ended.
+/// Connections to one node, one after the other, until the job has ended.
 fn flood(address: SocketAddr, ended: &AtomicBool, refused: &AtomicU64) {
     for manner in MANNERS.iter().cycle() {
         if ended.load(Ordering::Relaxed) {
@@ -154,7 +154,7 @@ fn flood(address: SocketAddr, ended: &AtomicBool, refused: &AtomicU64) {
         let _ = socket.set_read_timeout(Some(patience));
         if !matches!(manner, Manner::HangUp | Manner::Cut) && socket.read_exact(&mut answer).is_ok()
         {
-            assert_eq!(answer[0], 242, "a stranger {manner:?} is let in");
+            assert_eq!(answer[0], 242, "a connection {manner:?} is let in");
             refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -203,7 +203,7 @@ fn flooded_job(time: Duration) {
             scope.spawn(move || flood(address, ended, refused));
             scope.spawn(move || keep_silent(address, ended));
         }
-        wait_until("strangers are told no while the job starts", || {
+        wait_until("connections are refused while the job starts", || {
             refused.load(Ordering::Relaxed) >= EARLY
         });
         job.say("join");
@@ -214,10 +214,10 @@ fn flooded_job(time: Duration) {
     let refused = refused.into_inner();
     assert_eq!(told.code, Some(0), "{told:?}");
     assert!(told.out.contains("] right after "), "{told:?}");
-    assert!(refused > 500, "a flood of {refused} strangers is none");
+    assert!(refused > 500, "a flood of {refused} is none");
     let lines = told.own_lines();
     assert!(lines.iter().all(|line| line.contains("refused a connection from ")), "{lines:#?}");
     assert!((1..=LINES * NODES).contains(&lines.len()), "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains(" refused so far)")), "{lines:#?}");
-    println!("{refused} strangers were told no, in {} lines", lines.len());
+    println!("{refused} connections were refused, in {} lines", lines.len());
 }

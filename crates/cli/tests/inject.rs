@@ -31,8 +31,8 @@ fn what_is_killed_or_cut_ends_with_one_clear_error() {
 }
 
 #[test]
-fn strangers_full_disks_and_limits_leave_a_right_result_or_a_clear_error() {
-    // All faults come in turn; these are the six from strangers to descriptors, twice.
+fn connections_full_disks_and_limits_leave_a_right_result_or_a_clear_error() {
+    // All faults come in turn; these are the six from connections to descriptors, twice.
     let (right, errors) = [4, 14]
         .map(|seed| survive(&format!("--times 6 --seed {seed}")))
         .into_iter()

@@ -136,12 +136,12 @@ fn leaving_without_finalize_is_a_failure_while_others_stay() {
 }
 
 #[test]
-fn strangers_are_named_once_and_a_node_that_says_why_it_ends_is_quoted_in_the_verdict() {
+fn refused_connections_are_named_once_and_a_node_that_says_why_it_ends_is_quoted_in_the_verdict() {
     let script = "exec >&$MULTIGRAIN_CONTROL_FD
-        echo 'refused a stranger'; echo 'refused a stranger'; echo nonsense; echo 'fatal no luck'; exit 4";
+        echo 'refused a visitor'; echo 'refused a visitor'; echo nonsense; echo 'fatal no luck'; exit 4";
     let ended = run(&mut launcher("-n 1", script));
     assert_eq!(ended.own_lines().len(), 2, "{ended:?}");
-    assert_eq!(ended.own_lines()[0], "multigrain: node 0: a stranger");
+    assert_eq!(ended.own_lines()[0], "multigrain: node 0: a visitor");
     assert!(ended.own_lines()[1].ends_with(") failed: no luck; the job ends"), "{ended:?}");
     assert_eq!(ended.code, Some(4));
 }

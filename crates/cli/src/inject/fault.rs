@@ -17,8 +17,8 @@ pub(crate) enum Fault {
     Cut,
     /// A connection loses all that comes in, as if the other host were gone (a socket filter).
     Silence,
-    /// Strangers connect to a node's listening socket and leave their connections half open.
-    Stranger,
+    /// Unauthenticated connections come to a node's listening socket and stay half open.
+    Unauthenticated,
     /// /dev/shm is full.
     Shm,
     /// A limit of file size, which holds for memory objects too (RLIMIT_FSIZE).
@@ -56,7 +56,7 @@ pub(super) enum Strike {
     Stop(Target),
     Cut { node: u32, link: usize, how: Shutdown },
     Silence { node: u32, link: usize },
-    Stranger { node: u32 },
+    Unauthenticated { node: u32 },
     Shm,
     Limit { fault: Fault, target: Target, limit: Limit },
 }
@@ -81,7 +81,7 @@ impl Fault {
                 Strike::Cut { node, link, how }
             }
             Self::Silence => Strike::Silence { node, link },
-            Self::Stranger => Strike::Stranger { node },
+            Self::Unauthenticated => Strike::Unauthenticated { node },
             Self::Shm => Strike::Shm,
             Self::FileSize | Self::AddressSpace | Self::Data | Self::Descriptors => {
                 let target = match random.below(4) {
@@ -116,9 +116,12 @@ impl Fault {
             Self::AddressSpace => Some(Resource::As),
             Self::Data => Some(Resource::Data),
             Self::Descriptors => Some(Resource::Nofile),
-            Self::Kill | Self::Stop | Self::Cut | Self::Silence | Self::Stranger | Self::Shm => {
-                None
-            }
+            Self::Kill
+            | Self::Stop
+            | Self::Cut
+            | Self::Silence
+            | Self::Unauthenticated
+            | Self::Shm => None,
         }
     }
 }
@@ -131,7 +134,7 @@ impl Strike {
             Self::Stop(_) => Fault::Stop,
             Self::Cut { .. } => Fault::Cut,
             Self::Silence { .. } => Fault::Silence,
-            Self::Stranger { .. } => Fault::Stranger,
+            Self::Unauthenticated { .. } => Fault::Unauthenticated,
             Self::Shm => Fault::Shm,
             Self::Limit { fault, .. } => *fault,
         }
@@ -141,7 +144,7 @@ impl Strike {
     pub(super) fn is_harmless(&self) -> bool {
         matches!(
             self,
-            Self::Stop(_) | Self::Stranger { .. } | Self::Shm | Self::Kill(Target::Warden)
+            Self::Stop(_) | Self::Unauthenticated { .. } | Self::Shm | Self::Kill(Target::Warden)
         )
     }
 
@@ -188,7 +191,9 @@ impl fmt::Display for Strike {
                 write!(out, "a connection of node {node} cut")
             }
             Self::Silence { node, .. } => write!(out, "a connection of node {node} hears nothing"),
-            Self::Stranger { node } => write!(out, "half-open strangers at node {node}"),
+            Self::Unauthenticated { node } => {
+                write!(out, "half-open unauthenticated connections at node {node}")
+            }
             Self::Shm => write!(out, "/dev/shm full"),
             Self::Limit { fault, target, limit: Limit::Start(value) } => {
                 write!(out, "{fault} of {target} limited to {value}")

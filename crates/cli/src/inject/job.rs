@@ -77,7 +77,7 @@ fn command(plan: &Plan, program: &Program) -> Result<Vec<OsString>> {
         | Strike::Stop(_)
         | Strike::Cut { .. }
         | Strike::Silence { .. }
-        | Strike::Stranger { .. }
+        | Strike::Unauthenticated { .. }
         | Strike::Limit { .. } => {}
     }
     words.extend(program.command.iter().cloned());
@@ -95,7 +95,7 @@ fn ulimit(fault: Fault, value: u64) -> String {
         | Fault::Stop
         | Fault::Cut
         | Fault::Silence
-        | Fault::Stranger
+        | Fault::Unauthenticated
         | Fault::Shm => format!("ulimit -n {value}"),
     }
 }

@@ -180,7 +180,7 @@ fn names_the_victim(line: &str, rank: u32, strike: &Strike) -> bool {
         }
         Strike::Kill(_)
         | Strike::Stop(_)
-        | Strike::Stranger { .. }
+        | Strike::Unauthenticated { .. }
         | Strike::Shm
         | Strike::Limit { .. } => true,
     }
@@ -201,7 +201,7 @@ fn in_time(seen: &Seen, strike: &Strike, struck: Duration) -> Result<(), String>
     match strike {
         Strike::Kill(_) | Strike::Cut { .. } => within("the fault", struck, SOON)?,
         Strike::Silence { .. } => within("the fault", struck, SILENT_HOST)?,
-        Strike::Stop(_) | Strike::Stranger { .. } | Strike::Shm | Strike::Limit { .. } => {}
+        Strike::Stop(_) | Strike::Unauthenticated { .. } | Strike::Shm | Strike::Limit { .. } => {}
     }
     match seen.err.first() {
         Some((said, _)) => within("the first word of it", *said, SOON),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// From SIGSTOP to SIGCONT.
 pub(super) const STOP: Duration = Duration::from_secs(10);
-/// What half-open strangers say: nothing, the start of a frame, and another protocol.
+/// What half-open connections say: nothing, the start of a frame, and another protocol.
 const GREETINGS: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
 
 /// Does it; false if what it needs is not there yet.
@@ -37,13 +37,14 @@ pub(super) fn strike(strike: &Strike, job: &mut Running) -> io::Result<bool> {
             with_link(job, node, link, |socket| Ok(shutdown(socket, how)?))
         }
         Strike::Silence { node, link } => with_link(job, node, link, links::deafen),
-        Strike::Stranger { node } => {
+        Strike::Unauthenticated { node } => {
             let Some(node) = job.node(node) else { return Ok(false) };
             for greeting in GREETINGS {
-                let strangers = [stranger(&node, greeting)?, stranger(&node, greeting)?];
+                let connections =
+                    [unauthenticated(&node, greeting)?, unauthenticated(&node, greeting)?];
                 // One of the two says that it will say no more, unless it was turned away by now.
-                let _ = shutdown(&strangers[0], Shutdown::Write);
-                job.held.extend(strangers);
+                let _ = shutdown(&connections[0], Shutdown::Write);
+                job.held.extend(connections);
             }
             Ok(true)
         }
@@ -89,7 +90,7 @@ fn with_link(
 
 /// A connection to a node's listening socket, with the beginning of a conversation, which the node
 /// may have broken off already.
-fn stranger(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
+fn unauthenticated(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
     let rank = node.rank().unwrap_or(0) as usize;
     let peers = node.variable("MULTIGRAIN_PEERS").unwrap_or_default();
     let address = peers.split(',').nth(rank).unwrap_or_default();

@@ -65,7 +65,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(10);
 
     #[test]
-    fn a_stranger_is_reported_once_for_each_node_and_not_too_many_are() {
+    fn a_refused_connection_is_reported_once_for_each_node_and_not_too_many_are() {
         let mut refused = Refused::default();
         let mut hear = |rank, text: &str| refused.hear(rank, text.to_owned(), SOON);
         assert_eq!(

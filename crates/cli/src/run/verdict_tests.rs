@@ -105,7 +105,7 @@ fn a_lost_peer_that_lives_on_is_named_after_the_wait() {
 }
 
 #[test]
-fn exit_code_75_of_a_stranger_to_us_is_its_own() {
+fn exit_code_75_of_a_program_without_us_is_its_own() {
     let mut facts = job(2);
     facts.nodes[1].ready = false;
     assert_eq!(over(&facts.exit(1, 5, 75), 5).0, 75);
