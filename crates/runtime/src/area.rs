@@ -1,6 +1,7 @@
 //! An area: a range of shared memory of one shape, owner and consistency, as all nodes know it.
 
 use multigrain_memory::{Area, Shape};
+use multigrain_protocol::Homes;
 use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,7 @@ struct AreaBody {
     per_page: u16,
     pages: u32,
     items: Items,
-    /// See [`number_of`].
+    /// Its place in the list of consistencies, from 0.
     consistency: u8,
 }
 
@@ -108,10 +109,10 @@ impl AreaRecord {
     }
 
     /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
-    /// homes move at barriers only.
+    /// homes migrate at barriers only.
     pub(crate) fn is_trackable(&self) -> bool {
         matches!(self.area.shape, Shape::Pages { .. })
-            && self.consistency == Consistency::LazyRelease
+            && Homes::of(self.consistency) == Homes::Migratory
     }
 }
 
@@ -132,7 +133,7 @@ impl AreaBody {
             per_page,
             pages,
             items: record.items,
-            consistency: number_of(record.consistency),
+            consistency: record.consistency as u8,
         }
     }
 
@@ -150,19 +151,9 @@ impl AreaBody {
             bytes: self.bytes,
             shape,
         };
-        let known = |&consistency: &Consistency| number_of(consistency) == self.consistency;
+        let known = |&consistency: &Consistency| consistency as u8 == self.consistency;
         let consistency = Consistency::ALL.into_iter().find(known)?;
         Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items, consistency })
-    }
-}
-
-/// A consistency on the wire.
-const fn number_of(consistency: Consistency) -> u8 {
-    match consistency {
-        Consistency::Sequential => 0,
-        Consistency::EagerRelease => 1,
-        Consistency::LazyRelease => 2,
-        Consistency::Auto => 3,
     }
 }
 

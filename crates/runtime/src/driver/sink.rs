@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
 use multigrain_memory::diff;
-use multigrain_protocol::{Attach, Cell, HlrcMessage, Message, MgsMessage, PageMessage};
+use multigrain_protocol::{Attach, Cell, Engine, HlrcMessage, Message, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink};
-use multigrain_types::{Access, Consistency, MinipageId, NodeId};
+use multigrain_types::{Access, MinipageId, NodeId};
 
 use super::Driver;
 use crate::frames::words_of;
@@ -66,27 +66,21 @@ impl<'a> NodeSink<'a> {
     /// access, and they are awaited.
     fn may_receive(&self, from: NodeId, message: Message, minipage: MinipageId) -> bool {
         let mut cell = self.driver.tables().lend(minipage);
-        match (message, cell.consistency()) {
-            (Message::Page { .. }, Consistency::Sequential) => cell.holder().may_receive(),
-            (
-                Message::Mgs { body: MgsMessage::SingleWriterData, .. },
-                Consistency::EagerRelease,
-            ) => {
+        match (message, Engine::of(cell.consistency())) {
+            (Message::Page { .. }, Engine::Sequential) => cell.holder().may_receive(),
+            (Message::Mgs { body: MgsMessage::SingleWriterData, .. }, Engine::Eager) => {
                 let home = cell.manager() == self.driver.me();
                 home && cell.client().access() == Access::NoAccess
                     && cell.server().may_receive(from)
             }
-            (Message::Mgs { .. }, Consistency::EagerRelease) => cell.client().may_receive(),
+            (Message::Mgs { .. }, Engine::Eager) => cell.client().may_receive(),
             (
                 Message::Hlrc { body: HlrcMessage::Data | HlrcMessage::HomeTransfer, .. },
-                Consistency::LazyRelease | Consistency::Auto,
+                Engine::Lazy,
             ) => cell.copy().may_receive(),
             (
                 Message::Page { .. } | Message::Mgs { .. } | Message::Hlrc { .. },
-                Consistency::Sequential
-                | Consistency::EagerRelease
-                | Consistency::LazyRelease
-                | Consistency::Auto,
+                Engine::Sequential | Engine::Eager | Engine::Lazy,
             )
             | (Message::Sync { .. }, _) => false,
         }

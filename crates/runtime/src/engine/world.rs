@@ -9,9 +9,9 @@ use core::sync::atomic::Ordering;
 use multigrain_protocol::outbox::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Attach, Message, ReleaseWorld, SyncMessage, World};
+use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::Engine;
 use super::closed::Closed;
@@ -70,7 +70,7 @@ impl<'a> RealWorld<'a> {
     /// When a message goes, `last` being the last of the batch for the same node.
     fn departure(&self, message: Message, occasion: Occasion, last: Option<Message>) -> Departure {
         departure(message, occasion, last, |minipage| {
-            self.platform().tables().consistency_of(minipage) == Consistency::LazyRelease
+            Homes::of(self.platform().tables().consistency_of(minipage)) != Homes::Dynamic
         })
     }
 

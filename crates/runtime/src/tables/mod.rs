@@ -7,18 +7,19 @@
 
 #![expect(
     unsafe_code,
-    reason = "states are lent under a shard's lock, which the compiler cannot see"
+    reason = "states are borrowed under a shard's lock, which the compiler cannot see"
 )]
 
-mod lent;
+mod borrowed;
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-pub(crate) use lent::Lent;
+pub(crate) use borrowed::Borrowed;
 
 use multigrain_memory::MAX_AREAS;
+use multigrain_protocol::Engine;
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
@@ -66,17 +67,15 @@ enum States {
 
 impl States {
     fn new(consistency: Consistency, minipages: u32) -> Self {
-        match consistency {
-            Consistency::Sequential => Self::Sequential {
+        match Engine::of(consistency) {
+            Engine::Sequential => Self::Sequential {
                 holders: Blocks::new(minipages),
                 entries: Blocks::new(minipages),
             },
-            Consistency::EagerRelease => {
+            Engine::Eager => {
                 Self::Eager { clients: Blocks::new(minipages), servers: Blocks::new(minipages) }
             }
-            Consistency::LazyRelease | Consistency::Auto => {
-                Self::Lazy { copies: Blocks::new(minipages) }
-            }
+            Engine::Lazy => Self::Lazy { copies: Blocks::new(minipages) },
         }
     }
 }
@@ -89,7 +88,7 @@ pub(crate) struct AreaStates {
     states: States,
 }
 
-// SAFETY: the cells are only reached through `Lent`, under the shard lock of their minipage.
+// SAFETY: the cells are only reached through `Borrowed`, under the shard lock of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
 unsafe impl Send for AreaStates {}
@@ -208,10 +207,10 @@ impl SharedTables {
     ///
     /// # Panics
     /// If the minipage is unknown: callers translate or check ids first.
-    pub(crate) fn lend(&self, minipage: MinipageId) -> Lent<'_> {
+    pub(crate) fn lend(&self, minipage: MinipageId) -> Borrowed<'_> {
         let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
         let lock = lock(&self.shards[shard_of(minipage)]);
-        Lent::new(self, area, minipage, lock)
+        Borrowed::new(self, area, minipage, lock)
     }
 }
 

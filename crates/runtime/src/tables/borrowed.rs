@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "states are lent under a shard's lock, which the compiler cannot see"
+    reason = "states are borrowed under a shard's lock, which the compiler cannot see"
 )]
 
 use multigrain_protocol::coherence::{Entry, Holder};
@@ -10,7 +10,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_protocol::{Cell, SyncCell, Tables};
+use multigrain_protocol::{Cell, Engine, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use super::{AreaStates, SharedTables, States};
@@ -18,7 +18,7 @@ use crate::shim::{MutexGuard, lock};
 
 /// The states of one minipage, under its shard's lock.
 #[derive(Debug)]
-pub(crate) struct Lent<'a> {
+pub(crate) struct Borrowed<'a> {
     tables: &'a SharedTables,
     area: &'a AreaStates,
     minipage: MinipageId,
@@ -28,7 +28,7 @@ pub(crate) struct Lent<'a> {
 /// Why a state of another protocol is never asked for.
 const OTHER: &str = "engines are chosen by the consistency of the area";
 
-impl<'a> Lent<'a> {
+impl<'a> Borrowed<'a> {
     pub(super) fn new(
         tables: &'a SharedTables,
         area: &'a AreaStates,
@@ -40,10 +40,10 @@ impl<'a> Lent<'a> {
 
     /// The access this node's threads have.
     pub(crate) fn access(&mut self) -> Access {
-        match self.consistency() {
-            Consistency::Sequential => self.holder().access(),
-            Consistency::EagerRelease => self.client().access(),
-            Consistency::LazyRelease | Consistency::Auto => self.copy().access(),
+        match Engine::of(self.consistency()) {
+            Engine::Sequential => self.holder().access(),
+            Engine::Eager => self.client().access(),
+            Engine::Lazy => self.copy().access(),
         }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Lent<'a> {
     }
 }
 
-impl Cell for Lent<'_> {
+impl Cell for Borrowed<'_> {
     type ReleaseTracker<'b>
         = MutexGuard<'b, ReleaseTracker>
     where
@@ -115,14 +115,14 @@ impl Cell for Lent<'_> {
 
 /// The synchronization states, under their lock.
 #[derive(Debug)]
-pub(crate) struct SyncLent<'a> {
+pub(crate) struct SyncBorrowed<'a> {
     tables: &'a SharedTables,
     states: MutexGuard<'a, SyncTables>,
 }
 
-impl SyncCell for SyncLent<'_> {
+impl SyncCell for SyncBorrowed<'_> {
     type Borrowed<'b>
-        = Lent<'b>
+        = Borrowed<'b>
     where
         Self: 'b;
     type ReleaseTracker<'b>
@@ -134,7 +134,7 @@ impl SyncCell for SyncLent<'_> {
         &mut self.states
     }
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
         self.tables.lend(minipage)
     }
 
@@ -145,11 +145,11 @@ impl SyncCell for SyncLent<'_> {
 
 impl Tables for &SharedTables {
     type Borrowed<'a>
-        = Lent<'a>
+        = Borrowed<'a>
     where
         Self: 'a;
     type Sync<'a>
-        = SyncLent<'a>
+        = SyncBorrowed<'a>
     where
         Self: 'a;
     type ReleaseTracker<'a>
@@ -157,12 +157,12 @@ impl Tables for &SharedTables {
     where
         Self: 'a;
 
-    fn minipage(&mut self, minipage: MinipageId) -> Lent<'_> {
+    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
         self.lend(minipage)
     }
 
-    fn sync(&mut self) -> SyncLent<'_> {
-        SyncLent { tables: self, states: lock(&self.sync) }
+    fn sync(&mut self) -> SyncBorrowed<'_> {
+        SyncBorrowed { tables: self, states: lock(&self.sync) }
     }
 
     fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
