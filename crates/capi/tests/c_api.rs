@@ -202,7 +202,7 @@ fn nodes_that_disagree_about_a_barrier_end_the_job_with_a_line() {
     let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
     assert_ne!(ended.code, Some(0), "{ended:?}");
     assert!(ended.err.contains("barrier 1: threads disagree about its size"), "{ended:?}");
-    assert!(ended.err.contains("says node 0"), "the other is not to blame: {ended:?}");
+    assert!(ended.err.contains("at a message of node 0"), "the other is not to blame: {ended:?}");
 }
 
 #[test]

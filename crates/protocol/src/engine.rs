@@ -1,5 +1,5 @@
 //! The list of engines: which one keeps a minipage of which consistency. A consistency or an engine that is
-//! added begins here; the compiler finds the rest.
+//! added begins here, with its name in `multigrain_types`; the compiler finds the rest.
 
 use multigrain_types::Consistency;
 

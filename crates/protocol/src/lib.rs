@@ -12,7 +12,7 @@
 //! - [`hlrc`]: home-based lazy release consistency with migratory home (ParADE).
 //! - [`release`]: what a release and an acquire of a node wait for.
 //! - [`migration`]: homes migrate at barriers.
-//! - [`outbox`]: when a message goes: now, deferred, batched or merged.
+//! - [`deferral`]: when a message goes: now, deferred, batched or merged.
 //! - [`sync`]: locks, barriers, counting semaphores and condition variables.
 //!
 //! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
@@ -21,6 +21,7 @@
 pub mod access;
 mod bend;
 pub mod coherence;
+pub mod deferral;
 mod effect;
 mod engine;
 pub mod hlrc;
@@ -31,7 +32,6 @@ pub mod migration;
 pub mod mutants;
 mod node;
 mod nodeset;
-pub mod outbox;
 pub mod release;
 mod site;
 pub mod sync;

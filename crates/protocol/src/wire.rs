@@ -48,10 +48,10 @@ pub enum WireError {
 
 const WRITE: u8 = 1;
 const ALL: u8 = 1;
-const QUIET: u8 = 1;
+const QUIESCENT: u8 = 1;
 const WAITS: u8 = 1;
 const PAGE: u8 = 2;
-const HURRY: u8 = 4;
+const ACK_NOW: u8 = 4;
 
 impl Message {
     /// The words of this message.
@@ -71,8 +71,8 @@ impl Message {
     /// [`WireError`] for words no node of this version sends.
     pub fn from_words(words: &Words) -> Result<Self, WireError> {
         let kind = if words.flags & WRITE == 0 { Kind::Read } else { Kind::Write };
-        let ack_now = words.flags & HURRY != 0;
-        let quiescent = words.flags & QUIET != 0;
+        let ack_now = words.flags & ACK_NOW != 0;
+        let quiescent = words.flags & QUIESCENT != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
         let message = match words.kind {
             1 => page(PageMessage::Request { kind }),
@@ -131,7 +131,7 @@ impl Message {
 fn page_words(body: PageMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
     let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
-    let urgent = |ack_now| if ack_now { HURRY } else { 0 };
+    let urgent = |ack_now| if ack_now { ACK_NOW } else { 0 };
     match body {
         PageMessage::Request { kind } => Words { flags: bit(kind), ..plain(1) },
         PageMessage::ReclaimRequest => plain(2),
@@ -156,17 +156,20 @@ fn page_words(body: PageMessage) -> Words {
 
 fn sync_words(body: SyncMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
-    let calm = |quiescent| if quiescent { QUIET } else { 0 };
+    let quiescent_bit = |quiescent| if quiescent { QUIESCENT } else { 0 };
     match body {
         SyncMessage::Lock(LockMessage::Request) => plain(20),
         SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
         SyncMessage::Lock(LockMessage::Offer) => plain(34),
-        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => {
-            Words { flags: calm(quiescent), thread: arrivals, value: total.into(), ..plain(23) }
-        }
+        SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => Words {
+            flags: quiescent_bit(quiescent),
+            thread: arrivals,
+            value: total.into(),
+            ..plain(23)
+        },
         SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiescent }) => {
-            Words { flags: calm(quiescent), thread: arrivals, ..plain(24) }
+            Words { flags: quiescent_bit(quiescent), thread: arrivals, ..plain(24) }
         }
         SyncMessage::Barrier(BarrierMessage::Retract) => plain(32),
         SyncMessage::Barrier(BarrierMessage::Retracted) => plain(33),

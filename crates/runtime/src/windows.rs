@@ -1,4 +1,4 @@
-//! Turns: a thread may keep a contended minipage for a while, so that all nodes have it alike (ADR 17).
+//! Windows: a thread may keep a contended minipage for a while, so that all nodes have it alike (ADR 17).
 //!
 //! Role: the clock and the timer behind [`multigrain_protocol::window`]. A *window* is a pin on a grant
 //! that goes when its time is over, and not before the instruction is through that waited for it. The

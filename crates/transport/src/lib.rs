@@ -15,7 +15,7 @@
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`;
 //! - `frame`: [`Header`] on the wire; `address`: where nodes listen;
 //! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
-//! - `waiting`: sleeping and waking; `suppression`: who is not woken; `timeout`; `load`: what waits for a peer;
+//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`; `load`: what waits for a peer;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
 //! - for tests and tools alone: `pair`, `schedules` (shuttle), `loomed` (loom), `mutants`, `hostile`,
 //!   `fuzzing`.
@@ -52,6 +52,7 @@ mod outbox;
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 mod pair;
 mod peer;
+mod readiness;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
@@ -61,7 +62,6 @@ mod span;
 mod suppression;
 mod timeout;
 mod unauthenticated;
-mod waiting;
 
 pub use address::{Address, AddressError, UnixName};
 pub use boot::BootConfig;

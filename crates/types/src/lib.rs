@@ -120,6 +120,12 @@ pub enum Consistency {
 }
 
 impl Consistency {
+    /// Whether every read returns the last write, without synchronization.
+    #[must_use]
+    pub const fn is_sequential(self) -> bool {
+        matches!(self, Self::Sequential)
+    }
+
     /// All of them, the default first.
     pub const ALL: [Self; 4] =
         [Self::Sequential, Self::EagerRelease, Self::LazyRelease, Self::Auto];

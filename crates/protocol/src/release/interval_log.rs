@@ -176,7 +176,7 @@ impl IntervalLog {
     }
 
     /// Manager of a quiescent barrier: the minipages that one node alone has written since the last
-    /// such barrier, and that node. None if not all is known any more.
+    /// such barrier, and that node. Empty if not all is known any more.
     pub fn sole_writers(&mut self) -> Vec<(MinipageId, NodeId)> {
         if !self.migrations.take_writes_known() {
             return Vec::new();

@@ -84,7 +84,7 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> bool
 
 /// Maps an area and enters it in the tables; an error code or 0.
 fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
-    let watched = driver.races().are_checked() && record.consistency != Consistency::Sequential;
+    let watched = driver.races().are_checked() && !record.consistency.is_sequential();
     let fresh = record.owner == driver.me() && !watched;
     let mut mapped = driver.memory().map_area(record.area, fresh);
     if record.is_trackable() {

@@ -89,8 +89,9 @@ impl Driver {
         }
     }
 
-    /// The same of a thread that ends. Its windows are those of the node, whose other threads may go on
-    /// with them: a program may do each of its steps in a thread of its own.
+    /// The same of a thread that ends. Its windows go on until their time is over, or until a later thread
+    /// in its slot calls the runtime: a program may do each of its steps in a thread of its own. Such a
+    /// thread may find the pin of the one before; that costs it its turn at most.
     pub(super) fn end_access(&self) {
         if with(|accesses| accesses.holds_any()) {
             self.retire_all();

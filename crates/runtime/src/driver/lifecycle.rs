@@ -2,7 +2,7 @@
 //!
 //! A thread begins at its first call or trap, or before it runs if it is started through Multigrain.
 //! If this node has said at a barrier that nothing runs here, that is taken back first
-//! ([`SyncInput::Begin`]): homes of minipages move at barriers that find the whole job quiet.
+//! ([`SyncInput::Begin`]): homes migrate at barriers that find the whole job quiescent.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,11 +16,11 @@ use crate::receiver::slots::{self, Slot};
 
 /// Threads of the program on this node.
 #[derive(Debug, Default)]
-pub(super) struct Population {
+pub(super) struct ThreadCounts {
     /// Those that have begun and not ended.
     begun: AtomicU32,
     /// Of them, those that do not run yet.
-    unborn: AtomicU32,
+    starting: AtomicU32,
     /// Threads of the process that are the runtime's own.
     own: AtomicU32,
     /// How often one has begun or ended.
@@ -29,19 +29,19 @@ pub(super) struct Population {
 
 /// The threads that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Census {
+struct Count {
     changes: u64,
-    unborn: u32,
+    starting: u32,
     begun: u32,
     own: u32,
 }
 
-impl Population {
-    fn census(&self) -> Census {
+impl ThreadCounts {
+    fn count(&self) -> Count {
         let changes = self.changes.load(Ordering::SeqCst);
-        let [unborn, begun, own] =
-            [&self.unborn, &self.begun, &self.own].map(|count| count.load(Ordering::SeqCst));
-        Census { changes, unborn, begun, own }
+        let [starting, begun, own] =
+            [&self.starting, &self.begun, &self.own].map(|count| count.load(Ordering::SeqCst));
+        Count { changes, starting, begun, own }
     }
 
     fn begins(&self) {
@@ -55,13 +55,13 @@ impl Population {
     }
 }
 
-impl Census {
+impl Count {
     /// Whether these are all threads of the process, whose directory of threads had so many links in
     /// between. If one began or ended meanwhile, the numbers are of different moments.
     fn has_all(&self, links: u64, after: &Self) -> bool {
         // A directory has two links more than it has directories in it, here one for each thread.
         let known = u64::from(self.begun) + u64::from(self.own);
-        self == after && self.unborn == 0 && links == known + 2
+        self == after && self.starting == 0 && links == known + 2
     }
 }
 
@@ -90,25 +90,25 @@ impl Driver {
         })
     }
 
-    /// A thread with this slot begins before it runs: [`Driver::is_born`] follows.
-    pub(crate) fn begin_unborn(&self, thread: ThreadId, slot: &Slot) {
-        self.population.unborn.fetch_add(1, Ordering::SeqCst);
+    /// A thread with this slot begins before it runs: [`Driver::has_started`] follows.
+    pub(crate) fn begin_starting(&self, thread: ThreadId, slot: &Slot) {
+        self.threads.starting.fetch_add(1, Ordering::SeqCst);
         self.begin(thread, slot);
     }
 
     /// It runs now, or will not.
-    pub(crate) fn is_born(&self) {
-        self.population.unborn.fetch_sub(1, Ordering::SeqCst);
+    pub(crate) fn has_started(&self) {
+        self.threads.starting.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// A thread of the runtime's own has been started.
     pub(crate) fn has_helper(&self) {
-        self.population.own.fetch_add(1, Ordering::SeqCst);
+        self.threads.own.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
     fn begin(&self, thread: ThreadId, slot: &Slot) {
-        self.population.begins();
+        self.threads.begins();
         slot.begin();
         slot.arm();
         self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
@@ -122,7 +122,7 @@ impl Driver {
             self.end_access();
         }
         if slot.end() {
-            self.population.ends();
+            self.threads.ends();
             self.engine.step_sure(Input::Sync(SyncInput::End));
         }
     }
@@ -137,9 +137,9 @@ impl Driver {
         if !self.memory().tracks() {
             return true;
         }
-        let before = self.population.census();
+        let before = self.threads.count();
         let links = rustix::fs::stat("/proc/self/task").map_or(0, |stat| stat.st_nlink);
-        before.has_all(links, &self.population.census())
+        before.has_all(links, &self.threads.count())
     }
 }
 
@@ -149,16 +149,19 @@ mod tests {
 
     #[test]
     fn threads_are_counted_while_none_begins_or_ends() {
-        let known = Census { changes: 9, unborn: 0, begun: 3, own: 4 };
+        let known = Count { changes: 9, starting: 0, begun: 3, own: 4 };
         let links = 2 + 4 + 3;
         assert!(known.has_all(links, &known));
         assert!(!known.has_all(links + 1, &known), "one is unknown");
-        let unborn = Census { unborn: 1, ..known };
-        assert!(!unborn.has_all(links, &unborn), "one that does not run yet stands for another");
+        let starting = Count { starting: 1, ..known };
+        assert!(
+            !starting.has_all(links, &starting),
+            "one that does not run yet stands for another"
+        );
         // One was unknown when they were counted, and another has begun since.
-        let begun = Census { changes: 10, begun: 4, ..known };
+        let begun = Count { changes: 10, begun: 4, ..known };
         assert!(!known.has_all(links + 1, &begun) && !begun.has_all(links + 1, &known));
-        let came_and_went = Census { changes: 11, ..known };
+        let came_and_went = Count { changes: 11, ..known };
         assert!(!known.has_all(links, &came_and_went));
     }
 }

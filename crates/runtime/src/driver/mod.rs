@@ -39,7 +39,7 @@ use crate::shim::Mutex;
 use crate::stats::Counters;
 use crate::tables::SharedTables;
 use asked::Asked;
-use lifecycle::Population;
+use lifecycle::ThreadCounts;
 use sink::NodeSink;
 
 /// What serves the requests of this node and of its peers.
@@ -64,7 +64,7 @@ pub(crate) struct Driver {
     receiver: Receiver,
     membership: Membership,
     asked: Mutex<Asked>,
-    population: Population,
+    threads: ThreadCounts,
     services: Box<dyn Services>,
 }
 
@@ -75,7 +75,7 @@ impl Driver {
             receiver: Receiver::new(wait),
             membership: Membership::default(),
             asked: Mutex::default(),
-            population: Population::default(),
+            threads: ThreadCounts::default(),
             services,
         }
     }

@@ -97,7 +97,7 @@ impl Engine {
     /// The step of a message that has arrived, with its diff.
     pub(crate) fn step_received(&self, from: NodeId, message: Message, diff: Option<&[u8]>) {
         if let Err(error) = self.step_with(Input::Message { from, message }, diff, false) {
-            self.platform.fatal(&format!("{error}, says {from}"));
+            self.platform.fatal(&format!("{error} (at a message of {from})"));
         }
     }
 

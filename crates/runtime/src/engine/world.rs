@@ -6,7 +6,7 @@ mod diffs;
 
 use core::sync::atomic::Ordering;
 
-use multigrain_protocol::outbox::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
@@ -123,6 +123,10 @@ impl World for RealWorld<'_> {
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
+        if message.attach() != Attach::Nothing {
+            // Contents are read where they are sent.
+            return self.send(to, message);
+        }
         let occasion = Occasion { later: true, ..Occasion::default() };
         let (mesh, header) = (self.platform().mesh(), header_of(message));
         let sent = match self.departure(message, occasion, None) {
@@ -152,7 +156,13 @@ impl World for RealWorld<'_> {
                 occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
                 Some((ptr, len))
             }
-            (Attach::Diff, Some(minipage)) => return self.send_diff(to, message, minipage),
+            (Attach::Diff, Some(minipage)) => {
+                self.send_diff(to, message, minipage);
+                if self.departure(message, occasion, None) == Departure::Now {
+                    self.platform().mesh().flush_deferred();
+                }
+                return;
+            }
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
         if self.departure(message, occasion, None) != Departure::Now {

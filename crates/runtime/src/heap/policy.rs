@@ -62,7 +62,7 @@ const LARGEST_RELAXED_BYTES: usize = 512 << 10;
 
 /// The grain that an asked one stands for.
 pub(super) fn bounded(grain: usize, consistency: Consistency) -> usize {
-    if consistency == Consistency::Sequential { grain } else { grain.min(LARGEST_RELAXED_BYTES) }
+    if consistency.is_sequential() { grain } else { grain.min(LARGEST_RELAXED_BYTES) }
 }
 
 /// Whether the natural minipage of an item of `bytes` is a page.

@@ -2,7 +2,7 @@
 //! (ADR 12).
 //!
 //! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
-//! all. Under [`Consistency::Auto`] the runtime finds out: a thread that has to fetch a second minipage
+//! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
 //! of a page to read it, with nothing fetched in between, *scans*; it asks for the others of the page
 //! that are not here at once, and as long as it goes on with the next page, for all of that one. The
 //! requests to one node are one message, and so are the answers. That each is under a lock of its own
@@ -15,8 +15,8 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use multigrain_memory::Shape;
-use multigrain_protocol::{Cell as _, Input, Kind};
-use multigrain_types::{Access, Consistency, MinipageId, ThreadId};
+use multigrain_protocol::{Cell as _, Homes, Input, Kind};
+use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::driver::Driver;
 use crate::driver::access::For;
@@ -71,7 +71,7 @@ impl Page {
 pub(super) fn page_of(tables: &SharedTables, minipage: MinipageId) -> Option<Page> {
     let record = tables.area(minipage.area())?.record;
     let Shape::Sub { per_page, .. } = record.area.shape else { return None };
-    if record.consistency != Consistency::Auto {
+    if Homes::of(record.consistency) != Homes::Dynamic {
         return None;
     }
     let per_page = u32::from(per_page);

@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clock::Clock;
 use multigrain_memory::diff::{self, Diff};
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Access, Consistency, MinipageId, NodeId};
+use multigrain_types::{Access, MinipageId, NodeId};
 
 use crate::frames::kind;
 use crate::platform::Platform;
@@ -123,7 +123,7 @@ impl<'a> Races<'a> {
 
     /// The checker, if this minipage is to be checked.
     fn checker_of(&self, minipage: MinipageId) -> Option<&'a Checker> {
-        let relaxed = self.platform.tables().consistency_of(minipage) != Consistency::Sequential;
+        let relaxed = !self.platform.tables().consistency_of(minipage).is_sequential();
         self.checker.filter(|_| relaxed)
     }
 

@@ -1,7 +1,7 @@
 //! How threads of a node wait: one receives for all, the others park on their slots.
 //!
-//! One thread at a time has the *receiver's role*. An application thread that takes it claims the mesh,
-//! so that arrivals do not wake the service thread; others park on their slot. Whoever gives the role
+//! One thread at a time has the *receiver's role*. An application thread that takes it suppresses
+//! wake-ups, so that arrivals do not wake the service thread; others park on their slot. Whoever gives the role
 //! back hands it to a parked thread, or re-arms the service thread. What arrives goes to the sink that
 //! the caller brings: nothing here knows what a frame means.
 

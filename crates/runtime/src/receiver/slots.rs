@@ -3,6 +3,10 @@
 //! A slot is a number the protocol knows as `ThreadId`. A thread that Multigrain starts has one
 //! before it runs ([`reserve`]); any other takes one at its first call or trap. It gives the slot
 //! back when it ends. Nothing here allocates: a trap may come first.
+//!
+//! The life of a slot: *taken*, *held* by its thread (or reserved for one that is starting), *begun* for the
+//! protocol, *ended* there, held by nobody, free. Nobody holds a slot that is free, nor one that has ended
+//! while a handler of its thread could run.
 
 #![expect(unsafe_code, reason = "a thread-exit hook needs pthread keys, which work inside a trap")]
 
@@ -15,6 +19,7 @@ use multigrain_types::ThreadId;
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
+use crate::signals::SignalMask;
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -115,6 +120,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
+        end(self.0);
         free(self.0);
     }
 }
@@ -146,7 +152,6 @@ pub(crate) fn held() -> Option<ThreadId> {
 /// Gives this thread's slot back before the thread ends.
 pub(crate) fn leave() {
     if let Some(ThreadId(index)) = held() {
-        at_exit_free(core::ptr::null());
         give_back(index);
     }
 }
@@ -161,18 +166,26 @@ fn take() -> Option<u32> {
     u32::try_from(found).ok()
 }
 
-/// This thread's slot becomes free.
+/// This thread's slot becomes free. Its handlers do not run meanwhile: they would find a slot that has
+/// ended, or is another thread's by now.
 fn give_back(index: u32) {
-    free(index);
+    let masked = SignalMask::block_all();
+    end(index);
+    at_exit_free(core::ptr::null());
     MINE.with(|mine| mine.set(0));
+    free(index);
+    drop(masked);
 }
 
-/// The one place where slots become free.
+fn end(index: u32) {
+    if let (Some(at_end), Some(slot)) = (AT_END.get(), slot(ThreadId(index))) {
+        at_end(ThreadId(index), slot);
+    }
+}
+
+/// The one place where slots become free. The thread that had it does not know it any more.
 fn free(index: u32) {
     if let Some(slot) = slot(ThreadId(index)) {
-        if let Some(at_end) = AT_END.get() {
-            at_end(ThreadId(index), slot);
-        }
         slot.taken.store(false, Ordering::Release);
     }
 }

@@ -17,25 +17,25 @@ use crate::shim::{Instant, spin_loop, yield_now};
 /// keeping a core from somebody else.
 const POLL_FOR: Duration = Duration::from_micros(60);
 
-/// A claim of the mesh by a thread that is about to wait; given back when dropped.
+/// A thread that is about to wait: arrivals do not wake the service thread until this is dropped.
 #[derive(Debug)]
-struct Claim<'a>(&'a Mesh);
+struct Suppression<'a>(&'a Mesh);
 
-impl Drop for Claim<'_> {
+impl Drop for Suppression<'_> {
     fn drop(&mut self) {
         self.0.resume_wakeups();
     }
 }
 
 impl Receiver {
-    fn claim<'a>(&self, mesh: &'a Mesh) -> Claim<'a> {
+    fn suppress<'a>(&self, mesh: &'a Mesh) -> Suppression<'a> {
         mesh.suppress_wakeups(match self.mode {
             WaitMode::Block => multigrain_transport::Receiver::Sleeps,
             WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => {
                 multigrain_transport::Receiver::Polls
             }
         });
-        Claim(mesh)
+        Suppression(mesh)
     }
 
     /// Waits until `slot` is woken; what arrives meanwhile goes to the sink if this thread receives.
@@ -53,8 +53,8 @@ impl Receiver {
 
     /// Has the role; gives it back when the wake-up is there.
     fn receive_until(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
-        // The request is under way: claiming costs its time, not the reply's.
-        let claim = self.claim(mesh);
+        // The request is under way: suppressing wake-ups costs its time, not the reply's.
+        let suppression = self.suppress(mesh);
         // Acks of earlier faults that did not go with the request go now, while it travels.
         mesh.flush_deferred();
         let mut polling_since = None;
@@ -87,7 +87,7 @@ impl Receiver {
             }
         }
         self.role.give_back();
-        drop(claim);
+        drop(suppression);
         // A thread that parked while the role was taken takes over; one that is about to park
         // looks at the role once more after announcing it.
         if self.role.waits_for_more_than(1) {

@@ -139,7 +139,7 @@ impl SharedTables {
         let (page, index) = registry_place(record.area.id);
         let Some(page) = self.areas.get(page) else { return false };
         let page = page.get_or_init(|| (0..AREAS).map(|_| OnceLock::new()).collect());
-        if record.consistency != Consistency::Sequential {
+        if !record.consistency.is_sequential() {
             self.relaxed.store(true, Ordering::Release);
         }
         if record.consistency.is_lazy() {

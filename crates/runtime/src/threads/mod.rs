@@ -201,10 +201,10 @@ impl Threads {
         driver.races().keep(Object::Start(number), asker, kind::THREAD_START);
         // Before it runs, and before anybody hears that it does.
         let (thread, place) = slot.place();
-        driver.begin_unborn(thread, place);
+        driver.begin_starting(thread, place);
         let run = move || {
             let held = slot.adopt();
-            driver.is_born();
+            driver.has_started();
             // The starter blocks all signals; a thread of the program must not.
             SignalMask::clear();
             tsan::take(Token::ThreadStart);
@@ -230,7 +230,7 @@ impl Threads {
         match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
             Ok(_) => driver.answer(asker, 0, handle.0),
             Err(_) => {
-                driver.is_born();
+                driver.has_started();
                 lock(&self.table).strike(number);
                 self.refuse(driver, asker, Refusal::System);
             }

@@ -8,11 +8,11 @@
 use super::{FEW_LINKS, Mesh};
 use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
 use crate::peer::Peer;
+use crate::readiness::{EVENTS, LISTENER, WAKE};
 use crate::shim::MutexGuard;
 use crate::sink::{LostReason, Sink};
 use crate::timeout::Timeout;
 use crate::unauthenticated;
-use crate::waiting::{EVENTS, LISTENER, WAKE};
 use core::mem::MaybeUninit;
 use rustix::event::epoll::{Event, EventFlags};
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The outbox of a peer: which frame goes now, which is deferred, and with what it goes then.
 //!
 //! Role: every rule about that is here. WHICH message is deferred or batched is decided above
-//! (`multigrain_protocol::outbox`). What is here, in the order in which it leaves:
+//! (`multigrain_protocol::deferral`). What is here, in the order in which it leaves:
 //! - the *queue*: what the link has not taken yet, payloads still by reference;
 //! - *deferred* frames: up to eight headers, only while the queue and the batch are empty;
 //! - the *batch*: frames that travel as one message, up to 64 KiB and a last one.

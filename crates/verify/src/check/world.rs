@@ -2,7 +2,7 @@
 //! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
 //! release consistent minipages.
 
-use multigrain_protocol::outbox::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 

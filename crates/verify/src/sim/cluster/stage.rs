@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_protocol::outbox::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};

@@ -1,7 +1,8 @@
 //! When a message goes: now, with the next frame, in a batch, or as a part of the batch's last frame.
 //!
 //! Role: the only place that decides it, as one pure table; the runtime asks it for every message, and so do
-//! the model checker and the simulator. How frames then wait is the transport's (its `outbox`), and so is
+//! the sequential model checker and the simulator. The world of release consistency (`verify::release`) delivers
+//! messages one by one: batches change no order. How frames then wait is the transport's (its `outbox`), and so is
 //! that no order changes: what is deferred goes before what follows it to the same node.
 //!
 //! | message                                          | goes                                           |
