@@ -38,56 +38,81 @@ pub struct Stats {
     pub notices_kept: u64,
 }
 
-/// The counters the runtime itself keeps; the mesh keeps those of frames.
+/// What the runtime itself counts; the mesh counts frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    ReadFaults,
+    WriteFaults,
+    LocalFaults,
+    PageBytesSent,
+    Upgrades,
+    Invalidations,
+    Competing,
+    Barriers,
+    Locks,
+    LockMessages,
+    Minipages,
+    SharedBytes,
+    Views,
+    Twins,
+    DiffsSent,
+    DiffBytesSent,
+    Notices,
+}
+
+/// How many there are.
+const COUNTS: usize = Count::Notices as usize + 1;
+
+/// The counters of a node.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) read_faults: AtomicU64,
-    pub(crate) write_faults: AtomicU64,
-    pub(crate) local_faults: AtomicU64,
-    pub(crate) page_bytes_sent: AtomicU64,
-    pub(crate) upgrades: AtomicU64,
-    pub(crate) invalidations: AtomicU64,
-    pub(crate) competing: AtomicU64,
-    pub(crate) barriers: AtomicU64,
-    pub(crate) locks: AtomicU64,
-    pub(crate) lock_messages: AtomicU64,
-    pub(crate) minipages: AtomicU64,
-    pub(crate) shared_bytes: AtomicU64,
-    pub(crate) views: AtomicU64,
-    pub(crate) twins: AtomicU64,
-    pub(crate) diffs_sent: AtomicU64,
-    pub(crate) diff_bytes_sent: AtomicU64,
-    pub(crate) notices: AtomicU64,
+pub(crate) struct Counters([AtomicU64; COUNTS]);
+
+impl Counters {
+    pub(crate) fn add(&self, count: Count, more: u64) {
+        self.0[count as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, count: Count, less: u64) {
+        self.0[count as usize].fetch_sub(less, Ordering::Relaxed);
+    }
+
+    pub(crate) fn at_least(&self, count: Count, least: u64) {
+        self.0[count as usize].fetch_max(least, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self, count: Count) -> u64 {
+        self.0[count as usize].load(Ordering::Relaxed)
+    }
 }
 
 impl Stats {
     /// A node's counters now.
     pub(crate) fn read(own: &Counters, mesh: &Mesh, tables: &SharedTables, twins: &Twins) -> Self {
         let frames = mesh.counters();
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |count| own.read(count);
         Self {
-            read_faults: read(&own.read_faults),
-            write_faults: read(&own.write_faults),
-            local_faults: read(&own.local_faults),
+            read_faults: read(Count::ReadFaults),
+            write_faults: read(Count::WriteFaults),
+            local_faults: read(Count::LocalFaults),
             messages_sent: frames.frames_sent,
             bytes_sent: frames.bytes_sent,
             messages_received: frames.frames_received,
             bytes_received: frames.bytes_received,
-            page_bytes_sent: read(&own.page_bytes_sent),
-            upgrades: read(&own.upgrades),
-            invalidations: read(&own.invalidations),
-            competing: read(&own.competing),
-            barriers: read(&own.barriers),
-            locks: read(&own.locks),
-            lock_messages: read(&own.lock_messages),
-            minipages: read(&own.minipages),
-            shared_bytes: read(&own.shared_bytes),
-            views: read(&own.views),
-            twins: read(&own.twins),
+            page_bytes_sent: read(Count::PageBytesSent),
+            upgrades: read(Count::Upgrades),
+            invalidations: read(Count::Invalidations),
+            competing: read(Count::Competing),
+            barriers: read(Count::Barriers),
+            locks: read(Count::Locks),
+            lock_messages: read(Count::LockMessages),
+            minipages: read(Count::Minipages),
+            shared_bytes: read(Count::SharedBytes),
+            views: read(Count::Views),
+            twins: read(Count::Twins),
             twin_bytes: twins.bytes() as u64,
-            diffs_sent: read(&own.diffs_sent),
-            diff_bytes_sent: read(&own.diff_bytes_sent),
-            notices_sent: read(&own.notices),
+            diffs_sent: read(Count::DiffsSent),
+            diff_bytes_sent: read(Count::DiffBytesSent),
+            notices_sent: read(Count::Notices),
             notices_kept: tables.notices_kept() as u64,
         }
     }

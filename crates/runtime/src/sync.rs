@@ -9,6 +9,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::receiver::slots::Slot;
+use crate::stats::Count;
 use crate::tsan::{self, Token};
 
 /// Threads of this node that have left barriers of the whole job.
@@ -58,9 +59,9 @@ impl Synchronization {
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
     pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
-        driver.counters().locks.fetch_add(1, Ordering::Relaxed);
+        driver.counters().add(Count::Locks, 1);
         if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
-            driver.counters().lock_messages.fetch_add(1, Ordering::Relaxed);
+            driver.counters().add(Count::LockMessages, 1);
         }
         tsan::take(Token::Lock(id));
         Ok(())
@@ -85,7 +86,7 @@ impl Synchronization {
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub(crate) fn barrier(&self, driver: &Driver, id: u32, total: u32) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
-        driver.counters().barriers.fetch_add(1, Ordering::Relaxed);
+        driver.counters().add(Count::Barriers, 1);
         let (local, total) = match total {
             0 => (self.threads, self.threads.saturating_mul(driver.nodes().into())),
             total => (0, total),

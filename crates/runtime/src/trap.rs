@@ -8,7 +8,6 @@
 #![expect(unsafe_code, reason = "the signal entry")]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_memory::Trap;
@@ -19,6 +18,7 @@ use crate::driver::access::{self, For};
 use crate::error::Error;
 use crate::prefetch::Prefetcher;
 use crate::signals;
+use crate::stats::Count;
 use crate::windows::now_ns;
 
 /// Where traps of this process go.
@@ -82,10 +82,10 @@ impl Entry {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");
         };
         let faults = match kind {
-            Kind::Read => &driver.counters().read_faults,
-            Kind::Write => &driver.counters().write_faults,
+            Kind::Read => Count::ReadFaults,
+            Kind::Write => Count::WriteFaults,
         };
-        faults.fetch_add(1, Ordering::Relaxed);
+        driver.counters().add(faults, 1);
         let since_ns = now_ns();
         if kind == Kind::Write {
             driver.end_windows_on(minipage);
@@ -95,7 +95,7 @@ impl Entry {
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         access::leave(context);
         if at_once {
-            driver.counters().local_faults.fetch_add(1, Ordering::Relaxed);
+            driver.counters().add(Count::LocalFaults, 1);
         } else {
             self.prefetcher.note(minipage, kind);
         }

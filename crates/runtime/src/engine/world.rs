@@ -4,8 +4,6 @@
 
 mod diffs;
 
-use core::sync::atomic::Ordering;
-
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::SyncInput;
@@ -19,6 +17,7 @@ use crate::frames::{header_of, kind, words_of};
 use crate::platform::Platform;
 use crate::receiver::slots;
 use crate::shim::lock;
+use crate::stats::Count;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -150,8 +149,7 @@ impl World for RealWorld<'_> {
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.platform().memory().privileged(minipage);
-                let sent = &self.platform().counters().page_bytes_sent;
-                sent.fetch_add(len as u64, Ordering::Relaxed);
+                self.platform().counters().add(Count::PageBytesSent, len as u64);
                 occasion.page_bytes = len;
                 occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
                 Some((ptr, len))
@@ -195,10 +193,10 @@ impl World for RealWorld<'_> {
         let counters = &self.platform().counters();
         match (from, to) {
             (Access::ReadOnly, Access::ReadWrite) => {
-                counters.upgrades.fetch_add(1, Ordering::Relaxed);
+                counters.add(Count::Upgrades, 1);
             }
             (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => {
-                counters.invalidations.fetch_add(1, Ordering::Relaxed);
+                counters.add(Count::Invalidations, 1);
             }
             (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
         }
@@ -245,7 +243,7 @@ impl World for RealWorld<'_> {
     }
 
     fn competing(&mut self, _: MinipageId) {
-        self.platform().counters().competing.fetch_add(1, Ordering::Relaxed);
+        self.platform().counters().add(Count::Competing, 1);
     }
 
     fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
@@ -273,7 +271,7 @@ impl ReleaseWorld for RealWorld<'_> {
         let mut parts = notices.into_parts(NOTICES_IN_A_FRAME);
         let count = |part: &WriteNotices| {
             let notices = part.notices.len() as u64;
-            self.platform().counters().notices.fetch_add(notices, Ordering::Relaxed);
+            self.platform().counters().add(Count::Notices, notices);
         };
         parts.iter().for_each(count);
         // The last goes with what they are about, which comes right behind them.
@@ -300,7 +298,7 @@ impl ReleaseWorld for RealWorld<'_> {
 
     fn make_twin(&mut self, minipage: MinipageId) {
         let (page, len) = self.platform().memory().privileged(minipage);
-        self.platform().counters().twins.fetch_add(1, Ordering::Relaxed);
+        self.platform().counters().add(Count::Twins, 1);
         // SAFETY: the privileged view is readable for the length of the minipage.
         unsafe { self.engine.twins.make(minipage, page, len) };
     }

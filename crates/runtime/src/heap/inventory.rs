@@ -3,15 +3,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, MinipageId};
 
 use super::slab::{Slab, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::error::Error;
-use crate::stats::Counters;
+use crate::stats::{Count, Counters};
 
 /// What this node has allocated.
 #[derive(Debug, Default)]
@@ -60,11 +58,11 @@ impl Inventory {
             bits.resize(word + 1, 0);
         }
         bits[word] |= 1 << (index % 64);
-        counters.shared_bytes.fetch_add(key.item_bytes(), Ordering::Relaxed);
+        counters.add(Count::SharedBytes, key.item_bytes());
         if !used && index % key.chunk() == 0 {
-            counters.minipages.fetch_add(key.span().into(), Ordering::Relaxed);
+            counters.add(Count::Minipages, key.span().into());
             let view = record.area.view(index / key.chunk());
-            counters.views.fetch_max(u64::from(view) + 1, Ordering::Relaxed);
+            counters.at_least(Count::Views, u64::from(view) + 1);
         }
     }
 
@@ -81,9 +79,9 @@ impl Inventory {
             }
             Shape::Pages { .. } => (u64::from(record.area.minipages()), 1),
         };
-        counters.minipages.fetch_add(minipages, Ordering::Relaxed);
-        counters.shared_bytes.fetch_add(total_bytes(&record.items), Ordering::Relaxed);
-        counters.views.fetch_max(views, Ordering::Relaxed);
+        counters.add(Count::Minipages, minipages);
+        counters.add(Count::SharedBytes, total_bytes(&record.items));
+        counters.at_least(Count::Views, views);
         self.single.insert(record.area.id, SingleArea { record, state: AreaState::Live });
     }
 
@@ -112,7 +110,7 @@ impl Inventory {
         area.state = AreaState::Live;
         // Perhaps fewer bytes than last time: what is added now is subtracted by the free.
         area.record.items = items;
-        counters.shared_bytes.fetch_add(total_bytes(&items), Ordering::Relaxed);
+        counters.add(Count::SharedBytes, total_bytes(&items));
         Some(area.record)
     }
 
@@ -134,7 +132,7 @@ impl Inventory {
             }
             let minipages = record.area.minipages();
             area.state = AreaState::Reclaiming(minipages);
-            subtract(&counters.shared_bytes, total_bytes(&area.record.items));
+            counters.subtract(Count::SharedBytes, total_bytes(&area.record.items));
             return Ok((0..minipages).map(|index| MinipageId::new(id, index)).collect());
         }
         let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;
@@ -155,7 +153,7 @@ impl Inventory {
             Some(word) if *word & bit != 0 => *word &= !bit,
             Some(_) | None => return Err(twice()),
         }
-        subtract(&counters.shared_bytes, record.items.bytes);
+        counters.subtract(Count::SharedBytes, record.items.bytes);
         if chunk == 1 {
             if span > 1 {
                 self.returning.insert((id, index), span);
@@ -200,10 +198,6 @@ fn total_bytes(items: &Items) -> u64 {
     items.bytes.saturating_mul(items.count)
 }
 
-fn subtract(counter: &AtomicU64, bytes: u64) {
-    counter.fetch_sub(bytes, Ordering::Relaxed);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,7 +232,7 @@ mod tests {
             assert!(matches!(heap.slab(key).take(), Taken::Item { .. }));
             heap.count(&counters, key, &record, (index, false));
         }
-        assert_eq!(counters.minipages.load(Ordering::Relaxed), 6);
+        assert_eq!(counters.read(Count::Minipages), 6);
         let second = area.base + 3 * 4096;
         let freed = heap.begin_free(&counters, second, &record).unwrap();
         assert!(freed.iter().copied().eq((3..6).map(|index| MinipageId::new(id, index))));

@@ -1,7 +1,5 @@
 //! Diffs: made from twins and sent, pending until their round is complete, and merged (MGS 3.2, ParADE).
 
-use core::sync::atomic::Ordering;
-
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
 use multigrain_protocol::Message;
 use multigrain_types::{MinipageId, NodeId};
@@ -9,6 +7,7 @@ use multigrain_types::{MinipageId, NodeId};
 use super::RealWorld;
 use crate::frames::header_of;
 use crate::shim::lock;
+use crate::stats::Count;
 
 impl<'a> RealWorld<'a> {
     /// The diff of the message at hand, if it is about this minipage and not used up.
@@ -63,8 +62,8 @@ impl<'a> RealWorld<'a> {
         let keep = || self.platform().defer_with(to, header_of(message), encode);
         if let Some(bytes) = self.platform().mesh().unsolicited(to, keep) {
             let counters = &self.platform().counters();
-            counters.diffs_sent.fetch_add(1, Ordering::Relaxed);
-            counters.diff_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+            counters.add(Count::DiffsSent, 1);
+            counters.add(Count::DiffBytesSent, bytes);
         }
     }
 
