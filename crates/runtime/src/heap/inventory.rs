@@ -97,7 +97,10 @@ impl Inventory {
         let free = self.free.get_mut(&(consistency, shape))?;
         let fits = |id: &&AreaId| {
             let record = &self.single[*id].record;
-            if items.count == 1 && record.items.count == 1 {
+            if record.items.array != items.array {
+                // Other nodes know it as what it was.
+                false
+            } else if items.count == 1 && record.items.count == 1 {
                 let area = &record.area;
                 area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
             } else {

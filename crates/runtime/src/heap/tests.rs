@@ -172,3 +172,20 @@ fn a_window_outlives_its_thread_and_ends_when_that_waits_for_something_else() {
     };
     std::thread::scope(|scope| scope.spawn(short_lived).join().unwrap());
 }
+
+#[test]
+fn an_array_where_another_allocation_was_knows_its_elements() {
+    for consistency in CONSISTENCIES {
+        let (_alone, node) = node(consistency);
+        for (count, bytes) in [(1, 8), (1, 64), (3, 8), (1, 4096)] {
+            let block = node.malloc_grain(8, 4096).unwrap();
+            node.free(block).unwrap();
+            let array = node.malloc_array(count, bytes).unwrap();
+            assert_eq!(node.element(array, 0).unwrap(), array, "{consistency}, {count} x {bytes}");
+            node.free(array).unwrap();
+            let block = node.malloc_grain(8, 4096).unwrap();
+            assert!(matches!(node.element(block, 0), Err(Error::NotShared(_))), "no array");
+            node.free(block).unwrap();
+        }
+    }
+}
