@@ -7,8 +7,6 @@ use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{HlrcMessage, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
-use shuttle::Runner;
-use shuttle::scheduler::RandomScheduler;
 
 use crate::area::{AreaRecord, Items};
 use crate::config::Config;
@@ -17,15 +15,7 @@ use crate::driver::sink::NodeSink;
 use crate::frames::{header_of, kind};
 use crate::job::Runtime;
 use crate::receiver::slots;
-use crate::schedules::ALONE;
-
-fn once(play: fn()) {
-    let _alone = ALONE.lock().expect("the test before this one passed");
-    let mut config = shuttle::Config::new();
-    config.max_steps = shuttle::MaxSteps::None;
-    config.silence_warnings = true;
-    Runner::new(RandomScheduler::new(1), config).run(play);
-}
+use crate::schedules::play_random;
 
 /// Node 1 asks what node 0 keeps: a thread of it one thing at a time, and not too many names.
 fn ask_too_much() {
@@ -83,7 +73,7 @@ fn answer_unasked() {
 
 #[test]
 fn an_answer_that_nobody_asked_for_is_refused() {
-    once(answer_unasked);
+    play_random(answer_unasked, 1);
 }
 
 /// The codes of all answers.
@@ -113,7 +103,7 @@ unsafe impl Sink for Codes {
 
 #[test]
 fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
-    once(ask_too_much);
+    play_random(ask_too_much, 1);
 }
 
 /// Node 1 takes back minipages, of which one is its own.
@@ -138,7 +128,7 @@ fn take_back() {
 
 #[test]
 fn a_node_takes_back_only_what_it_allocated() {
-    once(take_back);
+    play_random(take_back, 1);
 }
 
 /// A page of each release consistent kind, whose diffs may be so long and no longer.
@@ -173,5 +163,5 @@ fn send_long_diffs() {
 
 #[test]
 fn a_diff_is_no_longer_than_its_minipage_allows() {
-    once(send_long_diffs);
+    play_random(send_long_diffs, 1);
 }

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::frames::{header_of, kind};
 use crate::job::Runtime;
 use crate::receiver::slots;
-use crate::schedules::ALONE;
+use crate::schedules::play_random;
 
 /// Headers that came at the other node, in order.
 #[derive(Default)]
@@ -90,8 +90,7 @@ fn write_and_post() {
 
 #[test]
 fn a_release_leaves_when_the_judges_have_what_was_written_before_it() {
-    let _alone = ALONE.lock().expect("the test before this one passed");
-    shuttle::check_random(write_and_post, 20);
+    play_random(write_and_post, 20);
 }
 
 /// Node 0 writes a page whose home it is, and then merges what node 1 wrote to it.
@@ -124,6 +123,5 @@ fn write_and_merge() {
 
 #[test]
 fn a_merge_into_a_page_that_is_written_here_closes_it_first() {
-    let _alone = ALONE.lock().expect("the test before this one passed");
-    shuttle::check_random(write_and_merge, 1);
+    play_random(write_and_merge, 1);
 }
