@@ -5,27 +5,7 @@
 //! which page and twin differ, and whoever has a copy writes those bytes and no others. So writers
 //! of different bytes of one minipage keep each other's writes, also within one word.
 //!
-//! # Format
-//! A diff is a sequence of records in ascending order of lines. A *line* is 64 bytes of the page,
-//! counted from the page's start; the last line may be shorter. All numbers are little-endian.
-//!
-//! | field | bytes | |
-//! |---|---|---|
-//! | line | 4 | number of the (first) line |
-//! | mask | 8 | bit b says that byte b of the line changed; never 0 |
-//!
-//! If the mask is not all ones, the words of 8 bytes with a changed byte follow, in order; bytes
-//! of these words that did not change, or lie beyond the end of the page, have no meaning (they are
-//! what the writer saw there, and 0). If the mask is all ones, a run of lines follows that changed
-//! wholly:
-//!
-//! | field | bytes | |
-//! |---|---|---|
-//! | count | 4 | lines of the run, at least 1 |
-//! | lines | 64 each | |
-//!
-//! A page of 4096 changed bytes costs 16 more than itself; a changed word costs 20. The worst
-//! page, every second line changed wholly and the others but for one byte, costs 78 bytes a line.
+//! The format is in `records.rs`.
 //!
 //! # Invariants
 //! The page is memory that applications write meanwhile, so there is never a reference to it. Each

@@ -21,9 +21,9 @@
 pub mod access;
 mod bend;
 pub mod coherence;
+mod consistency;
 pub mod deferral;
 mod effect;
-mod engine;
 pub mod hlrc;
 mod message;
 pub mod mgs;
@@ -40,8 +40,8 @@ pub mod window;
 mod wire;
 mod world;
 
+pub use consistency::{Engine, Homes};
 pub use effect::{Effect, Effects};
-pub use engine::{Engine, Homes};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, SemaphoreMessage, SyncMessage,

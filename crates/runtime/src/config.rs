@@ -8,20 +8,7 @@ use multigrain_transport::Address;
 use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
-
-/// How a thread waits for a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum WaitMode {
-    /// Poll without a pause; needs a core per thread.
-    Spin,
-    /// Poll and yield the core between polls.
-    Yield,
-    /// Sleep until something arrives.
-    Block,
-    /// Poll and yield for a short while, then sleep.
-    #[default]
-    Adaptive,
-}
+use crate::receiver::WaitMode;
 
 /// A node's place in its job.
 #[derive(Debug)]

@@ -67,10 +67,11 @@ mod trap;
 mod tsan;
 mod windows;
 
-pub use config::{Config, WaitMode};
+pub use config::Config;
 pub use error::Error;
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
+pub use receiver::WaitMode;
 pub use stats::Stats;
 pub use threads::ThreadHandle;

@@ -22,10 +22,11 @@ use shuttle::sync::mpsc;
 use shuttle::{Runner, thread};
 
 use crate::area::{AreaRecord, Items};
-use crate::config::{Config, WaitMode};
+use crate::config::Config;
 use crate::driver::sink::NodeSink;
 use crate::frames::{header_of, kind, words_of};
 use crate::job::Runtime;
+use crate::receiver::WaitMode;
 use crate::receiver::slots;
 use crate::sync::LEAVING_BARRIER;
 

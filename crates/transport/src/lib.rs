@@ -8,7 +8,7 @@
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!
 //! What lies where, from the program down to the wire:
-//! - `mesh/`: [`Mesh`], all peers together: `send`, `receive`, `backpressure`;
+//! - `mesh/`: [`Mesh`], all peers together: `send`, `receive`, `backlog`;
 //! - `peer`: one peer, its outbox behind a lock, its link, and leaving in order;
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);

@@ -6,7 +6,7 @@ use super::dispatch::{Local, Place, run};
 use super::input::Violation;
 use super::tables::{Cell, SyncCell};
 use crate::bend::mutant;
-use crate::engine::Engine;
+use crate::consistency::Engine;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::mgs::ClientEvent;
 use crate::world::World;

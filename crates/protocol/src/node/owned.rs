@@ -6,7 +6,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
-use crate::engine::{Engine, Homes};
+use crate::consistency::{Engine, Homes};
 use crate::hlrc::{Copy, DYNAMIC_AFTER};
 use crate::mgs::{Client, Server};
 use crate::release::ReleaseTracker;

@@ -3,7 +3,7 @@
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::coherence::{Entry, Holder};
-use crate::engine::Homes;
+use crate::consistency::Homes;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
 use crate::{hlrc, mgs};

@@ -26,7 +26,6 @@ use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
 use multigrain_types::NodeId;
 
-use crate::config::WaitMode;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::frames::Asker;
@@ -34,6 +33,7 @@ use crate::membership::{Loss, Membership};
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
+use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
 use crate::shim::Mutex;
 use crate::stats::Counters;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use multigrain_memory::{Memory, TrackingKind};
 use multigrain_transport::{BootConfig, Mesh};
 
-use crate::config::{Config, WaitMode};
+use crate::config::Config;
 use crate::error::Error;
 use crate::launcher::Launcher;
 use crate::program;
+use crate::receiver::WaitMode;
 
 /// How long a node waits for its peers at start.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);

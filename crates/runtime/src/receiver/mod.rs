@@ -8,12 +8,13 @@
 pub(crate) mod parking;
 pub(crate) mod slots;
 mod wait;
+mod wait_mode;
 
 // `parking` is checked by loom with other atomics in this place.
 use crate::shim;
 
-use crate::config::WaitMode;
 use parking::Role;
+pub use wait_mode::WaitMode;
 
 /// Who receives on this node, and how.
 #[derive(Debug)]

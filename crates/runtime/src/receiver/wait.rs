@@ -6,10 +6,9 @@ use std::time::Duration;
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
 
-use super::Receiver;
 use super::parking::StoodBy;
 use super::slots::{self, Slot};
-use crate::config::WaitMode;
+use super::{Receiver, WaitMode};
 use crate::membership::Membership;
 use crate::shim::{Instant, spin_loop, yield_now};
 

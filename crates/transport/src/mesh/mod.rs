@@ -4,7 +4,7 @@
 //! links that have input and tells the sink what came, `backpressure` says how much waits. Any thread
 //! sends; one thread at a time receives (the caller sees to that).
 
-mod backpressure;
+mod backlog;
 mod receive;
 mod send;
 
