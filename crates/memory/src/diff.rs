@@ -5,7 +5,7 @@
 //! which page and twin differ, and whoever has a copy writes those bytes and no others. So writers
 //! of different bytes of one minipage keep each other's writes, also within one word.
 //!
-//! The format is in `records.rs`.
+//! The format is in `diff/format.rs`.
 //!
 //! # Invariants
 //! The page is memory that applications write meanwhile, so there is never a reference to it. Each
@@ -20,16 +20,16 @@
 
 mod apply;
 mod encode;
+mod format;
 mod kernel;
 mod lines;
-mod records;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use format::{Diff, DiffError, Runs};
 pub use kernel::Kernel;
-pub use records::{Diff, DiffError, Runs};
 
 /// Bytes of a line.
 pub const LINE_BYTES: usize = 64;

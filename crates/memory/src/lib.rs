@@ -27,9 +27,9 @@ mod object;
 mod privileged;
 mod segment;
 mod segments;
+mod signal_frame;
 mod table;
 mod track;
-mod trap;
 mod twins;
 
 pub use areas::Minipages;
@@ -42,6 +42,6 @@ pub use memory::{Config, Memory};
 pub use names::{GuardKind, SegmentId};
 pub use object::Object;
 pub use segments::MAX_SEGMENTS;
+pub use signal_frame::Trap;
 pub use track::TrackingKind;
-pub use trap::Trap;
 pub use twins::{Twin, Twins};

@@ -19,8 +19,8 @@ use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
 use crate::segment::Segment;
 use crate::segments::Segments;
+use crate::signal_frame::{Trap, decode};
 use crate::track::Tracker;
-use crate::trap::{Trap, decode};
 
 /// What a node's memory is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Vector times over nodes: of each node, the last of its intervals that is known. Entries that are
-//! missing are zero.
+//! missing are zero. Whose they are, with the write notices: `release/interval_log.rs`.
 
 use multigrain_types::NodeId;
 

@@ -1,7 +1,7 @@
 //! Making a diff: compare line by line, append records.
 
+use super::format::{COUNT_BYTES, HEADER_BYTES, MASK_AT, word_bits};
 use super::lines::{Lines, load_short};
-use super::records::{COUNT_BYTES, HEADER_BYTES, MASK_AT, word_bits};
 use super::{LINE_BYTES, MAX_PAGE_BYTES, WHOLE, WORD_BYTES};
 
 /// What a line takes at most: a record that is no run, or a run of its own.

@@ -1,8 +1,8 @@
 //! Links: one stream of bytes to one peer, whatever carries it.
 //!
 //! Role: [`Link`] is all that the rest of the crate knows of a connection, and [`Backend`] makes links.
-//! A backend is one file here and one line in [`BACKENDS`], which says what serves an address; every
-//! backend passes `conformance.rs`. The rest of the crate neither asks which backend it has nor
+//! A backend is one file here and one line in [`BACKENDS`], which says what serves an address (a new kind
+//! of address is a variant of [`Address`] first); every backend passes `conformance.rs`. The rest of the crate neither asks which backend it has nor
 //! touches the descriptor but to sleep on it.
 //!
 //! A link may hold bytes of its own between the stream and the socket (encryption does): see

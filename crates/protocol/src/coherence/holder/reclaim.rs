@@ -1,4 +1,5 @@
-//! A freed minipage comes back to its owner before it is used again.
+//! A freed minipage comes back to its owner before it is used again: the owner's side. The manager
+//! invalidates all other copies, as for a write (`coherence/manager.rs`).
 
 use multigrain_types::Access;
 
