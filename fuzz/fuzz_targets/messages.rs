@@ -8,7 +8,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
-use multigrain_protocol::release::{MigrationPlan, WriteNotice, WriteNotices};
+use multigrain_protocol::migration::MigrationPlan;
+use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Words, World,
@@ -208,7 +209,7 @@ fn news(input: &mut Bytes<'_>) -> WriteNotices {
     let notices = (0..count).map(|_| notice(input.byte())).collect();
     let floor = clock(input);
     let last = input.byte();
-    let turn = (last & 1 == 1).then(|| Turn {
+    let turn = (last & 1 == 1).then(|| MigrationPlan {
         epoch: 1,
         clock: told.clone(),
         moves: vec![(lazy(last), node(last >> 1))],

@@ -1,6 +1,7 @@
 //! What hostile peers send a node about release consistent areas, and what its own threads do there.
 
-use multigrain_protocol::release::{MigrationPlan, WriteNotice, WriteNotices};
+use multigrain_protocol::migration::MigrationPlan;
+use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_runtime::fuzzing::{AREAS, MINIPAGES, NODES, Outcome, RELAXED, Victim};
 use multigrain_transport::Header;
 use multigrain_transport::fuzzing::Stream;
@@ -67,7 +68,7 @@ fn news(input: &mut Input<'_>) -> Vec<u8> {
     let last = input.byte();
     let turn = (last & 1 == 1).then(|| {
         let moves = vec![(minipage(input.byte()), node(last >> 1))];
-        Turn { epoch: (last >> 4).into(), clock: told.clone(), moves }
+        MigrationPlan { epoch: (last >> 4).into(), clock: told.clone(), moves }
     });
     WriteNotices { clock: told, notices, floor, plan: turn }.to_bytes()
 }
