@@ -169,6 +169,10 @@ fn take() -> Option<u32> {
 /// This thread's slot becomes free. Its handlers do not run meanwhile: they would find a slot that has
 /// ended, or is another thread's by now.
 fn give_back(index: u32) {
+    give_back_after(index, end);
+}
+
+fn give_back_after(index: u32, end: impl FnOnce(u32)) {
     let masked = SignalMask::block_all();
     end(index);
     at_exit_free(core::ptr::null());
@@ -297,5 +301,30 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// A handler that comes at the worst moment: the slot has ended and is not free yet.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    #[expect(unsafe_code, reason = "a handler, and a signal to this thread")]
+    fn a_handler_of_a_thread_that_ends_finds_no_slot() {
+        const NOT_RUN: u64 = u64::MAX;
+        static FOUND: AtomicU64 = AtomicU64::new(NOT_RUN);
+        extern "C" fn handler(_: libc::c_int) {
+            FOUND.store(held().map_or(0, |thread| u64::from(thread.0) + 1), Ordering::SeqCst);
+        }
+        let ending = std::thread::spawn(|| {
+            let (thread, _) = mine().unwrap();
+            // SAFETY: the handler stores a number, and no other test uses this signal.
+            unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
+            give_back_after(thread.0, |_| {
+                // SAFETY: a signal to this thread, which has a handler for it.
+                unsafe { libc::raise(libc::SIGUSR2) };
+                assert_eq!(FOUND.load(Ordering::SeqCst), NOT_RUN, "not before the slot is free");
+            });
+            assert_eq!(held(), None);
+        });
+        ending.join().unwrap();
+        assert_eq!(FOUND.load(Ordering::SeqCst), 0, "it ran, and found none");
     }
 }
