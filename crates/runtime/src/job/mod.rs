@@ -95,8 +95,8 @@ impl Runtime {
 
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.secret_to_join()?;
+        let control = boot::control(config)?;
         let memory = boot::memory(config)?;
-        let control = boot::control(config);
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = match nodes {
