@@ -530,3 +530,25 @@ fn a_peer_that_does_not_come_is_an_error_of_its_own() {
     hangs_up.join().unwrap();
     assert!(ended.status.success(), "{ended:?}");
 }
+
+#[test]
+fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "times");
+    let file = dir.path().join("stats.json");
+    let mut command = Command::new(launcher());
+    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let titles = "  seconds         compute   fault wait    lock wait barrier wait   other wait\n";
+    assert!(said.contains(titles), "{said}");
+    assert!(said.contains("           4 barrier calls            2 lock calls"), "{said}");
+    assert!(!said.contains("_"), "raw names: {said}");
+    for zeros in ["release", " other "] {
+        assert!(!said.contains(&format!("\n  {zeros}")), "{zeros}: {said}");
+    }
+    let stats = fs::read_to_string(&file).unwrap();
+    assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
+    assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
+}
