@@ -48,7 +48,7 @@ pub(super) enum LaunchError {
         /// The node that could not be started.
         rank: u32,
     },
-    /// No address of this host can be bound.
+    /// The loopback interface is down.
     #[error(
         "the listening socket of node {rank}: {source}; bring the loopback interface up \
          (ip link set lo up), or use --transport unix"
