@@ -23,8 +23,9 @@ MAJOR := $(word 1,$(subst ., ,$(VERSION)))
 MINOR := $(word 2,$(subst ., ,$(VERSION)))
 # The interface the library promises; crates/capi/build.rs gives it this name.
 SONAME = libmultigrain.so.0
-# What libmultigrain.a needs: rustc --print native-static-libs.
-STATIC_LIBS = -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
+# What libmultigrain.a needs: rustc --print native-static-libs, without gcc_s. The compiler adds that by
+# itself, or under -static what stands for it.
+STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
 TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \

@@ -14,7 +14,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    signals  program  config  error  shim
+//! area       membership   launcher     stats       frames    signals  crash  program  config  error  shim
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
@@ -26,6 +26,7 @@ mod area;
 #[cfg(feature = "shuttle")]
 mod bounds;
 mod config;
+mod crash;
 mod directory;
 mod driver;
 mod engine;

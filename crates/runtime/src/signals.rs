@@ -48,14 +48,48 @@ pub(crate) type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
 /// What handled a signal before us: traps that are not ours go there.
-static PREVIOUS: [OnceLock<Previous>; 2] = [const { OnceLock::new() }; 2];
+static PREVIOUS: [OnceLock<Previous>; 3] = [const { OnceLock::new() }; 3];
 
-/// The place of a signal's previous handler: the guard's signal, and SIGTRAP.
+/// The place of a signal's previous handler.
 fn previous(signal: c_int) -> &'static OnceLock<Previous> {
-    &PREVIOUS[usize::from(signal == libc::SIGTRAP)]
+    &PREVIOUS[match signal {
+        libc::SIGTRAP => 0,
+        libc::SIGSEGV => 1,
+        _ => 2,
+    }]
 }
 
 struct Previous(libc::sigaction);
+
+/// Installs the handler of a signal that accesses end with, and that the guard does not need. It runs as
+/// the one before it did, with the same signals blocked and on the same stack.
+pub(crate) fn install_crash(signal: c_int, handler: Handler) -> Result<(), Error> {
+    let mut action = current(signal)?;
+    let _ = previous(signal).set(Previous(action));
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = (action.sa_flags & !libc::SA_RESETHAND) | libc::SA_SIGINFO;
+    // SAFETY: the structure lives through the call, and nothing is returned.
+    if unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) } != 0 {
+        return Err(Error::System(format!("sigaction: {}", std::io::Error::last_os_error())));
+    }
+    Ok(())
+}
+
+/// What a signal does now.
+fn current(signal: c_int) -> Result<libc::sigaction, Error> {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: the structure lives through the call, which changes nothing.
+    match unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut action) } {
+        0 => Ok(action),
+        _ => Err(Error::System(format!("sigaction: {}", std::io::Error::last_os_error()))),
+    }
+}
+
+/// Whether a signal does what it does in programs that know nothing of it.
+pub(crate) fn is_default(signal: c_int) -> bool {
+    current(signal).is_ok_and(|action| action.sa_sigaction == libc::SIG_DFL)
+}
 
 /// Installs the handler of the guard's signal, or of SIGTRAP.
 pub(crate) fn install(signal: c_int, handler: Handler) -> Result<(), Error> {
@@ -80,12 +114,8 @@ pub(crate) fn install(signal: c_int, handler: Handler) -> Result<(), Error> {
 
 /// Whether a signal is still handled here: a program may install a handler of its own.
 pub(crate) fn handles(signal: c_int) -> bool {
-    // SAFETY: all-zero bytes are a valid sigaction.
-    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
-    // SAFETY: the structure lives through the call, which changes nothing.
-    let failed = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut action) };
     let ours = HANDLER.get().map(|handler| *handler as *const () as usize);
-    failed == 0 && Some(action.sa_sigaction) == ours
+    current(signal).is_ok_and(|action| Some(action.sa_sigaction) == ours)
 }
 
 /// Not our trap: the previous handler's, or the default, which ends the program as it should.

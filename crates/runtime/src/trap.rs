@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use multigrain_memory::Trap;
 use multigrain_protocol::Kind;
 
+use crate::crash::Crash;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
 use crate::error::Error;
@@ -40,7 +41,29 @@ pub(crate) fn install(
 ) -> Result<(), Error> {
     ENTRY.set(Entry { driver, prefetcher }).map_err(|_| Error::AlreadyInitialized)?;
     signals::install(driver.memory().signal(), on_trap)?;
-    signals::install(libc::SIGTRAP, on_trap)
+    signals::install(libc::SIGTRAP, on_trap)?;
+    signals::install_crash(other_signal(driver), on_crash)
+}
+
+/// Of the two signals that accesses end with, the one that the guard does not need.
+fn other_signal(driver: &Driver) -> c_int {
+    if driver.memory().signal() == libc::SIGSEGV { libc::SIGBUS } else { libc::SIGSEGV }
+}
+
+/// No access to shared memory that is there.
+extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    signals::chain(signal, info, context);
+    tell_crash(signal, info);
+}
+
+/// If a signal is now left to its default action, which ends this process.
+fn tell_crash(signal: c_int, info: *const libc::siginfo_t) {
+    let Some(Entry { driver, .. }) = ENTRY.get() else { return };
+    let platform = driver.platform();
+    let crash = Crash::of(signal, info, platform.memory(), platform.nodes());
+    if let Some(crash) = crash.filter(|_| signals::is_default(signal)) {
+        platform.launcher().crashed(signal, crash);
+    }
 }
 
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -55,6 +78,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             driver.abandon_step(context);
         }
         signals::chain(signal, info, context);
+        tell_crash(signal, info);
     }
     // SAFETY: as above.
     unsafe { errno_place.write(errno) };

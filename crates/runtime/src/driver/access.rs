@@ -22,7 +22,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::receiver::slots::{self, Slot};
 use crate::windows::Ended;
 
@@ -178,7 +178,7 @@ impl Driver {
             }
         });
         let at_once = slot.word.is_woken_at_once();
-        self.wait_for(slot);
+        self.wait_for(slot, Wait::Fault);
         self.resume((thread, slot), minipage, for_);
         at_once
     }

@@ -8,7 +8,7 @@ use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::error::Error;
 use crate::frames::{Asker, kind};
 use crate::receiver::slots::{self, Slot};
@@ -75,7 +75,7 @@ impl Driver {
             lock(&self.asked).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot);
+        self.wait_for(slot, Wait::Other);
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),
@@ -129,7 +129,7 @@ impl Driver {
             self.end_epoch();
             slot.arm();
             self.engine.step_sure(Input::Release { thread });
-            self.wait_for(slot);
+            self.wait_for(slot, Wait::Other);
         }
     }
 
