@@ -26,6 +26,7 @@ mod area;
 #[cfg(feature = "shuttle")]
 mod bounds;
 mod config;
+mod deadlock;
 mod directory;
 mod driver;
 mod engine;

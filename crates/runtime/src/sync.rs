@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::driver::Driver;
@@ -160,6 +161,7 @@ fn manager_of(driver: &Driver, id: u32) -> NodeId {
 
 /// Asks and waits; true if there was nothing to wait for.
 fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+    let place = place_of(&input);
     slot.arm();
     driver.step(Input::Sync(input))?;
     let at_once = slot.word.is_woken_at_once();
@@ -167,8 +169,27 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, E
         // No message took the last acks along, and the program may now compute for long.
         driver.mesh().flush_deferred();
     }
-    driver.wait_for(slot);
+    match place {
+        Some(place) => driver.wait_at(place, slot),
+        None => driver.wait_for(slot),
+    }
     Ok(at_once)
+}
+
+/// Where a thread waits that asks so.
+fn place_of(input: &SyncInput) -> Option<Place> {
+    match *input {
+        SyncInput::Lock { id, .. } => Some(Place::Lock(id)),
+        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Some(Place::Finalize),
+        SyncInput::Barrier { id, .. } => Some(Place::Barrier(id)),
+        SyncInput::SemaphoreWait { id, .. } => Some(Place::Semaphore(id)),
+        SyncInput::ConditionWait { id, .. } => Some(Place::Condition(id)),
+        SyncInput::Begin { .. }
+        | SyncInput::End
+        | SyncInput::Unlock { .. }
+        | SyncInput::SemaphorePost { .. }
+        | SyncInput::ConditionSignal { .. } => None,
+    }
 }
 
 #[cfg(test)]

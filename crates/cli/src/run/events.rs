@@ -1,12 +1,14 @@
 //! What each event of a job does: a signal, a message, output, an end.
 
 use super::control::{Message, Received};
-use super::job::Job;
+use super::deadlock::Next;
+use super::job::{Job, Live};
 use super::output::Pumped;
 use super::source::Source;
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
+use multigrain_types::waits::Report;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid};
 use std::io;
@@ -171,10 +173,26 @@ impl Job {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
+            Message::Waits(report) => self.on_waits(rank, report),
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
             }
             Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
+        }
+    }
+
+    fn on_waits(&mut self, rank: usize, report: Report) {
+        match self.watch.hear(rank, report) {
+            Next::Wait => {}
+            Next::Ask(question) => {
+                let listens = |(rank, _): &(usize, &Live)| self.watch.has_spoken(*rank);
+                for (_, live) in self.nodes.iter().enumerate().filter(listens) {
+                    live.node.control.ask(question);
+                }
+            }
+            Next::Deadlock(text) => {
+                self.facts.deadlock.get_or_insert(text);
+            }
         }
     }
 

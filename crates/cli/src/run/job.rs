@@ -4,6 +4,7 @@
 //! node's good will: every wait has an end in time, and the last resort is SIGKILL.
 
 use super::control::Count;
+use super::deadlock::Watch;
 use super::leftovers;
 use super::output::Pipe;
 use super::progress::{self, Line};
@@ -95,6 +96,7 @@ pub(super) struct Job {
     pub(super) nodes: Vec<Live>,
     pub(super) facts: Facts,
     pub(super) count: Option<Count>,
+    pub(super) watch: Watch,
     pub(super) refused: Refused,
     /// Pipes not read from because the writer is behind.
     pub(super) paused: Vec<Source>,
@@ -132,6 +134,7 @@ impl Job {
             signals,
             writer,
             relay,
+            watch: Watch::new(live.len()),
             nodes: live,
             facts,
             count: None,

@@ -13,6 +13,9 @@ const MAX_NODES: i64 = 1024;
 /// Every node gets the same arguments. Their output comes back line by line, the exit code is that
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
 /// of Multigrain may be run as well.
+///
+/// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
+/// cycle, ends with one line that says who waits where, and with exit code 35.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: multigrain run -n 4 -t 2 -- ./app --size 1000")]
 pub(crate) struct RunArgs {

@@ -25,6 +25,7 @@ use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
 use multigrain_types::NodeId;
+use multigrain_types::waits::Place;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -131,6 +132,14 @@ impl Driver {
     /// Waits until `slot` is woken, receiving for the node if nobody does.
     pub(crate) fn wait_for(&self, slot: &Slot) {
         self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+    }
+
+    /// The same, where only another thread of the job can end the wait: what the thread asked for has been
+    /// sent, and no time ends it.
+    pub(crate) fn wait_at(&self, place: Place, slot: &Slot) {
+        if !slot.is_woken() {
+            slot.wait_at(place, || self.wait_for(slot));
+        }
     }
 
     /// The service thread: receives while no thread of the program waits.

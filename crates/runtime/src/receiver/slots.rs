@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_types::ThreadId;
+use multigrain_types::waits::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
@@ -41,6 +42,11 @@ pub(crate) struct Slot {
     told_to_hold: AtomicU32,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
+    /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
+    /// for something that comes by itself.
+    place: AtomicU64,
+    /// How often a thread has begun to wait so.
+    turns: AtomicU64,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -52,6 +58,8 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         code: AtomicI32::new(0),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        turns: AtomicU64::new(0),
     }
 }; MAX_THREADS];
 
@@ -240,6 +248,22 @@ impl Slot {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
     }
 
+    /// Its thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
+    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.place.store(place.to_word(), Ordering::SeqCst);
+        wait();
+        self.place.store(0, Ordering::SeqCst);
+    }
+
+    /// Where its thread waits, and in which turn; none if it runs or is about to.
+    fn waits(&self) -> Option<(Place, u64)> {
+        let turn = self.turns.load(Ordering::SeqCst);
+        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        let waits = self.begun.load(Ordering::SeqCst) && !self.is_woken();
+        (waits && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
+    }
+
     /// The thread shall hold the minipage it resumes for. In its own step.
     pub(crate) fn tell_to_hold(&self, turns: u16, urgent: bool) {
         let told = u32::from(turns) + 1 + if urgent { URGENT } else { 0 };
@@ -271,6 +295,16 @@ pub(crate) fn forget_all() {
         slot.begun.store(false, Ordering::Relaxed);
         slot.word.arm();
     }
+}
+
+/// Threads of this node that wait for other threads of the job, without the locks they hold.
+pub(crate) fn waiters() -> Vec<Waiter> {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let waiter = |(thread, slot): (u32, &Slot)| {
+        let (place, turn) = slot.waits()?;
+        Some(Waiter { thread, turn, place, holds: Vec::new() })
+    };
+    (0..).zip(used).filter_map(waiter).collect()
 }
 
 /// Nudges one parked thread of this node, if there is one.
