@@ -105,8 +105,7 @@ pub(crate) struct RunArgs {
     pub(super) stats: Option<PathBuf>,
 
     /// The program, by path or by name in PATH, and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true,
-          value_name = "PROGRAM", num_args = 1..)]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
     pub(super) command: Vec<OsString>,
 }
 
