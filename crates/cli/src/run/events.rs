@@ -60,14 +60,21 @@ impl Job {
             let again = signal == Signal::INT
                 && self.last_interrupt.is_some_and(|at| now <= at + INTERRUPT_WINDOW);
             if again {
-                self.facts.order.get_or_insert(Order::Interrupt(signal.as_raw()));
+                self.facts.order.get_or_insert(Order::Signal(signal.as_raw()));
             }
             self.hurry |= again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2);
             if signal == Signal::INT {
                 self.last_interrupt = Some(now);
             }
+            if signal == Signal::TERM {
+                self.kill_at.get_or_insert(now + super::job::TERM_PATIENCE);
+            }
             self.facts.forwarded = Some(signal.as_raw());
             self.signal_nodes(if again { Signal::KILL } else { signal });
+            if signal != Signal::USR1 && signal != Signal::USR2 {
+                // A node that is stopped takes no signal.
+                self.signal_nodes(Signal::CONT);
+            }
         }
     }
 

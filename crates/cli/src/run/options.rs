@@ -14,6 +14,9 @@ const MAX_NODES: i64 = 1024;
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
 /// of Multigrain may be run as well.
 ///
+/// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds are killed, and
+/// so are all at a second Ctrl-C.
+///
 /// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
 /// cycle, ends with one line that says who waits where, and with exit code 35.
 #[derive(Debug, Args)]

@@ -89,8 +89,8 @@ pub(super) struct NodeFacts {
 pub(super) enum Order {
     /// The limit of --timeout is over.
     Timeout(Duration),
-    /// A second Ctrl-C.
-    Interrupt(i32),
+    /// A second Ctrl-C, or a SIGTERM that did not end the nodes.
+    Signal(i32),
     /// Nobody reads the launcher's stdout any more.
     Unread,
 }
@@ -211,7 +211,7 @@ fn by_order(order: Order) -> Verdict {
             code: TIMED_OUT,
             line: Some(format!("time-out after {} s; the job ends", limit.as_secs_f64())),
         },
-        Order::Interrupt(signal) => by_signal(signal),
+        Order::Signal(signal) => by_signal(signal),
         Order::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
     }
 }
