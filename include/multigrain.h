@@ -5,10 +5,25 @@
  * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
  * any node may read, write or apply atomics to it through ordinary pointers, which have the same
  * value on every node. Globals, the stack and malloc memory stay private to a node.
- * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
- * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
+ *
+ * Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory
+ * (a wait on a C++20 std::atomic, a process-shared pthread mutex or condition that is contended, sem_wait)
+ * sleeps for ever. Poll, or wait by the calls below.
+ *
+ * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
+ * fair). The library finds a place for itself in sigaction, signal, sigprocmask and pthread_sigmask: these
+ * three are never blocked, and a program's handler for them, installed before mg_init or after it, gets
+ * what is not the library's. A program that goes around the C library (a system call of its own) must
+ * neither block them nor replace their handlers.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
- * this interface: access and call would wait in the same place, and one of them for ever.
+ * this interface: access and call would wait in the same place, and one of them for ever. SIGHUP, SIGINT,
+ * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
+ *
+ * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
+ * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
+ * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
+ * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
+ * memory.
  *
  * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
  * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
@@ -62,6 +77,7 @@ int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
  * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line.
  */
 int mg_finalize(void);
 

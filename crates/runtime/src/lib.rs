@@ -14,7 +14,8 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    signals  program  config  error  shim
+//! area       membership   launcher     stats       frames    program  config  error  shim
+//! signals    child        descriptors  mappings             what is between the program and the C library
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
@@ -25,10 +26,14 @@ mod area;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod bounds;
+mod child;
 mod config;
+mod descriptors;
 mod directory;
 mod driver;
 mod engine;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod errno;
 mod error;
 mod frames;
 #[cfg(feature = "fuzzing")]
@@ -45,6 +50,8 @@ mod loomed;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loomed;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod mappings;
 mod membership;
 #[cfg(feature = "mutants")]
 mod mutants;

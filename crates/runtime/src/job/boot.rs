@@ -36,13 +36,18 @@ pub(super) fn control(config: &Config) -> Option<BorrowedFd<'static>> {
     Some(control)
 }
 
+/// Where peers connect to, if the launcher has made it. To be taken once: a node without peers closes it.
+pub(super) fn listener(config: &Config) -> Option<OwnedFd> {
+    // SAFETY: the launcher gave this descriptor to this process and to nobody else.
+    config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 pub(super) fn boot_mesh(
     config: &Config,
     secret: [u8; 32],
     launcher: &Launcher,
 ) -> Result<Mesh, Error> {
-    // SAFETY: the launcher gave this descriptor to this process and to nobody else.
-    let listener = config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let listener = listener(config);
     if let Some(listener) = &listener {
         let _ = rustix::io::fcntl_setfd(listener, rustix::io::FdFlags::CLOEXEC);
     }
