@@ -104,7 +104,9 @@ void mg_progress(uint64_t done, uint64_t total);
  * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
- *   in sequential memory; what they announce must be sequential too.
+ *   in sequential memory; what they announce must be sequential too. The first atomic instruction
+ *   that a node traps at here is named on stderr with file and line (built with -g), and is an error
+ *   under `multigrain run --check-races`.
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.

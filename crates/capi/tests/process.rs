@@ -4,9 +4,10 @@
 
 mod support;
 
+use std::fs;
 use std::time::{Duration, Instant};
 
-use support::c::{compile, guards, launcher};
+use support::c::{compile, guards, launcher, source};
 use support::{Setting, TestDir, run, run_well};
 
 /// Far below the time that a job of the tests may take: nothing hangs.
@@ -98,6 +99,35 @@ fn signals_are_blocked_handled_and_threads_cancelled_beside_accesses() {
     for &guard in guards() {
         for how in ["mask", "handler", "cancel"] {
             run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[how]);
+        }
+    }
+}
+
+#[test]
+fn atomics_on_release_consistent_memory_are_named_once_a_node() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "reduce");
+    let source = fs::read_to_string(source("reduce.c")).unwrap();
+    let line = 1 + source.lines().position(|line| line.contains("the line that is named")).unwrap();
+    let place = format!("an atomic instruction at reduce.c:{line} (main)");
+    for &guard in guards() {
+        for consistency in ["eager-release", "lazy-release", "auto"] {
+            let setting = Setting { guard, consistency, ..Setting::nodes(2) };
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!(ended.code, Some(0), "{setting:?}: {ended:?}");
+            let said = ended.err.matches(&place).count();
+            assert!((1..=2).contains(&said), "{setting:?}: {ended:?}");
+            let setting = Setting { options: &["--check-races"], ..setting };
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!(ended.code, Some(66), "{setting:?}: {ended:?}");
+            assert!(ended.err.contains(&format!("race: {place}")), "{setting:?}: {ended:?}");
+        }
+        for setting in [
+            Setting { guard, ..Setting::nodes(2) },
+            Setting { guard, consistency: "lazy-release", ..Setting::nodes(1) },
+        ] {
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{setting:?}");
         }
     }
 }

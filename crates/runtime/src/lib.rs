@@ -9,6 +9,7 @@
 //!
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//!                                                                atomics   looks at instructions
 //! sync       prefetch     threads      heap
 //!                                      directory             services
 //! driver     a step and what it waits for; requests between nodes
@@ -23,6 +24,7 @@
 //! -> the ack -> the instruction is retried.
 
 mod area;
+mod atomics;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod bounds;

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use multigrain_memory::Trap;
 use multigrain_protocol::Kind;
 
+use crate::atomics;
 use crate::child;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
@@ -112,6 +113,8 @@ impl Entry {
         if !driver.tables().knows(minipage) {
             return false;
         }
+        // SAFETY: the handler's own context.
+        unsafe { atomics::look(driver, minipage, trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");
