@@ -5,10 +5,25 @@
  * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
  * any node may read, write or apply atomics to it through ordinary pointers, which have the same
  * value on every node. Globals, the stack and malloc memory stay private to a node.
- * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
- * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
+ *
+ * Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory
+ * (a wait on a C++20 std::atomic, a process-shared pthread mutex or condition that is contended, sem_wait)
+ * sleeps for ever. Poll, or wait by the calls below.
+ *
+ * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
+ * fair). The library finds a place for itself in sigaction, signal, sigprocmask and pthread_sigmask: these
+ * three are never blocked, and a program's handler for them, installed before mg_init or after it, gets
+ * what is not the library's. A program that goes around the C library (a system call of its own) must
+ * neither block them nor replace their handlers.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
- * this interface: access and call would wait in the same place, and one of them for ever.
+ * this interface: access and call would wait in the same place, and one of them for ever. SIGHUP, SIGINT,
+ * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
+ *
+ * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
+ * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
+ * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
+ * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
+ * memory.
  *
  * Every int function returns 0 or a negative mg_error; functions that return a pointer return NULL on
  * failure. mg_last_error has the code of what failed last in this thread, and mg_strerror says in words
@@ -67,6 +82,7 @@ int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
  * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line.
  */
 int mg_finalize(void);
 
@@ -93,7 +109,9 @@ void mg_progress(uint64_t done, uint64_t total);
  * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
- *   in sequential memory; what they announce must be sequential too.
+ *   in sequential memory; what they announce must be sequential too. The first atomic instruction
+ *   that a node traps at here is named on stderr with file and line (built with -g), and is an error
+ *   under `multigrain run --check-races`.
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.

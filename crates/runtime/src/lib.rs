@@ -9,12 +9,14 @@
 //!
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//!                                                                atomics   looks at instructions
 //! sync       prefetch     threads      heap
 //!                                      directory             services
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    signals  crash  program  config  error  shim
+//! area       membership   launcher     stats       frames    crash  program  config  error  shim
+//! signals    child        descriptors  mappings             what is between the program and the C library
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
@@ -22,15 +24,20 @@
 //! -> the ack -> the instruction is retried.
 
 mod area;
+mod atomics;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod bounds;
+mod child;
 mod config;
 mod crash;
 mod deadlock;
+mod descriptors;
 mod directory;
 mod driver;
 mod engine;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod errno;
 mod error;
 mod frames;
 #[cfg(feature = "fuzzing")]
@@ -47,6 +54,8 @@ mod loomed;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loomed;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod mappings;
 mod membership;
 #[cfg(feature = "mutants")]
 mod mutants;

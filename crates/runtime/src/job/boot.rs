@@ -46,11 +46,11 @@ pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Er
     Ok(Some(control))
 }
 
-/// This node's listening socket, if its launcher made one.
+/// This node's listening socket, if its launcher made one. To be taken once: a node without peers closes it.
 ///
 /// # Errors
 /// [`Error::Invalid`]: there is no such socket.
-fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
+pub(super) fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
     let Some(fd) = config.listen_fd else { return Ok(None) };
     // SAFETY: it is only asked what it is.
     let found = unsafe { BorrowedFd::borrow_raw(fd) };

@@ -17,7 +17,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn malloc(&self, bytes: usize) -> Result<usize, Error> {
-        self.services.heap.malloc_with(&self.driver, bytes, Policy::new())
+        self.services.heap.malloc_with(self.member()?, bytes, Policy::new())
     }
 
     /// `bytes` of shared memory as a policy wants it, fresh or used before.
@@ -25,7 +25,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes or grain, or no room.
     pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
-        self.services.heap.malloc_with(&self.driver, bytes, policy)
+        self.services.heap.malloc_with(self.member()?, bytes, policy)
     }
 
     /// `bytes` of zeroed shared memory.
@@ -33,7 +33,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
-        self.services.heap.calloc(&self.driver, bytes)
+        self.services.heap.calloc(self.member()?, bytes)
     }
 
     /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
@@ -42,7 +42,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes or grain, or no room.
     pub fn malloc_grain(&self, bytes: usize, grain: usize) -> Result<usize, Error> {
-        self.services.heap.malloc_grain(&self.driver, bytes, grain)
+        self.services.heap.malloc_grain(self.member()?, bytes, grain)
     }
 
     /// `count` elements of `bytes`, of the job's consistency and at its natural grain: each a
@@ -65,7 +65,7 @@ impl Runtime {
         bytes: usize,
         policy: Policy,
     ) -> Result<usize, Error> {
-        self.services.heap.malloc_array(&self.driver, count, bytes, policy)
+        self.services.heap.malloc_array(self.member()?, count, bytes, policy)
     }
 
     /// Address of element `index` of an array.
@@ -73,7 +73,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`] if `array` is no array, [`Error::Invalid`] if it has no such element.
     pub fn element(&self, array: usize, index: usize) -> Result<usize, Error> {
-        self.services.heap.element(&self.driver, array, index)
+        self.services.heap.element(self.member()?, array, index)
     }
 
     /// Addresses of the first elements of an array, as many as `out` takes.
@@ -81,7 +81,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::element`], for the last one.
     pub fn elements(&self, array: usize, out: &mut [usize]) -> Result<(), Error> {
-        self.services.heap.elements(&self.driver, array, out)
+        self.services.heap.elements(self.member()?, array, out)
     }
 
     /// Gives an allocation back; any node may.
@@ -89,7 +89,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
     pub fn free(&self, address: usize) -> Result<(), Error> {
-        self.services.heap.free(&self.driver, address)
+        self.services.heap.free(self.member()?, address)
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -109,7 +109,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        Prefetcher::prefetch(&self.driver, address, bytes, kind)
+        Prefetcher::prefetch(self.member()?, address, bytes, kind)
     }
 
     /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting
@@ -118,7 +118,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
-        Prefetcher::push(&self.driver, address, bytes)
+        Prefetcher::push(self.member()?, address, bytes)
     }
 
     /// Returns once this node has held every minipage for `kind` of access: what a system call
@@ -127,7 +127,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        self.prefetcher.touch(&self.driver, address, bytes, kind)
+        self.prefetcher.touch(self.member()?, address, bytes, kind)
     }
 }
 
@@ -138,7 +138,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
     pub fn lock(&self, id: u32) -> Result<(), Error> {
-        self.sync.lock(&self.driver, id)
+        self.sync.lock(self.member()?, id)
     }
 
     /// Gives lock `id` back.
@@ -146,7 +146,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: u32) -> Result<(), Error> {
-        self.sync.unlock(&self.driver, id)
+        self.sync.unlock(self.member()?, id)
     }
 
     /// Takes one unit of semaphore `id`.
@@ -154,7 +154,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
-        self.sync.semaphore_wait(&self.driver, id)
+        self.sync.semaphore_wait(self.member()?, id)
     }
 
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
@@ -162,7 +162,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
-        self.sync.semaphore_post(&self.driver, id, count)
+        self.sync.semaphore_post(self.member()?, id, count)
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
@@ -170,7 +170,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold the lock.
     pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
-        self.sync.condition_wait(&self.driver, id, lock)
+        self.sync.condition_wait(self.member()?, id, lock)
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
@@ -178,7 +178,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
-        self.sync.condition_signal(&self.driver, id, all)
+        self.sync.condition_signal(self.member()?, id, all)
     }
 
     /// Returns when what this node wrote can be seen by whoever is told next by other means than
@@ -187,7 +187,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn release(&self) -> Result<(), Error> {
-        self.driver.release()
+        self.member()?.release()
     }
 }
 
@@ -211,7 +211,7 @@ impl Runtime {
         function: ThreadFunction,
         argument: u64,
     ) -> Result<ThreadHandle, Error> {
-        self.services.threads.create(&self.driver, node, function, argument)
+        self.services.threads.create(self.member()?, node, function, argument)
     }
 
     /// Waits for the end of a thread; returns its result.
@@ -219,7 +219,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub fn thread_join(&self, handle: ThreadHandle) -> Result<u64, Error> {
-        Threads::join(&self.driver, handle)
+        Threads::join(self.member()?, handle)
     }
 
     /// Nobody will wait for the end of a thread: its node forgets it then.
@@ -227,7 +227,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub fn thread_detach(&self, handle: ThreadHandle) -> Result<(), Error> {
-        Threads::detach(&self.driver, handle)
+        Threads::detach(self.member()?, handle)
     }
 
     /// Makes an address known to the job. A name can be given again: later look-ups see the last.
@@ -235,7 +235,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
-        Names::publish(&self.driver, name, address)
+        Names::publish(self.member()?, name, address)
     }
 
     /// The address published under a name; waits for it.
@@ -243,6 +243,6 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for an empty or overlong name.
     pub fn lookup(&self, name: &[u8]) -> Result<usize, Error> {
-        Names::lookup(&self.driver, name)
+        Names::lookup(self.member()?, name)
     }
 }
