@@ -30,6 +30,14 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
     }
 }
 
+/// The number of a call's result; 0 and [`mg_last_error`] if it failed.
+pub(crate) fn number(result: Result<u32, Error>) -> u32 {
+    result.unwrap_or_else(|error| {
+        LAST.with(|last| last.set(error.code()));
+        0
+    })
+}
+
 /// The reason of the last NULL in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_last_error() -> c_int {
@@ -51,6 +59,8 @@ pub extern "C" fn mg_strerror(error: c_int) -> *const c_char {
         -8 => c"a peer is gone and the job is ending",
         -9 => c"a system call failed; the line on stderr names it",
         -10 => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
+        -11 => c"busy: somebody has the lock, or the semaphore has no unit",
+        -12 => c"timed out: the deadline came first",
         _ => c"unknown error code",
     };
     text.as_ptr()
@@ -70,7 +80,7 @@ mod tests {
     #[test]
     fn every_code_has_a_sentence_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
-        for error in -11..=0 {
+        for error in -13..=0 {
             // SAFETY: the function returns static C strings.
             let text = unsafe { CStr::from_ptr(mg_strerror(error)) };
             assert!(seen.insert(text.to_owned()), "{error} repeats {text:?}");

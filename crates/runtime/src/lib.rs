@@ -10,11 +10,11 @@
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
 //! sync       prefetch     threads      heap
-//!                                      directory             services
+//! deadlines                            directory             services
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    signals  program  config  error  shim
+//! area       membership   launcher     stats       frames    signals  program  config  error  shim  pthread
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
@@ -26,6 +26,7 @@ mod area;
 #[cfg(feature = "shuttle")]
 mod bounds;
 mod config;
+mod deadlines;
 mod directory;
 mod driver;
 mod engine;
@@ -51,6 +52,7 @@ mod mutants;
 mod platform;
 mod prefetch;
 mod program;
+mod pthread;
 mod races;
 mod receiver;
 #[cfg(test)]
@@ -68,10 +70,12 @@ mod tsan;
 mod windows;
 
 pub use config::Config;
+pub use deadlines::Deadline;
 pub use error::Error;
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
 pub use receiver::WaitMode;
 pub use stats::Stats;
-pub use threads::ThreadHandle;
+pub use sync::{Patience, SyncId};
+pub use threads::{ThreadAttributes, ThreadHandle};

@@ -1,5 +1,7 @@
 //! What a synchronization engine knows of its surroundings, and what the tables ask of it.
 
+use core::fmt;
+
 use multigrain_types::NodeId;
 
 use crate::effect::{Effect, Effects};
@@ -11,7 +13,7 @@ pub struct SyncSite {
     /// The node the engine runs on.
     pub me: NodeId,
     /// The synchronization id.
-    pub id: u32,
+    pub id: u64,
     /// The node that manages it.
     pub manager: NodeId,
     /// Nodes in the job.
@@ -21,8 +23,15 @@ pub struct SyncSite {
 impl SyncSite {
     /// The site of `id` on node `me` of a job of `nodes` nodes.
     #[must_use]
-    pub fn new(me: NodeId, nodes: u16, id: u32) -> Self {
-        let rank = id % u32::from(nodes.max(1));
+    pub fn new(me: NodeId, nodes: u16, id: u64) -> Self {
+        // Addresses are multiples of some power of two, as numbers of nodes like to be.
+        const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+        let nodes_wide = u64::from(nodes.max(1));
+        let rank = if id <= NUMBERS {
+            id % nodes_wide
+        } else {
+            ((id.wrapping_mul(SCATTER) >> 32) * nodes_wide) >> 32
+        };
         Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)), nodes }
     }
 
@@ -35,6 +44,26 @@ impl SyncSite {
     #[must_use]
     pub fn is_manager(&self) -> bool {
         self.me == self.manager
+    }
+}
+
+/// Ids up to here are numbers; those above are addresses, or [`ONCE`] and a number or an address.
+const NUMBERS: u64 = u32::MAX as u64;
+
+/// Added to the id of what runs once: the lock and the semaphore that see to it have ids that no others have.
+pub const ONCE: u64 = 1 << 63;
+
+/// An id as a program knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct IdName(pub u64);
+
+impl fmt::Display for IdName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of_once = if self.0 & ONCE == 0 { "" } else { "of once " };
+        match self.0 & !ONCE {
+            number @ ..=NUMBERS => write!(f, "{of_once}{number}"),
+            address => write!(f, "{of_once}at {address:#x}"),
+        }
     }
 }
 
@@ -51,5 +80,27 @@ pub(super) trait SyncState: PartialEq {
     /// Whether it is a token that nobody uses, away from its manager.
     fn is_idle(&self, _: &SyncSite) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_managed_in_turn_and_addresses_by_all_nodes() {
+        let manager = |id| SyncSite::new(NodeId(0), 4, id).manager.0;
+        assert_eq!([0, 1, 5, (1 << 32) - 1].map(manager), [0, 1, 1, 3]);
+        for step in [8, 16, 64, 4096] {
+            let managers: Vec<_> = (0..64).map(|i| manager((1 << 45) + i * step)).collect();
+            assert!((0..4).all(|node| managers.contains(&node)), "{step}: {managers:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_named_as_the_program_names_it() {
+        let names = [7, 0x2000_0000_0040, ONCE | 7, ONCE | 0x2000_0000_0040].map(IdName);
+        let names = names.map(|name| name.to_string());
+        assert_eq!(names, ["7", "at 0x200000000040", "of once 7", "of once at 0x200000000040"]);
     }
 }

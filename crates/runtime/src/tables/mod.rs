@@ -25,7 +25,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::shim::{Mutex, lock};
@@ -147,6 +147,11 @@ impl SharedTables {
         }
         let states = States::new(record.consistency, minipages);
         page[index].set(AreaStates { record, minipages, states }).is_ok()
+    }
+
+    /// What a thread of this node holds, in the words of a program.
+    pub(crate) fn held_by(&self, thread: ThreadId) -> Vec<String> {
+        lock(&self.sync).held_by(thread)
     }
 
     /// Whether any area of the job is release consistent.
