@@ -3,6 +3,7 @@
 //! Role: the smallest common vocabulary, so that `memory`, `transport` and `protocol` agree on
 //! names without seeing each other. It knows nothing of pages, sockets or messages.
 
+pub mod sync_id;
 pub mod waits;
 
 use core::fmt;
