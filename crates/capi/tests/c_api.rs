@@ -435,3 +435,37 @@ fn a_million_minipages_work() {
 fn faults_cost_the_messages_the_paper_says() {
     run_in_every_way("counts", &[2], 1);
 }
+
+#[test]
+fn a_listening_descriptor_that_is_none_is_named_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("wrong");
+    // A pipe, a file, and nothing.
+    for (fd, source) in [(0, "true |"), (0, ""), (77, "")] {
+        let line = format!("{source} MULTIGRAIN_LISTEN_FD={fd} {}", program.display());
+        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let start = std::time::Instant::now();
+        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
+        assert!(ended.code != Some(0), "{ended:?}");
+        let named = format!("MULTIGRAIN_LISTEN_FD is {fd}, which is no listening socket");
+        assert!(ended.err.contains(&named), "{ended:?}");
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("late");
+    let line = format!("[ $MULTIGRAIN_RANK = 0 ] && exec {}; exec sleep 60", program.display());
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let setting = Setting { options: &["--boot-timeout", "0.5"], ..Setting::nodes(4) };
+    let ended = run(&launcher(), &setting, &script, &[]);
+    let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
+               `multigrain run --boot-timeout` gives them longer; the job ends\n";
+    assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
+}

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use multigrain_memory::{GuardChoice, TrackingKind};
 use multigrain_transport::Address;
@@ -27,6 +28,8 @@ pub struct Config {
     pub listen_fd: Option<RawFd>,
     /// The launcher's end of this node's life.
     pub control_fd: Option<RawFd>,
+    /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
+    pub boot: Option<Duration>,
     /// Guard to use.
     pub guard: GuardChoice,
     /// How what homes of lazily consistent pages write is found.
@@ -62,6 +65,7 @@ impl Config {
             peers: Vec::new(),
             listen_fd: None,
             control_fd: None,
+            boot: None,
             guard: GuardChoice::Auto,
             tracking: TrackingKind::Faults,
             wait: WaitMode::default(),
@@ -99,6 +103,10 @@ impl Config {
         let mut config = Self::single();
         if let Some(threads) = variable("THREADS")? {
             config.threads = number("THREADS", &threads)?;
+        }
+        if let Some(text) = variable("BOOT_SECONDS")? {
+            let wait = Duration::try_from_secs_f64(number("BOOT_SECONDS", &text)?);
+            config.boot = Some(wait.map_err(|_| wrong("BOOT_SECONDS", &text))?);
         }
         if let Some(text) = variable("SHARED")? {
             config.shared_bytes = number("SHARED", &text)?;
