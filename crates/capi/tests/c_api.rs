@@ -465,6 +465,25 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
 }
 
 #[test]
+fn a_listening_descriptor_that_is_none_is_named_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("wrong");
+    // A pipe, a file, and nothing.
+    for (fd, source) in [(0, "true |"), (0, ""), (77, "")] {
+        let line = format!("{source} MULTIGRAIN_LISTEN_FD={fd} {}", program.display());
+        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let start = std::time::Instant::now();
+        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
+        assert!(ended.code != Some(0), "{ended:?}");
+        let named = format!("MULTIGRAIN_LISTEN_FD: descriptor {fd} is not the listening socket");
+        assert!(ended.err.contains(&named), "{ended:?}");
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_does_not_come_is_an_error_of_its_own() {
     let dir = TestDir::new();
     let program = compile(&dir, "peer");
@@ -503,4 +522,19 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let stats = fs::read_to_string(&file).unwrap();
     assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
     assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
+}
+
+#[test]
+fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("late");
+    let line = format!("[ $MULTIGRAIN_RANK = 0 ] && exec {}; exec sleep 60", program.display());
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let setting = Setting { options: &["--boot-timeout", "0.5"], ..Setting::nodes(4) };
+    let ended = run(&launcher(), &setting, &script, &[]);
+    let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
+               `multigrain run --boot-timeout` gives them longer; the job ends\n";
+    assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
 }

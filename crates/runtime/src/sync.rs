@@ -385,7 +385,17 @@ fn wait_for(input: &SyncInput) -> Wait {
         SyncInput::Barrier { id, .. } => Place::Barrier(id),
         SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
         SyncInput::ConditionWait { id, .. } => Place::Condition(id),
-        _ => return Wait::Other,
+        SyncInput::Begin { .. }
+        | SyncInput::End { .. }
+        | SyncInput::TryLock { .. }
+        | SyncInput::TimedLock { .. }
+        | SyncInput::Unlock { .. }
+        | SyncInput::SemaphoreTry { .. }
+        | SyncInput::SemaphorePost { .. }
+        | SyncInput::ConditionSignal { .. }
+        | SyncInput::ReadWriteLock { .. }
+        | SyncInput::ReadWriteUnlock { .. }
+        | SyncInput::Withdraw { .. } => return Wait::Other,
     })
 }
 

@@ -4,6 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use super::{Place, Thread, Waiter};
+use crate::in_runs;
 use crate::sync_id::IdName;
 
 /// Parts of a line that are named; the others are counted.
@@ -96,42 +97,13 @@ fn name(who: &[Thread], threads: &BTreeMap<usize, usize>) -> (String, bool) {
 
 /// `node 3`, `nodes 0 and 2`, `nodes 0 to 4, 7 and 9`; the numbers ascend.
 fn numbered(what: &str, numbers: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => runs.push((number, number)),
-        }
-    }
-    let mut parts: Vec<String> = Vec::new();
-    for (first, last) in runs {
-        match last - first {
-            0 => parts.push(first.to_string()),
-            1 => parts.extend([first.to_string(), last.to_string()]),
-            _ => parts.push(format!("{first} to {last}")),
-        }
-    }
     let plural = if numbers.len() > 1 { "s" } else { "" };
-    let list = match parts.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    };
-    format!("{what}{plural} {list}")
+    format!("{what}{plural} {}", in_runs(numbers))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_in_a_row_are_a_range() {
-        let text = |numbers: &[usize]| numbered("node", numbers);
-        assert_eq!(text(&[3]), "node 3");
-        assert_eq!(text(&[0, 2]), "nodes 0 and 2");
-        assert_eq!(text(&[0, 1]), "nodes 0 and 1");
-        assert_eq!(text(&[0, 1, 2, 3, 7, 9]), "nodes 0 to 3, 7 and 9");
-    }
 
     #[test]
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
