@@ -182,6 +182,11 @@ int mg_touch_write(void *p, size_t bytes);
 /*
  * ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use -------------
  *
+ * A job all of whose threads wait here, in mg_finalize, mg_thread_join, mg_lookup or pthread_join for each
+ * other, or some of whose threads hold locks that each other of them waits for, ends with one line that
+ * says who waits where, and with exit code 35 (EDEADLK). A thread that does anything else counts as one that
+ * may go on; so does a program with a handler for a signal such as SIGTERM, which may post a semaphore.
+ *
  * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units
  * that it posted. Beyond that it gets MG_ELIMIT, or the manager, if it is another node and finds out

@@ -3,63 +3,18 @@
 //! `tests/c`; each checks what it does and exits with 0 if all is well.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+#[path = "support/c.rs"]
+mod c;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use support::{Ended, Setting, TestDir, run, run_well, settings, workspace};
-
-/// A directory with the library, under its SONAME too, and the command.
-fn built() -> PathBuf {
-    support::build(&["multigrain-capi", "multigrain-cli"])
-}
-
-fn launcher() -> PathBuf {
-    built().join("multigrain")
-}
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
-}
-
-fn include() -> PathBuf {
-    workspace().join("include")
-}
-
-fn compiler(program: &str, flags: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
-    command.arg("-I").arg(include()).stdin(Stdio::null());
-    command
-}
-
-fn must_succeed(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}:\n{err}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// `tests/c/NAME.c` as a program in `dir`, linked with the shared library.
-fn compile(dir: &TestDir, name: &str) -> PathBuf {
-    let program = dir.path().join(name);
-    let library = built();
-    let link = dir.path().join("libmultigrain.so.0");
-    if !link.exists() {
-        std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
-    }
-    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    command.arg(source(&format!("{name}.c"))).arg("-o").arg(&program);
-    command.arg("-L").arg(&library).arg("-lmultigrain");
-    command.arg(format!("-Wl,-rpath,{}", dir.path().display()));
-    must_succeed(&mut command);
-    program
-}
+use c::{built, compile, compiler, include, launcher, must_succeed, source};
+use support::{Ended, Setting, TestDir, run, run_well, settings};
 
 /// The guards this system allows.
 fn guards() -> &'static [&'static str] {

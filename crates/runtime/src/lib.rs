@@ -27,6 +27,7 @@ mod area;
 mod bounds;
 mod config;
 mod crash;
+mod deadlock;
 mod directory;
 mod driver;
 mod engine;

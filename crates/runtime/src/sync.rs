@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::driver::{Driver, Wait};
@@ -60,7 +61,7 @@ impl Synchronization {
     pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
         driver.counters().add(Count::Locks, 1);
-        if !synchronize(driver, slot, SyncInput::Lock { thread, id }, Wait::Lock)? {
+        if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
             driver.counters().add(Count::LockMessages, 1);
         }
         tsan::take(Token::Lock(id));
@@ -86,8 +87,7 @@ impl Synchronization {
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub(crate) fn barrier(&self, driver: &Driver, id: u32, total: u32) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
-        let wait = if id == LEAVING_BARRIER { Wait::Leaving } else { Wait::Barrier };
-        if wait == Wait::Barrier {
+        if id != LEAVING_BARRIER {
             driver.counters().add(Count::Barriers, 1);
         }
         let (local, total) = match total {
@@ -98,7 +98,7 @@ impl Synchronization {
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
         let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
-        synchronize(driver, slot, arrive, wait)?;
+        synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id));
         let first = local > 0 && self.left_barriers.is_first_of(local);
         Ok(Passed { thread, slot, first })
@@ -110,7 +110,7 @@ impl Synchronization {
     /// [`Error::Limit`] when the node has too many threads.
     pub(crate) fn semaphore_wait(&self, driver: &Driver, id: u32) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
-        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id }, Wait::Other)?;
+        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id })?;
         tsan::take(Token::Semaphore(id));
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
-        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock }, Wait::Other)?;
+        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock })?;
         tsan::take(Token::Condition(id));
         tsan::take(Token::Lock(lock));
         Ok(())
@@ -163,7 +163,8 @@ fn manager_of(driver: &Driver, id: u32) -> NodeId {
 }
 
 /// Asks and waits; true if there was nothing to wait for.
-fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput, wait: Wait) -> Result<bool, Error> {
+fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+    let wait = place_of(&input).map_or(Wait::Other, Wait::At);
     slot.arm();
     driver.step(Input::Sync(input))?;
     let at_once = slot.word.is_woken_at_once();
@@ -173,6 +174,22 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput, wait: Wait) -> Re
     }
     driver.wait_for(slot, wait);
     Ok(at_once)
+}
+
+/// Where a thread waits that asks so.
+fn place_of(input: &SyncInput) -> Option<Place> {
+    match *input {
+        SyncInput::Lock { id, .. } => Some(Place::Lock(id)),
+        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Some(Place::Finalize),
+        SyncInput::Barrier { id, .. } => Some(Place::Barrier(id)),
+        SyncInput::SemaphoreWait { id, .. } => Some(Place::Semaphore(id)),
+        SyncInput::ConditionWait { id, .. } => Some(Place::Condition(id)),
+        SyncInput::Begin { .. }
+        | SyncInput::End
+        | SyncInput::Unlock { .. }
+        | SyncInput::SemaphorePost { .. }
+        | SyncInput::ConditionSignal { .. } => None,
+    }
 }
 
 #[cfg(test)]

@@ -99,6 +99,11 @@ impl SyncTables {
         self.locks.get(&id)
     }
 
+    /// Locks that threads of this node hold, in ascending order.
+    pub fn owned_locks(&self) -> impl Iterator<Item = (u32, ThreadId)> + '_ {
+        self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
+    }
+
     /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
     pub fn is_declared_quiescent(&self, id: u32) -> bool {

@@ -84,7 +84,9 @@ impl Driver {
     /// return to it.
     pub(crate) fn forget_access(&self) {
         self.end_access();
-        if let Some((thread, _)) = slots::known() {
+        if let Some((thread, _)) = slots::known()
+            && self.engine.windows().may_be_open()
+        {
             self.retire_ended(self.engine.windows().end_of(thread));
         }
     }
@@ -199,7 +201,9 @@ impl Driver {
 
     /// A thread of this node wants to write a minipage, or an instruction gives it up.
     pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
-        self.retire_ended(self.engine.windows().end_on(minipage));
+        if self.engine.windows().may_be_open() {
+            self.retire_ended(self.engine.windows().end_on(minipage));
+        }
     }
 
     /// The helper: ends windows when they are over, until this node leaves.

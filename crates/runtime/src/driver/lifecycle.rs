@@ -130,6 +130,16 @@ impl Driver {
         }
     }
 
+    /// How often a thread of the program has begun or ended, and how many threads of the process do not
+    /// wait, if so many do; none while some begin or end.
+    pub(crate) fn threads_but(&self, waiting: u64) -> Option<(u64, u64)> {
+        let before = self.threads.count();
+        let tasks = rustix::fs::stat("/proc/self/task").ok()?.st_nlink.checked_sub(2)?;
+        let known = u64::from(before.own) + waiting;
+        let steady = before.starting == 0 && before == self.threads.count();
+        steady.then_some((before.changes, tasks.checked_sub(known)?))
+    }
+
     /// Whether homes may move at a barrier that so many threads of this node come to together. Writes
     /// of threads that have not begun trap, but for those of homes that the kernel watches: there every
     /// thread of the process has to be known.

@@ -1,5 +1,5 @@
-//! The runtime's own threads of a node: one that starts others, and where there are peers one that
-//! receives while nobody waits and one that ends windows.
+//! The runtime's own threads of a node: one that starts others, one that looks for deadlocks, and where there
+//! are peers one that receives while nobody waits and one that ends windows.
 
 #![expect(
     unsafe_code,
@@ -10,6 +10,7 @@ use core::ffi::c_void;
 use std::ffi::CString;
 
 use super::Runtime;
+use crate::deadlock;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::signals::SignalMask;
@@ -31,7 +32,8 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     // Threads inherit the signal mask: the program's handlers must not run in ours.
     let masked = SignalMask::block_all();
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
-    let mut helpers = vec![started];
+    let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver));
+    let mut helpers = vec![started, watches];
     if driver.nodes() > 1 {
         helpers.extend(HELPERS.map(|(name, run)| {
             spawn(driver, name, move || {

@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_types::ThreadId;
+use multigrain_types::waits::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
@@ -41,6 +42,11 @@ pub(crate) struct Slot {
     told_to_hold: AtomicU32,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
+    /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
+    /// for something that comes by itself.
+    place: AtomicU64,
+    /// How often a thread has begun to wait so.
+    turns: AtomicU64,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -52,6 +58,8 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         code: AtomicI32::new(0),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        turns: AtomicU64::new(0),
     }
 }; MAX_THREADS];
 
@@ -224,12 +232,12 @@ impl Slot {
             0 => now_ns,
             joined_ns => joined_ns,
         };
-        self.begun_ns.store(since_ns.max(1), Ordering::Release);
+        self.begun_ns.store(since_ns.max(1), Ordering::SeqCst);
     }
 
     /// Its thread ends; when it began, if it had.
     pub(crate) fn end(&self) -> Option<u64> {
-        Some(self.begun_ns.swap(0, Ordering::AcqRel)).filter(|&since_ns| since_ns > 0)
+        Some(self.begun_ns.swap(0, Ordering::SeqCst)).filter(|&since_ns| since_ns > 0)
     }
 
     /// Before asking for something that ends in a wake-up.
@@ -245,6 +253,22 @@ impl Slot {
     /// The answer that came with the wake-up: an error code or 0, and a value.
     pub(crate) fn answer(&self) -> (i32, u64) {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
+    }
+
+    /// Its thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
+    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.place.store(place.to_word(), Ordering::SeqCst);
+        wait();
+        self.place.store(0, Ordering::SeqCst);
+    }
+
+    /// Where its thread waits, and in which turn; none if it runs or is about to.
+    fn waits(&self) -> Option<(Place, u64)> {
+        let turn = self.turns.load(Ordering::SeqCst);
+        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        let waits = self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken();
+        (waits && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
@@ -290,6 +314,16 @@ pub(crate) fn lived_ns(until_ns: u64) -> u64 {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let since = used.map(|slot| slot.begun_ns.load(Ordering::Acquire)).filter(|&since| since > 0);
     since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
+}
+
+/// Threads of this node that wait for other threads of the job, without the locks they hold.
+pub(crate) fn waiters() -> Vec<Waiter> {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let waiter = |(thread, slot): (u32, &Slot)| {
+        let (place, turn) = slot.waits()?;
+        Some(Waiter { thread, turn, place, holds: Vec::new() })
+    };
+    (0..).zip(used).filter_map(waiter).collect()
 }
 
 /// Nudges one parked thread of this node, if there is one.

@@ -25,7 +25,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::shim::{Mutex, lock};
@@ -167,6 +167,11 @@ impl SharedTables {
     /// Messages that wait for flushes to end; none without release consistent areas.
     pub(crate) fn held(&self) -> usize {
         if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
+    }
+
+    /// Locks that threads of this node hold, in ascending order.
+    pub(crate) fn owned_locks(&self) -> Vec<(u32, ThreadId)> {
+        lock(&self.sync).owned_locks().collect()
     }
 
     /// An area by its id.

@@ -1,0 +1,54 @@
+//! Compiles C programs against `include/` and links them with the built library.
+#![allow(dead_code, reason = "each test binary uses its part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::{self, TestDir, workspace};
+
+/// A directory with the library, under its SONAME too, and the command.
+pub(crate) fn built() -> PathBuf {
+    support::build(&["multigrain-capi", "multigrain-cli"])
+}
+
+pub(crate) fn launcher() -> PathBuf {
+    built().join("multigrain")
+}
+
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
+}
+
+pub(crate) fn include() -> PathBuf {
+    workspace().join("include")
+}
+
+pub(crate) fn compiler(program: &str, flags: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
+    command.arg("-I").arg(include()).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn must_succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}:\n{err}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `tests/c/NAME.c` as a program in `dir`, linked with the shared library.
+pub(crate) fn compile(dir: &TestDir, name: &str) -> PathBuf {
+    let program = dir.path().join(name);
+    let library = built();
+    let link = dir.path().join("libmultigrain.so.0");
+    if !link.exists() {
+        std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
+    }
+    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    command.arg(source(&format!("{name}.c"))).arg("-o").arg(&program);
+    command.arg("-L").arg(&library).arg("-lmultigrain");
+    command.arg(format!("-Wl,-rpath,{}", dir.path().display()));
+    must_succeed(&mut command);
+    program
+}
