@@ -16,6 +16,7 @@ mod races;
 mod random;
 mod run;
 mod scale;
+mod series;
 mod sim;
 
 use clap::{Parser, Subcommand};

@@ -57,6 +57,43 @@ fn an_unknown_name_is_refused_in_one_line() {
     assert_eq!(ended.line(), expected);
 }
 
+/// What a command prints with `--json`.
+fn json_of(arguments: &[&str]) -> serde_json::Value {
+    let ended = run(multigrain().args(arguments).arg("--json"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+#[test]
+fn results_for_programs_are_one_object_and_nothing_else() {
+    let found = json_of(&["check", "lock/over", "litmus/load-buffering"]);
+    assert_eq!((&found["command"], &found["holds"]), (&"check".into(), &true.into()));
+    assert_eq!((&found["done"], &found["of"]), (&2.into(), &2.into()));
+    let second = &found["results"][1];
+    assert_eq!((&second["name"], &second["holds"]), (&"lock/over-data".into(), &true.into()));
+    assert_eq!(second["states"], second["expected"]);
+    let run = &json_of(&["sim", "--nodes", "3", "--steps", "20000", "--seed", "5"])["results"][0];
+    assert_eq!((&run["seed"], &run["nodes"]), (&5.into(), &3.into()));
+    let runs = json_of(&["sim", "--release", "--seed", "7", "--runs", "20"]);
+    assert_eq!(runs["results"].as_array().map(Vec::len), Some(20));
+    let here = ["litmus", "mp", "--guard", "mprotect", "--transport", "unix", "--manager", "first"];
+    let litmus = json_of(&[&here[..], &["--layout", "page", "--placement", "own"]].concat());
+    let of_test = &litmus["results"][0];
+    assert_eq!((&of_test["test"], &of_test["forbidden"]), (&"MP".into(), &0.into()));
+    assert_eq!(of_test["outcomes"][0]["allowed"], true);
+    let injected = json_of(&["inject", "--only", "kill", "--times", "1"]);
+    assert_eq!(injected["results"][0]["broken"], false);
+}
+
+#[test]
+fn what_is_cut_short_says_how_far_it_came_and_how_to_have_all() {
+    let ended = run(multigrain().args(["check", "--long", "--within", "1"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let last = ended.err.lines().last().unwrap();
+    assert!(last.contains(" of ") && last.ends_with("--within 0 does all"), "{ended:?}");
+    assert!(ended.took.as_secs() < 60, "{ended:?}");
+}
+
 #[test]
 fn figures_of_a_part_are_no_proof() {
     let file = std::env::temp_dir().join(format!("multigrain-check-{}.md", std::process::id()));

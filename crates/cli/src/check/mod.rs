@@ -10,15 +10,17 @@
 mod row;
 
 use crate::proof::Section;
+use crate::series::{Series, SeriesArgs};
 use anyhow::Result;
 use clap::Args;
 use multigrain_verify::check::Form;
 use multigrain_verify::check::Report;
 use row::Row;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Model-checks the protocols: all interleavings of small programs on 1 to 4 nodes.
 ///
@@ -42,6 +44,8 @@ pub(crate) struct CheckArgs {
     /// Writes the figures into this file, docs/PROOF.md of the source.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "first", "list"])]
     proof: Option<PathBuf>,
+    #[command(flatten)]
+    series: SeriesArgs,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
@@ -63,14 +67,21 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if args.first {
         rows.sort_by_key(Row::states);
     }
-    let begin = Instant::now();
-    let (reports, wrong) = check_all(&rows, args.first);
-    println!("{}", totals(&reports, begin.elapsed()));
+    let sized = !args.names.is_empty() || args.long || args.first || args.proof.is_some();
+    let mut series = args.series.begin(rows.len() as u64, sized);
+    let (reports, wrong) = check_all(&rows, args.first, &mut series);
+    let elapsed = series.elapsed();
+    series.say(totals(&reports, elapsed));
+    let whole = series.done() == rows.len() as u64;
+    series.end("check", wrong == 0);
     if wrong > 0 {
         eprintln!("multigrain: check: {wrong} of {} configurations do not hold", reports.len());
         return ExitCode::FAILURE;
     }
-    match write_proof(args, &reports, begin.elapsed()) {
+    if !whole {
+        return ExitCode::SUCCESS;
+    }
+    match write_proof(args, &reports, elapsed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("multigrain: check: {error:#}");
@@ -80,21 +91,25 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 }
 
 /// Checks and prints one after the other; also says how many are not as they should be.
-fn check_all(rows: &[Row], until_first: bool) -> (Vec<Report>, usize) {
+fn check_all(rows: &[Row], until_first: bool, series: &mut Series) -> (Vec<Report>, usize) {
     let mut reports = Vec::new();
     let mut wrong = 0;
     for row in rows {
+        if !series.goes_on(row.name()) {
+            break;
+        }
         let report = row.check();
-        println!("{}", line(&report));
+        series.say(line(&report));
         wrong += usize::from(!report.is_clean());
         if let Some(counterexample) = &report.counterexample {
-            print!("{counterexample}");
+            series.say(counterexample.to_string().trim_end());
         } else if !report.is_clean() {
-            println!(
+            series.say(format_args!(
                 "every property holds, but there are {} states and the source says {}",
                 report.states, report.expected
-            );
+            ));
         }
+        series.add(result(&report));
         let found = report.counterexample.is_some();
         reports.push(report);
         if found && until_first {
@@ -102,6 +117,19 @@ fn check_all(rows: &[Row], until_first: bool) -> (Vec<Report>, usize) {
         }
     }
     (reports, wrong)
+}
+
+fn result(report: &Report) -> Value {
+    json!({
+        "name": report.name,
+        "states": report.states,
+        "expected": report.expected,
+        "depth": report.depth,
+        "outcomes": report.outcomes,
+        "seconds": report.elapsed.as_secs_f64(),
+        "holds": report.is_clean(),
+        "counterexample": report.counterexample.as_ref().map(ToString::to_string),
+    })
 }
 
 fn line(report: &Report) -> String {

@@ -28,12 +28,14 @@ mod tally;
 mod traces;
 
 use crate::proof::Section;
+use crate::series::SeriesArgs;
 use anyhow::{Context, Result, ensure};
 use apps::{App, Program};
 use clap::{Args, Subcommand};
 use fault::Fault;
 use judge::Outcome;
 use plan::Plan;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
@@ -41,6 +43,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tally::Tally;
 
+/// Jobs, unless another number is asked for.
+const TIMES: u64 = 200;
 /// Exit code where nothing could be proved, one way or the other.
 const COULD_NOT: u8 = 2;
 
@@ -59,10 +63,9 @@ pub(crate) struct InjectArgs {
     #[arg(long, value_name = "DIR")]
     apps: Option<PathBuf>,
 
-    /// Jobs to run, each with one fault.
-    #[arg(long, value_name = "N", default_value_t = 200,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    times: u64,
+    /// Jobs to run, each with one fault [default: 200, or as many as end within a minute].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    times: Option<u64>,
 
     /// Seed of the first time; the next ones count up.
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -79,6 +82,9 @@ pub(crate) struct InjectArgs {
     /// Write the figures into this file, docs/PROOF.md of the source.
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
+
+    #[command(flatten)]
+    series: SeriesArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -95,11 +101,8 @@ pub(crate) fn run(args: &InjectArgs) -> ExitCode {
     match inject(args) {
         Ok(tally) if tally.violations() == 0 => ExitCode::SUCCESS,
         Ok(tally) => {
-            eprintln!(
-                "multigrain: inject: {} of {} broke the promise",
-                tally.violations(),
-                args.times
-            );
+            let (broken, times) = (tally.violations(), tally.times());
+            eprintln!("multigrain: inject: {broken} of {times} broke the promise");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -112,16 +115,17 @@ pub(crate) fn run(args: &InjectArgs) -> ExitCode {
 fn inject(args: &InjectArgs) -> Result<Tally> {
     traces::dump_no_cores()?;
     let programs = Programs::find(args)?;
-    println!(
-        "multigrain {}, {} times from seed {}",
-        env!("CARGO_PKG_VERSION"),
-        args.times,
-        args.seed
-    );
+    let times = args.times.unwrap_or(TIMES);
+    let mut series = args.series.begin(times, args.times.is_some() || args.proof.is_some());
+    let version = env!("CARGO_PKG_VERSION");
+    series.say(format_args!("multigrain {version}, {times} times from seed {}", args.seed));
     let mut usual = BTreeMap::new();
     let mut tally = Tally::default();
-    for seed in args.seed..args.seed.saturating_add(args.times) {
+    for seed in args.seed..args.seed.saturating_add(times) {
         let plan = Plan::draw(seed, args.only, &programs.apps);
+        if !series.goes_on(format_args!("seed {seed}: {plan}")) {
+            break;
+        }
         let program = programs.program(plan.app)?;
         let usual = match usual.entry(plan.app) {
             Entry::Occupied(known) => *known.get(),
@@ -134,15 +138,26 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
             }
             outcome = job::run(&plan, &program, usual / sooner)?;
         }
-        println!("seed {seed}: {plan}: {outcome}");
-        if let Outcome::Violation { .. } = outcome {
-            println!("  again: {}", again(args, seed));
+        series.say(format_args!("seed {seed}: {plan}: {outcome}"));
+        let broken = matches!(outcome, Outcome::Violation { .. });
+        if broken {
+            series.say(format_args!("  again: {}", again(args, seed)));
         }
+        series.add(json!({
+            "seed": seed,
+            "fault": plan.strike.fault().to_string(),
+            "plan": plan.to_string(),
+            "outcome": outcome.to_string(),
+            "broken": broken,
+            "again": again(args, seed),
+        }));
         tally.add(plan.strike.fault(), &outcome);
     }
-    println!("\n{}", tally.text());
-    if let Some(file) = &args.proof {
-        let (command, body) = (command_line(args), tally.markdown());
+    series.say(format_args!("\n{}", tally.text()));
+    let whole = series.done() == times;
+    series.end("inject", tally.violations() == 0);
+    if let Some(file) = args.proof.as_ref().filter(|_| whole) {
+        let (command, body) = (command_line(args, times), tally.markdown());
         Section { name: "inject", title: "Faults on real nodes", command: &command, body: &body }
             .write(file)?;
     }
@@ -192,8 +207,8 @@ fn again(args: &InjectArgs, seed: u64) -> String {
     format!("multigrain inject{} --times 1 --seed {seed}", choices(args))
 }
 
-fn command_line(args: &InjectArgs) -> String {
-    format!("multigrain inject{} --times {} --seed {}", choices(args), args.times, args.seed)
+fn command_line(args: &InjectArgs, times: u64) -> String {
+    format!("multigrain inject{} --times {times} --seed {}", choices(args), args.seed)
 }
 
 fn choices(args: &InjectArgs) -> String {

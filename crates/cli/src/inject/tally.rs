@@ -46,6 +46,11 @@ impl Tally {
         }
     }
 
+    /// All times.
+    pub(super) fn times(&self) -> u64 {
+        self.0.values().map(Row::times).sum()
+    }
+
     /// Times that broke the promise.
     pub(super) fn violations(&self) -> u64 {
         self.0.values().map(|row| row.violations).sum()
@@ -91,14 +96,17 @@ impl Tally {
 }
 
 impl Row {
+    fn times(&self) -> u64 {
+        self.right + self.early + self.errors + self.not_here + self.violations
+    }
+
     fn cells(&self, name: &str) -> [String; 8] {
-        let times = self.right + self.early + self.errors + self.not_here + self.violations;
         let slowest = match self.errors {
             0 => "-".to_owned(),
             _ => format!("{:.2}", self.slowest.as_secs_f64()),
         };
         let [times, right, early, errors, not_here, violations] =
-            [times, self.right, self.early, self.errors, self.not_here, self.violations]
+            [self.times(), self.right, self.early, self.errors, self.not_here, self.violations]
                 .map(|count| count.to_string());
         [name.to_owned(), times, right, early, errors, slowest, not_here, violations]
     }

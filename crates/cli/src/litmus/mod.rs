@@ -32,6 +32,7 @@ mod program;
 mod word;
 
 use crate::proof::{Section, command_line};
+use crate::series::SeriesArgs;
 use anyhow::Result;
 use catalog::TESTS;
 use clap::Args;
@@ -40,7 +41,6 @@ use plan::{Consistency, Guard, Layout, Manager, Placement, Transport};
 use program::Test;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Runs litmus tests on real nodes and compares every outcome with the memory model.
 ///
@@ -53,7 +53,7 @@ pub(crate) struct LitmusArgs {
     /// Tests, by name in any case of letters [default: all; see --list].
     #[arg(value_name = "TEST", value_parser = parse_test)]
     names: Vec<String>,
-    /// Rounds of each test in each layout, placement and configuration [default: 96, long: 384].
+    /// Rounds of each test in each layout, placement and configuration [default: 32, long: 384].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Where the variables lie; several with commas [default: all].
@@ -87,12 +87,14 @@ pub(crate) struct LitmusArgs {
     /// Writes the figures into this file, docs/PROOF.md of the source.
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
+    #[command(flatten)]
+    series: SeriesArgs,
     /// Runs as a node of such a job.
     #[arg(long, hide = true)]
     node: bool,
 }
 
-const ROUNDS: u32 = 96;
+const ROUNDS: u32 = 32;
 const LONG_ROUNDS: u32 = 384;
 
 fn parse_test(name: &str) -> Result<String, String> {
@@ -158,10 +160,13 @@ pub(crate) fn run(args: &LitmusArgs) -> ExitCode {
 /// All jobs, up to the first in which something is wrong; then the histograms.
 fn prove(args: &LitmusArgs) -> Result<bool> {
     let (runs, configurations) = (plan::runs(args), plan::configurations(args));
-    let start = Instant::now();
+    let sized = args.rounds.is_some() || args.long || args.proof.is_some();
+    let mut series = args.series.begin(configurations.len() as u64, sized);
     let mut verdicts = Verdicts::default();
-    for (number, &configuration) in configurations.iter().enumerate() {
-        eprintln!("{} of {}: {configuration}", number + 1, configurations.len());
+    for &configuration in &configurations {
+        if !series.goes_on(configuration) {
+            break;
+        }
         job::run(args, configuration, &runs, |run, record| {
             for wrong in verdicts.add(configuration, run, record) {
                 eprintln!("multigrain: litmus: {wrong} (--seed {})", args.seed);
@@ -171,10 +176,14 @@ fn prove(args: &LitmusArgs) -> Result<bool> {
             break;
         }
     }
-    print!("{}", print::histograms(&verdicts));
-    print!("{}", print::summary(&verdicts, start.elapsed()));
-    if let (Some(file), false) = (&args.proof, verdicts.wrong()) {
-        let body = print::proof(&verdicts, configurations.len(), start.elapsed());
+    let (holds, elapsed) = (!verdicts.wrong(), series.elapsed());
+    let whole = series.done() == configurations.len() as u64;
+    series.say(print::histograms(&verdicts).trim_end());
+    series.say(format_args!("\n{}", print::summary(&verdicts, elapsed).trim_end()));
+    verdicts.tallies().iter().for_each(|tally| series.add(print::result(tally)));
+    series.end("litmus", holds);
+    if let (Some(file), true) = (&args.proof, whole && holds) {
+        let body = print::proof(&verdicts, configurations.len(), elapsed);
         let (name, title) = match args.consistency {
             Consistency::Sequential => ("litmus", "Litmus tests on real nodes"),
             Consistency::EagerRelease => {
@@ -187,5 +196,5 @@ fn prove(args: &LitmusArgs) -> Result<bool> {
         };
         Section { name, title, command: &command_line(), body: &body }.write(file)?;
     }
-    Ok(!verdicts.wrong())
+    Ok(holds)
 }

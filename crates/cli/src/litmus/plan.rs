@@ -10,6 +10,9 @@ use core::fmt;
 
 /// Nodes of every job; those without a thread of the test disturb it.
 pub(super) const NODES: usize = 4;
+/// From a configuration to the next in nested loops over guards, transports and managers: has no factor in
+/// common with any number of them.
+const STRIDE: usize = 5;
 /// Rounds between two resets of the variables.
 pub(super) const BATCH: usize = 32;
 /// A round of a program with loops, or with locks, is worth so many of a few instructions.
@@ -127,7 +130,7 @@ impl fmt::Display for Configuration {
     }
 }
 
-/// The jobs of a command.
+/// The jobs of a command, in an order in which the first few meet every guard, transport and manager.
 pub(super) fn configurations(args: &LitmusArgs) -> Vec<Configuration> {
     let mut all = Vec::new();
     for guard in or_all(&args.guard) {
@@ -137,7 +140,8 @@ pub(super) fn configurations(args: &LitmusArgs) -> Vec<Configuration> {
             }
         }
     }
-    all
+    let nested = all.len();
+    (0..nested).map(|number| all[number * STRIDE % nested]).collect()
 }
 
 /// One test in one layout, its threads on given nodes.
@@ -195,7 +199,16 @@ mod tests {
             let groupings = if test.threads.len() > 2 { 5 } else { 2 };
             assert_eq!(of_test.count(), 3 * groupings, "{test:?}");
         }
-        assert_eq!(configurations(&LitmusArgs::default()).len(), 12);
+        let configurations = configurations(&LitmusArgs::default());
+        let distinct = |most: usize| {
+            let names = configurations.iter().take(most).map(ToString::to_string);
+            names.collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!((configurations.len(), distinct(12).len()), (12, 12));
+        let first = distinct(3).into_iter().collect::<String>();
+        for word in ["uffd", "mprotect", "unix", "tcp", "first", "spread", "allocator"] {
+            assert!(first.contains(word), "{word} is not among the first: {first}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::judge::{Tally, Verdicts};
 use super::plan::{Placement, name_of};
 use super::program::Rule;
 use core::fmt::Write;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// `--list`
@@ -57,6 +58,27 @@ fn histogram(tally: &Tally) -> String {
         moves.faults, moves.invalidations, tally.runs
     );
     text
+}
+
+/// A test in one placement, for programs.
+pub(super) fn result(tally: &Tally) -> Value {
+    let outcome = |(state, count): (&Vec<u64>, &u64)| {
+        json!({
+            "state": tally.test.show(state),
+            "count": count,
+            "allowed": tally.allowed.contains(state),
+        })
+    };
+    json!({
+        "test": tally.test.name,
+        "placement": name_of(&tally.placement),
+        "runs": tally.runs,
+        "rounds": tally.rounds,
+        "outcomes": tally.states.iter().map(outcome).collect::<Vec<_>>(),
+        "allowed_outcomes": tally.allowed.len(),
+        "forbidden": tally.forbidden,
+        "faults": tally.moves.faults,
+    })
 }
 
 /// One line.

@@ -13,12 +13,14 @@ mod tally;
 
 use clap::{Args, ValueEnum};
 use multigrain_verify::sim::{self, Deaths, Plan, nanoseconds};
+use serde_json::json;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::proof::Section;
+use crate::series::SeriesArgs;
 use tally::{Tally, Took};
 
 /// Runs end here, unless hours or steps are asked for.
@@ -69,13 +71,15 @@ pub(crate) struct SimArgs {
         long,
         conflicts_with_all = [
             "seed", "runs", "nodes", "hours", "steps", "threads", "minipages", "deaths", "release",
-            "proof"
+            "proof", "json", "within"
         ]
     )]
     shares: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source
     #[arg(long, value_name = "FILE")]
     proof: Option<PathBuf>,
+    #[command(flatten)]
+    series: SeriesArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -153,28 +157,38 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
         eprintln!("multigrain: sim: {complaint}");
         return ExitCode::from(2);
     }
-    println!("seed {seed}, version {}", env!("CARGO_PKG_VERSION"));
+    // A single run, which is the default, ends within seconds.
+    let mut series = args.series.begin(args.runs, true);
+    series.say(format_args!("seed {seed}, version {}", env!("CARGO_PKG_VERSION")));
     if args.release {
-        return release::run(seed, args.runs, args.proof.as_deref());
+        return release::run(seed, args.runs, args.proof.as_deref(), series);
     }
     let mut tally = Tally::default();
     for seed in (0..args.runs).map(|run| seed.wrapping_add(run)) {
+        if !series.goes_on(format_args!("seed {seed}")) {
+            break;
+        }
         let plan = args.plan(seed);
         let (start, cpu) = (Instant::now(), cpu_time());
         match sim::run(&plan) {
             Ok(report) => {
                 let took = Took { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu) };
-                println!("{}", tally::line(&report, took));
+                series.say(tally::line(&report, took));
+                series.add(tally::result(&report, took));
                 tally.add(&report, took);
             }
             Err(failure) => {
                 eprintln!("multigrain: sim: {failure}");
+                series.add(json!({ "seed": seed, "failure": failure.to_string() }));
+                series.end("sim", false);
                 return ExitCode::FAILURE;
             }
         }
     }
-    print!("\n{}", tally.text());
-    let Some(file) = &args.proof else { return ExitCode::SUCCESS };
+    series.say(format_args!("\n{}", tally.text().trim_end()));
+    let whole = series.done() == args.runs;
+    series.end("sim", true);
+    let Some(file) = args.proof.as_ref().filter(|_| whole) else { return ExitCode::SUCCESS };
     let section = Section {
         name: "sim",
         title: "Simulated",

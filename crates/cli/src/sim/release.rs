@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use multigrain_verify::release::{Run, simulate};
+use serde_json::json;
 
 use super::{cpu_time, write};
 use crate::proof::Section;
+use crate::series::Series;
 
 /// The largest job of each row.
 const SIZES: [u16; 3] = [2, 4, 16];
@@ -87,31 +89,45 @@ fn markdown(lines: &[Line]) -> String {
 }
 
 /// Runs the seeds from `first` on, until one fails.
-pub(super) fn run(first: u64, runs: u64, proof: Option<&Path>) -> ExitCode {
-    let begin = Instant::now();
+pub(super) fn run(first: u64, runs: u64, proof: Option<&Path>, mut series: Series) -> ExitCode {
     let mut rows = [Sums::default(); SIZES.len()];
     for seed in (0..runs).map(|run| first.wrapping_add(run)) {
+        if !series.goes_on(format_args!("seed {seed}")) {
+            break;
+        }
         let cpu = cpu_time();
         match simulate(seed) {
             Ok(run) => {
                 let size = SIZES.iter().position(|&most| run.nodes <= most);
                 let sums = Sums::of(&run, cpu_time().saturating_sub(cpu));
                 rows[size.unwrap_or(SIZES.len() - 1)].add(&sums);
+                series.add(json!({
+                    "seed": seed,
+                    "nodes": run.nodes,
+                    "threads": run.threads,
+                    "steps": run.steps,
+                    "accesses": run.accesses,
+                }));
             }
             Err(failure) => {
                 eprint!("multigrain: sim: {failure}");
                 eprintln!("replay: multigrain sim --release --seed {seed}");
+                series.add(json!({ "seed": seed, "failure": failure.to_string() }));
+                series.end("sim --release", false);
                 return ExitCode::FAILURE;
             }
         }
     }
     let lines = table(&rows);
-    println!(
-        "{runs} runs held, {:.3} s\n\n{}",
-        begin.elapsed().as_secs_f64(),
+    series.say(format_args!(
+        "{} runs held, {:.3} s\n\n{}",
+        series.done(),
+        series.elapsed().as_secs_f64(),
         text(&lines).trim_end()
-    );
-    let Some(file) = proof else { return ExitCode::SUCCESS };
+    ));
+    let whole = series.done() == runs;
+    series.end("sim --release", true);
+    let Some(file) = proof.filter(|_| whole) else { return ExitCode::SUCCESS };
     let section = Section {
         name: "sim-release",
         title: "Simulated: release consistency",

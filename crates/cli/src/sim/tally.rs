@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use multigrain_verify::sim::Report;
+use serde_json::{Value, json};
 
 /// The largest job of each row.
 const SIZES: [u16; 3] = [16, 200, 10_000];
@@ -127,6 +128,25 @@ impl Tally {
             "---:|".repeat(HEADS.len()),
         )
     }
+}
+
+/// One run, for programs.
+pub(super) fn result(report: &Report, took: Took) -> Value {
+    let plan = &report.plan;
+    json!({
+        "seed": plan.seed,
+        "nodes": plan.nodes,
+        "threads": plan.threads,
+        "minipages": plan.minipages,
+        "steps": report.steps,
+        "messages": report.traffic.messages,
+        "bytes": report.traffic.bytes,
+        "accesses": report.accesses,
+        "died": report.died.map(|node| node.0),
+        "virtual_seconds": report.virtual_ns as f64 / 1e9,
+        "seconds": took.wall.as_secs_f64(),
+        "run": format!("{:016x}", report.fingerprint),
+    })
 }
 
 /// One run.

@@ -1,0 +1,129 @@
+//! What the commands that prove have in common: a series of checks that says how far it is, comes to an
+//! end in good time, and gives its results as JSON.
+
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Unless more is asked for, nothing new begins after this time: a series ends within a minute.
+const LIMIT_SECONDS: u64 = 45;
+/// Progress is said so often at most.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Options of every series.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SeriesArgs {
+    /// Begins nothing new after so many seconds; 0 for no such limit [default: 45, and none if an option
+    /// says how much is to be done]
+    #[arg(long, value_name = "SECONDS")]
+    within: Option<u64>,
+    /// Prints the results on stdout as one JSON object, and nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+/// A series that runs.
+#[derive(Debug)]
+pub(crate) struct Series {
+    json: bool,
+    limit: Option<Duration>,
+    begin: Instant,
+    said: Instant,
+    done: u64,
+    all: u64,
+    results: Vec<Value>,
+}
+
+impl SeriesArgs {
+    /// Begins a series of so many; `sized` if the user has said how many.
+    pub(crate) fn begin(&self, all: u64, sized: bool) -> Series {
+        let seconds = self.within.unwrap_or(if sized { 0 } else { LIMIT_SECONDS });
+        let now = Instant::now();
+        Series {
+            json: self.json,
+            limit: (seconds > 0).then_some(Duration::from_secs(seconds)),
+            begin: now,
+            said: now,
+            done: 0,
+            all,
+            results: Vec::new(),
+        }
+    }
+}
+
+impl Series {
+    /// Whether another one may begin; if so, stderr says now and then which.
+    pub(crate) fn goes_on(&mut self, what: impl core::fmt::Display) -> bool {
+        if self.done == self.all || self.limit.is_some_and(|limit| self.begin.elapsed() >= limit) {
+            return false;
+        }
+        self.done += 1;
+        if self.said.elapsed() >= PERIOD {
+            self.said = Instant::now();
+            eprintln!("{} of {}: {what}", self.done, self.all);
+        }
+        true
+    }
+
+    /// Lines for people.
+    pub(crate) fn say(&self, lines: impl core::fmt::Display) {
+        if !self.json {
+            println!("{lines}");
+        }
+    }
+
+    /// A result, for programs.
+    pub(crate) fn add(&mut self, result: Value) {
+        if self.json {
+            self.results.push(result);
+        }
+    }
+
+    /// How many have begun.
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// The end: of a series that the limit has cut short, stderr says so; all results, if they are wanted
+    /// as JSON.
+    pub(crate) fn end(self, command: &str, holds: bool) {
+        if holds && self.done < self.all {
+            let (done, all, seconds) = (self.done, self.all, self.begin.elapsed().as_secs());
+            eprintln!("{done} of {all} within {seconds} s; --within 0 does all");
+        }
+        if self.json {
+            let object = json!({
+                "command": command,
+                "version": env!("CARGO_PKG_VERSION"),
+                "holds": holds,
+                "done": self.done,
+                "of": self.all,
+                "seconds": self.begin.elapsed().as_secs_f64(),
+                "results": self.results,
+            });
+            println!("{object:#}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_ends_at_its_number_or_its_limit() {
+        let args = |within| SeriesArgs { within, json: false };
+        let mut all = args(None).begin(2, true);
+        assert!(all.limit.is_none() && all.goes_on(1) && all.goes_on(2) && !all.goes_on(3));
+        let mut cut = args(None).begin(2, false);
+        assert_eq!(cut.limit, Some(Duration::from_secs(LIMIT_SECONDS)));
+        cut.limit = Some(Duration::ZERO);
+        assert!(!cut.goes_on(1) && cut.done() == 0);
+        assert!(args(Some(0)).begin(2, false).limit.is_none());
+        assert_eq!(args(Some(7)).begin(2, true).limit, Some(Duration::from_secs(7)));
+    }
+}
