@@ -122,7 +122,7 @@ check-install: all
 
 install: all
 	install -d $(TO)/bin $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/Multigrain \
-		$(TO)/share/man/man1
+		$(TO)/share/man/man1 $(TO)/share/man/man3
 	install -m 755 $(RELEASE)/multigrain $(TO)/bin/multigrain
 	install -m 755 $(RELEASE)/libmultigrain.so $(TO)/lib/libmultigrain.so.$(VERSION)
 	ln -sf libmultigrain.so.$(VERSION) $(TO)/lib/$(SONAME)
@@ -134,12 +134,13 @@ install: all
 		$(FILL) packaging/$$file.cmake.in > $(TO)/lib/cmake/Multigrain/$$file.cmake || exit 1; \
 	done
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
+	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
 
 uninstall:
 	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO)/lib/libmultigrain.a \
 		$(TO)/lib/libmultigrain.so $(TO)/lib/$(SONAME) $(TO)/lib/libmultigrain.so.$(VERSION) \
 		$(TO)/lib/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
-		$(TO)/share/man/man1/multigrain-*.1
+		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3
 	rm -rf $(TO)/lib/cmake/Multigrain
 
 clean:

@@ -243,7 +243,7 @@ int mg_barrier(uint32_t id, uint32_t threads);
 /* Counting semaphore; its value starts at 0: post the initial value once. */
 int mg_sem_post(uint32_t id, uint32_t count);
 int mg_sem_wait(uint32_t id);
-/* MG_EBUSY if it has no unit. */
+/* MG_EBUSY if it has no unit; one that was just posted elsewhere may be on its way still. */
 int mg_sem_trywait(uint32_t id);
 int mg_sem_timedwait(uint32_t id, const struct timespec *deadline);
 /*
@@ -258,7 +258,7 @@ int mg_cond_broadcast(uint32_t id);
 /*
  * Read-write lock: many readers or one writer, first come first served; a thread that reads already may
  * read once more at once, and unlocks as often. Belongs to threads as a lock does. The try forms
- * give MG_EBUSY where the other would wait.
+ * give MG_EBUSY where the others would wait, perhaps for an unlock elsewhere that is on its way.
  */
 int mg_rwlock_rdlock(uint32_t id);
 int mg_rwlock_wrlock(uint32_t id);

@@ -131,6 +131,7 @@ END
 fi
 
 test -s "$prefix/share/man/man1/multigrain-run.1"
+test -s "$prefix/share/man/man3/mg_lock.3"
 
 "${MAKE:-make}" -s -C "$top" uninstall PREFIX="$prefix"
 left=$(find "$prefix" -type f -o -type l)

@@ -133,8 +133,11 @@ static void semaphores(void)
     meet();
     CHECK(*taken > 0);
     if (me == nodes - 1) {
-        OK(mg_sem_timedwait(30, &past));
-        OK(mg_sem_trywait(30));
+        struct timespec late = in_ms(60000);
+
+        OK(mg_sem_timedwait(30, &late));
+        OK(mg_sem_timedwait(30, &late));
+        CODE(mg_sem_timedwait(30, &past), MG_ETIMEDOUT);
         CODE(mg_sem_trywait(30), MG_EBUSY);
     }
     meet();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use multigrain_protocol::access::Asking;
 use multigrain_protocol::sync::{Awaited, SyncInput};
-use multigrain_protocol::{Input, Kind};
+use multigrain_protocol::{Input, Kind, Message, ReadWriteMessage, SyncMessage};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
@@ -139,8 +139,13 @@ impl JobModel {
     }
 
     /// Notes for threads that try whether a refusal would be true: another holds what they want, or is
-    /// about to. A semaphore may be without units at any time.
+    /// about to, or the word that it was given back is on its way. A semaphore may be without units at any time.
     fn see_contention(&self, state: &mut State) {
+        let given_back = state.links.iter().flatten().any(|packet| {
+            let release =
+                |body| matches!(body, SyncMessage::ReadWrite(ReadWriteMessage::Release { .. }));
+            matches!(packet.message, Message::Sync { body, .. } if release(body))
+        });
         for index in 0..state.threads.len() {
             let now = &state.threads[index];
             if now.phase != Phase::Blocked || now.contended {
@@ -159,7 +164,8 @@ impl JobModel {
                     Wanted::Unit(_) => true,
                     Wanted::Lock(id) => wants == Some(what) || held.contains(&(id, None)),
                     Wanted::Hold(id, _) => {
-                        matches!(wants, Some(Wanted::Hold(it, _)) if it == id)
+                        given_back
+                            || matches!(wants, Some(Wanted::Hold(it, _)) if it == id)
                             || held.iter().any(|(it, kind)| *it == id && kind.is_some())
                     }
                 }
@@ -381,6 +387,7 @@ impl JobModel {
         } else {
             now.done += 1;
         }
+        self.see_contention(state);
         self.step(state, self.job.threads[index].node, input, None);
     }
 

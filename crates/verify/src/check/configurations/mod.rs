@@ -28,7 +28,6 @@ pub fn configurations(form: Form) -> Vec<Configuration> {
         rows.extend(extensions::long());
         rows.extend(litmus::long());
         rows.extend(synchronization::long());
-        rows.extend(withdrawals::long());
         rows.extend(progress::long());
     }
     rows

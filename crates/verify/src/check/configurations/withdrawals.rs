@@ -31,12 +31,12 @@ pub(super) fn short() -> Vec<Configuration> {
     vec![
         row(
             "try/over-data",
-            0,
+            97,
             Job::new(2).minipage(0, 1).thread(0, &TRY_SECTION).thread(1, &SECTION),
         ),
         row(
             "try/free-tokens-are-had-wherever-they-are",
-            0,
+            976,
             Job::new(3)
                 .keeping(0)
                 .thread(1, &[PASS, TRY].concat())
@@ -44,17 +44,17 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "try/in-a-line-of-nodes",
-            0,
+            2958,
             Job::new(3).thread(0, &TRY.repeat(2)).thread(1, &TRY.repeat(2)).thread(2, &PASS),
         ),
         row(
             "try/beside-who-waits",
-            0,
+            1615,
             Job::new(2).thread(0, &TRY).thread(0, &PASS).thread(1, &PASS).thread(1, &TRY.repeat(2)),
         ),
         row(
             "timed/locks",
-            0,
+            9678,
             Job::new(3)
                 .thread(0, &PASS)
                 .thread(1, &WAIT_A_WHILE.repeat(2))
@@ -62,7 +62,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "timed/semaphore-units-are-not-lost",
-            0,
+            625,
             Job::new(3)
                 .thread(0, &[Up(1, 1), Up(1, 1)])
                 .thread(1, &[attempt(Wanted::Unit(1), true, 1), Up(1, 1)])
@@ -71,7 +71,7 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "timed/signals-are-not-lost",
-            0,
+            2383,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Lock(0), until(1, false), Write(0, 2), Unlock(0), Signal(1, false)])
@@ -80,12 +80,12 @@ pub(super) fn short() -> Vec<Configuration> {
         ),
         row(
             "read-write/over-data",
-            0,
+            372,
             Job::new(2).minipage(0, 1).thread(0, &READ).thread(0, &WRITE).thread(1, &READ),
         ),
         row(
             "read-write/tries",
-            0,
+            1233,
             Job::new(3)
                 .minipage(0, 1)
                 .thread(
@@ -95,14 +95,9 @@ pub(super) fn short() -> Vec<Configuration> {
                 .thread(1, &READ)
                 .thread(2, &[attempt(Wanted::Hold(0, Kind::Read), false, 2), Read(0), LetGo(0)]),
         ),
-    ]
-}
-
-pub(super) fn long() -> Vec<Configuration> {
-    vec![
         row(
             "timed/locks-of-two-threads-a-node",
-            0,
+            24_599,
             Job::new(3)
                 .thread(0, &WAIT_A_WHILE)
                 .thread(0, &PASS)
@@ -112,7 +107,7 @@ pub(super) fn long() -> Vec<Configuration> {
         ),
         row(
             "timed/one-signal-for-two",
-            0,
+            21_255,
             Job::new(3)
                 .minipage(0, 0)
                 .thread(0, &[Lock(0), until(1, false), Unlock(0)])
