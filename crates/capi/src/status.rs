@@ -30,6 +30,14 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
     }
 }
 
+/// The bytes of a call's result; 0 and [`mg_last_error`] if it failed.
+pub(crate) fn size(result: Result<usize, Error>) -> usize {
+    result.unwrap_or_else(|error| {
+        LAST.with(|last| last.set(error.code()));
+        0
+    })
+}
+
 /// The reason of the last NULL in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_last_error() -> c_int {

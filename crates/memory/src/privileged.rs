@@ -54,6 +54,14 @@ impl PrivilegedView {
     }
 }
 
+/// Gives whole pages of a privileged view back to the system: they are zero from now on, in all views.
+pub(crate) fn discard(start: *mut u8, bytes: usize) -> Result<(), MemoryError> {
+    // SAFETY: the range lies in a privileged view, and its bytes are no allocation's any more.
+    let removed = unsafe { madvise(start.cast(), bytes, Advice::LinuxRemove) };
+    let address = start.addr();
+    removed.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })
+}
+
 impl Drop for PrivilegedView {
     fn drop(&mut self) {
         // Whoever asked for pointers into it has given up the Memory that lent them.

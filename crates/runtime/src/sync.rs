@@ -23,8 +23,17 @@ impl Leavers {
     }
 }
 
-/// The barrier every node passes before it leaves; programs are refused this id.
+/// The barrier every node passes before it leaves; programs are refused this id, whatever it is of.
 pub(crate) const LEAVING_BARRIER: u32 = u32::MAX;
+
+/// # Errors
+/// [`Error::Invalid`] if an id is the runtime's own.
+pub(crate) fn of_program(what: &str, id: u32) -> Result<(), Error> {
+    if id == LEAVING_BARRIER {
+        return Err(Error::Invalid(format!("{what} {id} is the runtime's own: ids are below it")));
+    }
+    Ok(())
+}
 
 /// Synchronization of a node: what threads of the whole job agree on is the engines'.
 #[derive(Debug)]
@@ -58,6 +67,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
     pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        of_program("lock", id)?;
         let (thread, slot) = driver.my_slot()?;
         driver.counters().add(Count::Locks, 1);
         if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
@@ -72,6 +82,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub(crate) fn unlock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        of_program("lock", id)?;
         let (thread, _) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
@@ -105,6 +116,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub(crate) fn semaphore_wait(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+        of_program("semaphore", id)?;
         let (thread, slot) = driver.my_slot()?;
         synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id })?;
         tsan::take(Token::Semaphore(id));
@@ -116,6 +128,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub(crate) fn semaphore_post(&self, driver: &Driver, id: u32, count: u32) -> Result<(), Error> {
+        of_program("semaphore", id)?;
         tsan::give(Token::Semaphore(id));
         driver.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
@@ -128,6 +141,8 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold the lock.
     pub(crate) fn condition_wait(&self, driver: &Driver, id: u32, lock: u32) -> Result<(), Error> {
+        of_program("condition", id)?;
+        of_program("lock", lock)?;
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
@@ -147,6 +162,7 @@ impl Synchronization {
         id: u32,
         all: bool,
     ) -> Result<(), Error> {
+        of_program("condition", id)?;
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
         driver.step(Input::Sync(signal))?;

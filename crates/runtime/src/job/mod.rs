@@ -32,7 +32,7 @@ use crate::program::Program;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::AtomicU64;
 use crate::stats::Stats;
-use crate::sync::{LEAVING_BARRIER, Synchronization};
+use crate::sync::{LEAVING_BARRIER, Synchronization, of_program};
 use crate::tables::SharedTables;
 use crate::threads::Threads;
 use crate::{secret, trap};
@@ -219,9 +219,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
-        if id == LEAVING_BARRIER {
-            return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
-        }
+        of_program("barrier", id)?;
         self.pass_barrier(id, total)
     }
 
