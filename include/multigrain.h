@@ -10,6 +10,9 @@
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
  * this interface: access and call would wait in the same place, and one of them for ever.
  *
+ * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
+ * with EFAULT, and fread and fwrite with a short count.
+ *
  * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
  * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
  */
@@ -18,6 +21,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -197,10 +202,30 @@ int mg_prefetch_write(void *p, size_t bytes);
 int mg_push(const void *p, size_t bytes);
 /*
  * Makes [p, p + bytes) accessible to system calls, which do not fault (they fail with EFAULT):
- * returns once this node holds every minipage for reading, or writing.
+ * returns once this node holds every minipage for reading, or writing. Another node that wants one may
+ * take it away before the call: see mg_read below.
  */
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
+
+/*
+ * ---- System calls and stdio --------------------------------------------------------------------
+ *
+ * The kernel does not wait for memory that is elsewhere: a system call on it fails with EFAULT or does
+ * only a part, and so do fread and fwrite of buffers larger than the stream's. These do as read(2),
+ * write(2), pread(2), pwrite(2), recv(2), send(2), fread(3) and fwrite(3) do, with buffers anywhere: the
+ * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
+ * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
+ */
+
+ssize_t mg_read(int file, void *buffer, size_t bytes);
+ssize_t mg_write(int file, const void *buffer, size_t bytes);
+ssize_t mg_pread(int file, void *buffer, size_t bytes, int64_t offset);
+ssize_t mg_pwrite(int file, const void *buffer, size_t bytes, int64_t offset);
+ssize_t mg_recv(int socket, void *buffer, size_t bytes, int flags);
+ssize_t mg_send(int socket, const void *buffer, size_t bytes, int flags);
+size_t mg_fread(void *buffer, size_t size, size_t count, FILE *file);
+size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
 
 /*
  * ---- Synchronization: ids are any numbers below 2^32 - 1, ready to use --------------------------

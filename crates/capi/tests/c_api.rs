@@ -487,6 +487,11 @@ fn hints_and_system_calls_on_shared_buffers_work() {
 }
 
 #[test]
+fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
+    run_in_every_way("io", &[1, 2], 1);
+}
+
+#[test]
 fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
     let dir = TestDir::new();
     let program = compile(&dir, "room");
