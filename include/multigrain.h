@@ -25,6 +25,9 @@
  * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
  * memory.
  *
+ * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
+ * with EFAULT, and fread and fwrite with a short count.
+ *
  * Every int function returns 0 or a negative mg_error; functions that return a pointer return NULL on
  * failure. mg_last_error has the code of what failed last in this thread, and mg_strerror says in words
  * which lock, thread, address or limit it was.
@@ -34,6 +37,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -130,13 +135,34 @@ enum mg_consistency {
 /*
  * Memory of the job's consistency. If that is sequential, one allocation = one minipage up to
  * 64 KiB, a larger one is divided into minipages of one page, and a node's fresh memory is writable
- * there at once: no fault. If not, see mg_malloc_with. Alignment: 8 bytes, or a page for
- * allocations above half a page. The contents are undefined (mg_calloc zeroes). Allocation calls
- * may be made by any node and thread; the memory belongs to the whole job until mg_free.
+ * there at once: no fault. If not, see mg_malloc_with. Alignment: 16 bytes as malloc's, a page for
+ * allocations above half a page, and 8 bytes for those of less than 16 bytes, which no type of more
+ * fits in. So a minipage of less than 16 bytes has 8; any other up to half a page has a multiple of
+ * 16 bytes, as many as lets the most of them share a page; larger ones have whole pages. The contents
+ * are undefined (mg_calloc zeroes). 0 bytes are 1, here and in the next five: a pointer of its own.
+ * Allocation calls may be made by any node and thread; the memory belongs to the whole job until
+ * mg_free.
  */
 void *mg_malloc(size_t bytes);
 /* As mg_malloc, zeroed. */
 void *mg_calloc(size_t count, size_t bytes);
+/*
+ * As mg_malloc, at a multiple of `align`, a power of two up to 4 MiB. The minipage has a multiple of
+ * `align` bytes up to half a page; with an `align` above a page the allocation shares no page.
+ */
+void *mg_memalign(size_t align, size_t bytes);
+/*
+ * The allocation p, which any node made, with another size: p itself if it has room and is not twice
+ * too large, else a new allocation of this node, of the same consistency and, if p has minipages of a
+ * grain, of that grain, with the contents of p, which is freed. p = NULL: as mg_malloc. On NULL, p is as
+ * it was. The alignment of mg_memalign is not kept. MG_ENOTSHARED: an mg_malloc_array cannot grow.
+ */
+void *mg_realloc(void *p, size_t bytes);
+/* Bytes from p on that the allocation p may use, those asked for or more; 0 and mg_last_error if p is
+ * not the start of one, or is that of an mg_malloc_array. */
+size_t mg_usable_size(const void *p);
+/* A copy of a C string, as mg_malloc makes it. */
+char *mg_strdup(const char *text);
 /*
  * `count` elements of `bytes` each, every element a minipage of its own, as an array of pointers
  * would give, in one call. Element i is at mg_element(base, i): consecutive elements lie in
@@ -146,13 +172,14 @@ void *mg_calloc(size_t count, size_t bytes);
  * job that is not sequential, mg_malloc_array_with says how they lie.
  */
 void *mg_malloc_array(size_t count, size_t bytes);
-/* Address of element i of an mg_malloc_array; NULL if out of range. */
+/* Address of element i of an mg_malloc_array; NULL if out of range, or if the array was freed. */
 void *mg_element(void *array, size_t i);
 /* All element addresses of an mg_malloc_array at once, into out[0 .. count). */
 int mg_elements(void *array, size_t count, void **out);
 /*
  * One contiguous block divided into minipages of `grain` bytes; grain is rounded up to whole
- * pages. grain >= bytes makes the whole block one minipage.
+ * pages. grain >= bytes makes the whole block one minipage. MG_ELIMIT: a minipage, of whatever call, has
+ * 1 GiB at most.
  */
 void *mg_malloc_grain(size_t bytes, size_t grain);
 /*
@@ -172,11 +199,17 @@ void *mg_malloc_with(size_t bytes, size_t grain, enum mg_consistency consistency
  * larger ones begin a page, and each of their pages is a minipage.
  */
 void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consistency);
-/* Gives an allocation back, from any node. NULL is allowed. */
+/*
+ * Gives an allocation back, from any node. NULL is allowed. Where nothing is allocated any more, the
+ * memory goes back to the system, and any node may have the place for anything: arrays and blocks above
+ * 1 MiB at once, smaller ones and parts that the library divides among small allocations if their node
+ * has not a few to keep. What is touched after that is an address of nobody: SIGSEGV. MG_EPERM: it is
+ * free already.
+ */
 int mg_free(void *p);
 /*
- * Chunking level for later mg_malloc_array and small mg_malloc calls of this node; 1 is off. Only the
- * node that allocates needs to set it. It does not apply to memory that is not sequential.
+ * Chunking level for later mg_malloc_array and small mg_malloc calls of this node, up to 65,536; 1 is
+ * off. Only the node that allocates needs to set it. It does not apply to memory that is not sequential.
  */
 int mg_set_chunking(unsigned level);
 
@@ -195,13 +228,33 @@ int mg_prefetch_write(void *p, size_t bytes);
 int mg_push(const void *p, size_t bytes);
 /*
  * Makes [p, p + bytes) accessible to system calls, which do not fault (they fail with EFAULT):
- * returns once this node holds every minipage for reading, or writing.
+ * returns once this node holds every minipage for reading, or writing. Another node that wants one may
+ * take it away before the call: see mg_read below.
  */
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
 
 /*
- * ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use -------------
+ * ---- System calls and stdio --------------------------------------------------------------------
+ *
+ * The kernel does not wait for memory that is elsewhere: a system call on it fails with EFAULT or does
+ * only a part, and so do fread and fwrite of buffers larger than the stream's. These do as read(2),
+ * write(2), pread(2), pwrite(2), recv(2), send(2), fread(3) and fwrite(3) do, with buffers anywhere: the
+ * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
+ * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
+ */
+
+ssize_t mg_read(int file, void *buffer, size_t bytes);
+ssize_t mg_write(int file, const void *buffer, size_t bytes);
+ssize_t mg_pread(int file, void *buffer, size_t bytes, int64_t offset);
+ssize_t mg_pwrite(int file, const void *buffer, size_t bytes, int64_t offset);
+ssize_t mg_recv(int socket, void *buffer, size_t bytes, int flags);
+ssize_t mg_send(int socket, const void *buffer, size_t bytes, int flags);
+size_t mg_fread(void *buffer, size_t size, size_t count, FILE *file);
+size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
+
+/*
+ * ---- Synchronization: ids are any numbers below 2^32 - 1, ready to use --------------------------
  *
  * A job all of whose threads wait here, in mg_finalize, mg_thread_join, mg_lookup or pthread_join for each
  * other, or some of whose threads hold locks that each other of them waits for, ends with one line that
@@ -351,8 +404,8 @@ struct mg_stats {
     uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry; without mg_finalize's */
     uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
-    uint64_t minipages;        /* made by this node's allocations */
-    uint64_t shared_bytes;     /* in this node's live allocations */
+    uint64_t minipages;        /* made by this node's allocations; the job's are the sum */
+    uint64_t shared_bytes;     /* in this node's live allocations; the job's are the sum */
     uint64_t views;            /* most minipages of this node that share one page: views in use */
     uint64_t twins;            /* copies made of minipages about to be written (release consistency) */
     uint64_t twin_bytes;       /* bytes of those that exist now */

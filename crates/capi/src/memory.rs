@@ -6,7 +6,7 @@ use multigrain_protocol::Kind;
 use multigrain_runtime::{Error, Policy, runtime};
 use multigrain_types::Consistency;
 
-use crate::status::{pointer, with_runtime};
+use crate::status::{pointer, size, with_runtime};
 
 /// `bytes` of shared memory.
 #[unsafe(no_mangle)]
@@ -21,6 +21,44 @@ pub extern "C" fn mg_calloc(count: usize, bytes: usize) -> *mut c_void {
         let all = count.checked_mul(bytes);
         runtime.calloc(all.ok_or_else(|| Error::NoMemory(format!("{count} times {bytes} bytes")))?)
     }))
+}
+
+/// `bytes` of shared memory at a multiple of `align`.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_memalign(align: usize, bytes: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| runtime.memalign(align, bytes)))
+}
+
+/// An allocation with another size.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+    pointer(runtime().and_then(|runtime| {
+        if p.is_null() { runtime.malloc(bytes) } else { runtime.realloc(p.addr(), bytes) }
+    }))
+}
+
+/// Bytes of an allocation that may be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn mg_usable_size(p: *const c_void) -> usize {
+    size(runtime().and_then(|runtime| runtime.usable_bytes(p.addr())))
+}
+
+/// A C string's copy in shared memory.
+///
+/// # Safety
+/// `text` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_strdup(text: *const c_char) -> *mut c_char {
+    let copy = pointer(runtime().and_then(|runtime| {
+        // SAFETY: the caller gives NULL or a C string.
+        let text = unsafe { bytes_of(text) }?;
+        let copy = runtime.malloc(text.len() + 1)?;
+        let place = core::ptr::with_exposed_provenance_mut::<u8>(copy);
+        // SAFETY: a new allocation of one byte more than the text has.
+        unsafe { core::ptr::copy_nonoverlapping(text.as_ptr(), place, text.len() + 1) };
+        Ok(copy)
+    }));
+    copy.cast()
 }
 
 /// An array of separately shared elements.
@@ -155,7 +193,7 @@ pub unsafe extern "C" fn mg_lookup(name: *const c_char) -> *mut c_void {
 /// `name` is NULL or a C string that outlives the result.
 unsafe fn bytes_of<'a>(name: *const c_char) -> Result<&'a [u8], Error> {
     if name.is_null() {
-        return Err(Error::Invalid("NULL for a name".into()));
+        return Err(Error::Invalid("NULL for a string".into()));
     }
     // SAFETY: not NULL, so a C string.
     Ok(unsafe { CStr::from_ptr(name) }.to_bytes())

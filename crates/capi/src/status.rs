@@ -76,6 +76,14 @@ pub(crate) fn number(result: Result<u32, Error>) -> u32 {
     })
 }
 
+/// The bytes of a call's result; 0 and [`mg_last_error`] if it failed.
+pub(crate) fn size(result: Result<usize, Error>) -> usize {
+    result.unwrap_or_else(|error| {
+        failed(&error);
+        0
+    })
+}
+
 /// The code of the last call of this thread that failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_last_error() -> c_int {

@@ -170,6 +170,21 @@ fn memory_is_coherent_whatever_its_kind_and_history() {
 }
 
 #[test]
+fn the_rest_of_mallocs_family_is_as_mallocs_is() {
+    run_in_every_way("malloc", &[1, 2], 1);
+    let dir = TestDir::new();
+    let program = compile(&dir, "malloc");
+    for consistency in ["eager-release", "lazy-release", "auto"] {
+        run_well(&launcher(), &Setting { consistency, ..Setting::nodes(2) }, &program, &[]);
+    }
+}
+
+#[test]
+fn fresh_memory_costs_no_fault_and_is_counted_with_two_threads_as_well() {
+    run_in_every_way("fresh", &[1, 2], 2);
+}
+
+#[test]
 fn memory_of_every_consistency_is_what_its_rules_promise() {
     run_in_every_way("consistency", &[1, 2, 4], 1);
 }
@@ -421,6 +436,40 @@ fn a_system_that_maps_no_more_areas_is_named_and_the_job_goes_on() {
 #[test]
 fn hints_and_system_calls_on_shared_buffers_work() {
     run_in_every_way("hints", &[1, 2, 4], 1);
+}
+
+#[test]
+fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
+    run_in_every_way("io", &[1, 2], 1);
+}
+
+#[test]
+fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "room");
+    for &guard in guards() {
+        let options = &["--shared", "64M"];
+        let setting = Setting { guard, options, ..Setting::nodes(2) };
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
+fn a_tebibyte_is_freed_at_once_and_is_no_minipage() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "room");
+    let options = &["--shared", "2T"];
+    let ended = run(&launcher(), &Setting { options, ..Setting::nodes(2) }, &program, &["huge"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("has at most 1 GiB; choose a smaller grain"), "{ended:?}");
+}
+
+#[test]
+fn touches_that_are_far_apart_cost_little() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "sparse");
+    let options = &["--shared", "128G"];
+    run_well(&launcher(), &Setting { options, ..Setting::nodes(2) }, &program, &[]);
 }
 
 #[test]

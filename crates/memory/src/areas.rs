@@ -1,8 +1,8 @@
 //! The areas mapped on this node, and the way from an address to its minipage.
 //!
 //! Role: an index over the areas of all segments, with look-ups in O(1) that take no lock and
-//! allocate nothing, for signal context. An id is claimed, then mapped, and stays so: what a reader
-//! finds mapped nobody changes any more.
+//! allocate nothing, for signal context. An id is claimed, then mapped, then perhaps retired for ever: the
+//! rest of what a reader finds mapped or retired nobody changes any more.
 #![expect(unsafe_code, reason = "promises that a record of atomics is valid when zeroed")]
 
 use core::ops::Range;
@@ -32,6 +32,7 @@ pub(crate) struct Mapped {
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
 const MAPPED: u32 = 2;
+const RETIRED: u32 = 3;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -70,10 +71,21 @@ impl Areas {
         self.count.load(Ordering::Relaxed) as usize
     }
 
+    /// A mapped area.
     #[inline]
     pub(crate) fn get(&self, id: AreaId) -> Option<Mapped> {
+        self.in_state(id, MAPPED)
+    }
+
+    /// A retired area, as it was mapped.
+    #[inline]
+    pub(crate) fn retired(&self, id: AreaId) -> Option<Mapped> {
+        self.in_state(id, RETIRED)
+    }
+
+    fn in_state(&self, id: AreaId, state: u32) -> Option<Mapped> {
         let record = self.records.get(id.0 as usize)?;
-        if record.state.load(Ordering::Acquire) != MAPPED {
+        if record.state.load(Ordering::SeqCst) != state {
             return None;
         }
         let origin = record.origin.load(Ordering::Relaxed);
@@ -91,7 +103,19 @@ impl Areas {
         })
     }
 
-    /// The area whose views hold an address. An adopted address is nobody's here.
+    /// A mapped area is retired from now on; its addresses are still its own until another area takes
+    /// them.
+    pub(crate) fn retire(&self, id: AreaId) {
+        if let Some(record) = self.records.get(id.0 as usize) {
+            let state = &record.state;
+            let was = state.compare_exchange(MAPPED, RETIRED, Ordering::SeqCst, Ordering::Relaxed);
+            if was.is_ok() {
+                self.count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The area whose views hold an address, or held it last. An adopted address is nobody's here.
     #[inline]
     pub(crate) fn at(&self, address: usize) -> Option<AreaId> {
         let chunk = address.checked_sub(VIEWS_BASE)? / VIEW_ALIGN;
@@ -224,7 +248,23 @@ mod tests {
         areas.disclaim(AreaId(1));
         assert!(areas.claim(AreaId(1)));
         areas.publish(mapped(1, 7, true));
-        assert!(!areas.claim(AreaId(1)) && !areas.claim(AreaId(1 << 20)));
+        assert!(!areas.claim(AreaId(1)) && !areas.claim(AreaId(1 << 24)));
+    }
+
+    #[test]
+    fn a_retired_area_is_known_as_such_until_another_has_its_addresses() {
+        let areas = Areas::new().unwrap();
+        let first = mapped(1, 7, true);
+        assert!(areas.claim(AreaId(1)));
+        areas.publish(first);
+        areas.retire(AreaId(1));
+        areas.retire(AreaId(1));
+        assert_eq!((areas.get(AreaId(1)), areas.retired(AreaId(1))), (None, Some(first)));
+        assert_eq!((areas.at(first.area.base), areas.count()), (Some(AreaId(1)), 0));
+        assert!(!areas.claim(AreaId(1)), "an id is used once");
+        assert!(areas.claim(AreaId(2)));
+        areas.publish(mapped(2, 7, false));
+        assert_eq!((areas.at(first.area.base), areas.count()), (Some(AreaId(2)), 1));
     }
 
     #[test]

@@ -49,8 +49,11 @@ pub const GROUP_PAGES: u32 = 16;
 const PAGE: u64 = PAGE_BYTES as u64;
 const GROUP: usize = GROUP_PAGES as usize;
 
-/// Area ids are below this number.
-pub const MAX_AREAS: usize = 1 << 20;
+/// Area ids are below this number; an id is used once.
+pub const MAX_AREAS: usize = 1 << 24;
+
+/// Most bytes of a minipage: it travels whole, and whoever waits for it can do nothing else.
+pub const MAX_MINIPAGE_BYTES: usize = 1 << 30;
 
 /// How an area is divided into minipages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +108,9 @@ impl Shape {
                 Some("minipages in a page are the page divided by the slot")
             }
             Self::Pages { pages: 0 } => Some("a minipage has at least one page"),
+            Self::Pages { pages } if pages as usize > MAX_MINIPAGE_BYTES / PAGE_BYTES => {
+                Some("a minipage is at most 1 GiB")
+            }
             Self::Sub { .. } | Self::Pages { .. } => None,
         }
     }

@@ -21,6 +21,7 @@ pub mod diff;
 mod error;
 mod guard;
 mod layout;
+mod limbo;
 mod memory;
 mod names;
 mod object;
@@ -36,7 +37,8 @@ pub use areas::Minipages;
 pub use error::MemoryError;
 pub use guard::GuardChoice;
 pub use layout::{
-    Area, GROUP_PAGES, MAX_AREAS, MIN_SLOT_BYTES, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END,
+    Area, GROUP_PAGES, MAX_AREAS, MAX_MINIPAGE_BYTES, MIN_SLOT_BYTES, Shape, VIEW_ALIGN,
+    VIEWS_BASE, VIEWS_END,
 };
 pub use memory::{Config, Memory};
 pub use names::{GuardKind, SegmentId};

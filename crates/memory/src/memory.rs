@@ -16,8 +16,10 @@ use crate::areas::{Areas, Mapped, Minipages};
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, Vpages, choose};
 use crate::layout::{Area, VIEWS_BASE, VIEWS_END};
+use crate::limbo::Limbo;
 use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
+use crate::privileged::discard;
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::signal_frame::{Trap, decode};
@@ -41,6 +43,7 @@ pub struct Memory {
     guard: Box<dyn Guard>,
     note: String,
     tracker: Option<Tracker>,
+    limbo: Limbo,
 }
 
 impl Memory {
@@ -65,7 +68,8 @@ impl Memory {
             return Err(MemoryError::PageSize { bytes });
         }
         let (guard, note) = choose(guard)?;
-        Ok(Self { areas: Areas::new()?, segments: Segments::new(), guard, note, tracker: None })
+        let (areas, segments, limbo) = (Areas::new()?, Segments::new(), Limbo::default());
+        Ok(Self { areas, segments, guard, note, tracker: None, limbo })
     }
 
     /// The same memory, where writes to areas can be tracked ([`Memory::track_area`]).
@@ -153,6 +157,39 @@ impl Memory {
         Ok(())
     }
 
+    /// Takes a mapped area's views away, for ever: no address is its any more. Its minipages can still be
+    /// named, but what is done to their protection does nothing, and [`Memory::privileged`] gives a place
+    /// for bytes that nobody reads. The caller holds the locks of all its minipages; pointers that were
+    /// given out before lead to its bytes until [`Memory::discard_area`].
+    ///
+    /// # Errors
+    /// The area is not mapped, or a failing system call: it is retired, and its addresses and bytes are
+    /// not to be used again.
+    pub fn retire_area(&self, id: AreaId) -> Result<(), MemoryError> {
+        let Mapped { area, segment, .. } = self.mapped(id)?;
+        self.limbo.make_room(area.minipage_bytes(0))?;
+        self.areas.retire(id);
+        let segment = self.segments.get(segment);
+        segment.map_or(Ok(()), |segment| segment.unmap(&area))
+    }
+
+    /// Gives the bytes of a retired area back to the system; they are zero for the next area there.
+    ///
+    /// # Errors
+    /// The area is not retired, or a failing system call.
+    pub fn discard_area(&self, id: AreaId) -> Result<(), MemoryError> {
+        let retired = self.areas.retired(id).ok_or(MemoryError::UnknownArea { id })?;
+        let start = core::ptr::with_exposed_provenance_mut(retired.privileged);
+        discard(start, retired.area.view_bytes())
+    }
+
+    /// Whether an address belonged to an area that is retired, and to none since.
+    #[must_use]
+    pub fn is_retired(&self, address: usize) -> bool {
+        let retired = self.areas.at(address).and_then(|id| self.areas.retired(id));
+        retired.is_some_and(|retired| retired.area.locate(address).is_some())
+    }
+
     /// Prepares an area that was just mapped for [`Memory::track`]; no thread may touch it before
     /// this returns. Nothing happens in memory that does not track.
     ///
@@ -215,21 +252,26 @@ impl Memory {
         Minipages::new(area.id, u64::from(first)..u64::from(last) + 1)
     }
 
-    /// Where a minipage lies in the privileged view, and its bytes.
+    /// Where a minipage lies in the privileged view, and its bytes. Of a retired area: somewhere.
     ///
     /// # Panics
-    /// If the area is not mapped or has no such minipage: the caller's broken invariant.
+    /// If the area was not mapped or has no such minipage: the caller's broken invariant.
     #[must_use]
     #[inline]
     pub fn privileged(&self, minipage: MinipageId) -> (*mut u8, usize) {
-        let mapped = self.areas.get(minipage.area());
+        let mapped = self.areas.get(minipage.area()).or_else(|| {
+            let retired = self.areas.retired(minipage.area())?;
+            // All of its minipages lie in the same place now.
+            let offset = retired.area.range(minipage.index()).0;
+            Some(Mapped { privileged: self.limbo.place().wrapping_sub(offset), ..retired })
+        });
         let Some(Mapped { area, privileged, .. }) =
             mapped.filter(|mapped| minipage.index() < mapped.area.minipages())
         else {
             panic!("{minipage} is not mapped on this node");
         };
         let (offset, bytes) = area.range(minipage.index());
-        (core::ptr::with_exposed_provenance_mut(privileged + offset), bytes)
+        (core::ptr::with_exposed_provenance_mut(privileged.wrapping_add(offset)), bytes)
     }
 
     /// Allocates pages of a fresh area on its initial holder and maps them in every view, so
@@ -268,7 +310,8 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
-        self.guard.protect(self.vpages(minipage)?, from, to)
+        let vpages = self.vpages(minipage)?;
+        vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from, to))
     }
 
     /// Takes write access from `count` minipages from `first` on, which are neighbours in one view,
@@ -281,13 +324,13 @@ impl Memory {
     ///
     /// [`Shape::Sub`]: crate::Shape::Sub
     pub fn restrict_run(&self, first: MinipageId, count: u32) -> Result<bool, MemoryError> {
+        let last = first.index().checked_add(count.saturating_sub(1));
+        let (Some(mut run), Some(last)) = (self.vpages(first)?, last) else { return Ok(false) };
         let Mapped { area, .. } = self.mapped(first.area())?;
         let crate::Shape::Pages { .. } = area.shape else { return Ok(false) };
-        let Some(last) = first.index().checked_add(count.saturating_sub(1)) else {
+        let Some(end) = self.vpages(MinipageId::new(first.area(), last))? else {
             return Ok(false);
         };
-        let mut run = self.vpages(first)?;
-        let end = self.vpages(MinipageId::new(first.area(), last))?;
         run.bytes = end.address + end.bytes - run.address;
         self.guard.protect(run, Access::ReadWrite, Access::ReadOnly)?;
         Ok(true)
@@ -299,7 +342,7 @@ impl Memory {
     /// # Errors
     /// As for [`Memory::protect`].
     pub fn track(&self, minipage: MinipageId, from: Access) -> Result<(), MemoryError> {
-        let Vpages { address, bytes, .. } = self.vpages(minipage)?;
+        let Some(Vpages { address, bytes, .. }) = self.vpages(minipage)? else { return Ok(()) };
         if let Some(tracker) = &self.tracker {
             tracker.track((minipage.area(), minipage.index()), address, bytes)?;
         }
@@ -316,7 +359,7 @@ impl Memory {
         let Some(tracker) = &self.tracker else { return Ok(()) };
         let addresses = |id, minipages: &Range<u32>| {
             let area = self.areas.get(id)?.area;
-            let last = self.vpages(MinipageId::new(id, minipages.end - 1)).ok()?;
+            let last = self.vpages(MinipageId::new(id, minipages.end - 1)).ok()??;
             Some(area.address(minipages.start)..last.address + last.bytes)
         };
         tracker.written(addresses, &mut |Range { start, end }| {
@@ -332,7 +375,8 @@ impl Memory {
     /// As for [`Memory::protect`].
     #[inline]
     pub fn reprotect(&self, minipage: MinipageId, access: Access) -> Result<(), MemoryError> {
-        self.guard.reprotect(self.vpages(minipage)?, access)
+        let vpages = self.vpages(minipage)?;
+        vpages.map_or(Ok(()), |vpages| self.guard.reprotect(vpages, access))
     }
 
     /// Takes all access to all areas away, for good: what touches them from now on raises SIGSEGV,
@@ -395,20 +439,24 @@ impl Memory {
         self.areas.get(id).ok_or(MemoryError::UnknownArea { id })
     }
 
+    /// The vpages of a minipage; None of a retired area.
     #[inline]
-    fn vpages(&self, minipage: MinipageId) -> Result<Vpages, MemoryError> {
-        let Mapped { area, fresh, privileged, .. } = self.mapped(minipage.area())?;
+    fn vpages(&self, minipage: MinipageId) -> Result<Option<Vpages>, MemoryError> {
+        let Some(Mapped { area, fresh, privileged, .. }) = self.areas.get(minipage.area()) else {
+            let id = minipage.area();
+            return self.areas.retired(id).map(|_| None).ok_or(MemoryError::UnknownArea { id });
+        };
         if minipage.index() >= area.minipages() {
             return Err(MemoryError::UnknownMinipage { minipage, count: area.minipages() });
         }
         let address = area.address(minipage.index());
         let (offset, bytes) = area.range(minipage.index());
         let within = address % PAGE_BYTES;
-        Ok(Vpages {
+        Ok(Some(Vpages {
             address: address - within,
             bytes: bytes.next_multiple_of(PAGE_BYTES),
             privileged: privileged + offset - within,
             fresh,
-        })
+        }))
     }
 }

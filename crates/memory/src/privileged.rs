@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
-use rustix::mm::{Advice, ProtFlags, madvise};
+use rustix::mm::{Advice, ProtFlags, madvise, munlock};
 
 use crate::error::MemoryError;
 use crate::layout::index;
@@ -65,6 +65,21 @@ impl PrivilegedView {
         // SAFETY: the view holds `bytes` bytes and offset is below that.
         unsafe { self.start.as_ptr().add(index(offset)) }
     }
+}
+
+/// Gives whole pages of a privileged view back to the system: they are zero from now on, in all views.
+pub(crate) fn discard(start: *mut u8, bytes: usize) -> Result<(), MemoryError> {
+    let remove = || {
+        // SAFETY: the range lies in a privileged view, and its bytes are no allocation's any more.
+        unsafe { madvise(start.cast(), bytes, Advice::LinuxRemove) }
+    };
+    let removed = remove().or_else(|errno| {
+        // Not while mlockall() holds them.
+        // SAFETY: as above; this takes a lock away and no byte.
+        unsafe { munlock(start.cast(), bytes) }.and_then(|()| remove()).map_err(|_| errno)
+    });
+    let address = start.addr();
+    removed.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })
 }
 
 impl Drop for PrivilegedView {

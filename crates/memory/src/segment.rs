@@ -4,7 +4,7 @@
 //! to be it does not know, but for this: bytes that the program had before have their addresses, and
 //! their areas lie there, in one view; the areas of all others lie among the views of the node.
 //!
-//! Invariant: areas of a segment are added and never taken away before it is dropped.
+//! Invariant: what of a segment is mapped is in its list of areas.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -136,6 +136,20 @@ impl Segment {
         for area in self.areas.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             seal(area.base, area.span_bytes())?;
         }
+        Ok(())
+    }
+
+    /// Unmaps the views of an area. Its bytes stay as they are.
+    pub(crate) fn unmap(&self, area: &Area) -> Result<(), MemoryError> {
+        let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unmap_views(area, area.span_bytes())?;
+        if let Place::Adopted { addresses, pages } = &self.place {
+            let first = (area.base - addresses.start) / PAGE_BYTES;
+            for page in first..first + area.span_bytes() / PAGE_BYTES {
+                pages.get(page).inspect(|page| page.store(0, Ordering::Release));
+            }
+        }
+        areas.retain(|other| other.id != area.id);
         Ok(())
     }
 

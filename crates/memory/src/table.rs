@@ -46,6 +46,11 @@ impl<T: ZeroValid> ZeroTable<T> {
         Ok(Self { start, len, owns: PhantomData })
     }
 
+    /// The first of them.
+    pub(crate) fn start(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
     /// The value at `index`; None past the end.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {

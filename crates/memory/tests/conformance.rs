@@ -274,7 +274,7 @@ fn what_is_out_of_range_is_an_error() {
         assert!(matches!(node.memory.map_area(beyond, true), Err(MemoryError::BadArea { .. })));
         let second = Memory::new(&Config { shared_bytes: 1, guard: GuardChoice::Auto });
         assert!(matches!(second, Err(MemoryError::AddressTaken { .. })));
-        let too_large = Area { id: AreaId(1 << 20), ..beyond };
+        let too_large = Area { id: AreaId(1 << 24), ..beyond };
         assert!(matches!(node.memory.map_area(too_large, true), Err(MemoryError::BadArea { .. })));
         let fresh = node.area(0, 0, 0, 4, shape);
         node.map(fresh, true);
@@ -351,5 +351,49 @@ fn a_run_of_minipages_loses_write_access_at_once_and_its_neighbours_do_not() {
         let area = node.area(0, 0, 0, 2, Shape::Pages { pages: 1 });
         node.map(area, false);
         assert!(node.memory.restrict_run(minipage(&area, 1), 2).is_err(), "it leaves the area");
+    });
+}
+
+#[test]
+fn a_retired_area_has_no_addresses_and_its_bytes_are_nobodys() {
+    with_guards(SHARED, |node| {
+        for (id, shape) in (0..).step_by(2).zip(SHAPES) {
+            let area = node.area(id, 4, 8, 8, shape);
+            node.map(area, true);
+            node.memory.populate(area.id, 0..8).expect("it is fresh");
+            let last = area.minipages() - 1;
+            write(area.address(last), 7);
+            let (place, bytes) = node.memory.privileged(minipage(&area, last));
+            assert_eq!(privileged_word(node.memory, minipage(&area, last)), 7);
+            // SAFETY: locks pages of this process; where it may not, nothing is locked.
+            let _ = unsafe { libc::mlock(place.cast(), bytes) };
+            assert!(node.memory.discard_area(area.id).is_err(), "it is in use");
+
+            node.memory.retire_area(area.id).expect("it is mapped");
+            assert!(node.memory.retire_area(area.id).is_err(), "once");
+            assert_eq!((node.memory.translate(area.base), node.memory.area(area.id)), (None, None));
+            assert!(node.memory.is_retired(area.address(last)));
+            // The protocol may still go on about it; nothing happens.
+            for (from, to) in
+                [(Access::ReadWrite, Access::NoAccess), (Access::NoAccess, Access::ReadWrite)]
+            {
+                assert_eq!(node.memory.protect(minipage(&area, last), from, to), Ok(()));
+                assert_eq!(node.memory.reprotect(minipage(&area, last), to), Ok(()));
+            }
+            let (limbo, same_bytes) = node.memory.privileged(minipage(&area, last));
+            assert_eq!(same_bytes, bytes);
+            // SAFETY: there is room for a minipage.
+            unsafe { limbo.write_bytes(9, bytes) };
+            node.memory.discard_area(area.id).expect("it is retired");
+
+            // Another shape in the same place, mapped by whoever is not its first holder.
+            let next = node.area(id + 1, 4, 8, 8, Shape::Pages { pages: 2 });
+            node.map(next, false);
+            assert!(!node.memory.is_retired(area.base));
+            assert_eq!(read(next.base + 8 * PAGE_BYTES - 4), 0);
+            assert_eq!(take_log().real, 1, "guarded as ever");
+            node.memory.retire_area(next.id).expect("it is mapped");
+            node.memory.discard_area(next.id).expect("it is retired");
+        }
     });
 }

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "makes handles of fresh memory")]
 
-use multigrain_runtime::Policy;
+use multigrain_runtime::{Error, Policy};
 
 use crate::Result;
 use crate::array::SharedArray;
@@ -26,7 +26,7 @@ pub enum Grain {
 }
 
 /// Best alignment of every allocation, bytes.
-const ALIGNMENT: usize = 8;
+const ALIGNMENT: usize = 16;
 
 impl Job {
     /// A value of its own minipage (if the job is sequential). This node can write it at once,
@@ -46,7 +46,7 @@ impl Job {
     pub fn alloc_with<T: Shareable>(&self, value: T, policy: Policy) -> Result<Shared<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         let place = pointer::<T>(self.runtime().malloc_with(size_of::<T>(), policy)?);
-        // SAFETY: fresh memory of the size of `T`, aligned to 8, known to nobody else.
+        // SAFETY: fresh memory of the size of `T`, aligned to 16 if `T` may be, known to nobody else.
         unsafe { place.write(value) };
         // SAFETY: a live value now.
         Ok(unsafe { Shared::from_ptr(self, place) })
@@ -62,13 +62,13 @@ impl Job {
         grain: Grain,
     ) -> Result<SharedSlice<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
-        let bytes = len.saturating_mul(size_of::<T>());
+        let bytes = bytes_of::<T>(len)?;
         let address = match grain {
             Grain::Auto => self.runtime().malloc(bytes),
             Grain::Bytes(grain) => self.runtime().malloc_grain(bytes, grain),
             Grain::Whole => self.runtime().malloc_grain(bytes, bytes),
         };
-        // SAFETY: fresh memory of `len` values, aligned to 8; any bytes are values.
+        // SAFETY: fresh memory of `len` values, aligned to 16 if they may be; any bytes are values.
         Ok(unsafe { SharedSlice::from_ptr(self, pointer(address?), len) })
     }
 
@@ -82,8 +82,8 @@ impl Job {
         policy: Policy,
     ) -> Result<SharedSlice<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
-        let address = self.runtime().malloc_with(len.saturating_mul(size_of::<T>()), policy)?;
-        // SAFETY: fresh memory of `len` values, aligned to 8; any bytes are values.
+        let address = self.runtime().malloc_with(bytes_of::<T>(len)?, policy)?;
+        // SAFETY: fresh memory of `len` values, aligned to 16 if they may be; any bytes are values.
         Ok(unsafe { SharedSlice::from_ptr(self, pointer(address), len) })
     }
 
@@ -115,8 +115,16 @@ impl Job {
     /// neighbours share a minipage (Millipage 4.4). 1 is off.
     ///
     /// # Errors
-    /// For 0.
+    /// For 0, and beyond 65,536.
     pub fn set_chunking(&self, level: u32) -> Result<()> {
         self.runtime().set_chunking(level)
+    }
+}
+
+/// Bytes of so many values, at least one.
+fn bytes_of<T>(len: usize) -> Result<usize> {
+    match len {
+        0 => Err(Error::Invalid("a block of no values".into())),
+        _ => Ok(len.saturating_mul(size_of::<T>())),
     }
 }

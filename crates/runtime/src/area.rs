@@ -82,6 +82,27 @@ impl AreaRecord {
         self.area.address(minipage) + within
     }
 
+    /// The item that begins at an address of the area, and its first minipage; None if none does.
+    pub(crate) fn item_at(&self, address: usize) -> Option<(u32, u32)> {
+        let minipage = self.area.locate(address)?;
+        // The vpage begins before its minipage does.
+        let within = address.checked_sub(self.area.address(minipage))? as u64;
+        let span = u32::try_from(self.items.span(self.area.shape)).unwrap_or(u32::MAX);
+        let index = (minipage / span)
+            .saturating_mul(self.items.chunk)
+            .saturating_add(u32::try_from(within / self.items.bytes).unwrap_or(u32::MAX));
+        (self.item_address(index as usize) == address).then_some((index, minipage))
+    }
+
+    /// Bytes that the allocation that begins at an address may use; None if none does, or if it is an
+    /// array, whose elements lie apart.
+    pub(crate) fn usable_bytes(&self, address: usize) -> Option<usize> {
+        self.item_at(address).filter(|_| !self.items.array)?;
+        // An area of one allocation may have been used again by a larger one.
+        let bytes = if self.items.count == 1 { self.area.bytes } else { self.items.bytes };
+        usize::try_from(bytes).ok()
+    }
+
     /// As it goes over the wire.
     ///
     /// # Errors

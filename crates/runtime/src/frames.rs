@@ -38,7 +38,7 @@ pub(crate) mod kind {
     pub(crate) const AREA_REQUEST: u8 = 64;
     /// From node 0 to all: the area in the body exists now.
     pub(crate) const AREA_ANNOUNCE: u8 = 65;
-    /// To node 0: `subject` is mapped here; `value` is an error code or 0.
+    /// To node 0: `subject` is mapped here, or retired; `value` is an error code or 0.
     pub(crate) const AREA_MAPPED: u8 = 66;
     /// To an area's owner: free the allocation at `subject`.
     pub(crate) const FREE: u8 = 67;
@@ -54,6 +54,10 @@ pub(crate) mod kind {
     pub(crate) const THREAD_DETACH: u8 = 77;
     /// What the sender knows of lazily consistent writes; no answer.
     pub(crate) const WRITE_NOTICES: u8 = 73;
+    /// To node 0: nothing of area `subject` is allocated any more; take it away from all nodes.
+    pub(crate) const AREA_RETURN: u8 = 78;
+    /// From node 0 to all: area `subject` is no more; answered with `AREA_MAPPED`.
+    pub(crate) const AREA_RETIRE: u8 = 79;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
     /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes

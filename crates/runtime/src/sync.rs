@@ -63,6 +63,15 @@ pub enum Patience {
     None,
 }
 
+/// # Errors
+/// [`Error::Invalid`] if an id is the runtime's own.
+pub(crate) fn of_program(what: &str, id: u64) -> Result<(), Error> {
+    if id == LEAVING_BARRIER {
+        return Err(Error::Invalid(format!("{what} {id} is the runtime's own: ids are below it")));
+    }
+    Ok(())
+}
+
 /// Synchronization of a node: what threads of the whole job agree on is the engines'.
 #[derive(Debug)]
 pub(crate) struct Synchronization {
@@ -128,6 +137,7 @@ impl Synchronization {
         id: u64,
         patience: Patience,
     ) -> Result<(), Error> {
+        of_program("lock", id)?;
         let (thread, slot) = driver.my_slot()?;
         driver.counters().add(Count::Locks, 1);
         let input = match patience {
@@ -148,6 +158,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub(crate) fn unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
+        of_program("lock", id)?;
         let (thread, _) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
@@ -252,6 +263,7 @@ impl Synchronization {
         id: u64,
         patience: Patience,
     ) -> Result<(), Error> {
+        of_program("semaphore", id)?;
         let (thread, slot) = driver.my_slot()?;
         let input = match patience {
             Patience::Endless | Patience::Until(_) => SyncInput::SemaphoreWait { thread, id },
@@ -267,6 +279,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub(crate) fn semaphore_post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
+        of_program("semaphore", id)?;
         tsan::give(Token::Semaphore(id));
         driver.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
@@ -284,6 +297,8 @@ impl Synchronization {
         (id, lock): (u64, u64),
         deadline: Option<Deadline>,
     ) -> Result<(), Error> {
+        of_program("condition", id)?;
+        of_program("lock", lock)?;
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
@@ -309,6 +324,7 @@ impl Synchronization {
         id: u64,
         all: bool,
     ) -> Result<(), Error> {
+        of_program("condition", id)?;
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
         driver.step(Input::Sync(signal))?;

@@ -2,17 +2,20 @@
 //!
 //! An area is announced to all nodes, and mapped by all, before its allocator learns of it; so no
 //! pointer into it can reach a node that does not know it. Areas are made rarely (their sizes grow
-//! geometrically), so the round of messages does not matter.
+//! geometrically), so the round of messages does not matter. Another round takes an area away of which
+//! nothing is allocated any more: its place is free when no node has anything of it, for areas of any shape
+//! and owner.
 
 pub(crate) mod names;
 mod places;
+mod ranges;
 
 use crate::area::{AreaRecord, Items};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, kind};
 use crate::shim::{Mutex, lock};
-use multigrain_memory::{Area, Shape, VIEWS_BASE, diff};
+use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
@@ -34,6 +37,16 @@ pub(crate) fn new_area(
     items: Items,
     consistency: Consistency,
 ) -> Result<AreaRecord, Error> {
+    if let Shape::Pages { pages } = shape
+        && pages as usize > MAX_MINIPAGE_BYTES / PAGE_BYTES
+    {
+        let line = format!(
+            "a minipage of {} bytes is too large: it has at most 1 GiB; choose a smaller grain",
+            u64::from(pages) * PAGE_BYTES as u64
+        );
+        driver.platform().launcher().warn(&line);
+        return Err(Error::Limit(line));
+    }
     let bytes = bytes
         .checked_next_multiple_of(PAGE_BYTES as u64)
         .ok_or_else(|| Error::NoMemory(format!("{bytes} bytes")))?;
@@ -80,6 +93,17 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> bool
     };
     driver.platform().send_frame(from, header, Payload::None);
     true
+}
+
+/// Gives an area back that nothing is allocated of: no node has it any more when this returns.
+pub(crate) fn return_area(driver: &Driver, id: AreaId) {
+    // It is used up if some node cannot take it away, which that node has told.
+    let _ = driver.ask(NodeId(0), kind::AREA_RETURN, id.0.into(), 0, &[]);
+}
+
+/// Any node: an area is no more.
+pub(crate) fn serve_retire(driver: &Driver, id: u64) -> bool {
+    u32::try_from(id).is_ok_and(|id| driver.retire_area(AreaId(id)))
 }
 
 /// Maps an area and enters it in the tables; an error code or 0.
@@ -130,7 +154,7 @@ impl Directory {
                 }
             };
         let missing = NodeSet::all(driver.nodes());
-        directory.announced.insert(id.0, Announced { asker, missing, code: 0 });
+        directory.announced.insert(id.0, Announced { asker, missing, code: 0, retires: None });
         drop(directory);
 
         let area = Area { id, base, file_offset, ..wish.area };
@@ -166,12 +190,39 @@ impl Directory {
         if code != 0 {
             announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
         }
-        if announced.missing.is_empty() {
-            let (asker, code) = (announced.asker, announced.code);
-            directory.announced.remove(&id);
+        if announced.missing.is_empty()
+            && let Some(Announced { asker, code, retires, .. }) = directory.announced.remove(&id)
+        {
+            // What a node could not take away stays where it is.
+            if let Some(area) = retires.filter(|_| code == 0) {
+                directory.give(&area);
+            }
             drop(directory);
             driver.answer(asker, code, id.into());
         }
         true
+    }
+
+    /// Node 0: take an area away from all nodes, and answer when none has anything of it.
+    pub(crate) fn serve_return(&self, driver: &Driver, asker: Asker, id: u64) -> bool {
+        let Ok(id) = u32::try_from(id).map(AreaId) else { return false };
+        let mut directory = lock(&self.0);
+        let area = driver.memory().area(id).filter(|_| !directory.announced.contains_key(&id.0));
+        let Some(area) = area else {
+            drop(directory);
+            driver.answer(asker, Error::NotPermitted(String::new()).code(), 0);
+            return true;
+        };
+        let missing = NodeSet::all(driver.nodes());
+        let announced = Announced { asker, missing, code: 0, retires: Some(area) };
+        directory.announced.insert(id.0, announced);
+        drop(directory);
+        let subject = id.0.into();
+        for to in (0..driver.nodes()).map(NodeId).filter(|&to| to != driver.me()) {
+            let (kind, from) = (kind::AREA_RETIRE, driver.me().0);
+            let header = Header { kind, from, subject, ..Header::default() };
+            driver.platform().send_frame(to, header, Payload::None);
+        }
+        driver.retire_area(id)
     }
 }

@@ -5,6 +5,7 @@
 //! ([`SyncInput::Begin`]): homes migrate at barriers that find the whole job quiescent.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Once;
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
@@ -85,10 +86,14 @@ impl Driver {
     pub(crate) fn my_slot(&self) -> Result<(ThreadId, &'static Slot), Error> {
         self.forget_access();
         self.own_slot().ok_or_else(|| {
-            Error::Limit(format!(
-                "more than {} threads of one node use shared memory",
-                slots::MAX_THREADS
-            ))
+            // A C program sees the code alone.
+            static TOLD: Once = Once::new();
+            let limit = slots::MAX_THREADS;
+            let line = format!(
+                "the limit is {limit} threads of a node that use shared memory; let some end first"
+            );
+            TOLD.call_once(|| self.platform().launcher().warn(&line));
+            Error::Limit(line)
         })
     }
 

@@ -17,6 +17,7 @@ mod asked;
 mod back_pressure;
 mod lifecycle;
 mod requests;
+mod retire;
 pub(crate) mod sink;
 
 use core::fmt;
@@ -42,6 +43,7 @@ use crate::tables::SharedTables;
 use crate::windows::now_ns;
 use asked::Asked;
 use lifecycle::ThreadCounts;
+use retire::Retiring;
 use sink::NodeSink;
 
 /// What serves the requests of this node and of its peers.
@@ -92,17 +94,20 @@ pub(crate) struct Driver {
     membership: Membership,
     asked: Mutex<Asked>,
     threads: ThreadCounts,
+    retiring: Retiring,
     services: Box<dyn Services>,
 }
 
 impl Driver {
     pub(crate) fn new(engine: Engine, wait: WaitMode, services: Box<dyn Services>) -> Self {
+        let retiring = Retiring::new(engine.platform().nodes());
         Self {
             engine,
             receiver: Receiver::new(wait),
             membership: Membership::default(),
             asked: Mutex::default(),
             threads: ThreadCounts::default(),
+            retiring,
             services,
         }
     }

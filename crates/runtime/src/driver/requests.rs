@@ -20,6 +20,7 @@ fn is_answered(kind: u8) -> bool {
     matches!(
         kind,
         kind::AREA_REQUEST
+            | kind::AREA_RETURN
             | kind::FREE
             | kind::PUBLISH
             | kind::LOOKUP
@@ -265,10 +266,12 @@ impl Driver {
     /// Node 0 keeps the directories of areas and names; all others hear of areas from it.
     fn may_ask(&self, from: NodeId, kind: u8) -> bool {
         match kind {
-            kind::AREA_REQUEST | kind::AREA_MAPPED | kind::PUBLISH | kind::LOOKUP => {
-                self.me() == NodeId(0)
-            }
-            kind::AREA_ANNOUNCE => self.me() != NodeId(0) && from == NodeId(0),
+            kind::AREA_REQUEST
+            | kind::AREA_RETURN
+            | kind::AREA_MAPPED
+            | kind::PUBLISH
+            | kind::LOOKUP => self.me() == NodeId(0),
+            kind::AREA_ANNOUNCE | kind::AREA_RETIRE => self.me() != NodeId(0) && from == NodeId(0),
             _ => true,
         }
     }

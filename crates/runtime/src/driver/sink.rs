@@ -52,6 +52,7 @@ impl<'a> NodeSink<'a> {
         minipage: MinipageId,
         payload: u64,
     ) -> Result<Place, String> {
+        self.driver.retiring.arrives(from, minipage.area());
         let (place, bytes) = self.driver.memory().privileged(minipage);
         if payload != bytes as u64 {
             return Err(format!("{payload} bytes for {minipage} of {bytes}"));
@@ -117,6 +118,8 @@ unsafe impl Sink for NodeSink<'_> {
     }
 
     fn frame(&mut self, from: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {
+        self.driver.retiring.arrived(from);
+        self.driver.finish_retiring();
         match self.message(from, header)? {
             Some(message) => {
                 if message.attach() == Attach::Page && header.payload == 0 {
@@ -143,6 +146,7 @@ unsafe impl Sink for NodeSink<'_> {
     }
 
     fn lost(&mut self, from: NodeId, reason: LostReason) {
+        self.driver.retiring.arrived(from);
         self.driver.lost(from, &reason);
     }
 

@@ -88,6 +88,11 @@ impl Engine {
         lock(&self.pending_diffs).allow(minipages, longest);
     }
 
+    /// There are so many minipages less.
+    pub(crate) fn disallow_diffs(&self, minipages: usize, longest: usize) {
+        lock(&self.pending_diffs).disallow(minipages, longest);
+    }
+
     /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
     ///
     /// # Errors

@@ -24,8 +24,12 @@ pub(super) struct PendingDiffs {
 impl PendingDiffs {
     /// There are so many more minipages, with diffs of at most so many bytes.
     pub(super) fn allow(&mut self, minipages: usize, longest: usize) {
-        let more = (longest + COST).saturating_mul(TIMES).saturating_mul(minipages);
-        self.allowed = self.allowed.saturating_add(more);
+        self.allowed = self.allowed.saturating_add(bytes_of(minipages, longest));
+    }
+
+    /// So many are no more.
+    pub(super) fn disallow(&mut self, minipages: usize, longest: usize) {
+        self.allowed = self.allowed.saturating_sub(bytes_of(minipages, longest));
     }
 
     /// Keeps a diff that a node has sent; false if no correct node sends so much.
@@ -62,6 +66,11 @@ impl PendingDiffs {
         }
         diff
     }
+}
+
+/// What may wait of the diffs of so many minipages, bytes.
+fn bytes_of(minipages: usize, longest: usize) -> usize {
+    (longest + COST).saturating_mul(TIMES).saturating_mul(minipages)
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -1,5 +1,10 @@
 //! The inventory of one node: its slabs, its own areas, and what is on its way back.
+//!
+//! What is freed is used again by this node for the same: items of a slab, and small areas of one
+//! allocation. An area of which nothing is allocated any more goes back to the directory else, for any node
+//! and any use.
 
+use core::ops::Range;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +16,42 @@ use crate::area::{AreaRecord, Items};
 use crate::error::Error;
 use crate::stats::{Count, Counters};
 
+/// Largest area that is kept for its like when nothing of it is allocated, bytes.
+const LARGEST_KEPT_BYTES: u64 = 1 << 20;
+/// Areas of one allocation that are kept like that, bytes over all.
+const KEPT_BYTES: u64 = 8 << 20;
+
 /// What this node has allocated.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
     slabs: BTreeMap<SlabKey, Slab>,
-    /// Live items of slab areas, as bitmaps.
-    live: BTreeMap<AreaId, (SlabKey, Vec<u64>)>,
+    /// Live items of slab areas.
+    live: BTreeMap<AreaId, LiveItems>,
     /// Freed items of several minipages, and how many of those are not reclaimed yet.
     returning: BTreeMap<(AreaId, u32), u32>,
     /// Areas of one allocation.
     single: BTreeMap<AreaId, SingleArea>,
     /// Those of them that are free, by what they can be used for again.
     free: BTreeMap<(Consistency, Shape), BTreeSet<AreaId>>,
+    /// Bytes of those, and of those that are on their way back.
+    kept: u64,
+}
+
+#[derive(Debug)]
+struct LiveItems {
+    key: SlabKey,
+    bits: Vec<u64>,
+    count: u64,
+}
+
+/// What a free leaves to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Freed {
+    pub(super) area: AreaId,
+    /// Minipages that are to be reclaimed.
+    pub(super) minipages: Range<u32>,
+    /// Nothing is left of the area here: it is to go back to the directory.
+    pub(super) returned: bool,
 }
 
 #[derive(Debug)]
@@ -52,12 +81,14 @@ impl Inventory {
         record: &AreaRecord,
         (index, used): (u32, bool),
     ) {
-        let (_, bits) = self.live.entry(record.area.id).or_insert_with(|| (key, Vec::new()));
+        let none = || LiveItems { key, bits: Vec::new(), count: 0 };
+        let live = self.live.entry(record.area.id).or_insert_with(none);
         let word = index as usize / 64;
-        if bits.len() <= word {
-            bits.resize(word + 1, 0);
+        if live.bits.len() <= word {
+            live.bits.resize(word + 1, 0);
         }
-        bits[word] |= 1 << (index % 64);
+        live.bits[word] |= 1 << (index % 64);
+        live.count += 1;
         counters.add(Count::SharedBytes, key.item_bytes());
         if !used && index % key.chunk() == 0 {
             counters.add(Count::Minipages, key.span().into());
@@ -96,34 +127,28 @@ impl Inventory {
     ) -> Option<AreaRecord> {
         let free = self.free.get_mut(&(consistency, shape))?;
         let fits = |id: &&AreaId| {
-            let record = &self.single[*id].record;
-            if record.items.array != items.array {
-                // Other nodes know it as what it was.
-                false
-            } else if items.count == 1 && record.items.count == 1 {
-                let area = &record.area;
-                area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
-            } else {
-                record.items == items
-            }
+            let area = &self.single[*id].record.area;
+            // What was one allocation is none of many.
+            !items.array && area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
         };
         let id = *free.iter().find(fits)?;
         free.remove(&id);
         let area = self.single.get_mut(&id)?;
         area.state = AreaState::Live;
+        self.kept -= area.record.area.bytes;
         // Perhaps fewer bytes than last time: what is added now is subtracted by the free.
         area.record.items = items;
         counters.add(Count::SharedBytes, total_bytes(&items));
         Some(area.record)
     }
 
-    /// Takes an allocation out of the inventory; its minipages are to be reclaimed.
+    /// Takes an allocation out of the inventory.
     pub(super) fn begin_free(
         &mut self,
         counters: &Counters,
         address: usize,
         record: &AreaRecord,
-    ) -> Result<Vec<MinipageId>, Error> {
+    ) -> Result<Freed, Error> {
         let id = record.area.id;
         let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
         if let Some(area) = self.single.get_mut(&id) {
@@ -133,40 +158,51 @@ impl Inventory {
             if area.state != AreaState::Live {
                 return Err(twice());
             }
-            let minipages = record.area.minipages();
-            area.state = AreaState::Reclaiming(minipages);
             counters.subtract(Count::SharedBytes, total_bytes(&area.record.items));
-            return Ok((0..minipages).map(|index| MinipageId::new(id, index)).collect());
+            let (minipages, bytes) = (record.area.minipages(), record.area.bytes);
+            // An array is none any more, as all nodes have to know.
+            let returned =
+                record.items.array || bytes > LARGEST_KEPT_BYTES || self.kept + bytes > KEPT_BYTES;
+            if returned {
+                self.single.remove(&id);
+            } else {
+                self.kept += bytes;
+                area.state = AreaState::Reclaiming(minipages);
+            }
+            return Ok(Freed { area: id, minipages: 0..minipages, returned });
         }
-        let minipage = record.area.locate(address).ok_or(Error::NotShared(address))?;
+        let (index, minipage) = record.item_at(address).ok_or(Error::NotShared(address))?;
         let chunk = record.items.chunk;
-        // The vpage begins before its minipage does.
-        let within = address.checked_sub(record.area.address(minipage));
-        let within = within.ok_or(Error::NotShared(address))? as u64;
         let span = u32::try_from(record.items.span(record.area.shape)).unwrap_or(u32::MAX);
-        let index = (minipage / span)
-            .saturating_mul(chunk)
-            .saturating_add(u32::try_from(within / record.items.bytes).unwrap_or(u32::MAX));
-        if record.item_address(index as usize) != address {
-            return Err(Error::NotShared(address));
-        }
-        let (key, bits) = self.live.get_mut(&id).ok_or(Error::NotShared(address))?;
+        let live = self.live.get_mut(&id).ok_or_else(twice)?;
         let bit = 1u64 << (index % 64);
-        match bits.get_mut(index as usize / 64) {
+        match live.bits.get_mut(index as usize / 64) {
             Some(word) if *word & bit != 0 => *word &= !bit,
             Some(_) | None => return Err(twice()),
         }
+        live.count -= 1;
+        let (key, none_left) = (live.key, live.count == 0);
         counters.subtract(Count::SharedBytes, record.items.bytes);
+        let minipages = minipage..minipage + span;
+        if none_left {
+            let large = record.area.bytes > LARGEST_KEPT_BYTES;
+            let slab = self.slab(key);
+            if large || slab.areas() > 1 {
+                slab.remove(id);
+                self.live.remove(&id);
+                self.returning.retain(|(area, _), _| *area != id);
+                return Ok(Freed { area: id, minipages, returned: true });
+            }
+        }
         if chunk == 1 {
             if span > 1 {
                 self.returning.insert((id, index), span);
             }
-            return Ok((0..span).map(|nth| MinipageId::new(id, minipage + nth)).collect());
+            return Ok(Freed { area: id, minipages, returned: false });
         }
         // Its neighbours in the minipage are in use: the item alone is free.
-        let key = *key;
         self.slab(key).give(id, index);
-        Ok(Vec::new())
+        Ok(Freed { area: id, minipages: 0..0, returned: false })
     }
 
     /// A minipage of a freed allocation is reclaimed.
@@ -183,7 +219,7 @@ impl Inventory {
             }
             return;
         }
-        if let Some(&(key, _)) = self.live.get(&minipage.area()) {
+        if let Some(&LiveItems { key, .. }) = self.live.get(&minipage.area()) {
             let (area, index) = (minipage.area(), minipage.index() / key.span());
             if let Entry::Occupied(mut left) = self.returning.entry((area, index)) {
                 *left.get_mut() -= 1;
@@ -224,7 +260,7 @@ mod tests {
     #[test]
     fn an_item_of_several_minipages_is_free_when_all_are_reclaimed() {
         let (mut heap, counters) = (Inventory::default(), Counters::default());
-        let key = SlabKey::paged(9000, Consistency::LazyRelease);
+        let key = SlabKey::paged((9000, 1), Consistency::LazyRelease);
         let (id, bytes) = (AreaId(4), 6 * 4096);
         let area =
             Area { id, base: VIEWS_BASE, file_offset: 0, bytes, shape: Shape::Pages { pages: 1 } };
@@ -238,15 +274,15 @@ mod tests {
         assert_eq!(counters.read(Count::Minipages), 6);
         let second = area.base + 3 * 4096;
         let freed = heap.begin_free(&counters, second, &record).unwrap();
-        assert!(freed.iter().copied().eq((3..6).map(|index| MinipageId::new(id, index))));
+        assert_eq!(freed, Freed { area: id, minipages: 3..6, returned: false });
         assert!(matches!(heap.begin_free(&counters, second, &record), Err(Error::NotPermitted(_))));
         assert!(matches!(
             heap.begin_free(&counters, area.base + 4096, &record),
             Err(Error::NotShared(_))
         ));
-        for minipage in freed {
+        for index in freed.minipages {
             assert!(matches!(heap.slab(key).take(), Taken::Full { .. }));
-            heap.end_free(minipage);
+            heap.end_free(MinipageId::new(id, index));
         }
         let again = heap.slab(key).take();
         assert!(matches!(again, Taken::Item { area, index: 1, used: true, .. } if area == id));
@@ -274,9 +310,10 @@ mod tests {
         assert!(free(&inventory).is_empty());
         for id in [2, 1] {
             let record = record(id);
-            let minipages = inventory.begin_free(&counters, record.area.base, &record).unwrap();
+            let freed = inventory.begin_free(&counters, record.area.base, &record).unwrap();
             assert!(!free(&inventory).contains(&record.area.id), "it is not reclaimed yet");
-            minipages.into_iter().for_each(|minipage| inventory.end_free(minipage));
+            let minipages = freed.minipages.map(|index| MinipageId::new(freed.area, index));
+            minipages.for_each(|minipage| inventory.end_free(minipage));
         }
         assert_eq!(free(&inventory), [AreaId(1), AreaId(2)]);
         let mut take = |shape| inventory.take_area(&counters, shape, 4096, items, consistency);
@@ -284,5 +321,36 @@ mod tests {
         assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(1)));
         assert_eq!(take(shape).map(|record| record.area.id), Some(AreaId(2)));
         assert_eq!(take(shape), None);
+    }
+
+    #[test]
+    fn a_slab_gives_back_an_area_of_which_nothing_is_allocated_unless_it_is_its_only_one() {
+        let (mut heap, counters) = (Inventory::default(), Counters::default());
+        let key = SlabKey::new((2048, 1), 1, Consistency::Sequential);
+        let record = |id: u32| {
+            let (bytes, shape) = (2 * 4096, key.shape());
+            let base = VIEWS_BASE + id as usize * multigrain_memory::VIEW_ALIGN;
+            let area = Area { id: AreaId(id), base, file_offset: 0, bytes, shape };
+            let (items, consistency) = (key.items(bytes), key.consistency());
+            AreaRecord { area, owner: NodeId(0), items, consistency }
+        };
+        let take = |heap: &mut Inventory| {
+            let Taken::Item { area, index, used, .. } = heap.slab(key).take() else { return None };
+            heap.count(&counters, key, &record(area.0), (index, used));
+            Some((area, record(area.0).item_address(index as usize)))
+        };
+        for id in 0..2 {
+            heap.slab(key).add(record(id));
+        }
+        let all: Vec<_> = core::iter::from_fn(|| take(&mut heap)).collect();
+        assert_eq!(all.len(), 8);
+        for (nth, (area, address)) in all.into_iter().enumerate() {
+            let freed = heap.begin_free(&counters, address, &record(area.0)).unwrap();
+            assert_eq!((freed.area, freed.returned), (area, nth == 3), "{nth}");
+            // What is reclaimed late is nobody's.
+            freed.minipages.for_each(|index| heap.end_free(MinipageId::new(area, index)));
+        }
+        assert_eq!(core::iter::from_fn(|| take(&mut heap)).count(), 4);
+        assert_eq!(counters.read(Count::SharedBytes), 4 * 2048);
     }
 }

@@ -12,10 +12,12 @@
 //!
 //! A node allocates from areas it owns, without a message, and is the first holder of what it
 //! allocates. A freed minipage is reclaimed (all other copies are invalidated) before it is used
-//! again; it goes back to the node that allocated it.
+//! again; it goes back to the node that allocated it. An area of which nothing is allocated goes back to the
+//! directory, for any node and any shape, and its bytes to the system (ADR 26).
 
 mod inventory;
 mod policy;
+mod resize;
 mod slab;
 // Miri has no memory objects, and no schedule of shuttle runs these.
 #[cfg(test)]
@@ -25,10 +27,10 @@ mod tests;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use inventory::Inventory;
+use inventory::{Freed, Inventory};
 use multigrain_memory::Shape;
 use multigrain_protocol::Input;
-use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES};
 pub use policy::Policy;
 use policy::{ArrayCut, bounded, is_paged};
 use slab::SlabKey;
@@ -46,8 +48,8 @@ use crate::tsan::{self, Token};
 /// pages.
 pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
 
-/// Alignment of small allocations, as malloc's callers expect for ordinary types.
-const SMALL_ALIGN: usize = 8;
+/// Largest chunking level.
+const LARGEST_CHUNK: u32 = 1 << 16;
 
 /// What this node has allocated, and how it allocates.
 #[derive(Debug)]
@@ -67,10 +69,11 @@ impl Heap {
     /// Sets the chunking level of later allocations of this node; 1 is off.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for 0.
+    /// [`Error::Invalid`] for 0 and beyond 65,536.
     pub(crate) fn set_chunking(&self, level: u32) -> Result<(), Error> {
-        if level == 0 {
-            return Err(Error::Invalid("a chunking level of 0; 1 is off".into()));
+        if !(1..=LARGEST_CHUNK).contains(&level) {
+            let line = format!("a chunking level of {level}: it is 1 (off) to {LARGEST_CHUNK}");
+            return Err(Error::Invalid(line));
         }
         self.chunking.store(level, Ordering::Relaxed);
         Ok(())
@@ -85,27 +88,27 @@ impl Heap {
         inventory
     }
 
-    /// `bytes` of shared memory as a policy wants it, fresh or used before.
+    /// `bytes` of shared memory as a policy wants it, fresh or used before; 0 bytes are 1.
     ///
     /// # Errors
-    /// Zero bytes or grain, or no room.
+    /// A grain of zero bytes, or no room.
     pub(crate) fn malloc_with(
         &self,
         driver: &Driver,
         bytes: usize,
         policy: Policy,
     ) -> Result<usize, Error> {
-        let (address, _) = self.allocate(driver, bytes, policy)?;
+        let (address, _) = self.allocate(driver, (bytes, 1), policy)?;
         driver.races().note_allocation(address, bytes);
         Ok(address)
     }
 
-    /// `bytes` of zeroed shared memory.
+    /// `bytes` of zeroed shared memory; 0 bytes are 1.
     ///
     /// # Errors
-    /// Zero bytes, or no room.
+    /// No room.
     pub(crate) fn calloc(&self, driver: &Driver, bytes: usize) -> Result<usize, Error> {
-        let (address, used) = self.allocate(driver, bytes, Policy::new())?;
+        let (address, used) = self.allocate(driver, (bytes, 1), Policy::new())?;
         driver.races().note_allocation(address, bytes);
         if used {
             self.zero(address, bytes);
@@ -121,25 +124,25 @@ impl Heap {
         Ok(policy.consistency.unwrap_or(self.consistency))
     }
 
+    /// Bytes with an alignment of a page at most, whether they were used before.
     fn allocate(
         &self,
         driver: &Driver,
-        bytes: usize,
+        (bytes, align): (usize, usize),
         policy: Policy,
     ) -> Result<(usize, bool), Error> {
-        if bytes == 0 {
-            return Err(Error::Invalid("an allocation of 0 bytes".into()));
-        }
+        let bytes = bytes.max(1);
+        let size = (bytes, align);
         let consistency = self.consistency_for(policy)?;
         let large = bytes > LARGEST_SINGLE_BYTES;
         let key = match policy.grain {
             None if large => return self.block(driver, bytes, PAGE_BYTES, consistency),
-            None if is_paged(consistency, bytes) => SlabKey::paged(bytes, consistency),
-            None => SlabKey::new(bytes, self.chunking.load(Ordering::Relaxed), consistency),
+            None if is_paged(consistency, bytes) => SlabKey::paged(size, consistency),
+            None => SlabKey::new(size, self.chunking.load(Ordering::Relaxed), consistency),
             Some(grain) if large || bytes.div_ceil(PAGE_BYTES) > grain.div_ceil(PAGE_BYTES) => {
                 return self.block(driver, bytes, grain, consistency);
             }
-            Some(_) => SlabKey::new(bytes, 1, consistency),
+            Some(_) => SlabKey::new(size, 1, consistency),
         };
         self.slab_item(driver, key)
     }
@@ -147,7 +150,7 @@ impl Heap {
     /// An item of a slab, and whether it was used before.
     fn slab_item(&self, driver: &Driver, key: SlabKey) -> Result<(usize, bool), Error> {
         loop {
-            let grow = {
+            let mut grow = {
                 let mut heap = self.inventory(driver);
                 match heap.slab(key).take() {
                     slab::Taken::Item { area, index, used, populate } => {
@@ -164,8 +167,14 @@ impl Heap {
                     slab::Taken::Full { next_bytes } => next_bytes,
                 }
             };
-            let record =
-                directory::new_area(driver, key.shape(), grow, key.items(grow), key.consistency())?;
+            let record = loop {
+                let (shape, items) = (key.shape(), key.items(grow));
+                let made = directory::new_area(driver, shape, grow, items, key.consistency());
+                match (made, key.smaller(grow)) {
+                    (Err(Error::NoMemory(_)), Some(smaller)) => grow = smaller,
+                    (made, _) => break made?,
+                }
+            };
             self.inventory(driver).slab(key).add(record);
         }
     }
@@ -245,9 +254,10 @@ impl Heap {
         items: Items,
         consistency: Consistency,
     ) -> Result<(usize, bool), Error> {
-        let used =
-            self.inventory(driver).take_area(driver.counters(), shape, bytes, items, consistency);
-        if let Some(record) = used {
+        let mut inventory = self.inventory(driver);
+        let kept = inventory.take_area(driver.counters(), shape, bytes, items, consistency);
+        drop(inventory);
+        if let Some(record) = kept {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
@@ -307,18 +317,26 @@ impl Heap {
     /// # Errors
     /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
     pub(crate) fn free(&self, driver: &Driver, address: usize) -> Result<(), Error> {
-        let record = record_at(driver, address).ok_or(Error::NotShared(address))?;
+        let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
+        let Some(record) = record_at(driver, address) else {
+            let retired = driver.memory().is_retired(address);
+            return Err(if retired { twice() } else { Error::NotShared(address) });
+        };
         tsan::give(Token::Free);
         driver.release()?;
-        driver.ask(record.owner, kind::FREE, address as u64, 0, &[]).map(drop).map_err(
-            |(code, _)| match code {
-                -6 => Error::NotShared(address),
-                _ => Error::NotPermitted(format!("free of {address:#x}, which is free already")),
-            },
-        )
+        let freed = driver.ask(record.owner, kind::FREE, address as u64, 0, &[]);
+        let returned = freed.map_err(|(code, _)| match code {
+            -6 => Error::NotShared(address),
+            _ => twice(),
+        })?;
+        if returned > 0 {
+            directory::return_area(driver, record.area.id);
+        }
+        Ok(())
     }
 
-    /// The owner: take the minipages of an allocation back.
+    /// The owner: take the minipages of an allocation back. The answer is 1 if its area has to go back to
+    /// the directory.
     pub(crate) fn serve_free(&self, driver: &Driver, asker: Asker, address: u64) {
         let freed = usize::try_from(address)
             .ok()
@@ -328,18 +346,16 @@ impl Heap {
             .and_then(|(address, record)| {
                 self.inventory(driver).begin_free(driver.counters(), address, &record)
             });
-        let code = match freed {
-            Ok(minipages) => {
+        let (code, returned) = match freed {
+            Ok(freed) => {
                 let object = usize::try_from(address).map(Object::Freed);
                 object.into_iter().for_each(|freed| driver.races().keep(freed, asker, kind::FREE));
-                for minipage in minipages {
-                    driver.engine().step_sure(Input::Reclaim { minipage });
-                }
-                0
+                reclaim(driver, &freed);
+                (0, freed.returned)
             }
-            Err(error) => error.code(),
+            Err(error) => (error.code(), false),
         };
-        driver.answer(asker, code, 0);
+        driver.answer(asker, code, returned.into());
     }
 
     /// Zeroes memory that this node may have given out before.
@@ -348,6 +364,18 @@ impl Heap {
         let place = core::ptr::with_exposed_provenance_mut::<u8>(address);
         // SAFETY: the allocation was just made and is known to nobody else; a trap brings it here.
         unsafe { core::ptr::write_bytes(place, 0, bytes) };
+    }
+}
+
+/// Invalidates all other copies of what was freed. Where nobody will use it again, this only brings
+/// states that were used to rest.
+fn reclaim(driver: &Driver, freed: &Freed) {
+    let reclaim = |minipage| driver.engine().step_sure(Input::Reclaim { minipage });
+    let Freed { area, minipages, returned } = freed;
+    if *returned {
+        driver.tables().used(*area, minipages.clone()).for_each(reclaim);
+    } else {
+        minipages.clone().map(|index| MinipageId::new(*area, index)).for_each(reclaim);
     }
 }
 

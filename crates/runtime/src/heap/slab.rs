@@ -5,13 +5,14 @@ use core::ops::Range;
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
 
-use super::SMALL_ALIGN;
 use crate::area::{AreaRecord, Items};
 
 /// Pages of a slab's first area; later ones double.
 const FIRST_PAGES: u64 = 16;
 /// Bytes of a slab's largest area.
 const LAST_BYTES: u64 = 64 << 20;
+/// Alignment of allocations that can hold a type of that alignment, as malloc's.
+const MALLOC_ALIGN: usize = 16;
 
 /// Which slab serves an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,29 +23,36 @@ pub(crate) struct SlabKey {
     chunk: u32,
     /// Bytes of a minipage; fewer than those of an item if that has several minipages.
     minipage: usize,
+    /// What addresses of items are multiples of: a power of two, at most a page.
+    align: usize,
     /// Of all its areas.
     consistency: Consistency,
 }
 
 impl SlabKey {
     /// The slab for allocations of `bytes` at a chunking level; at 1 each is a minipage of its own.
-    pub(crate) fn new(bytes: usize, chunk: u32, consistency: Consistency) -> Self {
-        let chunk = chunk.max(1);
-        let item = if chunk == 1 { class_of(bytes).0 } else { rounded(bytes) };
+    pub(crate) fn new(
+        (bytes, align): (usize, usize),
+        chunk: u32,
+        consistency: Consistency,
+    ) -> Self {
+        let (chunk, align) = (chunk.max(1), align_of(bytes, align));
+        let item = if chunk == 1 { class_of(bytes, align).0 } else { rounded(bytes, align) };
         let minipage = item as usize * chunk as usize;
-        Self { item, chunk, minipage, consistency }
+        Self { item, chunk, minipage, align, consistency }
     }
 
     /// The slab for allocations of `bytes` in minipages of one page: as many as fit share one, and
     /// one of several pages has as many minipages.
-    pub(crate) fn paged(bytes: usize, consistency: Consistency) -> Self {
-        let (item, chunk) = class_of(bytes);
-        Self { item, chunk, minipage: PAGE_BYTES, consistency }
+    pub(crate) fn paged((bytes, align): (usize, usize), consistency: Consistency) -> Self {
+        let align = align_of(bytes, align);
+        let (item, chunk) = class_of(bytes, align);
+        Self { item, chunk, minipage: PAGE_BYTES, align, consistency }
     }
 
     /// The shape of the slab's minipages.
     pub(crate) fn shape(self) -> Shape {
-        Shape::sub_for(self.minipage, SMALL_ALIGN).unwrap_or_else(|| Shape::Pages {
+        Shape::sub_for(self.minipage, self.align).unwrap_or_else(|| Shape::Pages {
             pages: u32::try_from(self.minipage.div_ceil(PAGE_BYTES)).unwrap_or(u32::MAX),
         })
     }
@@ -82,37 +90,56 @@ impl SlabKey {
         self.chunk
     }
 
-    fn area_bytes(self, areas: usize) -> u64 {
-        let page = PAGE_BYTES as u64;
-        let unit = match self.shape() {
-            Shape::Sub { .. } => page,
-            Shape::Pages { pages } => page * u64::from(pages) * u64::from(self.span()),
-        };
-        let doubled = FIRST_PAGES << areas.min(16);
-        (unit * doubled).min(LAST_BYTES.max(unit))
+    /// Bytes of the smallest area.
+    fn unit(self) -> u64 {
+        match self.shape() {
+            Shape::Sub { .. } => PAGE_BYTES as u64,
+            Shape::Pages { pages } => PAGE_BYTES as u64 * u64::from(pages) * u64::from(self.span()),
+        }
     }
+
+    /// Bytes of a slab's next area.
+    fn area_bytes(self, areas: usize) -> u64 {
+        let doubled = FIRST_PAGES << areas.min(16);
+        (self.unit() * doubled).min(LAST_BYTES.max(self.unit()))
+    }
+
+    /// An area for which there may be room where there is none for one of `bytes`.
+    pub(super) fn smaller(self, bytes: u64) -> Option<u64> {
+        let half = bytes / 2 / self.unit() * self.unit();
+        (half > 0).then_some(half)
+    }
+}
+
+/// What an allocation of `bytes` is aligned to: as asked for, or to 16 bytes, as malloc does it, unless
+/// it is too small for a type that needs that. Beyond half a page it begins a page anyway.
+fn align_of(bytes: usize, align: usize) -> usize {
+    let natural = if bytes < MALLOC_ALIGN { MALLOC_ALIGN / 2 } else { MALLOC_ALIGN };
+    align.clamp(natural, PAGE_BYTES)
 }
 
 /// Bytes of items of the class of `bytes`, one for all sizes of which equally many fit a page, and
 /// how many do.
-fn class_of(bytes: usize) -> (u32, u32) {
-    match Shape::sub_for(bytes, SMALL_ALIGN) {
+fn class_of(bytes: usize, align: usize) -> (u32, u32) {
+    match Shape::sub_for(bytes, align) {
         Some(Shape::Sub { slot, per_page }) => (slot, per_page.into()),
-        Some(Shape::Pages { .. }) | None => (rounded(bytes.next_multiple_of(PAGE_BYTES)), 1),
+        Some(Shape::Pages { .. }) | None => (rounded(bytes, PAGE_BYTES), 1),
     }
 }
 
-fn rounded(bytes: usize) -> u32 {
-    u32::try_from(bytes.next_multiple_of(SMALL_ALIGN)).unwrap_or(u32::MAX)
+fn rounded(bytes: usize, align: usize) -> u32 {
+    u32::try_from(bytes.next_multiple_of(align)).unwrap_or(u32::MAX)
 }
 
 /// The items of one key on this node.
 #[derive(Debug)]
 pub(crate) struct Slab {
     key: SlabKey,
-    areas: Vec<AreaId>,
-    /// The area items are cut from, and how far.
-    fresh: Option<Fresh>,
+    /// How many areas it has.
+    areas: usize,
+    /// The areas items are cut from, and how far; several if threads found it full at the same time.
+    fresh: Vec<Fresh>,
+    /// Items that were used before.
     free: Vec<(AreaId, u32)>,
 }
 
@@ -135,7 +162,7 @@ pub(crate) enum Taken {
 
 impl Slab {
     pub(super) fn new(key: SlabKey) -> Self {
-        Self { key, areas: Vec::new(), fresh: None, free: Vec::new() }
+        Self { key, areas: 0, fresh: Vec::new(), free: Vec::new() }
     }
 
     /// An item of the slab.
@@ -143,41 +170,44 @@ impl Slab {
         if let Some((area, index)) = self.free.pop() {
             return Taken::Item { area, index, used: true, populate: None };
         }
-        let shape = self.key.shape();
-        let chunk = self.key.chunk;
-        match &mut self.fresh {
-            Some(fresh) if fresh.next < fresh.items => {
-                let index = fresh.next;
-                fresh.next += 1;
-                let populate = match shape {
-                    Shape::Sub { per_page, .. } => {
-                        fresh.populate(index / chunk / (u32::from(per_page) * GROUP_PAGES))
-                    }
-                    // Fresh whole pages need nothing: the kernel maps them at the first touch.
-                    Shape::Pages { .. } => None,
-                };
-                Taken::Item { area: fresh.area, index, used: false, populate }
+        self.fresh.retain(|fresh| fresh.next < fresh.items);
+        let Some(fresh) = self.fresh.first_mut() else {
+            return Taken::Full { next_bytes: self.key.area_bytes(self.areas) };
+        };
+        let index = fresh.next;
+        fresh.next += 1;
+        let populate = match self.key.shape() {
+            Shape::Sub { per_page, .. } => {
+                fresh.populate(index / self.key.chunk / (u32::from(per_page) * GROUP_PAGES))
             }
-            Some(_) | None => Taken::Full { next_bytes: self.key.area_bytes(self.areas.len()) },
-        }
+            // Fresh whole pages need nothing: the kernel maps them at the first touch.
+            Shape::Pages { .. } => None,
+        };
+        Taken::Item { area: fresh.area, index, used: false, populate }
     }
 
     /// A new area of this slab.
     pub(crate) fn add(&mut self, record: AreaRecord) {
-        // Another thread may have added one meanwhile: what is left of it is kept.
-        if let Some(fresh) = self.fresh.take() {
-            let rest = (fresh.next..fresh.items).map(|index| (fresh.area, index));
-            self.free.extend(rest);
-        }
-        let area = record.area.id;
-        self.areas.push(area);
-        self.fresh = Some(Fresh {
-            area,
+        self.areas += 1;
+        self.fresh.push(Fresh {
+            area: record.area.id,
             items: u32::try_from(record.items.count).unwrap_or(u32::MAX),
             next: 0,
             pages: u32::try_from(record.area.bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX),
             populated: 0,
         });
+    }
+
+    /// How many areas it has.
+    pub(super) fn areas(&self) -> usize {
+        self.areas
+    }
+
+    /// An area of which no item is in use is the slab's no more.
+    pub(super) fn remove(&mut self, area: AreaId) {
+        self.areas -= 1;
+        self.fresh.retain(|fresh| fresh.area != area);
+        self.free.retain(|(of, _)| *of != area);
     }
 
     /// An item is free again.
@@ -205,14 +235,19 @@ mod tests {
     use super::*;
 
     const SEQUENTIAL: Consistency = Consistency::Sequential;
+    const LARGEST: usize = 5000;
+
+    fn new(bytes: usize, chunk: u32, consistency: Consistency) -> SlabKey {
+        SlabKey::new((bytes, 1), chunk, consistency)
+    }
 
     fn single(bytes: usize) -> SlabKey {
-        SlabKey::new(bytes, 1, SEQUENTIAL)
+        new(bytes, 1, SEQUENTIAL)
     }
 
     #[test]
     fn sizes_of_which_equally_many_fit_a_page_share_a_slab() {
-        assert_eq!(single(672), single(680));
+        assert_eq!(single(657), single(672));
         assert_eq!(single(672).shape().views(), 6);
         assert_eq!(single(1), single(8));
         assert_eq!(single(4097).shape(), Shape::Pages { pages: 2 });
@@ -220,13 +255,61 @@ mod tests {
 
     #[test]
     fn a_chunk_is_one_minipage() {
-        assert_eq!(SlabKey::new(672, 4, SEQUENTIAL).shape().views(), 1);
-        assert_eq!(SlabKey::new(64, 4, SEQUENTIAL).shape().views(), 16);
+        assert_eq!(new(672, 4, SEQUENTIAL).shape().views(), 1);
+        assert_eq!(new(64, 4, SEQUENTIAL).shape().views(), 16);
+    }
+
+    #[test]
+    fn items_are_aligned_as_malloc_does_it_or_as_asked_for() {
+        for bytes in 1..=LARGEST {
+            for align in [1, 16, 64, 256, 4096] {
+                let key = SlabKey::new((bytes, align), 1, SEQUENTIAL);
+                let item = key.item as usize;
+                let natural = if bytes < 16 { 8 } else { 16 };
+                assert!(
+                    item >= bytes && item.is_multiple_of(align.max(natural)),
+                    "{bytes} {align}"
+                );
+                let paged = SlabKey::paged((bytes, align), Consistency::LazyRelease);
+                assert!((paged.item as usize).is_multiple_of(align.max(natural)));
+            }
+            // It costs no view: rounded up to 8 bytes, as many or more fit a page.
+            let views = single(bytes).shape().views();
+            let fewest = Shape::sub_for(bytes, 8).map_or(1, Shape::views);
+            assert!(views <= fewest, "{bytes}");
+            if bytes.is_multiple_of(16) {
+                assert_eq!(views, fewest, "{bytes}: the same density");
+            }
+        }
+    }
+
+    #[test]
+    fn what_two_threads_have_made_at_the_same_time_is_all_fresh() {
+        let key = single(64);
+        let mut slab = Slab::new(key);
+        for id in 0..2 {
+            let shape = key.shape();
+            let bytes = key.area_bytes(0);
+            let base = multigrain_memory::VIEWS_BASE;
+            let area =
+                multigrain_memory::Area { id: AreaId(id), base, file_offset: 0, bytes, shape };
+            let (items, consistency) = (key.items(bytes), key.consistency());
+            slab.add(AreaRecord { area, owner: multigrain_types::NodeId(0), items, consistency });
+        }
+        let each = u32::try_from(key.items(key.area_bytes(0)).count).unwrap();
+        let mut populated = 0;
+        for _ in 0..2 * each {
+            let Taken::Item { used, populate, .. } = slab.take() else { panic!("full") };
+            assert!(!used, "it was never given out");
+            populated += populate.map_or(0, |pages| pages.len());
+        }
+        assert_eq!(populated as u64, 2 * FIRST_PAGES);
+        assert!(matches!(slab.take(), Taken::Full { .. }));
     }
 
     #[test]
     fn unlike_consistencies_have_slabs_of_their_own() {
-        let keys = Consistency::ALL.map(|each| SlabKey::new(64, 1, each));
+        let keys = Consistency::ALL.map(|each| new(64, 1, each));
         let mut unlike = keys.to_vec();
         unlike.dedup();
         assert_eq!(unlike, keys);
@@ -238,12 +321,12 @@ mod tests {
         for (bytes, item, chunk) in [
             (1, 8, 512),
             (64, 64, 64),
-            (148, 152, 26),
+            (148, 160, 25),
             (2048, 2048, 2),
             (2049, 4096, 1),
             (4096, 4096, 1),
         ] {
-            let key = SlabKey::paged(bytes, Consistency::LazyRelease);
+            let key = SlabKey::paged((bytes, 1), Consistency::LazyRelease);
             assert_eq!((key.shape(), key.span()), (page, 1), "{bytes}");
             let items = Items { bytes: item, count: 16 * u64::from(chunk), chunk, array: false };
             assert_eq!(key.items(key.area_bytes(0)), items, "{bytes}");
@@ -253,18 +336,11 @@ mod tests {
 
     #[test]
     fn large_items_of_a_paged_slab_have_several_minipages() {
-        let key = SlabKey::paged(9000, Consistency::EagerRelease);
+        let key = SlabKey::paged((9000, 1), Consistency::EagerRelease);
         assert_eq!((key.shape(), key.span()), (Shape::Pages { pages: 1 }, 3));
         let items = key.items(key.area_bytes(0));
         assert_eq!((items.bytes, items.count, items.chunk), (3 * 4096, 16, 1));
         assert_eq!(items.span(key.shape()), 3);
-        assert_ne!(key, SlabKey::new(9000, 1, Consistency::EagerRelease));
-    }
-
-    #[test]
-    fn any_chunking_level_has_a_shape() {
-        let largest = SlabKey::new(64 << 10, u32::MAX, SEQUENTIAL);
-        assert_eq!(largest.span(), 1);
-        assert_eq!(largest.shape(), Shape::Pages { pages: u32::MAX });
+        assert_ne!(key, new(9000, 1, Consistency::EagerRelease));
     }
 }

@@ -129,8 +129,10 @@ fn elements_of_several_pages_begin_pages() {
     for array in [array, small] {
         node.free(array).unwrap();
         assert!(matches!(node.free(array), Err(Error::NotPermitted(_))));
+        assert!(matches!(node.element(array, 0), Err(Error::NotShared(_))));
     }
-    assert_eq!(node.malloc_array(100, 72).unwrap(), small);
+    // The lowest room there is, whatever was there.
+    assert_eq!(node.malloc_array(100, 72).unwrap(), array);
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn a_grain_is_heeded_by_every_consistency() {
         };
         assert_eq!(shape(64, 64).views(), 64);
         assert_eq!(shape(64, usize::MAX).views(), 64);
-        assert_eq!(shape(100, 1).views(), 39);
+        assert_eq!(shape(100, 1).views(), 36);
         assert_eq!(shape(9000, 9000), Shape::Pages { pages: 3 });
         assert_eq!(shape(9000, 5000), Shape::Pages { pages: 2 });
         assert_eq!(shape(1 << 20, 8192), Shape::Pages { pages: 2 });
@@ -188,4 +190,60 @@ fn an_array_where_another_allocation_was_knows_its_elements() {
             node.free(block).unwrap();
         }
     }
+}
+
+#[test]
+fn what_is_given_back_is_used_again_by_anything_and_is_zero() {
+    let (_alone, node) = node(Consistency::Sequential);
+    // 64 MiB over all, most of which each of these needs.
+    for (count, bytes) in [(1 << 15, 1024), (6000, 6000), (700, 50_000), (1, 40 << 20)] {
+        let array = node.malloc_array(count, bytes).unwrap();
+        for element in std::collections::BTreeSet::from([0, count / 2, count - 1]) {
+            let place = node.element(array, element).unwrap();
+            let place = core::ptr::with_exposed_provenance_mut::<u64>(place);
+            // SAFETY: an element of the array, which this node has.
+            #[expect(unsafe_code, reason = "shared memory is read by pointer")]
+            let was = unsafe { place.replace(u64::MAX) };
+            assert_eq!(was, 0, "{count} of {bytes}");
+        }
+        assert!(node.stats().shared_bytes > 30 << 20);
+        node.free(array).unwrap();
+        assert_eq!(node.stats().shared_bytes, 0);
+        assert!(!node.is_shared(array));
+    }
+    let large = node.calloc(40 << 20).unwrap();
+    node.free(large).unwrap();
+    let small: Vec<_> = (0..10_000).map(|_| node.malloc(2000).unwrap()).collect();
+    let areas = node.driver.memory().areas();
+    small.iter().for_each(|&address| node.free(address).unwrap());
+    assert!(areas > 3 && node.driver.memory().areas() == 0, "{areas}");
+    node.free(node.calloc(60 << 20).unwrap()).unwrap();
+}
+
+#[test]
+fn a_minipage_is_of_1_gib_at_most() {
+    let (_alone, node) = node(Consistency::Sequential);
+    for made in [
+        node.malloc_grain(2 << 30, 2 << 30),
+        node.malloc_array(1, 2 << 30),
+        node.malloc_with(3 << 30, Policy::new().grain(usize::MAX)),
+    ] {
+        let Err(Error::Limit(line)) = made else { panic!("{made:?}") };
+        assert!(line.contains("at most 1 GiB"), "{line}");
+    }
+    assert!(matches!(node.malloc_grain(1 << 30, 1 << 30), Err(Error::NoMemory(_))));
+}
+
+#[test]
+fn an_allocation_of_another_size_keeps_its_consistency_and_grain() {
+    let (_alone, node) = node(Consistency::Sequential);
+    let lazy = Policy::new().consistency(Consistency::LazyRelease);
+    let block = node.malloc_with(300_000, lazy.grain(8192)).unwrap();
+    let larger = node.realloc(block, 700_000).unwrap();
+    assert_ne!(larger, block);
+    let record = record(&node, larger);
+    assert_eq!(record.consistency, Consistency::LazyRelease);
+    assert_eq!(record.area.shape, Shape::Pages { pages: 2 });
+    assert_eq!(node.realloc(larger, 600_000).unwrap(), larger);
+    assert!(matches!(node.free(block), Err(Error::NotPermitted(_))));
 }

@@ -6,7 +6,7 @@ use super::Runtime;
 use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
-use crate::heap::Policy;
+use crate::heap::{Heap, Policy};
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
 use crate::sync::{Patience, SyncId};
@@ -14,28 +14,53 @@ use crate::threads::{ThreadAttributes, ThreadHandle, Threads};
 
 /// Memory.
 impl Runtime {
-    /// `bytes` of shared memory, fresh or used before.
+    /// `bytes` of shared memory, fresh or used before; 0 bytes are 1. It is aligned to 16 bytes, to 8 if
+    /// it has fewer than 16, and to a page beyond half a page.
     ///
     /// # Errors
-    /// Zero bytes, or no room.
+    /// No room.
     pub fn malloc(&self, bytes: usize) -> Result<usize, Error> {
         self.services.heap.malloc_with(self.member()?, bytes, Policy::new())
     }
 
-    /// `bytes` of shared memory as a policy wants it, fresh or used before.
+    /// `bytes` of shared memory as a policy wants it, fresh or used before; 0 bytes are 1.
     ///
     /// # Errors
-    /// Zero bytes or grain, or no room.
+    /// A grain of zero bytes, or no room.
     pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
         self.services.heap.malloc_with(self.member()?, bytes, policy)
     }
 
-    /// `bytes` of zeroed shared memory.
+    /// `bytes` of zeroed shared memory; 0 bytes are 1.
     ///
     /// # Errors
-    /// Zero bytes, or no room.
+    /// No room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
         self.services.heap.calloc(self.member()?, bytes)
+    }
+
+    /// `bytes` of shared memory whose address is a multiple of `align`; 0 bytes are 1.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if `align` is no power of two up to 4 MiB; no room.
+    pub fn memalign(&self, align: usize, bytes: usize) -> Result<usize, Error> {
+        self.services.heap.memalign(&self.driver, align, bytes)
+    }
+
+    /// An allocation with another size, in its place or a new one of this node; 0 bytes are 1.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it is none, or an array; no room: it is as it was then.
+    pub fn realloc(&self, address: usize, bytes: usize) -> Result<usize, Error> {
+        self.services.heap.realloc(&self.driver, address, bytes)
+    }
+
+    /// Bytes of an allocation that may be used, as many as were asked for or more.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it is none, or an array.
+    pub fn usable_bytes(&self, address: usize) -> Result<usize, Error> {
+        Heap::usable_bytes(&self.driver, address)
     }
 
     /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
@@ -94,10 +119,16 @@ impl Runtime {
         self.services.heap.free(self.member()?, address)
     }
 
+    /// Whether an address is shared memory of an allocation, or was made for some.
+    #[must_use]
+    pub fn is_shared(&self, address: usize) -> bool {
+        self.driver.memory().translate(address).is_some()
+    }
+
     /// Sets the chunking level of later allocations of this node; 1 is off.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for 0.
+    /// [`Error::Invalid`] for 0 and beyond 65,536.
     pub fn set_chunking(&self, level: u32) -> Result<(), Error> {
         self.services.heap.set_chunking(level)
     }

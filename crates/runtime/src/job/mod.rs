@@ -33,7 +33,7 @@ use crate::program::Program;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::AtomicU64;
 use crate::stats::Stats;
-use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization};
+use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::tables::SharedTables;
 use crate::threads::{self, Threads};
 use crate::windows::now_ns;
@@ -267,9 +267,7 @@ impl Runtime {
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub fn barrier(&self, id: impl Into<SyncId>, total: u32) -> Result<(), Error> {
         let id = id.into().value();
-        if id == LEAVING_BARRIER {
-            return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
-        }
+        of_program("barrier", id)?;
         self.member()?;
         self.pass_barrier(id, total)
     }

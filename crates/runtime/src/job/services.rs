@@ -36,6 +36,8 @@ impl Services for Shared {
             kind::AREA_REQUEST => directory.serve_request(driver, asker, body),
             kind::AREA_ANNOUNCE => crate::directory::serve_announce(driver, asker.node, body),
             kind::AREA_MAPPED => directory.serve_mapped(driver, asker.node, subject, value),
+            kind::AREA_RETURN => directory.serve_return(driver, asker, subject),
+            kind::AREA_RETIRE => crate::directory::serve_retire(driver, subject),
             kind::FREE => {
                 driver.acquire();
                 heap.serve_free(driver, asker, subject);

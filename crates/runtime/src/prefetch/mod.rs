@@ -118,7 +118,11 @@ impl Prefetcher {
         slot: &Slot,
         wishes: &[(MinipageId, Kind)],
     ) {
-        for &(minipage, kind) in wishes {
+        // What a node remembers may have been freed since.
+        let is_there =
+            |(minipage, _): &&(MinipageId, Kind)| driver.memory().area(minipage.area()).is_some();
+        let wishes: Vec<_> = wishes.iter().filter(is_there).collect();
+        for &&(minipage, kind) in &wishes {
             driver.engine().step_gathered(Input::Prefetch { minipage, kind });
         }
         driver.mesh().flush_deferred();

@@ -10,12 +10,14 @@
     reason = "states are borrowed under a shard's lock, which the compiler cannot see"
 )]
 
+mod blocks;
 mod borrowed;
 
-use core::cell::UnsafeCell;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
+use blocks::{BLOCK, Blocks};
 pub(crate) use borrowed::Borrowed;
 
 use multigrain_memory::MAX_AREAS;
@@ -32,30 +34,9 @@ use crate::shim::{Mutex, lock};
 
 /// Shards; more than the threads of a large machine that fault at once.
 const SHARDS: usize = 256;
-/// Minipages per block of states.
-const BLOCK: usize = 256;
 /// Areas per page of the registry; pages come into being at first use.
-const AREAS: usize = 256;
+const AREAS: usize = 1024;
 const PAGES: usize = MAX_AREAS / AREAS;
-
-type Row<T> = Box<[UnsafeCell<T>]>;
-
-/// Blocks of states of one kind.
-#[derive(Debug)]
-struct Blocks<T>(Box<[OnceLock<Row<T>>]>);
-
-impl<T> Blocks<T> {
-    fn new(minipages: u32) -> Self {
-        let blocks = (minipages as usize).div_ceil(BLOCK);
-        Self((0..blocks).map(|_| OnceLock::new()).collect())
-    }
-
-    /// The state of a minipage; its block comes into being with first states.
-    fn get(&self, index: u32, first: impl Fn() -> T) -> &UnsafeCell<T> {
-        let (block, index) = (index as usize / BLOCK, index as usize % BLOCK);
-        &self.0[block].get_or_init(|| (0..BLOCK).map(|_| UnsafeCell::new(first())).collect())[index]
-    }
-}
 
 /// The engines' states of one area's minipages on this node.
 #[derive(Debug)]
@@ -80,6 +61,18 @@ impl States {
     }
 }
 
+impl States {
+    fn is_used(&self, index: u32) -> bool {
+        match self {
+            Self::Sequential { holders, entries } => {
+                holders.is_used(index) || entries.is_used(index)
+            }
+            Self::Eager { clients, servers } => clients.is_used(index) || servers.is_used(index),
+            Self::Lazy { copies } => copies.is_used(index),
+        }
+    }
+}
+
 /// One area on this node.
 #[derive(Debug)]
 pub(crate) struct AreaStates {
@@ -88,12 +81,31 @@ pub(crate) struct AreaStates {
     states: States,
 }
 
+impl AreaStates {
+    /// Forgets states that are as at first; whether none is left. Those of release consistent minipages
+    /// stay: write notices may name them for long.
+    ///
+    /// # Safety
+    /// The caller holds the locks of all minipages.
+    unsafe fn forget(&self, me: NodeId) -> bool {
+        let States::Sequential { holders, entries } = &self.states else { return true };
+        let owner = self.record.owner;
+        let holder = if owner == me { Holder::owner() } else { Holder::default() };
+        // SAFETY: the caller's promise.
+        let no_holders = unsafe { holders.forget(|state| *state == holder) };
+        let entry = Entry::owned_by(owner);
+        // SAFETY: the caller's promise.
+        let no_entries = unsafe { entries.forget(|state| *state == entry) };
+        no_holders && no_entries
+    }
+}
+
 // SAFETY: the cells are only reached through `Borrowed`, under the shard lock of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
 unsafe impl Send for AreaStates {}
 
-type RegistryPage = Box<[OnceLock<AreaStates>]>;
+type RegistryPage = Box<[OnceLock<Box<AreaStates>>]>;
 
 /// All states of a node.
 #[derive(Debug)]
@@ -105,6 +117,8 @@ pub(crate) struct SharedTables {
     areas: Box<[OnceLock<RegistryPage>]>,
     sync: Mutex<SyncTables>,
     tracker: Mutex<ReleaseTracker>,
+    /// Retired areas that have states left: messages about them are still on their way.
+    retired: Mutex<Vec<AreaId>>,
     /// Whether any area is release consistent: only then is there anything to release.
     relaxed: AtomicBool,
     /// Whether any is lazily so.
@@ -123,6 +137,7 @@ impl SharedTables {
             areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
             tracker: Mutex::new(ReleaseTracker::new(me)),
+            retired: Mutex::default(),
             relaxed: AtomicBool::new(false),
             lazy: AtomicBool::new(false),
             tracks: false,
@@ -146,7 +161,7 @@ impl SharedTables {
             self.lazy.store(true, Ordering::Release);
         }
         let states = States::new(record.consistency, minipages);
-        page[index].set(AreaStates { record, minipages, states }).is_ok()
+        page[index].set(Box::new(AreaStates { record, minipages, states })).is_ok()
     }
 
     /// What a thread of this node holds, in the words of a program.
@@ -182,7 +197,7 @@ impl SharedTables {
     /// An area by its id.
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);
-        self.areas.get(page)?.get()?.get(index)?.get()
+        self.areas.get(page)?.get()?.get(index)?.get().map(AsRef::as_ref)
     }
 
     /// Whether the minipage exists; ids from peers are checked with this before use.
@@ -211,6 +226,34 @@ impl SharedTables {
     /// What a minipage promises; sequential if it is unknown here.
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
         self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
+    }
+
+    /// Minipages of an area that this node may have states of: of others it knows nobody with a copy.
+    pub(crate) fn used(
+        &self,
+        id: AreaId,
+        minipages: Range<u32>,
+    ) -> impl Iterator<Item = MinipageId> {
+        let area = self.area(id).filter(|_| !minipages.is_empty());
+        let blocks = minipages.start / BLOCK..minipages.end.div_ceil(BLOCK);
+        let used = move |&block: &u32| area.is_some_and(|area| area.states.is_used(block * BLOCK));
+        blocks.filter(used).flat_map(move |block| {
+            let first = (block * BLOCK).max(minipages.start);
+            let end = (block * BLOCK).saturating_add(BLOCK).min(minipages.end);
+            (first..end).map(move |index| MinipageId::new(id, index))
+        })
+    }
+
+    /// Retires an area, in the way of the caller, while no thread of this node has states of any
+    /// minipage; and forgets what retired areas leave behind, as far as nobody needs it.
+    pub(crate) fn retire<T>(&self, id: AreaId, retire: impl FnOnce() -> T) -> T {
+        let mut retired = lock(&self.retired);
+        let _all: Vec<_> = self.shards.iter().map(lock).collect();
+        let done = retire();
+        retired.push(id);
+        // SAFETY: all minipages are locked.
+        retired.retain(|&id| !self.area(id).is_none_or(|area| unsafe { area.forget(self.me) }));
+        done
     }
 
     /// Lends the states of a known minipage until the result is dropped.
@@ -279,7 +322,7 @@ mod tests {
             AreaRecord { area, owner: NodeId(0), items, consistency }
         };
         let last = u32::try_from(MAX_AREAS).unwrap() - 1;
-        assert_eq!(last, (1 << 20) - 1);
+        assert_eq!(last, (1 << 24) - 1);
         // All below 70,000, and far apart up to the last one.
         let many = if cfg!(miri) { 0..300 } else { 0..70_000 };
         for id in many.clone().chain([100_000, 1 << 19, last]) {
@@ -309,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_minipage_costs_less_than_64_bytes_of_state() {
-        let bytes = size_of::<UnsafeCell<Holder>>() + size_of::<UnsafeCell<Entry>>();
+        let bytes = size_of::<Holder>() + size_of::<Entry>();
         assert!(bytes < 64, "{bytes} bytes a minipage");
     }
 }

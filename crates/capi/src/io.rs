@@ -1,0 +1,255 @@
+//! System calls and stdio on shared buffers, which the kernel does not trap on but refuses.
+//!
+//! Bytes pass through a buffer of this library's own. The copy between that and shared memory is the
+//! program's own access, which waits for what is elsewhere, so other nodes may use the memory meanwhile and
+//! nothing is lost (ADR 25). A buffer that is not shared goes to the system as it is.
+
+use core::ffi::{c_int, c_void};
+
+use multigrain_runtime::runtime;
+
+/// Bytes that are passed on at a time: more than any datagram has, and than a pipe takes at once.
+const MOST_BYTES: usize = 4 << 20;
+
+/// A place for bytes on their way, of which nothing is written before it is used.
+struct Bounce(Vec<u8>);
+
+impl Bounce {
+    /// Room for so many bytes, [`MOST_BYTES`] at most.
+    fn new(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes.min(MOST_BYTES)))
+    }
+
+    fn place(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+}
+
+fn is_shared(buffer: *const c_void) -> bool {
+    runtime().is_ok_and(|runtime| runtime.is_shared(buffer.addr()))
+}
+
+/// Passes `bytes` from shared memory to `call`, which gives how many it took or a negative number.
+///
+/// # Safety
+/// `buffer` is readable for `bytes` bytes, and `call` only reads what it is given.
+unsafe fn pass_on(
+    buffer: *const c_void,
+    bytes: usize,
+    mut call: impl FnMut(*const c_void, usize, usize) -> isize,
+) -> isize {
+    if bytes == 0 || !is_shared(buffer) {
+        return call(buffer, bytes, 0);
+    }
+    let mut bounce = Bounce::new(bytes);
+    let mut done = 0;
+    while done < bytes {
+        let part = (bytes - done).min(MOST_BYTES);
+        let from = buffer.cast::<u8>().wrapping_add(done);
+        // SAFETY: the caller's promise; the bounce has room for a part.
+        unsafe { bounce.place().copy_from_nonoverlapping(from, part) };
+        match usize::try_from(call(bounce.place().cast(), part, done)) {
+            // What was taken before counts; who goes on meets the error again.
+            Err(_) if done == 0 => return -1,
+            Err(_) => break,
+            Ok(taken) => {
+                done += taken;
+                if taken < part {
+                    break;
+                }
+            }
+        }
+    }
+    done.cast_signed()
+}
+
+/// Fetches up to `bytes` for shared memory from `call`, which gives how many there were or a negative
+/// number; `more` says whether to ask again when a whole part has come.
+///
+/// # Safety
+/// `buffer` is writable for `bytes` bytes, and `call` writes no more than it is given room for.
+unsafe fn fetch(
+    buffer: *mut c_void,
+    bytes: usize,
+    mut call: impl FnMut(*mut c_void, usize, usize) -> isize,
+    more: impl Fn() -> bool,
+) -> isize {
+    if bytes == 0 || !is_shared(buffer) {
+        return call(buffer, bytes, 0);
+    }
+    let mut bounce = Bounce::new(bytes);
+    let mut done = 0;
+    loop {
+        let part = (bytes - done).min(MOST_BYTES);
+        let Ok(got) = usize::try_from(call(bounce.place().cast(), part, done)) else {
+            return if done == 0 { -1 } else { done.cast_signed() };
+        };
+        let to = buffer.cast::<u8>().wrapping_add(done);
+        // SAFETY: the caller's promise; the call has just written so many bytes.
+        unsafe { to.copy_from_nonoverlapping(bounce.place(), got) };
+        done += got;
+        if got < part || done == bytes || !more() {
+            return done.cast_signed();
+        }
+    }
+}
+
+/// Whether a call that reads would not wait.
+fn is_readable(file: c_int) -> bool {
+    let mut asked = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid structure.
+    unsafe { libc::poll(&raw mut asked, 1, 0) > 0 }
+}
+
+/// As write(2).
+///
+/// # Safety
+/// `buffer` is readable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_write(file: c_int, buffer: *const c_void, bytes: usize) -> isize {
+    let call = |from, bytes, _| {
+        // SAFETY: it is given so many bytes.
+        unsafe { libc::write(file, from, bytes) }
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { pass_on(buffer, bytes, call) }
+}
+
+/// As read(2).
+///
+/// # Safety
+/// `buffer` is writable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize {
+    let call = |to, bytes, _| {
+        // SAFETY: it is given room for so many bytes.
+        unsafe { libc::read(file, to, bytes) }
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { fetch(buffer, bytes, call, || is_readable(file)) }
+}
+
+/// As pwrite(2).
+///
+/// # Safety
+/// `buffer` is readable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_pwrite(
+    file: c_int,
+    buffer: *const c_void,
+    bytes: usize,
+    offset: i64,
+) -> isize {
+    let call = |from, bytes, done: usize| {
+        // SAFETY: it is given so many bytes.
+        unsafe { libc::pwrite64(file, from, bytes, offset.saturating_add_unsigned(done as u64)) }
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { pass_on(buffer, bytes, call) }
+}
+
+/// As pread(2).
+///
+/// # Safety
+/// `buffer` is writable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_pread(
+    file: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    offset: i64,
+) -> isize {
+    let call = |to, bytes, done: usize| {
+        // SAFETY: it is given room for so many bytes.
+        unsafe { libc::pread64(file, to, bytes, offset.saturating_add_unsigned(done as u64)) }
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { fetch(buffer, bytes, call, || true) }
+}
+
+/// As send(2).
+///
+/// # Safety
+/// `buffer` is readable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_send(
+    socket: c_int,
+    buffer: *const c_void,
+    bytes: usize,
+    flags: c_int,
+) -> isize {
+    let call = |from, bytes, _| {
+        // SAFETY: it is given so many bytes.
+        unsafe { libc::send(socket, from, bytes, flags) }
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { pass_on(buffer, bytes, call) }
+}
+
+/// As recv(2).
+///
+/// # Safety
+/// `buffer` is writable for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_recv(
+    socket: c_int,
+    buffer: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> isize {
+    let call = |to, bytes, _| {
+        // SAFETY: it is given room for so many bytes.
+        unsafe { libc::recv(socket, to, bytes, flags) }
+    };
+    let more = || {
+        let (all, peek) = (flags & libc::MSG_WAITALL != 0, flags & libc::MSG_PEEK != 0);
+        !peek && (all || is_readable(socket))
+    };
+    // SAFETY: the caller's promise is the system call's.
+    unsafe { fetch(buffer, bytes, call, more) }
+}
+
+/// As fwrite(3).
+///
+/// # Safety
+/// `buffer` is readable for `count` items of `size` bytes, and `file` is an open stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_fwrite(
+    buffer: *const c_void,
+    size: usize,
+    count: usize,
+    file: *mut libc::FILE,
+) -> usize {
+    let call = |from, bytes, _| {
+        // SAFETY: it is given so many bytes, and a stream.
+        unsafe { libc::fwrite(from, 1, bytes, file) }.cast_signed()
+    };
+    // SAFETY: the caller's promise.
+    items(size, count, |bytes| unsafe { pass_on(buffer, bytes, call) })
+}
+
+/// As fread(3).
+///
+/// # Safety
+/// `buffer` is writable for `count` items of `size` bytes, and `file` is an open stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_fread(
+    buffer: *mut c_void,
+    size: usize,
+    count: usize,
+    file: *mut libc::FILE,
+) -> usize {
+    let call = |to, bytes, _| {
+        // SAFETY: it is given room for so many bytes, and a stream.
+        unsafe { libc::fread(to, 1, bytes, file) }.cast_signed()
+    };
+    // SAFETY: the caller's promise.
+    items(size, count, |bytes| unsafe { fetch(buffer, bytes, call, || true) })
+}
+
+/// Whole items of those bytes that a call on a stream has done.
+fn items(size: usize, count: usize, call: impl FnOnce(usize) -> isize) -> usize {
+    let bytes = size.checked_mul(count).filter(|&bytes| bytes > 0);
+    let done = bytes.map_or(0, call);
+    usize::try_from(done).unwrap_or(0).checked_div(size).unwrap_or(0)
+}

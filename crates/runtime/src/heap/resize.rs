@@ -1,0 +1,95 @@
+//! The rest of malloc's family: alignment, another size, and how much may be used.
+#![expect(unsafe_code, reason = "shared memory is copied by pointer")]
+
+use core::num::NonZeroUsize;
+
+use multigrain_memory::VIEW_ALIGN;
+use multigrain_types::PAGE_BYTES;
+
+use super::{Heap, LARGEST_SINGLE_BYTES, Policy, is_paged, record_at};
+use crate::area::AreaRecord;
+use crate::driver::Driver;
+use crate::error::Error;
+
+impl Heap {
+    /// `bytes` of shared memory whose address is a multiple of `align`; 0 bytes are 1.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if `align` is no power of two up to 4 MiB; no room.
+    pub(crate) fn memalign(
+        &self,
+        driver: &Driver,
+        align: usize,
+        bytes: usize,
+    ) -> Result<usize, Error> {
+        if !align.is_power_of_two() || align > VIEW_ALIGN {
+            let line = format!("an alignment of {align}: it is a power of two up to {VIEW_ALIGN}");
+            return Err(Error::Invalid(line));
+        }
+        let policy = Policy::new();
+        let (address, _) = if align > PAGE_BYTES {
+            // Areas begin at multiples of the largest alignment.
+            let consistency = self.consistency_for(policy)?;
+            let whole = bytes <= LARGEST_SINGLE_BYTES && !is_paged(consistency, bytes);
+            let grain = if whole { bytes.max(1) } else { PAGE_BYTES };
+            self.block(driver, bytes.max(1), grain, consistency)?
+        } else {
+            self.allocate(driver, (bytes, align), policy)?
+        };
+        driver.races().note_allocation(address, bytes);
+        Ok(address)
+    }
+
+    /// An allocation with another size: the same one if it has room and is not twice too large, else
+    /// a new one of this node with the same consistency, and of a block with the same grain, to which
+    /// the contents have moved.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it is none, or an array; no room: it is as it was then.
+    pub(crate) fn realloc(
+        &self,
+        driver: &Driver,
+        address: usize,
+        bytes: usize,
+    ) -> Result<usize, Error> {
+        let bytes = bytes.max(1);
+        let (record, usable) = allocation_at(driver, address)?;
+        if bytes <= usable && bytes.max(16) >= usable / 2 {
+            return Ok(address);
+        }
+        let policy = Policy { consistency: Some(record.consistency), grain: grain_of(&record) };
+        let new = self.malloc_with(driver, bytes, policy)?;
+        let from = core::ptr::with_exposed_provenance::<u8>(address);
+        let to = core::ptr::with_exposed_provenance_mut::<u8>(new);
+        // SAFETY: both are allocations of at least so many bytes, the new one known to nobody else; a
+        // trap brings here what is elsewhere.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, usable.min(bytes)) };
+        if let Err(error) = self.free(driver, address) {
+            self.free(driver, new)?;
+            return Err(error);
+        }
+        Ok(new)
+    }
+
+    /// Bytes of an allocation that may be used, as many as were asked for or more.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it is none, or an array.
+    pub(crate) fn usable_bytes(driver: &Driver, address: usize) -> Result<usize, Error> {
+        allocation_at(driver, address).map(|(_, usable)| usable)
+    }
+}
+
+/// The area of an allocation, and the bytes that it may use.
+fn allocation_at(driver: &Driver, address: usize) -> Result<(AreaRecord, usize), Error> {
+    let found =
+        record_at(driver, address).and_then(|record| Some((record, record.usable_bytes(address)?)));
+    found.ok_or(Error::NotShared(address))
+}
+
+/// The grain of a block; None where it is that of its size class.
+fn grain_of(record: &AreaRecord) -> Option<usize> {
+    let block = record.items.count == 1;
+    let bytes = NonZeroUsize::new(record.area.minipage_bytes(0)).filter(|_| block);
+    bytes.map(NonZeroUsize::get)
+}
