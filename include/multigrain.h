@@ -25,8 +25,9 @@
  * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
  * memory.
  *
- * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
- * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
+ * Every int function returns 0 or a negative mg_error; functions that return a pointer return NULL on
+ * failure. mg_last_error has the code of what failed last in this thread, and mg_strerror says in words
+ * which lock, thread, address or limit it was.
  */
 #ifndef MULTIGRAIN_H
 #define MULTIGRAIN_H
@@ -51,14 +52,18 @@ enum mg_error {
     MG_ENODE = -5,     /* no such node */
     MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
     MG_ELIMIT = -7,    /* too many minipages, views, areas, threads or ids; a line on stderr names the limit */
-    MG_EPEER = -8,     /* a peer is gone; the job is ending */
-    MG_ESYS = -9,      /* a system call failed; the line on stderr names it */
+    MG_EPEER = -8,     /* mg_init: another node did not come up, or ended meanwhile */
+    MG_ESYS = -9,      /* a system call failed; mg_strerror names it */
     MG_EPERM = -10     /* not the owner: unlock without lock, free of freed memory */
 };
 
-/* One English sentence that says what happened and what to do; never NULL. */
+/*
+ * What happened, in English; never NULL. If this thread's last failed call gave this code, that call's own
+ * words ("unlock of lock 7, which this thread does not hold"), which are good until the thread's next
+ * failure or end; if not, one sentence about the code.
+ */
 const char *mg_strerror(int error);
-/* The last error of a pointer-returning call in this thread. */
+/* The code of this thread's last failed call, MG_OK before any; what goes well does not change it. */
 int mg_last_error(void);
 /* "multigrain 0.1.0" */
 const char *mg_version(void);
@@ -256,7 +261,7 @@ struct mg_stats {
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
-    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry */
+    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry; without mg_finalize's */
     uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
     uint64_t minipages;        /* made by this node's allocations */
@@ -268,9 +273,21 @@ struct mg_stats {
     uint64_t diff_bytes_sent;  /* their bytes */
     uint64_t notices_sent;     /* minipages named to other nodes as written (lazy release) */
     uint64_t notices_kept;     /* what this node remembers of writes, its own and others' */
+    /*
+     * Nanoseconds of all threads that use this interface, of each from its first call or trap (the main
+     * thread: from mg_init) to its end or mg_finalize. The five are all of that time.
+     */
+    uint64_t compute_ns;       /* not waiting here: computing, system calls, waits outside of Multigrain */
+    uint64_t fault_wait_ns;    /* waiting for minipages */
+    uint64_t lock_wait_ns;     /* waiting in mg_lock */
+    uint64_t barrier_wait_ns;  /* waiting in mg_barrier */
+    uint64_t other_wait_ns;    /* waiting for semaphores, conditions, threads, names and other nodes' answers */
 };
-/* This node's counters since mg_init. */
-int mg_get_stats(struct mg_stats *out);
+/*
+ * This node's counters since mg_init; `size` is sizeof(struct mg_stats). Later versions append counters:
+ * a program gets those it was compiled with, and 0 for what an older library does not count.
+ */
+int mg_get_stats(struct mg_stats *out, size_t size);
 
 #ifdef __cplusplus
 }

@@ -374,9 +374,13 @@ impl Memory {
         info: *const siginfo_t,
         context: *const c_void,
     ) -> Option<Trap> {
-        decode(self.guard.signal(), signal, info, context, |address| {
-            (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
-        })
+        decode(self.guard.signal(), signal, info, context, |address| self.reserves(address))
+    }
+
+    /// Whether shared memory may lie at `address`, whatever does.
+    #[must_use]
+    pub fn reserves(&self, address: usize) -> bool {
+        (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
     }
 
     /// The area and the index of the minipage whose vpage holds `address`.

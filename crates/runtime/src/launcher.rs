@@ -9,10 +9,15 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
 
+use crate::crash::Crash;
+
 /// Exit status of a node that failed by itself.
 pub(crate) const EXIT_FATAL: i32 = 70;
 /// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
 const EXIT_PEER_LOST: i32 = 75;
+
+/// Room for a line about a crash.
+const CRASH_BYTES: usize = 256;
 
 /// This node's way to its launcher.
 #[derive(Debug)]
@@ -52,6 +57,22 @@ impl Launcher {
     pub(crate) fn race(&self, line: &str) {
         if !self.tell(format_args!("race {line}")) {
             self.warn(&format!("race: {line}"));
+        }
+    }
+
+    /// A signal is about to end this node; called by its handler, wherever the program was.
+    pub(crate) fn crashed(&self, signal: i32, crash: Crash) {
+        let mut line = [0; CRASH_BYTES];
+        let mut room = &mut line[..];
+        let _ = match self.control {
+            Some(_) => writeln!(room, "crash {signal} {crash}"),
+            None => writeln!(room, "multigrain: {}: signal {signal} {crash}", self.me),
+        };
+        let left = room.len();
+        let line = &line[..CRASH_BYTES - left];
+        match self.control {
+            Some(fd) => drop(write_all(fd, line)),
+            None => drop(rustix::io::write(std::io::stderr(), line)),
         }
     }
 

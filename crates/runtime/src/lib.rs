@@ -15,7 +15,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    program  config  error  shim
+//! area       membership   launcher     stats       frames    crash  program  config  error  shim
 //! signals    child        descriptors  mappings             what is between the program and the C library
 //! ```
 //!
@@ -30,6 +30,7 @@ mod atomics;
 mod bounds;
 mod child;
 mod config;
+mod crash;
 mod descriptors;
 mod directory;
 mod driver;

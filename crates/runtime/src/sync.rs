@@ -6,7 +6,7 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::{SyncInput, SyncSite};
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::Slot;
 use crate::stats::Count;
@@ -60,7 +60,7 @@ impl Synchronization {
     pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
         driver.counters().add(Count::Locks, 1);
-        if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
+        if !synchronize(driver, slot, SyncInput::Lock { thread, id }, Wait::Lock)? {
             driver.counters().add(Count::LockMessages, 1);
         }
         tsan::take(Token::Lock(id));
@@ -86,7 +86,10 @@ impl Synchronization {
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub(crate) fn barrier(&self, driver: &Driver, id: u32, total: u32) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
-        driver.counters().add(Count::Barriers, 1);
+        let wait = if id == LEAVING_BARRIER { Wait::Leaving } else { Wait::Barrier };
+        if wait == Wait::Barrier {
+            driver.counters().add(Count::Barriers, 1);
+        }
         let (local, total) = match total {
             0 => (self.threads, self.threads.saturating_mul(driver.nodes().into())),
             total => (0, total),
@@ -94,7 +97,8 @@ impl Synchronization {
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
-        synchronize(driver, slot, SyncInput::Barrier { thread, id, local, total, quiescent })?;
+        let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
+        synchronize(driver, slot, arrive, wait)?;
         tsan::take(Token::Barrier(id));
         let first = local > 0 && self.left_barriers.is_first_of(local);
         Ok(Passed { thread, slot, first })
@@ -106,7 +110,7 @@ impl Synchronization {
     /// [`Error::Limit`] when the node has too many threads.
     pub(crate) fn semaphore_wait(&self, driver: &Driver, id: u32) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
-        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id })?;
+        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id }, Wait::Other)?;
         tsan::take(Token::Semaphore(id));
         Ok(())
     }
@@ -131,7 +135,7 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
-        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock })?;
+        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock }, Wait::Other)?;
         tsan::take(Token::Condition(id));
         tsan::take(Token::Lock(lock));
         Ok(())
@@ -159,7 +163,7 @@ fn manager_of(driver: &Driver, id: u32) -> NodeId {
 }
 
 /// Asks and waits; true if there was nothing to wait for.
-fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput, wait: Wait) -> Result<bool, Error> {
     slot.arm();
     driver.step(Input::Sync(input))?;
     let at_once = slot.word.is_woken_at_once();
@@ -167,7 +171,7 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, E
         // No message took the last acks along, and the program may now compute for long.
         driver.mesh().flush_deferred();
     }
-    driver.wait_for(slot);
+    driver.wait_for(slot, wait);
     Ok(at_once)
 }
 

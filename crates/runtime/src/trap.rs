@@ -15,6 +15,7 @@ use multigrain_protocol::Kind;
 
 use crate::atomics;
 use crate::child;
+use crate::crash::Crash;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
 use crate::error::Error;
@@ -47,6 +48,20 @@ pub(crate) fn install(
     Ok(())
 }
 
+/// If a signal is now left to its default action, which ends this process.
+fn tell_crash(signal: c_int, info: *const libc::siginfo_t) {
+    let Some(Entry { driver, .. }) = ENTRY.get() else { return };
+    if child::is_one() {
+        // What its launcher hears is not about it.
+        return;
+    }
+    let platform = driver.platform();
+    let crash = Crash::of(signal, info, platform.memory(), platform.nodes());
+    if let Some(crash) = crash.filter(|_| signals::is_default(signal)) {
+        platform.launcher().crashed(signal, crash);
+    }
+}
+
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the call has no requirements.
     let errno_place = unsafe { libc::__errno_location() };
@@ -59,6 +74,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             driver.abandon_step(context);
         }
         signals::chain(signal, info, context);
+        tell_crash(signal, info);
     }
     // SAFETY: as above.
     unsafe { errno_place.write(errno) };

@@ -163,9 +163,14 @@ impl Windows {
         true
     }
 
+    /// Whether there may be one to end.
+    pub(crate) fn may_be_open(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     pub(crate) fn is_through(&self, thread: ThreadId, minipage: MinipageId) -> bool {
-        !self.any.load(Ordering::Relaxed) || lock(&self.open_windows).is_through(thread, minipage)
+        !self.may_be_open() || lock(&self.open_windows).is_through(thread, minipage)
     }
 
     /// A thread is about to wait for something else: its windows are over.
@@ -209,7 +214,7 @@ impl Windows {
 
     /// Ends windows; the pins of those returned go now.
     fn end(&self, over: impl Fn(&Window) -> bool) -> Vec<Ended> {
-        if !self.any.load(Ordering::Relaxed) {
+        if !self.may_be_open() {
             return Vec::new();
         }
         let mut open_windows = lock(&self.open_windows);

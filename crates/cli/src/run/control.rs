@@ -38,6 +38,8 @@ pub(super) enum Message {
     /// `lost RANK [@SECONDS] TEXT`: this node noticed, at that time of the host's monotonic clock,
     /// that a peer is gone.
     Lost { rank: usize, at: Option<Duration>, text: String },
+    /// `crash SIGNAL TEXT`: a signal is about to end this node; where its access went.
+    Crash { signal: i32, text: String },
     /// `fatal TEXT`: this node is about to die of an error of its own.
     Fatal(String),
     /// `stats {...}`.
@@ -57,6 +59,10 @@ impl Message {
             "refused" => Some(Self::Refused(printable(rest))),
             "note" => Some(Self::Note(printable(rest))),
             "race" => Some(Self::Race(printable(rest))),
+            "crash" => {
+                let (signal, text) = rest.split_once(' ')?;
+                Some(Self::Crash { signal: signal.parse().ok()?, text: printable(text) })
+            }
             "fatal" => Some(Self::Fatal(printable(rest))),
             "progress" => {
                 let (done, total) = rest.split_once(' ')?;
@@ -168,6 +174,7 @@ mod tests {
             ("lost 2 connection reset", lost(None)),
             ("lost 2 @7.000000005 connection reset", lost(Some(at))),
             ("lost 2", Message::Lost { rank: 2, at: None, text: String::new() }),
+            ("crash 11 at 0x0", Message::Crash { signal: 11, text: "at 0x0".into() }),
             ("fatal out of memory", Message::Fatal("out of memory".into())),
         ] {
             assert_eq!(Message::parse(line), Some(message), "{line}");
@@ -188,6 +195,8 @@ mod tests {
             "progress x y",
             "lost",
             "lost x",
+            "crash 11",
+            "crash x at",
             "stats",
             "stats [1]",
             "stats {",

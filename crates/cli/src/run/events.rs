@@ -171,6 +171,7 @@ impl Job {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
+            Message::Crash { signal, text } => facts.crash = Some((signal, text)),
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
             }

@@ -129,8 +129,7 @@ fn start_all(
     let mut listeners = Vec::new();
     for rank in 0..args.nodes {
         let listener = listen::bind(args.transport, job, rank, args.nodes);
-        let what = || format!("the listening socket of node {rank}");
-        listeners.push(listener.map_err(|e| LaunchError::system(what(), args.nodes, e))?);
+        listeners.push(listener.map_err(|e| LaunchError::listening(rank, args.nodes, e))?);
     }
     let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
     let plan = Plan {
@@ -143,7 +142,12 @@ fn start_all(
     };
     let mut nodes: Vec<Node> = Vec::new();
     for (rank, listener) in (0..args.nodes).zip(listeners) {
-        match spawn::start(&plan, rank, listener, warden, stdin::for_node(rank)) {
+        let stdin = stdin::for_node(rank).map_err(|error| {
+            let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
+            LaunchError::system(what, args.nodes, error)
+        });
+        let node = stdin.and_then(|stdin| spawn::start(&plan, rank, listener, warden, stdin));
+        match node {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 for node in &nodes {

@@ -80,6 +80,8 @@ pub(super) struct NodeFacts {
     pub(super) lost: Option<Loss>,
     /// Why it ends, in its own words.
     pub(super) fatal: Option<String>,
+    /// The last signal that was about to end it, and where its access went.
+    pub(super) crash: Option<(i32, String)>,
     pub(super) end: Option<End>,
 }
 
@@ -236,8 +238,13 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
         Status::Killed { signal, core } => {
             let name = signals::name(signal);
             let core = if core { ", core dumped" } else { "" };
+            let crash = match &facts.nodes[rank].crash {
+                Some((of, text)) if *of == signal => format!(" {text}"),
+                Some(_) | None => String::new(),
+            };
             let line = format!(
-                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){core}; the job ends"
+                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){crash}{core}; \
+                 the job ends"
             );
             Verdict { code: code_of_signal(signal), line: Some(line) }
         }

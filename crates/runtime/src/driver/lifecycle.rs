@@ -10,9 +10,11 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::{self, Slot};
+use crate::stats;
+use crate::windows::now_ns;
 
 /// Threads of the program on this node.
 #[derive(Debug, Default)]
@@ -109,10 +111,10 @@ impl Driver {
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
     fn begin(&self, thread: ThreadId, slot: &Slot) {
         self.threads.begins();
-        slot.begin();
+        slot.begin(now_ns());
         slot.arm();
         self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
-        self.wait_for(slot);
+        self.wait_for(slot, Wait::Other);
     }
 
     /// The thread of this slot ends, if it had begun; called before the slot is free.
@@ -121,7 +123,8 @@ impl Driver {
             // It may end in the middle of an instruction that holds something, by a jump.
             self.end_access();
         }
-        if slot.end() {
+        if let Some(since_ns) = slot.end() {
+            self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
             self.engine.step_sure(Input::Sync(SyncInput::End));
         }

@@ -36,8 +36,9 @@ use crate::receiver::Receiver;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
 use crate::shim::Mutex;
-use crate::stats::Counters;
+use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
+use crate::windows::now_ns;
 use asked::Asked;
 use lifecycle::ThreadCounts;
 use sink::NodeSink;
@@ -55,6 +56,33 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
         header: &Header,
         body: &[u8],
     ) -> Result<(), String>;
+}
+
+/// What a thread waits for: where its time is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Minipages.
+    Fault,
+    /// A lock.
+    Lock,
+    /// The others at a barrier.
+    Barrier,
+    /// The others, at the end of the job: that is no time of the program's.
+    Leaving,
+    /// Semaphores, conditions, threads, names, answers of other nodes, room in what is sent.
+    Other,
+}
+
+impl Wait {
+    fn count(self) -> Option<Count> {
+        match self {
+            Self::Fault => Some(Count::FaultWait),
+            Self::Lock => Some(Count::LockWait),
+            Self::Barrier => Some(Count::BarrierWait),
+            Self::Other => Some(Count::OtherWait),
+            Self::Leaving => None,
+        }
+    }
 }
 
 /// What runs a node; see the module.
@@ -129,8 +157,20 @@ impl Driver {
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
-    pub(crate) fn wait_for(&self, slot: &Slot) {
-        self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+    pub(crate) fn wait_for(&self, slot: &Slot, wait: Wait) {
+        if slot.is_woken() {
+            return;
+        }
+        self.timed(wait, || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self)));
+    }
+
+    /// What makes this thread wait, with its time counted.
+    fn timed(&self, wait: Wait, act: impl FnOnce()) {
+        let since_ns = now_ns();
+        act();
+        if let Some(count) = wait.count() {
+            self.counters().add(count, now_ns().saturating_sub(since_ns));
+        }
     }
 
     /// The service thread: receives while no thread of the program waits.

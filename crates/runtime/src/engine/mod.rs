@@ -71,10 +71,11 @@ impl Engine {
         self.platform.descriptors().chain([self.windows.descriptor()]).collect()
     }
 
-    /// This node's counters.
-    pub(crate) fn stats(&self) -> Stats {
+    /// This node's counters; its threads that have not ended are there since so many nanoseconds in sum.
+    pub(crate) fn stats(&self, living_ns: u64) -> Stats {
         let platform = &self.platform;
-        Stats::read(platform.counters(), platform.mesh(), platform.tables(), &self.twins)
+        let (counters, mesh, tables) = (platform.counters(), platform.mesh(), platform.tables());
+        Stats::read(counters, mesh, tables, &self.twins, living_ns)
     }
 
     /// Freed minipages of which no other node has a copy any more, since it was asked last.

@@ -35,6 +35,7 @@ use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, Synchronization};
 use crate::tables::SharedTables;
 use crate::threads::Threads;
+use crate::windows::now_ns;
 use crate::{child, descriptors, secret, trap};
 use services::{NodeServices, Shared};
 
@@ -97,19 +98,20 @@ impl Runtime {
         crate::mappings::keep(runtime.driver.memory(), runtime.launcher());
         trap::install(&runtime.driver, &runtime.prefetcher)?;
         helpers::start(runtime)?;
+        slots::has_joined(now_ns());
         runtime.launcher().tell(format_args!("ready"));
         Ok(runtime)
     }
 
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.secret_to_join()?;
+        let control = boot::control(config)?;
         let memory = boot::memory(config)?;
-        let control = boot::control(config);
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = match nodes {
             1 => {
-                drop(boot::listener(config));
+                drop(boot::listener(config)?);
                 Mesh::single()
             }
             _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
@@ -201,7 +203,12 @@ impl Runtime {
     /// This node's counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.driver.engine().stats()
+        self.stats_until(now_ns())
+    }
+
+    /// This node's counters, with the time of its threads until then.
+    fn stats_until(&self, end_ns: u64) -> Stats {
+        self.driver.engine().stats(slots::lived_ns(end_ns))
     }
 
     /// Tells the launcher how far the program is; passed on ten times a second at most.
@@ -236,12 +243,13 @@ impl Runtime {
         if !driver.membership().finalize() {
             return Err(Error::NotInitialized);
         }
+        let end_ns = now_ns();
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
             driver.leave(GOODBYE_DEADLINE);
         }
         driver.races().note_unchecked();
-        if let Ok(stats) = serde_json::to_string(&self.stats()) {
+        if let Ok(stats) = serde_json::to_string(&self.stats_until(end_ns)) {
             self.launcher().tell(format_args!("stats {stats}"));
         }
         self.launcher().tell(format_args!("left"));

@@ -31,8 +31,8 @@ const URGENT: u32 = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct Slot {
     taken: AtomicBool,
-    /// Its thread has begun, as far as the protocol knows, and not ended.
-    begun: AtomicBool,
+    /// When its thread began, as far as the protocol knows, in nanoseconds; 0 if it has not, or has ended.
+    begun_ns: AtomicU64,
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
@@ -46,7 +46,7 @@ pub(crate) struct Slot {
 static SLOTS: [Slot; MAX_THREADS] = [const {
     Slot {
         taken: AtomicBool::new(false),
-        begun: AtomicBool::new(false),
+        begun_ns: AtomicU64::new(0),
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
@@ -64,6 +64,8 @@ static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// Slot index + 1; 0 for none yet. Constant and without destructor: usable in a trap.
     static MINE: Cell<u32> = const { Cell::new(0) };
+    /// When this thread joined the job, if it did and has not begun; 0 if not. As above.
+    static JOINED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What the runtime does before a slot becomes free, mostly in the thread that had it.
@@ -215,14 +217,19 @@ pub(crate) fn slot(thread: ThreadId) -> Option<&'static Slot> {
 }
 
 impl Slot {
-    /// Its thread begins.
-    pub(crate) fn begin(&self) {
-        self.begun.store(true, Ordering::Release);
+    /// Its thread begins, in the thread itself or before it runs. The time is that now; the thread that
+    /// joined the job has been there since.
+    pub(crate) fn begin(&self, now_ns: u64) {
+        let since_ns = match JOINED_NS.with(|joined| joined.replace(0)) {
+            0 => now_ns,
+            joined_ns => joined_ns,
+        };
+        self.begun_ns.store(since_ns.max(1), Ordering::Release);
     }
 
-    /// Its thread ends; whether it had begun.
-    pub(crate) fn end(&self) -> bool {
-        self.begun.swap(false, Ordering::AcqRel)
+    /// Its thread ends; when it began, if it had.
+    pub(crate) fn end(&self) -> Option<u64> {
+        Some(self.begun_ns.swap(0, Ordering::AcqRel)).filter(|&since_ns| since_ns > 0)
     }
 
     /// Before asking for something that ends in a wake-up.
@@ -268,9 +275,21 @@ impl Slot {
 pub(crate) fn forget_all() {
     for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
         slot.taken.store(false, Ordering::Relaxed);
-        slot.begun.store(false, Ordering::Relaxed);
+        slot.begun_ns.store(0, Ordering::Relaxed);
         slot.word.arm();
     }
+}
+
+/// This thread has joined the job at this time: what it does from now on counts.
+pub(crate) fn has_joined(now_ns: u64) {
+    JOINED_NS.with(|joined| joined.set(now_ns));
+}
+
+/// For how long threads have been there that have begun and not ended, in sum.
+pub(crate) fn lived_ns(until_ns: u64) -> u64 {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let since = used.map(|slot| slot.begun_ns.load(Ordering::Acquire)).filter(|&since| since > 0);
+    since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
 }
 
 /// Nudges one parked thread of this node, if there is one.

@@ -16,7 +16,7 @@ mod interposed;
 
 use core::ffi::c_int;
 
-pub(crate) use handlers::{chain, handles, install};
+pub(crate) use handlers::{chain, handles, install, is_default};
 
 /// Signals that the runtime handles: those of accesses, and of stepped instructions.
 pub(crate) const OURS: [c_int; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
