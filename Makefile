@@ -27,6 +27,9 @@ SONAME = libmultigrain.so.0
 # itself, or under -static what stands for it.
 STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
+# The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
+HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
+
 TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
@@ -125,7 +128,7 @@ install: all
 	ln -sf libmultigrain.so.$(VERSION) $(TO)/lib/$(SONAME)
 	ln -sf $(SONAME) $(TO)/lib/libmultigrain.so
 	install -m 644 $(RELEASE)/libmultigrain.a $(TO)/lib/libmultigrain.a
-	install -m 644 include/multigrain.h $(TO)/include/multigrain.h
+	install -m 644 $(HEADERS) $(TO)/include
 	$(FILL) packaging/multigrain.pc.in > $(TO)/lib/pkgconfig/multigrain.pc
 	for file in MultigrainConfig MultigrainConfigVersion; do \
 		$(FILL) packaging/$$file.cmake.in > $(TO)/lib/cmake/Multigrain/$$file.cmake || exit 1; \
@@ -133,7 +136,7 @@ install: all
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
 
 uninstall:
-	rm -f $(TO)/bin/multigrain $(TO)/include/multigrain.h $(TO)/lib/libmultigrain.a \
+	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO)/lib/libmultigrain.a \
 		$(TO)/lib/libmultigrain.so $(TO)/lib/$(SONAME) $(TO)/lib/libmultigrain.so.$(VERSION) \
 		$(TO)/lib/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
 		$(TO)/share/man/man1/multigrain-*.1

@@ -303,3 +303,27 @@ fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
     let one = in_namespaces(no_dev, warden).unwrap();
     assert_eq!(one.code, Some(0), "{one:?}");
 }
+
+#[test]
+fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
+    for (words, line) in [
+        ("run --gaurd uffd -n 2 true", "error: unexpected argument '--gaurd' found"),
+        ("run -np 4 true", "error: invalid value 'p' for '--nodes <N>'"),
+        ("run --version", "error: unexpected argument '--version' found"),
+        ("run -z -- true", "error: unexpected argument '-z' found"),
+    ] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.starts_with(line), "{ended:?}");
+    }
+    let ended = run(multigrain().args(["run", "--gaurd", "uffd", "true"]));
+    assert!(ended.err.contains("a similar argument exists: '--guard'"), "{ended:?}");
+}
+
+#[test]
+fn options_after_the_program_are_the_programs() {
+    for words in ["run printf %s --version -n 3 --", "run -n 1 -- printf %s --version -n 3 --"] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "--version-n3--"), "{ended:?}");
+    }
+}

@@ -4,10 +4,14 @@
 //! they go to stderr. A line is one `write`, built without allocation where a trap may be around.
 
 use core::fmt::Write as _;
+use core::time::Duration;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
+use multigrain_types::waits::{DEADLOCKED, Report};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::RecvFlags;
 
 use crate::crash::Crash;
 
@@ -76,6 +80,31 @@ impl Launcher {
         }
     }
 
+    /// What the threads of this node wait for; false without a launcher.
+    pub(crate) fn waits(&self, report: &Report) -> bool {
+        let text = serde_json::to_string(report);
+        text.is_ok_and(|text| self.tell(format_args!("waits {text}")))
+    }
+
+    /// The launcher's question what the threads of this node wait for: its number, or 0 if none has come
+    /// within that time.
+    pub(crate) fn question(&self, within: Duration) -> u64 {
+        match self.control.map(|control| heard(control, within)) {
+            Some(Ok(question)) => question,
+            // Nobody is there to ask, or the program has closed the descriptor.
+            Some(Err(())) | None => {
+                std::thread::sleep(within);
+                0
+            }
+        }
+    }
+
+    /// Ends this node, which is a job of its own, because none of its threads can ever go on.
+    pub(crate) fn deadlocked(&self, who_waits: &str) -> ! {
+        self.warn(&format!("deadlock: {who_waits}"));
+        exit_now(DEADLOCKED)
+    }
+
     /// Ends this node with one line that says why.
     pub(crate) fn fatal(&self, why: &str) -> ! {
         if !self.tell(format_args!("fatal {why}")) {
@@ -99,6 +128,25 @@ impl Launcher {
         if tell_loss(self.control, peer, why) {
             exit_now(EXIT_PEER_LOST);
         }
+    }
+}
+
+/// The last number that the launcher has sent, waiting for one for so long; 0 if none has come.
+fn heard(control: BorrowedFd<'_>, within: Duration) -> Result<u64, ()> {
+    let mut set = [PollFd::new(&control, PollFlags::IN)];
+    let limit = Timespec::try_from(within).map_err(|_| ())?;
+    match poll(&mut set, Some(&limit)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(0),
+        Ok(_) if set[0].revents() == PollFlags::IN => {}
+        Ok(_) | Err(_) => return Err(()),
+    }
+    let mut text = [0; 256];
+    match rustix::net::recv(control, &mut text, RecvFlags::DONTWAIT) {
+        Ok((bytes @ 1.., _)) => {
+            let text = core::str::from_utf8(&text[..bytes]).unwrap_or_default();
+            Ok(text.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0))
+        }
+        Ok(_) | Err(_) => Err(()),
     }
 }
 

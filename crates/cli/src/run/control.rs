@@ -1,8 +1,11 @@
 //! The control channel: what a node tells the launcher, one line of text per message.
 //!
-//! Nothing goes the other way. A node that reads end-of-file knows that the launcher is gone.
+//! The other way goes a number a line: the question what the node's threads wait for (`deadlock`). A node
+//! that reads end-of-file knows that the launcher is gone.
 
+use multigrain_types::waits::Report;
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use serde_json::{Map, Value};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,6 +43,8 @@ pub(super) enum Message {
     Lost { rank: usize, at: Option<Duration>, text: String },
     /// `crash SIGNAL TEXT`: a signal is about to end this node; where its access went.
     Crash { signal: i32, text: String },
+    /// `waits {...}`: what the node's threads wait for.
+    Waits(Report),
     /// `fatal TEXT`: this node is about to die of an error of its own.
     Fatal(String),
     /// `stats {...}`.
@@ -76,6 +81,7 @@ impl Message {
                 let (at, text) = timed.map_or((None, rest), |(at, text)| (Some(at), text));
                 Some(Self::Lost { rank: rank.parse().ok()?, at, text: printable(text) })
             }
+            "waits" => serde_json::from_str(rest).ok().map(Self::Waits),
             "stats" => serde_json::from_str(rest).ok().map(Self::Stats),
             _ => None,
         }
@@ -118,6 +124,13 @@ impl Channel {
                 Ok(count) => (self.feed(&buffer[..count]), Received::Some),
             };
         }
+    }
+
+    /// Asks what the node's threads wait for. A node that reads nothing is not asked again for long: what
+    /// it has not read fills the socket, and it cannot answer.
+    pub(super) fn ask(&self, question: u64) {
+        let _ =
+            rustix::net::send(&self.fd, format!("{question}\n").as_bytes(), SendFlags::NOSIGNAL);
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
@@ -179,6 +192,9 @@ mod tests {
         ] {
             assert_eq!(Message::parse(line), Some(message), "{line}");
         }
+        let report = Report { question: 3, sent: 9, ..Report::default() };
+        let line = format!("waits {}", serde_json::to_string(&report).unwrap());
+        assert_eq!(Message::parse(&line), Some(Message::Waits(report)));
         let Some(Message::Stats(stats)) = Message::parse(r#"stats {"upgrades": 4}"#) else {
             panic!("stats not understood");
         };
@@ -200,6 +216,8 @@ mod tests {
             "stats",
             "stats [1]",
             "stats {",
+            "waits",
+            "waits {}",
         ] {
             assert_eq!(Message::parse(line), None, "{line}");
         }

@@ -9,10 +9,12 @@
 //! | `signals`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
 //! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
+//! | `deadlock` | whether anything can still go on |
 //! | `verdict` | who is to blame, and the exit code |
 //! | `leftovers`, `summary` | the end |
 
 mod control;
+mod deadlock;
 mod environment;
 mod error;
 mod events;

@@ -156,7 +156,7 @@ fn orders_of_the_launcher_come_first() {
     let mut facts = job(2).kill(0, 5, 9);
     facts.order = Some(Order::Timeout(ms(1500)));
     assert_eq!(over(&facts, 5), (124, "time-out after 1.5 s; the job ends".into()));
-    facts.order = Some(Order::Interrupt(2));
+    facts.order = Some(Order::Signal(2));
     assert_eq!(over(&facts, 5).0, 130);
     facts.order = Some(Order::Unread);
     assert_eq!(over(&facts, 5), (141, String::new()));

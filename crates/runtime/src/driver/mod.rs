@@ -25,6 +25,7 @@ use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
 use multigrain_types::NodeId;
+use multigrain_types::waits::Place;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -63,13 +64,10 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
 pub(crate) enum Wait {
     /// Minipages.
     Fault,
-    /// A lock.
-    Lock,
-    /// The others at a barrier.
-    Barrier,
-    /// The others, at the end of the job: that is no time of the program's.
-    Leaving,
-    /// Semaphores, conditions, threads, names, answers of other nodes, room in what is sent.
+    /// Another thread of the job, which alone can end the wait: what this one asked for has been sent,
+    /// and no time ends it.
+    At(Place),
+    /// Names, answers of other nodes, room in what is sent.
     Other,
 }
 
@@ -77,10 +75,11 @@ impl Wait {
     fn count(self) -> Option<Count> {
         match self {
             Self::Fault => Some(Count::FaultWait),
-            Self::Lock => Some(Count::LockWait),
-            Self::Barrier => Some(Count::BarrierWait),
-            Self::Other => Some(Count::OtherWait),
-            Self::Leaving => None,
+            Self::At(Place::Lock(_)) => Some(Count::LockWait),
+            Self::At(Place::Barrier(_)) => Some(Count::BarrierWait),
+            // The end of the job is no time of the program's.
+            Self::At(Place::Finalize) => None,
+            Self::At(_) | Self::Other => Some(Count::OtherWait),
         }
     }
 }
@@ -161,7 +160,11 @@ impl Driver {
         if slot.is_woken() {
             return;
         }
-        self.timed(wait, || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self)));
+        let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+        self.timed(wait, || match wait {
+            Wait::At(place) => slot.wait_at(place, receive),
+            Wait::Fault | Wait::Other => receive(),
+        });
     }
 
     /// What makes this thread wait, with its time counted.

@@ -6,6 +6,7 @@
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
+use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, Wait};
@@ -26,6 +27,15 @@ fn is_answered(kind: u8) -> bool {
             | kind::THREAD_JOIN
             | kind::THREAD_DETACH
     )
+}
+
+/// Where the program waits that asks so; none where the node itself answers.
+fn place_of(to: NodeId, kind: u8) -> Option<Place> {
+    match kind {
+        kind::THREAD_JOIN => Some(Place::Join(to.0.into())),
+        kind::LOOKUP => Some(Place::Name),
+        _ => None,
+    }
 }
 
 impl Driver {
@@ -75,7 +85,7 @@ impl Driver {
             lock(&self.asked).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot, Wait::Other);
+        self.wait_for(slot, place_of(to, kind).map_or(Wait::Other, Wait::At));
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),

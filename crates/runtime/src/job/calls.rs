@@ -3,12 +3,14 @@
 use multigrain_protocol::Kind;
 
 use super::Runtime;
+use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
 use crate::heap::Policy;
 use crate::prefetch::Prefetcher;
 use crate::program::ThreadFunction;
-use crate::threads::{ThreadHandle, Threads};
+use crate::sync::{Patience, SyncId};
+use crate::threads::{ThreadAttributes, ThreadHandle, Threads};
 
 /// Memory.
 impl Runtime {
@@ -137,48 +139,142 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
-    pub fn lock(&self, id: u32) -> Result<(), Error> {
-        self.sync.lock(self.member()?, id)
+    pub fn lock(&'static self, id: impl Into<SyncId>) -> Result<(), Error> {
+        self.lock_with(id, Patience::Endless)
+    }
+
+    /// The same, for as long as is said.
+    ///
+    /// # Errors
+    /// As [`Runtime::lock`]; [`Error::Busy`] without patience, also if this thread holds it;
+    /// [`Error::TimedOut`].
+    pub fn lock_with(
+        &'static self,
+        id: impl Into<SyncId>,
+        patience: Patience,
+    ) -> Result<(), Error> {
+        self.sync.lock(self.member()?, id.into().value(), patience)
     }
 
     /// Gives lock `id` back.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
-    pub fn unlock(&self, id: u32) -> Result<(), Error> {
-        self.sync.unlock(self.member()?, id)
+    pub fn unlock(&self, id: impl Into<SyncId>) -> Result<(), Error> {
+        self.sync.unlock(self.member()?, id.into().value())
+    }
+
+    /// Waits until this thread has read-write lock `id` for a kind of access. Who has it to read gets it so
+    /// again at once.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if it has it otherwise; [`Error::Limit`] for one id too many;
+    /// [`Error::Busy`] if it `tries`.
+    pub fn read_write_lock(
+        &self,
+        id: impl Into<SyncId>,
+        kind: Kind,
+        tries: bool,
+    ) -> Result<(), Error> {
+        self.sync.read_write_lock(self.member()?, id.into().value(), (kind, tries))
+    }
+
+    /// Gives read-write lock `id` back.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not have it.
+    pub fn read_write_unlock(&self, id: impl Into<SyncId>) -> Result<(), Error> {
+        self.sync.read_write_unlock(self.member()?, id.into().value())
     }
 
     /// Takes one unit of semaphore `id`.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
-    pub fn semaphore_wait(&self, id: u32) -> Result<(), Error> {
-        self.sync.semaphore_wait(self.member()?, id)
+    pub fn semaphore_wait(&'static self, id: impl Into<SyncId>) -> Result<(), Error> {
+        self.semaphore_wait_with(id, Patience::Endless)
+    }
+
+    /// The same, for as long as is said.
+    ///
+    /// # Errors
+    /// As [`Runtime::semaphore_wait`]; [`Error::Busy`] without patience; [`Error::TimedOut`].
+    pub fn semaphore_wait_with(
+        &'static self,
+        id: impl Into<SyncId>,
+        patience: Patience,
+    ) -> Result<(), Error> {
+        self.sync.semaphore_wait(self.member()?, id.into().value(), patience)
     }
 
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
-    pub fn semaphore_post(&self, id: u32, count: u32) -> Result<(), Error> {
-        self.sync.semaphore_post(self.member()?, id, count)
+    pub fn semaphore_post(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
+        self.sync.semaphore_post(self.member()?, id.into().value(), count)
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold the lock.
-    pub fn condition_wait(&self, id: u32, lock: u32) -> Result<(), Error> {
-        self.sync.condition_wait(self.member()?, id, lock)
+    pub fn condition_wait(
+        &'static self,
+        id: impl Into<SyncId>,
+        lock: impl Into<SyncId>,
+    ) -> Result<(), Error> {
+        let ids = (id.into().value(), lock.into().value());
+        self.sync.condition_wait(self.member()?, ids, None)
+    }
+
+    /// The same, until then.
+    ///
+    /// # Errors
+    /// As [`Runtime::condition_wait`]; [`Error::TimedOut`], and this thread holds the lock.
+    pub fn condition_wait_until(
+        &'static self,
+        id: impl Into<SyncId>,
+        lock: impl Into<SyncId>,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let ids = (id.into().value(), lock.into().value());
+        self.sync.condition_wait(self.member()?, ids, Some(deadline))
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
-    pub fn condition_signal(&self, id: u32, all: bool) -> Result<(), Error> {
-        self.sync.condition_signal(self.member()?, id, all)
+    pub fn condition_signal(&self, id: impl Into<SyncId>, all: bool) -> Result<(), Error> {
+        self.sync.condition_signal(self.member()?, id.into().value(), all)
+    }
+
+    /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
+    pub fn once(&'static self, id: impl Into<SyncId>, run: impl FnOnce()) -> Result<(), Error> {
+        self.sync.once(self.member()?, id.into().value(), run)
+    }
+
+    /// An id that nobody in the job has: from 2^31 on, which programs leave to this.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when this node has given out its share.
+    pub fn new_id(&self) -> Result<u32, Error> {
+        self.sync.new_id(&self.driver)
+    }
+
+    /// The id that an address of shared memory is.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`].
+    pub fn id_at(&self, address: usize) -> Result<SyncId, Error> {
+        match self.driver.memory().translate(address) {
+            Some(_) => Ok(SyncId::at(address)),
+            None => Err(Error::NotShared(address)),
+        }
     }
 
     /// Returns when what this node wrote can be seen by whoever is told next by other means than
@@ -211,7 +307,23 @@ impl Runtime {
         function: ThreadFunction,
         argument: u64,
     ) -> Result<ThreadHandle, Error> {
-        self.services.threads.create(self.member()?, node, function, argument)
+        self.thread_create_with(node, ThreadAttributes::default(), function, argument)
+    }
+
+    /// The same, of a thread with these attributes.
+    ///
+    /// # Errors
+    /// As [`Runtime::thread_create`]; [`Error::Invalid`] for a stack below
+    /// [`ThreadAttributes::LEAST_STACK_BYTES`].
+    pub fn thread_create_with(
+        &self,
+        node: i64,
+        attributes: ThreadAttributes,
+        function: ThreadFunction,
+        argument: u64,
+    ) -> Result<ThreadHandle, Error> {
+        let start = (function, argument);
+        self.services.threads.create(self.member()?, node, attributes, start)
     }
 
     /// Waits for the end of a thread; returns its result.

@@ -7,6 +7,7 @@
 mod boot;
 mod calls;
 mod helpers;
+mod last;
 mod services;
 
 use core::sync::atomic::Ordering;
@@ -32,9 +33,9 @@ use crate::program::Program;
 use crate::receiver::slots::{self, Slot};
 use crate::shim::AtomicU64;
 use crate::stats::Stats;
-use crate::sync::{LEAVING_BARRIER, Synchronization};
+use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization};
 use crate::tables::SharedTables;
-use crate::threads::Threads;
+use crate::threads::{self, Threads};
 use crate::windows::now_ns;
 use crate::{child, descriptors, secret, trap};
 use services::{NodeServices, Shared};
@@ -88,7 +89,8 @@ impl Runtime {
         secret::leave_environment();
         RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-        slots::prepare(thread_ends).map_err(|errno| {
+        last::watch_main_thread()?;
+        slots::prepare(threads::ends_early, thread_ends).map_err(|errno| {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
         })?;
@@ -263,7 +265,8 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
-    pub fn barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+    pub fn barrier(&self, id: impl Into<SyncId>, total: u32) -> Result<(), Error> {
+        let id = id.into().value();
         if id == LEAVING_BARRIER {
             return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
         }
@@ -271,7 +274,7 @@ impl Runtime {
         self.pass_barrier(id, total)
     }
 
-    fn pass_barrier(&self, id: u32, total: u32) -> Result<(), Error> {
+    fn pass_barrier(&self, id: u64, total: u32) -> Result<(), Error> {
         let passed = self.sync.barrier(&self.driver, id, total)?;
         self.prefetcher.pass_barrier(&self.driver, passed.thread, passed.slot, passed.first);
         Ok(())

@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_types::ThreadId;
+use multigrain_types::waits::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
@@ -36,11 +37,18 @@ pub(crate) struct Slot {
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
+    /// What its thread waits for is not to be had.
+    refused: AtomicBool,
     /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
     /// 1, the turns of others.
     told_to_hold: AtomicU32,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
+    /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
+    /// for something that comes by itself.
+    place: AtomicU64,
+    /// How often a thread has begun to wait so.
+    turns: AtomicU64,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -50,8 +58,11 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
+        refused: AtomicBool::new(false),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        turns: AtomicU64::new(0),
     }
 }; MAX_THREADS];
 
@@ -73,12 +84,19 @@ pub(crate) type AtEnd = fn(ThreadId, &Slot);
 
 static AT_END: OnceLock<AtEnd> = OnceLock::new();
 
-/// Makes the thread-exit hook, which calls `at_end` first; call once at start.
+/// What a thread with a slot does as it ends without having given its slot back itself: by
+/// `pthread_exit` or cancellation, or as no thread of ours.
+pub(crate) type BeforeEnd = fn();
+
+static BEFORE_END: OnceLock<BeforeEnd> = OnceLock::new();
+
+/// Makes the thread-exit hook, which calls `before_end` and then `at_end`; call once at start.
 ///
 /// # Errors
 /// The system's error number if the process has no pthread key left.
-pub(crate) fn prepare(at_end: AtEnd) -> Result<(), i32> {
+pub(crate) fn prepare(before_end: BeforeEnd, at_end: AtEnd) -> Result<(), i32> {
     let _ = AT_END.set(at_end);
+    let _ = BEFORE_END.set(before_end);
     let mut key = 0;
     // SAFETY: `at_thread_end` has the signature of a key destructor and `key` is a valid place.
     let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(at_thread_end)) };
@@ -90,7 +108,11 @@ pub(crate) fn prepare(at_end: AtEnd) -> Result<(), i32> {
 }
 
 unsafe extern "C" fn at_thread_end(value: *mut c_void) {
-    if let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) {
+    let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
+    if let Some(before_end) = BEFORE_END.get() {
+        before_end();
+    }
+    if held() == Some(ThreadId(index)) {
         give_back(index);
     }
 }
@@ -156,6 +178,14 @@ pub(crate) fn leave() {
     if let Some(ThreadId(index)) = held() {
         give_back(index);
     }
+}
+
+/// Takes this thread's slot from it as the thread ends, for another thread to end it.
+pub(crate) fn disown() -> Option<Reserved> {
+    let ThreadId(index) = held()?;
+    at_exit_free(core::ptr::null());
+    MINE.with(|mine| mine.set(0));
+    Some(Reserved(index))
 }
 
 /// The one place where slots are taken.
@@ -224,17 +254,28 @@ impl Slot {
             0 => now_ns,
             joined_ns => joined_ns,
         };
-        self.begun_ns.store(since_ns.max(1), Ordering::Release);
+        self.begun_ns.store(since_ns.max(1), Ordering::SeqCst);
     }
 
     /// Its thread ends; when it began, if it had.
     pub(crate) fn end(&self) -> Option<u64> {
-        Some(self.begun_ns.swap(0, Ordering::AcqRel)).filter(|&since_ns| since_ns > 0)
+        Some(self.begun_ns.swap(0, Ordering::SeqCst)).filter(|&since_ns| since_ns > 0)
     }
 
     /// Before asking for something that ends in a wake-up.
     pub(crate) fn arm(&self) {
+        self.refused.store(false, Ordering::Relaxed);
         self.word.arm();
+    }
+
+    /// What its thread waits for is not to be had; the wake-up comes later.
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the wake-up that has come was a refusal.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Whether the wake-up has come.
@@ -245,6 +286,22 @@ impl Slot {
     /// The answer that came with the wake-up: an error code or 0, and a value.
     pub(crate) fn answer(&self) -> (i32, u64) {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
+    }
+
+    /// Its thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
+    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.place.store(place.to_word(), Ordering::SeqCst);
+        wait();
+        self.place.store(0, Ordering::SeqCst);
+    }
+
+    /// Where its thread waits, and in which turn; none if it runs or is about to.
+    fn waits(&self) -> Option<(Place, u64)> {
+        let turn = self.turns.load(Ordering::SeqCst);
+        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        let waits = self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken();
+        (waits && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
@@ -290,6 +347,16 @@ pub(crate) fn lived_ns(until_ns: u64) -> u64 {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let since = used.map(|slot| slot.begun_ns.load(Ordering::Acquire)).filter(|&since| since > 0);
     since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
+}
+
+/// Threads of this node that wait for other threads of the job, without the locks they hold.
+pub(crate) fn waiters() -> Vec<Waiter> {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let waiter = |(thread, slot): (u32, &Slot)| {
+        let (place, turn) = slot.waits()?;
+        Some(Waiter { thread, turn, place, holds: Vec::new() })
+    };
+    (0..).zip(used).filter_map(waiter).collect()
 }
 
 /// Nudges one parked thread of this node, if there is one.

@@ -25,7 +25,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::SyncTables;
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::shim::{Mutex, lock};
@@ -149,6 +149,11 @@ impl SharedTables {
         page[index].set(AreaStates { record, minipages, states }).is_ok()
     }
 
+    /// What a thread of this node holds, in the words of a program.
+    pub(crate) fn held_by(&self, thread: ThreadId) -> Vec<String> {
+        lock(&self.sync).held_by(thread)
+    }
+
     /// Whether any area of the job is release consistent.
     pub(crate) fn is_relaxed(&self) -> bool {
         self.relaxed.load(Ordering::Acquire)
@@ -167,6 +172,11 @@ impl SharedTables {
     /// Messages that wait for flushes to end; none without release consistent areas.
     pub(crate) fn held(&self) -> usize {
         if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
+    }
+
+    /// Locks that threads of this node hold, in ascending order.
+    pub(crate) fn owned_locks(&self) -> Vec<(u64, ThreadId)> {
+        lock(&self.sync).owned_locks().collect()
     }
 
     /// An area by its id.

@@ -9,6 +9,7 @@ mod litmus;
 mod progress;
 mod row;
 mod synchronization;
+mod withdrawals;
 
 pub use self::row::{Configuration, Form};
 
@@ -20,12 +21,14 @@ pub fn configurations(form: Form) -> Vec<Configuration> {
     rows.extend(extensions::short());
     rows.extend(litmus::short());
     rows.extend(synchronization::short());
+    rows.extend(withdrawals::short());
     rows.extend(progress::short());
     if form == Form::Long {
         rows.extend(coherence::long());
         rows.extend(extensions::long());
         rows.extend(litmus::long());
         rows.extend(synchronization::long());
+        rows.extend(withdrawals::long());
         rows.extend(progress::long());
     }
     rows
