@@ -51,6 +51,10 @@ pub(crate) fn install(
 /// If a signal is now left to its default action, which ends this process.
 fn tell_crash(signal: c_int, info: *const libc::siginfo_t) {
     let Some(Entry { driver, .. }) = ENTRY.get() else { return };
+    if child::is_one() {
+        // What its launcher hears is not about it.
+        return;
+    }
     let platform = driver.platform();
     let crash = Crash::of(signal, info, platform.memory(), platform.nodes());
     if let Some(crash) = crash.filter(|_| signals::is_default(signal)) {

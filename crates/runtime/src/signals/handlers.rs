@@ -93,6 +93,7 @@ fn own(handler: Handler, flags: c_int) -> Action {
 }
 
 /// Whether the runtime's handler of a signal is installed, so that the program's is [`place`]d.
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 pub(super) fn handles_for_program(signal: c_int) -> bool {
     GUARD.load(Ordering::Acquire) != 0 && only(signal) & NEVER_BLOCKED != 0
 }
@@ -102,6 +103,7 @@ pub(super) fn handles_for_program(signal: c_int) -> bool {
 ///
 /// # Errors
 /// errno.
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 pub(super) fn change_ending(signal: c_int, action: Action) -> Result<Action, c_int> {
     let guard = GUARD.load(Ordering::Acquire);
     if guard == 0 || !ENDING.contains(&signal) {
