@@ -53,6 +53,11 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory (the
+//! crate `atomic-wait`, a lock built on futexes) sleeps for ever. Poll, or wait by [`Mutex`], [`Condvar`],
+//! [`Semaphore`] or a barrier. A child made by `fork` is outside of the job: calls fail there, and shared
+//! memory ends it with one line.
+//!
 //! # Release consistency
 //! A [`Policy`], or `multigrain run --consistency` for the whole job, asks for memory of
 //! [`Consistency::EagerRelease`] or [`Consistency::LazyRelease`]. Many nodes may write to a page of
@@ -66,7 +71,8 @@
 //!   the other. Different bytes may be written at the same time.
 //! - Atomics and values that are polled do not communicate through this memory, in spite of what is
 //!   said above of single words: allocate them, and what they announce, as
-//!   [`Consistency::Sequential`].
+//!   [`Consistency::Sequential`]. The first atomic instruction that a node traps at here is named on stderr
+//!   with file and line, and is an error under `multigrain run --check-races`.
 //!
 //! ```
 //! use multigrain::{Consistency, Job, Policy};
