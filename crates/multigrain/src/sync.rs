@@ -6,7 +6,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use multigrain_runtime::{Error, runtime};
 
@@ -54,11 +53,7 @@ impl Job {
 
 /// A number that no other lock, semaphore, condition variable or barrier of the job has.
 pub(crate) fn fresh_id(job: &Job) -> Result<u32> {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    let nodes = u32::try_from(job.nodes()).unwrap_or(u32::MAX);
-    let own = u32::try_from(job.node()).unwrap_or(u32::MAX);
-    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-    Ok((1 << 31) + given * nodes + own)
+    job.runtime().new_id()
 }
 
 /// A lock held by this thread until dropped.
