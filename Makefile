@@ -27,6 +27,9 @@ SONAME = libmultigrain.so.0
 # itself, or under -static what stands for it.
 STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
+# The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
+HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
+
 TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
@@ -119,24 +122,25 @@ check-install: all
 
 install: all
 	install -d $(TO)/bin $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/Multigrain \
-		$(TO)/share/man/man1
+		$(TO)/share/man/man1 $(TO)/share/man/man3
 	install -m 755 $(RELEASE)/multigrain $(TO)/bin/multigrain
 	install -m 755 $(RELEASE)/libmultigrain.so $(TO)/lib/libmultigrain.so.$(VERSION)
 	ln -sf libmultigrain.so.$(VERSION) $(TO)/lib/$(SONAME)
 	ln -sf $(SONAME) $(TO)/lib/libmultigrain.so
 	install -m 644 $(RELEASE)/libmultigrain.a $(TO)/lib/libmultigrain.a
-	install -m 644 include/multigrain.h $(TO)/include/multigrain.h
+	install -m 644 $(HEADERS) $(TO)/include
 	$(FILL) packaging/multigrain.pc.in > $(TO)/lib/pkgconfig/multigrain.pc
 	for file in MultigrainConfig MultigrainConfigVersion; do \
 		$(FILL) packaging/$$file.cmake.in > $(TO)/lib/cmake/Multigrain/$$file.cmake || exit 1; \
 	done
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
+	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
 
 uninstall:
-	rm -f $(TO)/bin/multigrain $(TO)/include/multigrain.h $(TO)/lib/libmultigrain.a \
+	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO)/lib/libmultigrain.a \
 		$(TO)/lib/libmultigrain.so $(TO)/lib/$(SONAME) $(TO)/lib/libmultigrain.so.$(VERSION) \
 		$(TO)/lib/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
-		$(TO)/share/man/man1/multigrain-*.1
+		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3
 	rm -rf $(TO)/lib/cmake/Multigrain
 
 clean:

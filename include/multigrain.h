@@ -5,10 +5,25 @@
  * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
  * any node may read, write or apply atomics to it through ordinary pointers, which have the same
  * value on every node. Globals, the stack and malloc memory stay private to a node.
- * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
- * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
+ *
+ * Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory
+ * (a wait on a C++20 std::atomic, a process-shared pthread mutex or condition that is contended, sem_wait)
+ * sleeps for ever. Poll, or wait by the calls below.
+ *
+ * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
+ * fair). The library finds a place for itself in sigaction, signal, sigprocmask and pthread_sigmask: these
+ * three are never blocked, and a program's handler for them, installed before mg_init or after it, gets
+ * what is not the library's. A program that goes around the C library (a system call of its own) must
+ * neither block them nor replace their handlers.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
- * this interface: access and call would wait in the same place, and one of them for ever.
+ * this interface: access and call would wait in the same place, and one of them for ever. SIGHUP, SIGINT,
+ * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
+ *
+ * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
+ * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
+ * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
+ * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
+ * memory.
  *
  * Every int function returns 0 or a negative mg_error; functions that return a pointer return NULL on
  * failure. mg_last_error has the code of what failed last in this thread, and mg_strerror says in words
@@ -19,6 +34,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +55,9 @@ enum mg_error {
     MG_ELIMIT = -7,    /* too many minipages, views, areas, threads or ids; a line on stderr names the limit */
     MG_EPEER = -8,     /* mg_init: another node did not come up, or ended meanwhile */
     MG_ESYS = -9,      /* a system call failed; mg_strerror names it */
-    MG_EPERM = -10     /* not the owner: unlock without lock, free of freed memory */
+    MG_EPERM = -10,    /* not the owner: unlock without lock, free of freed memory */
+    MG_EBUSY = -11,    /* a try: somebody has it, or there is none */
+    MG_ETIMEDOUT = -12 /* the deadline came first */
 };
 
 /*
@@ -67,6 +85,7 @@ int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
  * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line.
  */
 int mg_finalize(void);
 
@@ -93,7 +112,9 @@ void mg_progress(uint64_t done, uint64_t total);
  * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
- *   in sequential memory; what they announce must be sequential too.
+ *   in sequential memory; what they announce must be sequential too. The first atomic instruction
+ *   that a node traps at here is named on stderr with file and line (built with -g), and is an error
+ *   under `multigrain run --check-races`.
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.
@@ -191,10 +212,27 @@ int mg_touch_write(void *p, size_t bytes);
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units
  * that it posted. Beyond that it gets MG_ELIMIT, or the manager, if it is another node and finds out
  * first, ends the job with one line that names the node and the limit.
+ *
+ * Locks, barriers, semaphores, conditions, read-write locks and onces have ids of their own each: lock 1 is
+ * not semaphore 1. A deadline is a time of CLOCK_REALTIME, as pthread's; MG_EINVAL if tv_nsec is not
+ * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point.
  */
 
+/*
+ * An id that nobody in the job has: of 2^31 to 2^32 - 2, which programs leave to this function. Costs no
+ * message. 0 (mg_last_error: MG_ELIMIT) when this node has given out its share, 2^31 / mg_nodes().
+ */
+uint32_t mg_new_id(void);
+
+/*
+ * A lock belongs to the thread that took it. A thread that ends with a lock keeps it for ever: one line on
+ * stderr names it, and nobody can unlock it.
+ */
 int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);
+/* MG_EBUSY if any thread holds it, the caller too. */
+int mg_trylock(uint32_t id);
+int mg_timedlock(uint32_t id, const struct timespec *deadline);
 /*
  * Waits until `threads` threads of the job have called it with this id; threads = 0 means
  * mg_nodes() * mg_threads(), mg_threads() of them on each node (combined into one message a node).
@@ -205,10 +243,59 @@ int mg_barrier(uint32_t id, uint32_t threads);
 /* Counting semaphore; its value starts at 0: post the initial value once. */
 int mg_sem_post(uint32_t id, uint32_t count);
 int mg_sem_wait(uint32_t id);
-/* Condition variable `id` used with lock `lock`, which the caller holds. */
+/* MG_EBUSY if it has no unit; one that was just posted elsewhere may be on its way still. */
+int mg_sem_trywait(uint32_t id);
+int mg_sem_timedwait(uint32_t id, const struct timespec *deadline);
+/*
+ * Condition variable `id` used with lock `lock`, which the caller holds. No wake-up is spurious, and
+ * a signal that comes with a deadline wakes another thread if there is one.
+ */
 int mg_cond_wait(uint32_t id, uint32_t lock);
+/* As mg_cond_wait; MG_ETIMEDOUT, with the lock held again, if no signal came by then. */
+int mg_cond_timedwait(uint32_t id, uint32_t lock, const struct timespec *deadline);
 int mg_cond_signal(uint32_t id);
 int mg_cond_broadcast(uint32_t id);
+/*
+ * Read-write lock: many readers or one writer, first come first served; a thread that reads already may
+ * read once more at once, and unlocks as often. Belongs to threads as a lock does. The try forms
+ * give MG_EBUSY where the others would wait, perhaps for an unlock elsewhere that is on its way.
+ */
+int mg_rwlock_rdlock(uint32_t id);
+int mg_rwlock_wrlock(uint32_t id);
+int mg_rwlock_tryrdlock(uint32_t id);
+int mg_rwlock_trywrlock(uint32_t id);
+int mg_rwlock_unlock(uint32_t id);
+/*
+ * Calls f() once in the whole job, in the first thread that comes; all calls of this id return after it has,
+ * and see what it wrote to shared memory. Globals it sets are set on its node alone.
+ */
+int mg_once(uint32_t id, void (*f)(void));
+
+/*
+ * The same, keyed by an address of shared memory instead of a number: a lock in a structure is the address
+ * of one of its bytes. Nothing is read or written there. MG_ENOTSHARED for any other address. Like
+ * ids, they need no initialization; leave them as they began (unlocked, without units) before
+ * their memory is freed, for the next owner of the address finds them so.
+ */
+int mg_lock_at(const void *lock);
+int mg_unlock_at(const void *lock);
+int mg_trylock_at(const void *lock);
+int mg_timedlock_at(const void *lock, const struct timespec *deadline);
+int mg_barrier_at(const void *barrier, uint32_t threads);
+int mg_sem_post_at(const void *sem, uint32_t count);
+int mg_sem_wait_at(const void *sem);
+int mg_sem_trywait_at(const void *sem);
+int mg_sem_timedwait_at(const void *sem, const struct timespec *deadline);
+int mg_cond_wait_at(const void *cond, const void *lock);
+int mg_cond_timedwait_at(const void *cond, const void *lock, const struct timespec *deadline);
+int mg_cond_signal_at(const void *cond);
+int mg_cond_broadcast_at(const void *cond);
+int mg_rwlock_rdlock_at(const void *rwlock);
+int mg_rwlock_wrlock_at(const void *rwlock);
+int mg_rwlock_tryrdlock_at(const void *rwlock);
+int mg_rwlock_trywrlock_at(const void *rwlock);
+int mg_rwlock_unlock_at(const void *rwlock);
+int mg_once_at(const void *once, void (*f)(void));
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
@@ -217,7 +304,9 @@ typedef uint64_t mg_thread;
 #define MG_ANY_NODE (-1)
 
 /*
- * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn).
+ * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn): a thread as
+ * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
+ * main thread may end by pthread_exit: its node leaves when its other threads have ended.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).
@@ -226,6 +315,17 @@ typedef uint64_t mg_thread;
  * started then; the first time, a line on that node's stderr says which limit it is.
  */
 int mg_thread_create(mg_thread *thread, int node, void *(*start)(void *), void *arg);
+/*
+ * How a thread is to be. All zero but for `size` is what mg_thread_create makes.
+ */
+struct mg_thread_attr {
+    size_t size;        /* sizeof(struct mg_thread_attr) */
+    size_t stack_bytes; /* of its stack; 0: as pthread_create has it (ulimit -s). At least 65,536 */
+    int detached;       /* not 0: begins detached, and cannot be joined */
+};
+/* As mg_thread_create, with attributes; NULL for none. MG_EINVAL for a size or stack that is none. */
+int mg_thread_create_with(mg_thread *thread, int node, const struct mg_thread_attr *attributes,
+                          void *(*start)(void *), void *arg);
 /*
  * Waits for a thread started by any node; *result may be NULL. Join each thread once: what was
  * joined, is being joined or was detached gives MG_EINVAL.

@@ -8,7 +8,8 @@ dir=$1
 top=$(cd "$(dirname "$0")/.." && pwd)
 home=$dir/home
 prefix=$home/.local
-program=$top/crates/capi/tests/c/probe.c
+tests=$top/crates/capi/tests
+program=$tests/c/probe.c
 rm -rf "$dir"
 mkdir -p "$home" "$dir/work"
 trap 'rm -rf "$dir"' EXIT
@@ -66,6 +67,20 @@ cc -D_GNU_SOURCE "$program" -o "$dir/shared" $(pkg-config --cflags --libs multig
 readelf -d "$dir/shared" | grep -q 'NEEDED.*libmultigrain\.so\.0\]'
 "$prefix/bin/multigrain" run -n 2 "$dir/shared"
 
+say "pkg-config, C++"
+# shellcheck disable=SC2046
+c++ -std=c++17 -pthread "$tests/cpp/threads.cpp" -o "$dir/cpp" $(pkg-config --cflags --libs multigrain) \
+    -Wl,-rpath,"$prefix/lib"
+"$prefix/bin/multigrain" run -n 2 "$dir/cpp"
+
+if command -v gfortran > /dev/null; then
+    say "pkg-config, Fortran"
+    # shellcheck disable=SC2046
+    gfortran -J"$dir" "$(pkg-config --variable=includedir multigrain)/multigrain.f90" \
+        "$tests/fortran/everything.f90" -o "$dir/fortran" $(pkg-config --libs multigrain) -Wl,-rpath,"$prefix/lib"
+    "$prefix/bin/multigrain" run -n 2 "$dir/fortran"
+fi
+
 say "pkg-config, static"
 rm -rf "$dir/static-only"
 mkdir "$dir/static-only"
@@ -84,22 +99,39 @@ if command -v cmake > /dev/null; then
     mkdir "$dir/cmake"
     cat > "$dir/cmake/CMakeLists.txt" << END
 cmake_minimum_required(VERSION 3.10)
-project(check C)
+project(check C CXX)
+include(CheckLanguage)
+check_language(Fortran)
+if(CMAKE_Fortran_COMPILER)
+  enable_language(Fortran)
+endif()
 find_package(Multigrain 0.1 REQUIRED)
+find_package(Threads REQUIRED)
 foreach(kind multigrain multigrain_static)
   add_executable(with_\${kind} $program)
   target_compile_definitions(with_\${kind} PRIVATE _GNU_SOURCE)
   target_link_libraries(with_\${kind} Multigrain::\${kind})
 endforeach()
+add_executable(with_cpp $tests/cpp/threads.cpp)
+target_compile_features(with_cpp PRIVATE cxx_std_17)
+target_link_libraries(with_cpp Multigrain::multigrain Threads::Threads)
+if(TARGET Multigrain::fortran)
+  add_executable(with_fortran $tests/fortran/everything.f90)
+  target_link_libraries(with_fortran Multigrain::fortran)
+endif()
 END
     cmake -S "$dir/cmake" -B "$dir/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" > /dev/null
     cmake --build "$dir/cmake/build" > /dev/null
-    for kind in multigrain multigrain_static; do
+    for kind in multigrain multigrain_static cpp; do
         "$prefix/bin/multigrain" run -n 2 "$dir/cmake/build/with_$kind"
     done
+    if command -v gfortran > /dev/null; then
+        "$prefix/bin/multigrain" run -n 2 "$dir/cmake/build/with_fortran"
+    fi
 fi
 
 test -s "$prefix/share/man/man1/multigrain-run.1"
+test -s "$prefix/share/man/man3/mg_lock.3"
 
 "${MAKE:-make}" -s -C "$top" uninstall PREFIX="$prefix"
 left=$(find "$prefix" -type f -o -type l)

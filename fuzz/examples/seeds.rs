@@ -5,11 +5,11 @@
 use multigrain_memory::VIEWS_BASE;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
-    SemaphoreMessage,
+    ReadWriteMessage, SemaphoreMessage,
 };
 use multigrain_transport::fuzzing::Shaker;
 use multigrain_transport::{Header, Refusal};
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId, ThreadId};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -17,7 +17,7 @@ const VIEWS: u64 = VIEWS_BASE as u64;
 
 /// One message of every sort, as a manager, a holder and the synchronization engines send them.
 fn messages() -> Vec<Message> {
-    let minipage = MinipageId(1);
+    let (minipage, thread) = (MinipageId(1), ThreadId(3));
     let (kind, hurry) = (Kind::Write, true);
     let mut all: Vec<Message> = [
         PageMessage::Request { kind: Kind::Read },
@@ -38,19 +38,31 @@ fn messages() -> Vec<Message> {
     .map(|body| body.about(minipage))
     .collect();
     all.extend([
-        LockMessage::Request.about(1),
-        LockMessage::Recall { to: NodeId(2) }.about(1),
+        LockMessage::Request { tell: true }.about(1),
+        LockMessage::Recall { to: NodeId(2), tell: false }.about(1),
         LockMessage::Grant.about(1),
         LockMessage::Offer.about(1),
+        LockMessage::Probe.about(1),
+        LockMessage::Busy.about(1),
+        SemaphoreMessage::Try { thread }.about(1),
+        SemaphoreMessage::Withdraw { thread }.about(1),
+        SemaphoreMessage::Refused { thread }.about(1),
+        ConditionMessage::Withdraw { thread }.about(1),
+        ConditionMessage::Refused { thread }.about(1),
+        ReadWriteMessage::Request { thread, kind: Kind::Write }.about(1),
+        ReadWriteMessage::Grant { thread }.about(1),
+        ReadWriteMessage::Try { thread, kind: Kind::Read }.about(1),
+        ReadWriteMessage::Refused { thread }.about(1),
+        ReadWriteMessage::Release { kind: Kind::Write }.about(1),
         BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: false }.about(1),
         BarrierMessage::Release { arrivals: 1, quiescent: true }.about(1),
-        SemaphoreMessage::Request.about(1),
+        SemaphoreMessage::Request { thread }.about(1),
         SemaphoreMessage::Post { count: 2 }.about(1),
-        SemaphoreMessage::Grant.about(1),
-        ConditionMessage::Enqueue.about(1),
-        ConditionMessage::Queued.about(1),
+        SemaphoreMessage::Grant { thread }.about(1),
+        ConditionMessage::Enqueue { thread }.about(1),
+        ConditionMessage::Queued { thread }.about(1),
         ConditionMessage::Signal { all: true }.about(1),
-        ConditionMessage::Wake.about(1),
+        ConditionMessage::Wake { thread }.about(1),
     ]);
     all
 }

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{Awaited, SyncInput};
 use multigrain_protocol::{
     Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Words, World,
 };
@@ -79,6 +79,10 @@ impl World for Watched {
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
         assert_eq!(self.access(minipage), access);
+        self.effects += 1;
+    }
+
+    fn refuse(&mut self, _: ThreadId) {
         self.effects += 1;
     }
 
@@ -165,9 +169,18 @@ fn deed(input: &mut Bytes<'_>) -> Input {
     let thread = ThreadId(u32::from(low & 3));
     let minipage = MinipageId(u64::from(low >> 2) % MINIPAGES);
     let kind = if op & 16 == 0 { Kind::Read } else { Kind::Write };
-    let (id, all) = (u32::from(low >> 2) % 5, op & 16 != 0);
-    let (lock, small) = (u32::from(op >> 5), u32::from(op >> 4));
+    let (id, all) = (u64::from(low >> 2) % 5, op & 16 != 0);
+    let (lock, small) = (u64::from(op >> 5), u32::from(op >> 4));
+    let from = [Awaited::Lock(id), Awaited::Semaphore(id), Awaited::Condition(id)];
     match op % 16 {
+        _ if low & 128 != 0 => Input::Sync(match op % 8 {
+            0 => SyncInput::TryLock { thread, id },
+            1 => SyncInput::TimedLock { thread, id },
+            2 => SyncInput::SemaphoreTry { thread, id },
+            3 => SyncInput::ReadWriteLock { thread, id, kind, tries: low & 64 != 0 },
+            4 => SyncInput::ReadWriteUnlock { thread, id },
+            of => SyncInput::Withdraw { thread, from: from[usize::from(of) - 5] },
+        }),
         0 | 1 => Input::Fault { thread, minipage, kind },
         2 => Input::Prefetch { minipage, kind },
         3 => Input::Push { minipage },
@@ -185,7 +198,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
         11 => Input::Sync(SyncInput::Begin { thread }),
-        12 => Input::Sync(SyncInput::End),
+        12 => Input::Sync(SyncInput::End { thread }),
         13 => Input::PinnedRetry { thread, minipage, kind },
         14 => Input::Retired { thread, minipage },
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),

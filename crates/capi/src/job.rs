@@ -29,7 +29,7 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
 /// A program that ends well without `mg_finalize` waits for the others here.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0 {
-        let _ = runtime().and_then(Runtime::leave);
+        let _ = runtime().and_then(Runtime::leave_at_exit);
     }
 }
 

@@ -68,6 +68,14 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
     }
 }
 
+/// The number of a call's result; 0 and [`mg_last_error`] if it failed.
+pub(crate) fn number(result: Result<u32, Error>) -> u32 {
+    result.unwrap_or_else(|error| {
+        failed(&error);
+        0
+    })
+}
+
 /// The code of the last call of this thread that failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_last_error() -> c_int {
@@ -95,6 +103,8 @@ fn sentence(error: c_int) -> &'static CStr {
         -8 => c"another node did not come up, or ended while the job started: start all nodes anew",
         -9 => c"a system call failed; its name was the text of the call that gave this code",
         -10 => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
+        -11 => c"busy: somebody has the lock, or the semaphore has no unit",
+        -12 => c"timed out: the deadline came first",
         _ => c"unknown error code",
     }
 }
@@ -118,7 +128,7 @@ mod tests {
     #[test]
     fn every_code_has_a_sentence_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
-        for error in -11..=0 {
+        for error in -13..=0 {
             let text = sentence(error);
             assert!(seen.insert(text), "{error} repeats {text:?}");
         }

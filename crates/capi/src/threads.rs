@@ -2,12 +2,37 @@
 
 use core::ffi::{c_int, c_void};
 
-use multigrain_runtime::{Error, ThreadFunction, ThreadHandle};
+use multigrain_runtime::{Error, ThreadAttributes, ThreadFunction, ThreadHandle};
 
 use crate::status::with_runtime;
 
 /// Any node will do.
 const MG_ANY_NODE: c_int = -1;
+
+/// A function of the program that a thread runs.
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// `struct mg_thread_attr`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes {
+    size: usize,
+    stack_bytes: usize,
+    detached: c_int,
+}
+
+impl Attributes {
+    fn to_thread(self) -> Result<ThreadAttributes, Error> {
+        if self.size != size_of::<Self>() {
+            let (size, known) = (self.size, size_of::<Self>());
+            return Err(Error::Invalid(format!(
+                "struct mg_thread_attr says that it has {size} bytes, not {known}"
+            )));
+        }
+        let stack_bytes = (self.stack_bytes > 0).then_some(self.stack_bytes);
+        Ok(ThreadAttributes { stack_bytes, detached: self.detached != 0 })
+    }
+}
 
 /// Starts a thread on a node.
 ///
@@ -17,20 +42,39 @@ const MG_ANY_NODE: c_int = -1;
 pub unsafe extern "C" fn mg_thread_create(
     thread: *mut u64,
     node: c_int,
-    start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
+    start: Option<Start>,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller says; NULL is no attributes.
+    unsafe { mg_thread_create_with(thread, node, core::ptr::null(), start, argument) }
+}
+
+/// Starts a thread with attributes on a node.
+///
+/// # Safety
+/// As [`mg_thread_create`]; `attributes` is NULL or points to a structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mg_thread_create_with(
+    thread: *mut u64,
+    node: c_int,
+    attributes: *const Attributes,
+    start: Option<Start>,
     argument: *mut c_void,
 ) -> c_int {
     with_runtime(|runtime| {
         let Some(start) = start.filter(|_| !thread.is_null()) else {
             return Err(Error::Invalid("NULL for a thread or its function".into()));
         };
+        let attributes = match attributes.is_null() {
+            true => ThreadAttributes::default(),
+            // SAFETY: not NULL, so it points to a structure.
+            false => unsafe { attributes.read() }.to_thread()?,
+        };
         let node = if node == MG_ANY_NODE { runtime.any_node() } else { node.into() };
         // SAFETY: pointers go by value in the same register as 64-bit numbers.
-        let start = unsafe {
-            core::mem::transmute::<extern "C" fn(*mut c_void) -> *mut c_void, ThreadFunction>(start)
-        };
+        let start = unsafe { core::mem::transmute::<Start, ThreadFunction>(start) };
         let argument = argument.expose_provenance() as u64;
-        let ThreadHandle(handle) = runtime.thread_create(node, start, argument)?;
+        let ThreadHandle(handle) = runtime.thread_create_with(node, attributes, start, argument)?;
         // SAFETY: not NULL, and the caller gives a place for the handle.
         unsafe { thread.write(handle) };
         Ok(())

@@ -3,35 +3,15 @@
 //! `tests/c`; each checks what it does and exits with 0 if all is well.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
-#[path = "support/c.rs"]
-mod c;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use c::{built, compile, compiler, include, launcher, must_succeed, source};
+use support::c::{built, compile, compiler, guards, include, launcher, must_succeed, source};
 use support::{Ended, Setting, TestDir, run, run_well, settings};
-
-/// The guards this system allows.
-fn guards() -> &'static [&'static str] {
-    static GUARDS: OnceLock<Vec<&'static str>> = OnceLock::new();
-    GUARDS.get_or_init(|| {
-        let dir = TestDir::new();
-        let program = compile(&dir, "probe");
-        let uffd = Setting { guard: "uffd", ..Setting::nodes(1) };
-        let ended = run(&launcher(), &uffd, &program, &[]);
-        if ended.code == Some(0) {
-            return vec!["uffd", "mprotect"];
-        }
-        assert!(ended.err.contains("userfaultfd"), "{ended:?}");
-        eprintln!("without the uffd guard: {}", ended.err);
-        vec!["mprotect"]
-    })
-}
 
 /// Runs a program on these numbers of nodes in every way.
 fn run_in_every_way(name: &str, nodes: &[u32], threads: u32) {
@@ -57,14 +37,31 @@ fn declared() -> BTreeSet<String> {
     before_parentheses.filter(|name| name.starts_with("mg_")).collect()
 }
 
+/// Functions of the C library in whose place the program finds the library's.
+const INTERPOSED: [&str; 12] = [
+    "__sysv_signal",
+    "close",
+    "close_range",
+    "closefrom",
+    "dup2",
+    "dup3",
+    "mlockall",
+    "mprotect",
+    "pthread_sigmask",
+    "sigaction",
+    "signal",
+    "sigprocmask",
+];
+
 #[test]
-fn the_library_exports_the_functions_of_the_header_and_nothing_else() {
+fn the_library_exports_the_functions_of_the_header_and_what_it_interposes() {
     let library = built().join("libmultigrain.so");
     let nm = must_succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
     let exported: BTreeSet<String> =
         nm.lines().filter_map(|line| Some(line.split_whitespace().last()?.to_owned())).collect();
     assert!(declared().len() > 30, "{:?}", declared());
-    assert_eq!(exported, declared());
+    let promised = declared().into_iter().chain(INTERPOSED.map(str::to_owned)).collect();
+    assert_eq!(exported, promised);
 }
 
 #[test]
@@ -468,6 +465,25 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
 }
 
 #[test]
+fn a_listening_descriptor_that_is_none_is_named_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("wrong");
+    // A pipe, a file, and nothing.
+    for (fd, source) in [(0, "true |"), (0, ""), (77, "")] {
+        let line = format!("{source} MULTIGRAIN_LISTEN_FD={fd} {}", program.display());
+        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let start = std::time::Instant::now();
+        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
+        assert!(ended.code != Some(0), "{ended:?}");
+        let named = format!("MULTIGRAIN_LISTEN_FD: descriptor {fd} is not the listening socket");
+        assert!(ended.err.contains(&named), "{ended:?}");
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_does_not_come_is_an_error_of_its_own() {
     let dir = TestDir::new();
     let program = compile(&dir, "peer");
@@ -506,4 +522,19 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let stats = fs::read_to_string(&file).unwrap();
     assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
     assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
+}
+
+#[test]
+fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("late");
+    let line = format!("[ $MULTIGRAIN_RANK = 0 ] && exec {}; exec sleep 60", program.display());
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let setting = Setting { options: &["--boot-timeout", "0.5"], ..Setting::nodes(4) };
+    let ended = run(&launcher(), &setting, &script, &[]);
+    let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
+               `multigrain run --boot-timeout` gives them longer; the job ends\n";
+    assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
 }

@@ -2,14 +2,12 @@
 //! jobs that only look so go on. `tests/c/deadlock.c` has both.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
-#[path = "support/c.rs"]
-mod c;
 mod support;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use c::{compile, launcher};
+use support::c::{compile, launcher};
 use support::{Ended, Setting, TestDir, run, run_well};
 
 const DEADLOCKED: i32 = 35;

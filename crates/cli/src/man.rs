@@ -1,4 +1,6 @@
-//! `multigrain man`: the manual pages, made from the same declarations as `--help`.
+//! `multigrain man`: the manual pages, made from the same declarations as `--help`, and from `multigrain.h`.
+
+mod library;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
@@ -60,7 +62,7 @@ const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the 
     launcher. When a node fails, the others get SIGTERM and after half a second SIGKILL. No process \
     of a job outlives it, not even if the launcher is killed.";
 
-/// One page per visible command.
+/// One page per visible command, and those of the C interface.
 pub(crate) fn write_pages(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
@@ -73,7 +75,15 @@ pub(crate) fn write_pages(directory: &Path) -> Result<()> {
         let name = format!("multigrain-{}", command.get_name());
         write_page(directory, &name, command)?;
     }
+    for (name, page) in library::pages() {
+        write(directory, &name, &page)?;
+    }
     Ok(())
+}
+
+fn write(directory: &Path, name: &str, page: &[u8]) -> Result<()> {
+    let path = directory.join(name);
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
@@ -94,8 +104,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.text([roman(SIGNALS)]);
         more.to_writer(&mut page)?;
     }
-    let path = directory.join(format!("{name}.1"));
-    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+    write(directory, &format!("{name}.1"), &page)
 }
 
 fn table(roff: &mut Roff, title: &str, rows: &[(&str, &str)]) {

@@ -22,6 +22,8 @@ pub enum Effect {
     Reprotect { minipage: MinipageId, access: Access },
     /// A waiting thread may go on.
     Wake { thread: ThreadId },
+    /// What a waiting thread asked for is not to be had, or not in time; [`Effect::Wake`] comes later.
+    Refuse { thread: ThreadId },
     /// A woken thread holds the minipage until its instruction is through if that is `urgent`, for
     /// somebody waits, and until the node has had its turn ([`crate::window`]), having waited for so
     /// many of others: then the world steps [`crate::Input::Retired`].

@@ -44,7 +44,7 @@ pub use consistency::{Engine, Homes};
 pub use effect::{Effect, Effects};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
-    PageMessage, SemaphoreMessage, SyncMessage,
+    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
 };
 pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;

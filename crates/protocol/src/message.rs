@@ -1,7 +1,7 @@
 //! The messages between nodes: those of Millipage Figure 3, those a real system adds
 //! (upgrade, push, reclaim), and those of the synchronization engines.
 
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 /// The two kinds of fault and of request (Millipage Figure 3: `READ or WRITE_REQUEST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,7 @@ pub enum Message {
     /// About one minipage under lazy release consistency.
     Hlrc { minipage: MinipageId, body: HlrcMessage },
     /// About one synchronization id.
-    Sync { id: u32, body: SyncMessage },
+    Sync { id: u64, body: SyncMessage },
 }
 
 /// Messages of sequential consistency.
@@ -132,20 +132,26 @@ pub enum SyncMessage {
     Barrier(BarrierMessage),
     Semaphore(SemaphoreMessage),
     Condition(ConditionMessage),
+    ReadWrite(ReadWriteMessage),
 }
 
 /// Messages of the lock engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "`to` is the node after the receiver")]
+#[expect(missing_docs, reason = "`to` is the node after the receiver; `tell` is said below")]
 pub enum LockMessage {
-    /// A node asks the lock's manager for the token.
-    Request,
+    /// A node asks the lock's manager for the token. `tell`: if the token does not come at once, the node
+    /// before it in line says so.
+    Request { tell: bool },
     /// The manager has the last node in line pass the token to `to` when it is done.
-    Recall { to: NodeId },
+    Recall { to: NodeId, tell: bool },
     /// The token itself.
     Grant,
     /// A node has more idle tokens than it keeps: the manager may have this one back.
     Offer,
+    /// A node asks the one before it in line whether the lock is taken still.
+    Probe,
+    /// It is: to the next node in line, which has asked.
+    Busy,
 }
 
 /// Messages of the barrier engine.
@@ -167,28 +173,57 @@ pub enum BarrierMessage {
 
 /// Messages of the semaphore engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "`count` is in units")]
+#[expect(missing_docs, reason = "`count` is in units, `thread` is of the node that waits")]
 pub enum SemaphoreMessage {
     /// One thread wants one unit.
-    Request,
-    /// One waiting thread of this node has its unit.
-    Grant,
+    Request { thread: ThreadId },
+    /// A waiting thread of this node has its unit.
+    Grant { thread: ThreadId },
     /// Adds units.
     Post { count: u32 },
+    /// One thread wants a unit if there is one.
+    Try { thread: ThreadId },
+    /// A thread waits no longer, unless its grant is on its way.
+    Withdraw { thread: ThreadId },
+    /// A thread that tried, or has withdrawn, has no unit.
+    Refused { thread: ThreadId },
 }
 
 /// Messages of the condition variable engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "`all` tells broadcast from signal")]
+#[expect(
+    missing_docs,
+    reason = "`all` tells broadcast from signal; `thread` is of the node that waits"
+)]
 pub enum ConditionMessage {
     /// One thread is about to wait and still holds its lock.
-    Enqueue,
+    Enqueue { thread: ThreadId },
     /// The manager has queued it: the lock may be released.
-    Queued,
+    Queued { thread: ThreadId },
     /// Wakes the longest waiting thread of the job, or all of them.
     Signal { all: bool },
-    /// The longest waiting thread of this node shall take its lock again and go on.
-    Wake,
+    /// A waiting thread of this node shall take its lock again and go on.
+    Wake { thread: ThreadId },
+    /// A thread waits no longer, unless its wake-up is on its way.
+    Withdraw { thread: ThreadId },
+    /// It is out of the queue: it takes its lock again, and was not signalled.
+    Refused { thread: ThreadId },
+}
+
+/// Messages of the engine of read-write locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "`thread` is of the node that waits, `kind` what it wants to do")]
+pub enum ReadWriteMessage {
+    /// One thread wants the lock.
+    Request { thread: ThreadId, kind: Kind },
+    /// It has it.
+    Grant { thread: ThreadId },
+    /// One thread wants the lock if it can be had at once.
+    Try { thread: ThreadId, kind: Kind },
+    /// It cannot.
+    Refused { thread: ThreadId },
+    /// A thread that had it is done.
+    Release { kind: Kind },
 }
 
 impl Message {
@@ -263,16 +298,43 @@ impl SyncMessage {
         match self {
             Self::Lock(LockMessage::Grant)
             | Self::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. })
-            | Self::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. }) => true,
-            Self::Lock(LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer)
+            | Self::Semaphore(SemaphoreMessage::Grant { .. } | SemaphoreMessage::Post { .. })
+            | Self::ReadWrite(ReadWriteMessage::Grant { .. } | ReadWriteMessage::Release { .. }) => {
+                true
+            }
+            Self::Lock(
+                LockMessage::Request { .. }
+                | LockMessage::Recall { .. }
+                | LockMessage::Offer
+                | LockMessage::Probe
+                | LockMessage::Busy,
+            )
             | Self::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
-            | Self::Semaphore(SemaphoreMessage::Request)
-            | Self::Condition(
-                ConditionMessage::Enqueue
-                | ConditionMessage::Queued
-                | ConditionMessage::Signal { .. }
-                | ConditionMessage::Wake,
+            | Self::Semaphore(
+                SemaphoreMessage::Request { .. }
+                | SemaphoreMessage::Try { .. }
+                | SemaphoreMessage::Withdraw { .. }
+                | SemaphoreMessage::Refused { .. },
+            )
+            | Self::Condition(_)
+            | Self::ReadWrite(
+                ReadWriteMessage::Request { .. }
+                | ReadWriteMessage::Try { .. }
+                | ReadWriteMessage::Refused { .. },
             ) => false,
+        }
+    }
+}
+
+impl ReadWriteMessage {
+    /// The thread it is about, of the node that waits.
+    pub(crate) fn thread(self) -> Option<ThreadId> {
+        match self {
+            Self::Request { thread, .. }
+            | Self::Grant { thread }
+            | Self::Try { thread, .. }
+            | Self::Refused { thread } => Some(thread),
+            Self::Release { .. } => None,
         }
     }
 }
@@ -290,11 +352,17 @@ macro_rules! about_id {
         impl $message {
             /// This message about a synchronization id.
             #[must_use]
-            pub fn about(self, id: u32) -> Message {
+            pub fn about(self, id: u64) -> Message {
                 Message::Sync { id, body: SyncMessage::$engine(self) }
             }
         }
     )*};
 }
 
-about_id!(Lock: LockMessage, Barrier: BarrierMessage, Semaphore: SemaphoreMessage, Condition: ConditionMessage);
+about_id!(
+    Lock: LockMessage,
+    Barrier: BarrierMessage,
+    Semaphore: SemaphoreMessage,
+    Condition: ConditionMessage,
+    ReadWrite: ReadWriteMessage
+);

@@ -4,11 +4,11 @@
 //! `runtime/src/frames.rs`, the transport's own, from 240 on, in `transport/src/frame.rs`. It knows nothing of bytes: the
 //! transport lays the words out. Numbers are fixed; a new message takes a new number.
 
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
-    PageMessage, SemaphoreMessage, SyncMessage,
+    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
 };
 
 /// The fields of a frame that carry a message; the transport adds sender and payload length.
@@ -16,9 +16,9 @@ use crate::message::{
 pub struct Words {
     /// Which message, 1 to 63.
     pub kind: u8,
-    /// Bit 0: write, all, quiescent, or waits; bit 1: a page is attached; bit 2: others wait already.
+    /// Bit 0: write, all, quiescent, waits, or tell; bit 1: a page is attached; bit 2: others wait already.
     pub flags: u8,
-    /// A node's rank or a count.
+    /// A node's rank, a thread there, or a count.
     pub thread: u32,
     /// Minipage or synchronization id.
     pub subject: u64,
@@ -51,6 +51,7 @@ const WRITE: u8 = 1;
 const ALL: u8 = 1;
 const QUIESCENT: u8 = 1;
 const WAITS: u8 = 1;
+const TELL: u8 = 1;
 const PAGE: u8 = 2;
 const ACK_NOW: u8 = 4;
 
@@ -62,7 +63,7 @@ impl Message {
             Self::Page { minipage, body } => Words { subject: minipage.0, ..page_words(body) },
             Self::Mgs { minipage, body } => Words { subject: minipage.0, ..mgs_words(body) },
             Self::Hlrc { minipage, body } => Words { subject: minipage.0, ..hlrc_words(body) },
-            Self::Sync { id, body } => Words { subject: id.into(), ..sync_words(body) },
+            Self::Sync { id, body } => Words { subject: id, ..sync_words(body) },
         }
     }
 
@@ -75,6 +76,8 @@ impl Message {
         let ack_now = words.flags & ACK_NOW != 0;
         let quiescent = words.flags & QUIESCENT != 0;
         let page = |body: PageMessage| body.about(MinipageId(words.subject));
+        let (id, thread) = (words.subject, ThreadId(words.thread));
+        let tell = words.flags & TELL != 0;
         let message = match words.kind {
             1 => page(PageMessage::Request { kind }),
             2 => page(PageMessage::ReclaimRequest),
@@ -93,24 +96,36 @@ impl Message {
             9 => page(PageMessage::InvalidateReply),
             10 => page(PageMessage::Ack),
             11 => page(PageMessage::AckNow),
-            20 => LockMessage::Request.about(id(words)?),
-            21 => LockMessage::Recall { to: node(words)? }.about(id(words)?),
-            22 => LockMessage::Grant.about(id(words)?),
+            12 => ConditionMessage::Withdraw { thread }.about(id),
+            13 => ConditionMessage::Refused { thread }.about(id),
+            14 => ReadWriteMessage::Request { thread, kind }.about(id),
+            15 => ReadWriteMessage::Grant { thread }.about(id),
+            16 => ReadWriteMessage::Try { thread, kind }.about(id),
+            17 => ReadWriteMessage::Refused { thread }.about(id),
+            18 => ReadWriteMessage::Release { kind }.about(id),
+            20 => LockMessage::Request { tell }.about(id),
+            21 => LockMessage::Recall { to: node(words)?, tell }.about(id),
+            22 => LockMessage::Grant.about(id),
             23 => {
                 BarrierMessage::Arrive { arrivals: words.thread, total: total(words)?, quiescent }
-                    .about(id(words)?)
+                    .about(id)
             }
-            24 => BarrierMessage::Release { arrivals: words.thread, quiescent }.about(id(words)?),
-            25 => SemaphoreMessage::Request.about(id(words)?),
-            26 => SemaphoreMessage::Grant.about(id(words)?),
-            27 => SemaphoreMessage::Post { count: words.thread }.about(id(words)?),
-            28 => ConditionMessage::Enqueue.about(id(words)?),
-            29 => ConditionMessage::Queued.about(id(words)?),
-            30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id(words)?),
-            31 => ConditionMessage::Wake.about(id(words)?),
-            32 => BarrierMessage::Retract.about(id(words)?),
-            33 => BarrierMessage::Retracted.about(id(words)?),
-            34 => LockMessage::Offer.about(id(words)?),
+            24 => BarrierMessage::Release { arrivals: words.thread, quiescent }.about(id),
+            25 => SemaphoreMessage::Request { thread }.about(id),
+            26 => SemaphoreMessage::Grant { thread }.about(id),
+            27 => SemaphoreMessage::Post { count: words.thread }.about(id),
+            28 => ConditionMessage::Enqueue { thread }.about(id),
+            29 => ConditionMessage::Queued { thread }.about(id),
+            30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id),
+            31 => ConditionMessage::Wake { thread }.about(id),
+            32 => BarrierMessage::Retract.about(id),
+            33 => BarrierMessage::Retracted.about(id),
+            34 => LockMessage::Offer.about(id),
+            35 => LockMessage::Probe.about(id),
+            36 => LockMessage::Busy.about(id),
+            37 => SemaphoreMessage::Try { thread }.about(id),
+            38 => SemaphoreMessage::Withdraw { thread }.about(id),
+            39 => SemaphoreMessage::Refused { thread }.about(id),
             kind => match mgs_message(kind) {
                 Some(body) => body.about(MinipageId(words.subject)),
                 None => hlrc_message(words)?.about(MinipageId(words.subject)),
@@ -157,10 +172,18 @@ fn page_words(body: PageMessage) -> Words {
 
 fn sync_words(body: SyncMessage) -> Words {
     let plain = |kind| Words { kind, ..Words::default() };
+    let of = |kind, ThreadId(thread)| Words { thread, ..plain(kind) };
     let quiescent_bit = |quiescent| if quiescent { QUIESCENT } else { 0 };
+    let tell_bit = |tell| if tell { TELL } else { 0 };
     match body {
-        SyncMessage::Lock(LockMessage::Request) => plain(20),
-        SyncMessage::Lock(LockMessage::Recall { to }) => Words { thread: to.0.into(), ..plain(21) },
+        SyncMessage::Lock(LockMessage::Request { tell }) => {
+            Words { flags: tell_bit(tell), ..plain(20) }
+        }
+        SyncMessage::Lock(LockMessage::Recall { to, tell }) => {
+            Words { flags: tell_bit(tell), thread: to.0.into(), ..plain(21) }
+        }
+        SyncMessage::Lock(LockMessage::Probe) => plain(35),
+        SyncMessage::Lock(LockMessage::Busy) => plain(36),
         SyncMessage::Lock(LockMessage::Grant) => plain(22),
         SyncMessage::Lock(LockMessage::Offer) => plain(34),
         SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, total, quiescent }) => Words {
@@ -174,17 +197,35 @@ fn sync_words(body: SyncMessage) -> Words {
         }
         SyncMessage::Barrier(BarrierMessage::Retract) => plain(32),
         SyncMessage::Barrier(BarrierMessage::Retracted) => plain(33),
-        SyncMessage::Semaphore(SemaphoreMessage::Request) => plain(25),
-        SyncMessage::Semaphore(SemaphoreMessage::Grant) => plain(26),
+        SyncMessage::Semaphore(SemaphoreMessage::Request { thread }) => of(25, thread),
+        SyncMessage::Semaphore(SemaphoreMessage::Grant { thread }) => of(26, thread),
+        SyncMessage::Semaphore(SemaphoreMessage::Try { thread }) => of(37, thread),
+        SyncMessage::Semaphore(SemaphoreMessage::Withdraw { thread }) => of(38, thread),
+        SyncMessage::Semaphore(SemaphoreMessage::Refused { thread }) => of(39, thread),
         SyncMessage::Semaphore(SemaphoreMessage::Post { count }) => {
             Words { thread: count, ..plain(27) }
         }
-        SyncMessage::Condition(ConditionMessage::Enqueue) => plain(28),
-        SyncMessage::Condition(ConditionMessage::Queued) => plain(29),
+        SyncMessage::Condition(ConditionMessage::Enqueue { thread }) => of(28, thread),
+        SyncMessage::Condition(ConditionMessage::Queued { thread }) => of(29, thread),
         SyncMessage::Condition(ConditionMessage::Signal { all }) => {
             Words { flags: if all { ALL } else { 0 }, ..plain(30) }
         }
-        SyncMessage::Condition(ConditionMessage::Wake) => plain(31),
+        SyncMessage::Condition(ConditionMessage::Wake { thread }) => of(31, thread),
+        SyncMessage::Condition(ConditionMessage::Withdraw { thread }) => of(12, thread),
+        SyncMessage::Condition(ConditionMessage::Refused { thread }) => of(13, thread),
+        SyncMessage::ReadWrite(body) => read_write_words(body),
+    }
+}
+
+fn read_write_words(body: ReadWriteMessage) -> Words {
+    let of = |kind, ThreadId(thread)| Words { kind, thread, ..Words::default() };
+    let bit = |kind| if kind == Kind::Write { WRITE } else { 0 };
+    match body {
+        ReadWriteMessage::Request { thread, kind } => Words { flags: bit(kind), ..of(14, thread) },
+        ReadWriteMessage::Grant { thread } => of(15, thread),
+        ReadWriteMessage::Try { thread, kind } => Words { flags: bit(kind), ..of(16, thread) },
+        ReadWriteMessage::Refused { thread } => of(17, thread),
+        ReadWriteMessage::Release { kind } => Words { flags: bit(kind), ..of(18, ThreadId(0)) },
     }
 }
 
@@ -260,14 +301,6 @@ fn attach(words: &Words) -> Attach {
     if words.flags & PAGE == 0 { Attach::Nothing } else { Attach::Page }
 }
 
-fn id(words: &Words) -> Result<u32, WireError> {
-    u32::try_from(words.subject).map_err(|_| WireError::Field {
-        kind: words.kind,
-        field: "id",
-        value: words.subject,
-    })
-}
-
 fn node(words: &Words) -> Result<NodeId, WireError> {
     u16::try_from(words.thread).map(NodeId).map_err(|_| WireError::Field {
         kind: words.kind,
@@ -310,7 +343,7 @@ mod tests {
                 }
             }
         }
-        assert!(known >= 44, "only {known} spellings decode");
+        assert!(known >= 60, "only {known} spellings decode");
     }
 
     #[test]
@@ -335,10 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn unknown_numbers_and_wide_ids_are_refused() {
+    fn unknown_numbers_and_wide_ranks_are_refused() {
         assert_eq!(Message::from_words(&Words::default()), Err(WireError::Kind(0)));
-        let wide = Words { kind: 20, subject: 1 << 32, ..Words::default() };
-        assert!(matches!(Message::from_words(&wide), Err(WireError::Field { field: "id", .. })));
+        let wide = Words { kind: 20, subject: u64::MAX, ..Words::default() };
+        let request = LockMessage::Request { tell: false }.about(u64::MAX);
+        assert_eq!(Message::from_words(&wide), Ok(request), "an id may be an address");
         let rank = Words { kind: 4, thread: 70_000, ..Words::default() };
         assert!(matches!(Message::from_words(&rank), Err(WireError::Field { field: "node", .. })));
     }

@@ -24,6 +24,8 @@ pub trait World {
     fn reprotect(&mut self, minipage: MinipageId, access: Access);
     /// See [`crate::Effect::Wake`].
     fn wake(&mut self, thread: ThreadId);
+    /// See [`crate::Effect::Refuse`].
+    fn refuse(&mut self, thread: ThreadId);
     /// See [`crate::Effect::Hold`].
     fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool);
     /// See [`crate::Effect::Reclaimed`].
@@ -45,12 +47,12 @@ pub trait World {
     /// Observed: the synchronization engines want this message sent, perhaps to this node itself. It
     /// may have to wait for a flush: [`World::send`] comes later, or [`World::takes`] if it is for this
     /// node.
-    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
         let _ = (to, id, message);
     }
     /// Observed: the synchronization engines are about to take this message, perhaps of this node
     /// itself.
-    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         let _ = (from, id, message);
     }
 }

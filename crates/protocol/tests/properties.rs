@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, NodeSet, PageMessage,
-    SemaphoreMessage, Words,
+    ReadWriteMessage, SemaphoreMessage, Words,
 };
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId, ThreadId};
 use proptest::prelude::*;
 
 fn page_message() -> impl Strategy<Value = PageMessage> {
@@ -30,21 +30,37 @@ fn page_message() -> impl Strategy<Value = PageMessage> {
 }
 
 fn sync_message() -> impl Strategy<Value = Message> {
-    let fields = (any::<u32>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<bool>(), 0..13u8);
-    fields.prop_map(|(id, node, count, total, all, which)| match which {
-        0 => LockMessage::Request.about(id),
-        1 => LockMessage::Recall { to: NodeId(node) }.about(id),
-        2 => LockMessage::Grant.about(id),
-        3 => BarrierMessage::Arrive { arrivals: count, total, quiescent: total % 2 == 0 }.about(id),
-        4 => BarrierMessage::Release { arrivals: count, quiescent: count % 2 == 0 }.about(id),
-        5 => SemaphoreMessage::Request.about(id),
-        6 => SemaphoreMessage::Grant.about(id),
-        7 => SemaphoreMessage::Post { count }.about(id),
-        8 => ConditionMessage::Enqueue.about(id),
-        9 => ConditionMessage::Queued.about(id),
-        10 => ConditionMessage::Signal { all }.about(id),
-        11 => LockMessage::Offer.about(id),
-        _ => ConditionMessage::Wake.about(id),
+    let fields = (any::<u64>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<bool>(), 0..25u8);
+    fields.prop_map(|(id, node, count, total, all, which)| {
+        let (thread, kind) = (ThreadId(total), if all { Kind::Read } else { Kind::Write });
+        match which {
+            0 => LockMessage::Request { tell: all }.about(id),
+            1 => LockMessage::Recall { to: NodeId(node), tell: all }.about(id),
+            2 => LockMessage::Grant.about(id),
+            3 => BarrierMessage::Arrive { arrivals: count, total, quiescent: total % 2 == 0 }
+                .about(id),
+            4 => BarrierMessage::Release { arrivals: count, quiescent: count % 2 == 0 }.about(id),
+            5 => SemaphoreMessage::Request { thread }.about(id),
+            6 => SemaphoreMessage::Grant { thread }.about(id),
+            7 => SemaphoreMessage::Post { count }.about(id),
+            8 => ConditionMessage::Enqueue { thread }.about(id),
+            9 => ConditionMessage::Queued { thread }.about(id),
+            10 => ConditionMessage::Signal { all }.about(id),
+            11 => LockMessage::Offer.about(id),
+            12 => LockMessage::Probe.about(id),
+            13 => LockMessage::Busy.about(id),
+            14 => SemaphoreMessage::Try { thread }.about(id),
+            15 => SemaphoreMessage::Withdraw { thread }.about(id),
+            16 => SemaphoreMessage::Refused { thread }.about(id),
+            17 => ConditionMessage::Withdraw { thread }.about(id),
+            18 => ConditionMessage::Refused { thread }.about(id),
+            19 => ReadWriteMessage::Request { thread, kind }.about(id),
+            20 => ReadWriteMessage::Grant { thread }.about(id),
+            21 => ReadWriteMessage::Try { thread, kind }.about(id),
+            22 => ReadWriteMessage::Refused { thread }.about(id),
+            23 => ReadWriteMessage::Release { kind }.about(id),
+            _ => ConditionMessage::Wake { thread }.about(id),
+        }
     })
 }
 

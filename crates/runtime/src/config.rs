@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 use std::env;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use multigrain_memory::{GuardChoice, TrackingKind};
 use multigrain_transport::Address;
@@ -28,6 +29,8 @@ pub struct Config {
     pub listen_fd: Option<RawFd>,
     /// The launcher's end of this node's life.
     pub control_fd: Option<RawFd>,
+    /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
+    pub boot: Option<Duration>,
     /// Guard to use.
     pub guard: GuardChoice,
     /// How what homes of lazily consistent pages write is found.
@@ -49,6 +52,8 @@ pub struct Config {
 }
 
 /// Most threads that a node may be meant to run.
+/// More than any node waits; a year.
+const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
 const MAX_THREADS: u32 = 65_536;
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
@@ -65,6 +70,7 @@ impl Config {
             peers: Vec::new(),
             listen_fd: None,
             control_fd: None,
+            boot: None,
             guard: GuardChoice::Auto,
             tracking: TrackingKind::Faults,
             wait: WaitMode::default(),
@@ -102,6 +108,10 @@ impl Config {
         let mut config = Self::single();
         if let Some(threads) = variable("THREADS")? {
             config.threads = number("THREADS", &threads, 1..=MAX_THREADS)?;
+        }
+        if let Some(text) = variable("BOOT_SECONDS")? {
+            let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
+            config.boot = Some(Duration::from_secs_f64(seconds));
         }
         if let Some(text) = variable("SHARED")? {
             config.shared_bytes = number("SHARED", &text, 1..=u64::MAX)?;

@@ -37,6 +37,12 @@ pub enum Error {
     /// Unlock without lock, free of freed memory and the like.
     #[error("{0}")]
     NotPermitted(String),
+    /// What a thread tried to get is not to be had at once.
+    #[error("it is taken, or there is none now")]
+    Busy,
+    /// The deadline came first.
+    #[error("the deadline came first")]
+    TimedOut,
 }
 
 impl Error {
@@ -54,6 +60,8 @@ impl Error {
             Self::Peer(_) => -8,
             Self::System(_) => -9,
             Self::NotPermitted(_) => -10,
+            Self::Busy => -11,
+            Self::TimedOut => -12,
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) mod kind {
     pub(crate) const PUBLISH: u8 = 68;
     /// To node 0: wait for the name in the body.
     pub(crate) const LOOKUP: u8 = 69;
-    /// Start a thread: `subject` is the function, `value` its argument.
+    /// Start a thread: `subject` is the function, `value` its argument; attributes, if any, in the body.
     pub(crate) const THREAD_START: u8 = 70;
     /// Wait for the end of thread `subject`.
     pub(crate) const THREAD_JOIN: u8 = 71;

@@ -133,7 +133,7 @@ impl Victim {
     /// A thread of the victim synchronizes, or this node tells or is told by other means. What a
     /// program must not do is refused, and changes nothing.
     pub fn synchronize(&mut self, deed: u8, id: u8) -> Outcome {
-        let (thread, small) = (ThreadId(u32::from(deed >> 4)), u32::from(id & 3));
+        let (thread, small) = (ThreadId(u32::from(deed >> 4)), u64::from(id & 3));
         let input = match deed % 8 {
             0 => Input::Release { thread },
             1 => Input::Acquire,

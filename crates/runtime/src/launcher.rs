@@ -6,7 +6,7 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 use std::io::Write as _;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
 use multigrain_types::waits::{DEADLOCKED, Report};
@@ -16,7 +16,7 @@ use rustix::net::RecvFlags;
 use crate::crash::Crash;
 
 /// Exit status of a node that failed by itself.
-const EXIT_FATAL: i32 = 70;
+pub(crate) const EXIT_FATAL: i32 = 70;
 /// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
 const EXIT_PEER_LOST: i32 = 75;
 
@@ -33,6 +33,11 @@ pub(crate) struct Launcher {
 impl Launcher {
     pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
         Self { me, control }
+    }
+
+    /// The descriptor of the way to the launcher, if there is one.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.control.map(|control| control.as_raw_fd())
     }
 
     /// One line to the launcher, if there is one.
@@ -164,7 +169,7 @@ fn last_words(me: NodeId, why: &str) {
 }
 
 /// Ends the process without running anything of the program.
-fn exit_now(status: i32) -> ! {
+pub(crate) fn exit_now(status: i32) -> ! {
     #[cfg(feature = "fuzzing")]
     crate::fuzzing::exit(status);
     rustix_exit(status)

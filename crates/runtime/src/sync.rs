@@ -1,15 +1,18 @@
-//! Locks, barriers, semaphores and condition variables as calls that wait.
+//! Locks, barriers, semaphores, condition variables, read-write locks and what runs once, as calls that wait.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeSet;
 
-use multigrain_protocol::Input;
-use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_protocol::sync::{Awaited, ONCE, SyncInput, SyncSite};
+use multigrain_protocol::{Input, Kind};
 use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
+use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::Slot;
+use crate::shim::{Mutex, lock};
 use crate::stats::Count;
 use crate::tsan::{self, Token};
 
@@ -25,7 +28,40 @@ impl Leavers {
 }
 
 /// The barrier every node passes before it leaves; programs are refused this id.
-pub(crate) const LEAVING_BARRIER: u32 = u32::MAX;
+pub(crate) const LEAVING_BARRIER: u64 = u32::MAX as u64;
+
+/// The id of a lock, barrier, semaphore, condition, read-write lock or once: a number, or an address of
+/// shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncId(u64);
+
+impl From<u32> for SyncId {
+    fn from(number: u32) -> Self {
+        Self(number.into())
+    }
+}
+
+impl SyncId {
+    /// An address that the caller knows to be shared.
+    pub(crate) fn at(address: usize) -> Self {
+        Self(address as u64)
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+}
+
+/// How long a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it has what it wants.
+    Endless,
+    /// Until then.
+    Until(Deadline),
+    /// Not at all.
+    None,
+}
 
 /// Synchronization of a node: what threads of the whole job agree on is the engines'.
 #[derive(Debug)]
@@ -33,6 +69,11 @@ pub(crate) struct Synchronization {
     /// Threads each node is meant to run.
     threads: u32,
     left_barriers: Leavers,
+    deadlines: Deadlines,
+    /// Ids given out by this node.
+    given: AtomicU32,
+    /// What has run once, as far as this node knows.
+    done: Mutex<BTreeSet<u64>>,
 }
 
 /// A barrier that a thread has passed.
@@ -46,7 +87,13 @@ pub(crate) struct Passed {
 
 impl Synchronization {
     pub(crate) fn new(threads: u32) -> Self {
-        Self { threads, left_barriers: Leavers::default() }
+        Self {
+            threads,
+            left_barriers: Leavers::default(),
+            deadlines: Deadlines::default(),
+            given: AtomicU32::new(0),
+            done: Mutex::default(),
+        }
     }
 
     /// Threads each node is meant to run.
@@ -54,14 +101,42 @@ impl Synchronization {
         self.threads
     }
 
+    /// An id that no other call in the job gives.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when this node has given out all of its share.
+    pub(crate) fn new_id(&self, driver: &Driver) -> Result<u32, Error> {
+        let nodes = u32::from(driver.nodes());
+        let share = (u32::MAX - FIRST_GIVEN) / nodes;
+        let given = self.given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {
+            (given < share).then_some(given + 1)
+        });
+        let given = given.map_err(|_| {
+            Error::Limit(format!("this node has given out {share} new ids, its share"))
+        })?;
+        Ok(FIRST_GIVEN + given * nodes + u32::from(driver.me().0))
+    }
+
     /// Waits until this thread holds lock `id`.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many.
-    pub(crate) fn lock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+    /// [`Error::NotPermitted`] if it holds the lock already; [`Error::Limit`] for one id too many;
+    /// [`Error::Busy`], [`Error::TimedOut`].
+    pub(crate) fn lock(
+        &'static self,
+        driver: &'static Driver,
+        id: u64,
+        patience: Patience,
+    ) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
         driver.counters().add(Count::Locks, 1);
-        if !synchronize(driver, slot, SyncInput::Lock { thread, id })? {
+        let input = match patience {
+            Patience::Endless => SyncInput::Lock { thread, id },
+            Patience::Until(_) => SyncInput::TimedLock { thread, id },
+            Patience::None => SyncInput::TryLock { thread, id },
+        };
+        let at_once = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        if !at_once {
             driver.counters().add(Count::LockMessages, 1);
         }
         tsan::take(Token::Lock(id));
@@ -72,7 +147,7 @@ impl Synchronization {
     ///
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
-    pub(crate) fn unlock(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+    pub(crate) fn unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
         let (thread, _) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
@@ -81,11 +156,74 @@ impl Synchronization {
         done
     }
 
+    /// Waits until this thread has read-write lock `id`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if it has it to write, or has it and wants to write; [`Error::Limit`] for one
+    /// id too many; [`Error::Busy`] if it `tries`.
+    pub(crate) fn read_write_lock(
+        &self,
+        driver: &Driver,
+        id: u64,
+        (kind, tries): (Kind, bool),
+    ) -> Result<(), Error> {
+        let (thread, slot) = driver.my_slot()?;
+        synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
+        if slot.is_refused() {
+            return Err(Error::Busy);
+        }
+        tsan::take(Token::ReadWrite(id));
+        Ok(())
+    }
+
+    /// Gives read-write lock `id` back.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] if this thread does not have it.
+    pub(crate) fn read_write_unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
+        let (thread, _) = driver.my_slot()?;
+        tsan::give(Token::ReadWrite(id));
+        driver.end_epoch();
+        let done = driver.step(Input::Sync(SyncInput::ReadWriteUnlock { thread, id }));
+        driver.mesh().flush_deferred();
+        done
+    }
+
+    /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
+    ///
+    /// A unit of a semaphore says that it has. Who holds the lock has it taken, or there was none, and
+    /// returns it before the lock goes: two are posted and one awaited, for then the first is there.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
+    pub(crate) fn once(
+        &'static self,
+        driver: &'static Driver,
+        id: u64,
+        run: impl FnOnce(),
+    ) -> Result<(), Error> {
+        let id = id | ONCE;
+        if lock(&self.done).contains(&id) {
+            tsan::take(Token::Lock(id));
+            return Ok(());
+        }
+        self.lock(driver, id, Patience::Endless)?;
+        match self.semaphore_wait(driver, id, Patience::None) {
+            Ok(()) => {}
+            Err(Error::Busy) => run(),
+            Err(error) => return Err(error),
+        }
+        self.semaphore_post(driver, id, 2)?;
+        self.semaphore_wait(driver, id, Patience::Endless)?;
+        lock(&self.done).insert(id);
+        self.unlock(driver, id)
+    }
+
     /// Waits until `total` threads of the job have come; 0 = every node's `threads`.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
-    pub(crate) fn barrier(&self, driver: &Driver, id: u32, total: u32) -> Result<Passed, Error> {
+    pub(crate) fn barrier(&self, driver: &Driver, id: u64, total: u32) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
         if id != LEAVING_BARRIER {
             driver.counters().add(Count::Barriers, 1);
@@ -107,10 +245,19 @@ impl Synchronization {
     /// Takes one unit of semaphore `id`.
     ///
     /// # Errors
-    /// [`Error::Limit`] when the node has too many threads.
-    pub(crate) fn semaphore_wait(&self, driver: &Driver, id: u32) -> Result<(), Error> {
+    /// [`Error::Limit`] when the node has too many threads; [`Error::Busy`], [`Error::TimedOut`].
+    pub(crate) fn semaphore_wait(
+        &'static self,
+        driver: &'static Driver,
+        id: u64,
+        patience: Patience,
+    ) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
-        synchronize(driver, slot, SyncInput::SemaphoreWait { thread, id })?;
+        let input = match patience {
+            Patience::Endless | Patience::Until(_) => SyncInput::SemaphoreWait { thread, id },
+            Patience::None => SyncInput::SemaphoreTry { thread, id },
+        };
+        self.wait(driver, (thread, slot), input, (patience, Awaited::Semaphore(id)))?;
         tsan::take(Token::Semaphore(id));
         Ok(())
     }
@@ -119,7 +266,7 @@ impl Synchronization {
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
-    pub(crate) fn semaphore_post(&self, driver: &Driver, id: u32, count: u32) -> Result<(), Error> {
+    pub(crate) fn semaphore_post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
         tsan::give(Token::Semaphore(id));
         driver.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
@@ -130,15 +277,26 @@ impl Synchronization {
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`] if this thread does not hold the lock.
-    pub(crate) fn condition_wait(&self, driver: &Driver, id: u32, lock: u32) -> Result<(), Error> {
+    /// [`Error::NotPermitted`] if this thread does not hold the lock; [`Error::TimedOut`], with the lock.
+    pub(crate) fn condition_wait(
+        &'static self,
+        driver: &'static Driver,
+        (id, lock): (u64, u64),
+        deadline: Option<Deadline>,
+    ) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
-        synchronize(driver, slot, SyncInput::ConditionWait { thread, id, lock })?;
-        tsan::take(Token::Condition(id));
-        tsan::take(Token::Lock(lock));
-        Ok(())
+        let input = SyncInput::ConditionWait { thread, id, lock };
+        let patience = deadline.map_or(Patience::Endless, Patience::Until);
+        let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Condition(id)));
+        if waited.is_ok() {
+            tsan::take(Token::Condition(id));
+        }
+        if matches!(waited, Ok(_) | Err(Error::TimedOut)) {
+            tsan::take(Token::Lock(lock));
+        }
+        waited.map(drop)
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
@@ -148,7 +306,7 @@ impl Synchronization {
     pub(crate) fn condition_signal(
         &self,
         driver: &Driver,
-        id: u32,
+        id: u64,
         all: bool,
     ) -> Result<(), Error> {
         tsan::give(Token::Condition(id));
@@ -156,15 +314,50 @@ impl Synchronization {
         driver.step(Input::Sync(signal))?;
         driver.relieve(manager_of(driver, id))
     }
+
+    /// Asks and waits, as long as is wanted; true if there was nothing to wait for.
+    fn wait(
+        &'static self,
+        driver: &'static Driver,
+        (thread, slot): (ThreadId, &'static Slot),
+        input: SyncInput,
+        (patience, from): (Patience, Awaited),
+    ) -> Result<bool, Error> {
+        let wait = match patience {
+            Patience::Endless => wait_for(&input),
+            Patience::Until(_) | Patience::None => Wait::Other,
+        };
+        let asked = ask(driver, slot, input)?;
+        let mut added = Ok(());
+        if let Patience::Until(deadline) = patience
+            && !slot.is_woken()
+        {
+            added = self.deadlines.add(driver, thread, (deadline, from));
+            if added.is_err() {
+                // Nobody else would end the wait in time.
+                driver.step(Input::Sync(SyncInput::Withdraw { thread, from }))?;
+            }
+            driver.wait_for(slot, wait);
+            self.deadlines.remove(thread, deadline);
+        }
+        driver.wait_for(slot, wait);
+        match (slot.is_refused(), patience) {
+            (false, _) => Ok(asked),
+            (true, Patience::None) => Err(Error::Busy),
+            (true, Patience::Endless | Patience::Until(_)) => added.and(Err(Error::TimedOut)),
+        }
+    }
 }
 
-fn manager_of(driver: &Driver, id: u32) -> NodeId {
+/// The first id that [`Synchronization::new_id`] gives.
+const FIRST_GIVEN: u32 = 1 << 31;
+
+fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncSite::new(driver.me(), driver.nodes(), id).manager
 }
 
-/// Asks and waits; true if there was nothing to wait for.
-fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
-    let wait = place_of(&input).map_or(Wait::Other, Wait::At);
+/// Asks; true if there is nothing to wait for.
+fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
     slot.arm();
     driver.step(Input::Sync(input))?;
     let at_once = slot.word.is_woken_at_once();
@@ -172,24 +365,38 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, E
         // No message took the last acks along, and the program may now compute for long.
         driver.mesh().flush_deferred();
     }
-    driver.wait_for(slot, wait);
     Ok(at_once)
 }
 
-/// Where a thread waits that asks so.
-fn place_of(input: &SyncInput) -> Option<Place> {
-    match *input {
-        SyncInput::Lock { id, .. } => Some(Place::Lock(id)),
-        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Some(Place::Finalize),
-        SyncInput::Barrier { id, .. } => Some(Place::Barrier(id)),
-        SyncInput::SemaphoreWait { id, .. } => Some(Place::Semaphore(id)),
-        SyncInput::ConditionWait { id, .. } => Some(Place::Condition(id)),
+/// Asks and waits.
+fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
+    let wait = wait_for(&input);
+    ask(driver, slot, input)?;
+    driver.wait_for(slot, wait);
+    Ok(())
+}
+
+/// What a thread waits for that asks so, and has patience.
+fn wait_for(input: &SyncInput) -> Wait {
+    Wait::At(match *input {
+        SyncInput::Lock { id, .. } => Place::Lock(id),
+        SyncInput::ReadWriteLock { id, tries: false, .. } => Place::ReadWriteLock(id),
+        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Place::Finalize,
+        SyncInput::Barrier { id, .. } => Place::Barrier(id),
+        SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
+        SyncInput::ConditionWait { id, .. } => Place::Condition(id),
         SyncInput::Begin { .. }
-        | SyncInput::End
+        | SyncInput::End { .. }
+        | SyncInput::TryLock { .. }
+        | SyncInput::TimedLock { .. }
         | SyncInput::Unlock { .. }
+        | SyncInput::SemaphoreTry { .. }
         | SyncInput::SemaphorePost { .. }
-        | SyncInput::ConditionSignal { .. } => None,
-    }
+        | SyncInput::ConditionSignal { .. }
+        | SyncInput::ReadWriteLock { .. }
+        | SyncInput::ReadWriteUnlock { .. }
+        | SyncInput::Withdraw { .. } => return Wait::Other,
+    })
 }
 
 #[cfg(test)]

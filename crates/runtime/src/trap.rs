@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 use multigrain_memory::Trap;
 use multigrain_protocol::Kind;
 
+use crate::atomics;
+use crate::child;
 use crate::crash::Crash;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
@@ -40,20 +42,10 @@ pub(crate) fn install(
     prefetcher: &'static Prefetcher,
 ) -> Result<(), Error> {
     ENTRY.set(Entry { driver, prefetcher }).map_err(|_| Error::AlreadyInitialized)?;
-    signals::install(driver.memory().signal(), on_trap)?;
-    signals::install(libc::SIGTRAP, on_trap)?;
-    signals::install_crash(other_signal(driver), on_crash)
-}
-
-/// Of the two signals that accesses end with, the one that the guard does not need.
-fn other_signal(driver: &Driver) -> c_int {
-    if driver.memory().signal() == libc::SIGSEGV { libc::SIGBUS } else { libc::SIGSEGV }
-}
-
-/// No access to shared memory that is there.
-extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    signals::chain(signal, info, context);
-    tell_crash(signal, info);
+    for signal in signals::OURS {
+        signals::install(signal, on_trap, signal == driver.memory().signal())?;
+    }
+    Ok(())
 }
 
 /// If a signal is now left to its default action, which ends this process.
@@ -90,8 +82,40 @@ impl Entry {
         if signal == libc::SIGTRAP {
             return self.driver.on_step(info, context);
         }
+        self.refuse_outsiders(info);
         let trap = self.driver.memory().decode(signal, info, context);
         trap.is_some_and(|trap| self.on_fault(trap, context))
+    }
+
+    /// Who touches shared memory in a child, or after this node has left, does not go on.
+    fn refuse_outsiders(&self, info: *const libc::siginfo_t) {
+        let (driver, is_child) = (self.driver, child::is_one());
+        if !is_child && driver.membership().is_member() {
+            return;
+        }
+        // SAFETY: the kernel gave the handler this information.
+        let info = unsafe { &*info };
+        if info.si_code <= 0 {
+            // Somebody's kill.
+            return;
+        }
+        // SAFETY: SIGSEGV and SIGBUS of the kernel's own carry an address.
+        let address = unsafe { info.si_addr() }.addr();
+        let minipage = driver.memory().translate(address);
+        if !minipage.is_some_and(|minipage| driver.tables().knows(minipage)) {
+            return;
+        }
+        if is_child {
+            child::end(address);
+        }
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        while driver.membership().exits_beside(own) {
+            rustix::event::pause();
+        }
+        driver.platform().fatal(&format!(
+            "shared memory at {address:#x} was touched after this node had left the job (after \
+             mg_finalize, Job::leave, or as the process exits)"
+        ));
     }
 
     /// A thread of the program trapped; false if the address is not shared memory.
@@ -101,6 +125,8 @@ impl Entry {
         if !driver.tables().knows(minipage) {
             return false;
         }
+        // SAFETY: the handler's own context.
+        unsafe { atomics::look(driver, minipage, trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");

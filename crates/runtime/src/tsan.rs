@@ -8,10 +8,11 @@
 /// What one thread gives and another takes.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum Token {
-    Lock(u32),
-    Barrier(u32),
-    Semaphore(u32),
-    Condition(u32),
+    Lock(u64),
+    Barrier(u64),
+    Semaphore(u64),
+    Condition(u64),
+    ReadWrite(u64),
     /// Freed memory and who is given it next.
     Free,
     Names,

@@ -11,7 +11,7 @@
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
@@ -108,6 +108,11 @@ impl Windows {
             .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
         let (any, measures) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self { timer, open_windows: Mutex::default(), any, measures })
+    }
+
+    /// The timer's descriptor.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.timer.as_raw_fd()
     }
 
     /// The timer rings then, and not before; false if the program has closed it.

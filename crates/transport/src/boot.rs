@@ -21,9 +21,11 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::time::Instant;
 
-/// How long an unauthenticated connection may take for its HELLO.
+/// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
+/// job: the nodes of a host compete for its processors while they start.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Unauthenticated connections at once; one more drops the oldest.
+const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
+/// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
 const MAX_UNAUTHENTICATED: usize = 64;
 /// Connections accepted in one round, so that a flood of them holds up no peer.
 const AT_ONCE: usize = 16;
@@ -129,10 +131,7 @@ pub(crate) fn boot(
     while boot.missing().next().is_some() {
         if Instant::now() >= boot.end {
             let missing = boot.missing().collect();
-            return Err(TransportError::Missing {
-                missing,
-                waited_ms: config.deadline.as_millis(),
-            });
+            return Err(TransportError::Missing { missing, waited: config.deadline });
         }
         boot.round()?;
     }
@@ -219,7 +218,8 @@ impl Boot<'_> {
                 Err(errno) if is_of_one_connection(errno) => continue,
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
-            let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + PATIENCE });
+            let patience = PATIENCE + PATIENCE_FOR_EACH * self.identity.nodes.into();
+            let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + patience });
             if let Err(why) = one.link.authenticate() {
                 self.refuse(&one, why);
                 continue;
@@ -234,7 +234,8 @@ impl Boot<'_> {
     fn make_room(&mut self) {
         let count = self.pending.iter().filter(|one| one.until().is_some()).count();
         let oldest = self.pending.iter().position(|one| one.until().is_some());
-        if let Some(oldest) = oldest.filter(|_| count >= MAX_UNAUTHENTICATED) {
+        let most = MAX_UNAUTHENTICATED + usize::from(self.identity.nodes);
+        if let Some(oldest) = oldest.filter(|_| count >= most) {
             let one = self.pending.remove(oldest);
             self.refuse(&one, Refusal::TooMany);
         }

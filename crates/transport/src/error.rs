@@ -3,7 +3,8 @@
 use crate::address::Address;
 use crate::frame::FrameError;
 use crate::handshake::Refusal;
-use multigrain_types::NodeId;
+use core::time::Duration;
+use multigrain_types::{NodeId, in_runs};
 use rustix::io::Errno;
 
 /// Why a frame was not sent.
@@ -71,12 +72,12 @@ pub enum TransportError {
         why: String,
     },
     /// The deadline passed before all peers were there.
-    #[error("not all nodes came up in {waited_ms} ms; still missing: {}", ranks(missing))]
+    #[error("not all nodes came up in {} s; still missing: {}", waited.as_secs_f64(), ranks(missing))]
     Missing {
         /// The ranks that did not come.
         missing: Vec<NodeId>,
-        /// The deadline, in milliseconds.
-        waited_ms: u128,
+        /// The deadline.
+        waited: Duration,
     },
     /// Rank and number of peers do not go together.
     #[error("rank {rank} in a job of {nodes} nodes (1 to 65535 nodes can be)")]
@@ -119,6 +120,5 @@ impl TransportError {
 }
 
 fn ranks(missing: &[NodeId]) -> String {
-    let names: Vec<String> = missing.iter().map(|node| node.0.to_string()).collect();
-    names.join(", ")
+    in_runs(&missing.iter().map(|node| node.index()).collect::<Vec<_>>())
 }

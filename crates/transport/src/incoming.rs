@@ -166,7 +166,8 @@ impl Incoming {
 
     fn bytes_read(&self, got: Result<usize, Errno>) -> Result<Option<usize>, LostReason> {
         match (got, &self.state) {
-            (Ok(0), State::Left) => Err(LostReason::Left),
+            // One that has left reads no more: what was said to it meanwhile makes the end a reset.
+            (Ok(0) | Err(Errno::CONNRESET | Errno::PIPE), State::Left) => Err(LostReason::Left),
             (Ok(0), _) => Err(LostReason::Died),
             (Ok(got), _) => Ok(Some(got)),
             (Err(Errno::AGAIN | Errno::INTR), _) => Ok(None),

@@ -195,6 +195,23 @@ fn the_end_of_the_stream_is_death_unless_bye_came_before() {
     }
 }
 
+#[test]
+fn a_reset_after_bye_is_no_death() {
+    let bye = Header { kind: BYE, from: 3, ..Header::default() }.encode();
+    let (mut seen, mut staging) = (Seen::new(1), Staging::new());
+    for errno in [Errno::CONNRESET, Errno::PIPE] {
+        for (said, reason) in [(&bye[..], LostReason::Left), (&bye[..9], LostReason::Died)] {
+            let mut parser = Incoming::new(NodeId(3));
+            let mut rest = said;
+            while !rest.is_empty() {
+                pump(&mut parser, &mut seen, &mut staging, &mut rest, 5).unwrap();
+            }
+            let mut context = ReceiveContext::new(&mut staging, &mut seen);
+            assert_eq!(parser.pump(|_| Err(errno), &mut context), Err(reason));
+        }
+    }
+}
+
 const SUBJECTS: usize = 4;
 
 fn any_frame() -> impl Strategy<Value = (Header, Vec<u8>)> {

@@ -234,7 +234,7 @@ fn missing_ranks_are_named(family: Family) {
     third.deadline = Duration::from_millis(400);
     let third = boot(third);
     let error = first.join().unwrap().0.unwrap_err();
-    assert!(error.to_string().contains("still missing: 1, 3"), "{error}");
+    assert!(error.to_string().contains("in 0.4 s; still missing: 1 and 3"), "{error}");
     assert!(matches!(third.join().unwrap().0, Err(TransportError::Missing { .. })));
 }
 

@@ -3,7 +3,7 @@
 use multigrain_verify::check::{Configuration, Form, Job, Op, check, configurations};
 
 /// Groups with a test below.
-const GROUPS: [&str; 10] = [
+const GROUPS: [&str; 13] = [
     "coherence",
     "prefetch",
     "push",
@@ -13,6 +13,9 @@ const GROUPS: [&str; 10] = [
     "barrier",
     "semaphore",
     "condition",
+    "try",
+    "timed",
+    "read-write",
     "progress",
 ];
 
@@ -81,6 +84,11 @@ fn locks_hold_in_every_interleaving() {
 #[test]
 fn barriers_semaphores_and_conditions_hold_in_every_interleaving() {
     check_groups(Form::Short, &["barrier", "semaphore", "condition"]);
+}
+
+#[test]
+fn tries_withdrawals_and_read_write_locks_hold_in_every_interleaving() {
+    check_groups(Form::Short, &["try", "timed", "read-write"]);
 }
 
 #[test]

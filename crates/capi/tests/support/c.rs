@@ -1,14 +1,14 @@
-//! Compiles C programs against `include/` and links them with the built library.
-#![allow(dead_code, reason = "each test binary uses its part of it")]
+//! C programs of `tests/c`, compiled against `include/` and linked with the built library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-use crate::support::{self, TestDir, workspace};
+use super::{Setting, TestDir, build, run, workspace};
 
 /// A directory with the library, under its SONAME too, and the command.
 pub(crate) fn built() -> PathBuf {
-    support::build(&["multigrain-capi", "multigrain-cli"])
+    build(&["multigrain-capi", "multigrain-cli"])
 }
 
 pub(crate) fn launcher() -> PathBuf {
@@ -51,4 +51,21 @@ pub(crate) fn compile(dir: &TestDir, name: &str) -> PathBuf {
     command.arg(format!("-Wl,-rpath,{}", dir.path().display()));
     must_succeed(&mut command);
     program
+}
+
+/// The guards this system allows.
+pub(crate) fn guards() -> &'static [&'static str] {
+    static GUARDS: OnceLock<Vec<&'static str>> = OnceLock::new();
+    GUARDS.get_or_init(|| {
+        let dir = TestDir::new();
+        let program = compile(&dir, "probe");
+        let uffd = Setting { guard: "uffd", ..Setting::nodes(1) };
+        let ended = run(&launcher(), &uffd, &program, &[]);
+        if ended.code == Some(0) {
+            return vec!["uffd", "mprotect"];
+        }
+        assert!(ended.err.contains("userfaultfd"), "{ended:?}");
+        eprintln!("without the uffd guard: {}", ended.err);
+        vec!["mprotect"]
+    })
 }

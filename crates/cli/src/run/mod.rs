@@ -127,7 +127,7 @@ fn start_all(
              differ between the nodes"
         ));
     }
-    let descriptors = spawn::raise_descriptor_limit();
+    let descriptors = spawn::descriptors_of_node(spawn::raise_descriptor_limit(), args.nodes);
     let mut listeners = Vec::new();
     for rank in 0..args.nodes {
         let listener = listen::bind(args.transport, job, rank, args.nodes);

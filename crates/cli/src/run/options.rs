@@ -82,6 +82,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) timeout: Option<Duration>,
 
+    /// How long nodes wait for each other at the start, in seconds [default: 30, and more for many
+    /// nodes: 290 for 1024].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) boot_timeout: Option<Duration>,
+
     /// Sets a variable for every node; without a value it passes the variable on, as happens to the
     /// whole environment on this host. May be repeated.
     #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]

@@ -20,6 +20,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+/// Descriptors that a node and its program are left with, beside one a link.
+const DESCRIPTORS_BESIDE_LINKS: u64 = 256;
+
 /// What all nodes of a job have in common.
 pub(super) struct Plan {
     /// Nodes in the job.
@@ -55,6 +58,13 @@ pub(super) fn raise_descriptor_limit() -> Rlimit {
     // Where this fails, the launch itself says so, when it runs out.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before });
     before
+}
+
+/// The limit of descriptors of each of so many nodes: the user's, and more where the links alone need more.
+pub(super) fn descriptors_of_node(user: Rlimit, nodes: u32) -> Rlimit {
+    let needed = u64::from(nodes) + DESCRIPTORS_BESIDE_LINKS;
+    let enough = |limit: u64| user.maximum.map_or(limit, |most| limit.min(most));
+    Rlimit { current: user.current.map(|limit| limit.max(enough(needed))), ..user }
 }
 
 /// Starts node `rank`; its listening socket is closed here and open there afterwards.
@@ -159,5 +169,21 @@ fn spawn_error(plan: &Plan, rank: u32, error: io::Error) -> LaunchError {
             why: "its arguments and environment are too long; pass less",
         },
         Some(_) | None => LaunchError::system(format!("node {rank}"), plan.nodes, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_keep_the_users_limit_unless_their_links_alone_need_more() {
+        let limit = |current, maximum| Rlimit { current, maximum };
+        let of = |current, maximum, nodes| descriptors_of_node(limit(current, maximum), nodes);
+        assert_eq!(of(Some(1024), Some(4096), 16).current, Some(1024));
+        assert_eq!(of(Some(1024), Some(4096), 1024).current, Some(1280));
+        assert_eq!(of(Some(1024), None, 1024).current, Some(1280));
+        assert_eq!(of(Some(1024), Some(1100), 1024).current, Some(1100));
+        assert_eq!(of(None, None, 1024).current, None);
     }
 }

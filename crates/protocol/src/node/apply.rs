@@ -51,6 +51,7 @@ pub(super) fn apply(
             Effect::Track { minipage, from } => released(world).track(minipage, from),
             Effect::Reprotect { minipage, access } => world.reprotect(minipage, access),
             Effect::Wake { thread } => world.wake(thread),
+            Effect::Refuse { thread } => world.refuse(thread),
             Effect::Hold { thread, minipage, turns, urgent } => {
                 world.hold(thread, minipage, turns, urgent);
             }

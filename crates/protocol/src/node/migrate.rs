@@ -51,7 +51,7 @@ pub(super) fn before_sending(
 pub(super) fn before_taking(
     place: Place,
     from: NodeId,
-    id: u32,
+    id: u64,
     message: SyncMessage,
     guard: &mut impl SyncCell,
     world: &mut impl World,

@@ -15,7 +15,7 @@ use crate::release::{Ready, ReleaseTracker};
 use crate::world::World;
 
 /// Messages of the synchronization engines to their own node.
-pub(super) type LocalSync = VecDeque<(u32, SyncMessage)>;
+pub(super) type LocalSync = VecDeque<(u64, SyncMessage)>;
 
 /// Applies what synchronization engines want done; messages to the node itself go to `own`.
 pub(super) fn apply(
@@ -36,6 +36,7 @@ pub(super) fn apply(
                 acquire(place, guard, world)?;
                 world.wake(thread);
             }
+            Effect::Refuse { thread } => world.refuse(thread),
             Effect::Send { .. }
             | Effect::SendDeferred { .. }
             | Effect::Install { .. }
@@ -56,7 +57,9 @@ pub(super) fn apply(
             | Effect::Flushed { .. }
             | Effect::Acked { .. }
             | Effect::Competing { .. } => {
-                unreachable!("synchronization engines send and wake, nothing else: {effect:?}")
+                unreachable!(
+                    "synchronization engines send, refuse and wake, nothing else: {effect:?}"
+                )
             }
         }
     }

@@ -167,7 +167,7 @@ impl<T: Tables> Node<T> {
 
     fn sync(
         &mut self,
-        first: Result<(NodeId, u32, SyncMessage), SyncInput>,
+        first: Result<(NodeId, u64, SyncMessage), SyncInput>,
         world: &mut impl World,
     ) -> Result<(), Violation> {
         let place = self.place();
@@ -207,7 +207,7 @@ fn settle(
     place: Place,
     guard: &mut impl SyncCell,
     mut effects: Effects,
-    mut own: VecDeque<(NodeId, u32, SyncMessage)>,
+    mut own: VecDeque<(NodeId, u64, SyncMessage)>,
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let Place { me, nodes } = place;

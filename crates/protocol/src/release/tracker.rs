@@ -70,7 +70,7 @@ struct Held {
 #[expect(missing_docs, reason = "a message and its receiver, or a thread")]
 pub enum Ready {
     /// A synchronization message, perhaps to this node itself.
-    Send { to: NodeId, id: u32, body: SyncMessage },
+    Send { to: NodeId, id: u64, body: SyncMessage },
     /// A thread that waits for its release.
     Wake { thread: ThreadId },
 }

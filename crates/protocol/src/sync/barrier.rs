@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
@@ -60,7 +61,7 @@ impl Barrier {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
-            return Err(SyncError::Misuse(format!("barrier {} of no threads", site.id)));
+            return Err(SyncError::Misuse(format!("barrier {} of no threads", IdName(site.id))));
         }
         if site.is_manager() {
             // Refused before it has come: it goes back to its caller, and must not be woken later.
@@ -144,14 +145,15 @@ impl Barrier {
         if !self.arrived.is_empty() && self.total != total {
             return Err(SyncError::Misuse(format!(
                 "barrier {}: threads disagree about its size ({} and {total})",
-                site.id, self.total
+                IdName(site.id),
+                self.total
             )));
         }
         let sum = self.here + u64::from(arrivals);
         if sum > u64::from(total) {
             return Err(SyncError::Misuse(format!(
                 "barrier {}: {sum} threads came to a barrier of {total}",
-                site.id
+                IdName(site.id)
             )));
         }
         Ok(())

@@ -1,9 +1,10 @@
-//! Condition variables: the manager queues waiting nodes, first come first woken.
+//! Condition variables: the manager queues waiting threads, first come first woken.
 //!
 //! A waiter is in the manager's queue before its lock is released (`ConditionQueued`), so a signal
-//! sent by whoever takes the lock next cannot be lost.
+//! sent by whoever takes the lock next cannot be lost. One that withdraws is taken out of the queue by the
+//! manager, which then wakes another for the next signal; if it was signalled already it is not refused.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
@@ -12,15 +13,22 @@ use super::site::{SyncSite, SyncState};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 
-/// One condition variable as one node sees it. Threads are kept with the lock they gave up.
+/// One condition variable as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Condition {
-    /// Still holding the lock until the manager has queued them.
-    enqueueing: VecDeque<(ThreadId, u32)>,
-    /// Queued at the manager, lock released.
-    waiting: VecDeque<(ThreadId, u32)>,
-    /// Manager: nodes with waiting threads, once per thread.
-    queue: VecDeque<NodeId>,
+    waiting: BTreeMap<ThreadId, Waiter>,
+    /// Manager: threads that wait.
+    queue: VecDeque<(NodeId, ThreadId)>,
+}
+
+/// A thread of this node that waits, and the lock it gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Waiter {
+    lock: u64,
+    /// The manager has it in its queue, and the lock is released.
+    queued: bool,
+    /// It withdraws as soon as it is queued.
+    withdraws: bool,
 }
 
 impl SyncState for Condition {
@@ -35,37 +43,75 @@ impl Condition {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
-        lock: u32,
+        lock: u64,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.enqueueing.push_back((thread, lock));
-        site.send(site.manager, ConditionMessage::Enqueue.about(site.id), out);
+        if self.waiting.contains_key(&thread) {
+            return Ok(());
+        }
+        self.waiting.insert(thread, Waiter { lock, queued: false, withdraws: false });
+        site.send(site.manager, ConditionMessage::Enqueue { thread }.about(site.id), out);
         Ok(())
     }
 
+    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+        let Some(waiter) = self.waiting.get_mut(&thread) else { return };
+        waiter.withdraws = true;
+        if waiter.queued {
+            site.send(site.manager, ConditionMessage::Withdraw { thread }.about(site.id), out);
+        }
+    }
+
     /// Manager: one more thread of `from` waits.
-    pub(super) fn enqueue(&mut self, site: &SyncSite, from: NodeId, out: &mut Effects) {
-        self.queue.push_back(from);
-        site.send(from, ConditionMessage::Queued.about(site.id), out);
+    pub(super) fn enqueue(
+        &mut self,
+        site: &SyncSite,
+        (from, thread): (NodeId, ThreadId),
+        out: &mut Effects,
+    ) {
+        self.queue.push_back((from, thread));
+        site.send(from, ConditionMessage::Queued { thread }.about(site.id), out);
+    }
+
+    /// Manager: a thread of `from` waits no longer, unless it was woken.
+    pub(super) fn dequeue(
+        &mut self,
+        site: &SyncSite,
+        (from, thread): (NodeId, ThreadId),
+        out: &mut Effects,
+    ) {
+        let queued = self.queue.iter().position(|&waiter| waiter == (from, thread));
+        if queued.and_then(|place| self.queue.remove(place)).is_some() {
+            site.send(from, ConditionMessage::Refused { thread }.about(site.id), out);
+        }
     }
 
     /// Manager: the longest waiting thread, or all, shall go on.
     pub(super) fn signal(&mut self, site: &SyncSite, all: bool, out: &mut Effects) {
         let woken = if all { self.queue.len() } else { self.queue.len().min(1) };
-        for to in self.queue.drain(..woken) {
-            site.send(to, ConditionMessage::Wake.about(site.id), out);
+        for (to, thread) in self.queue.drain(..woken) {
+            site.send(to, ConditionMessage::Wake { thread }.about(site.id), out);
         }
     }
 
-    /// The manager has queued the first thread that asked; its lock can go.
-    pub(super) fn queued(&mut self) -> Option<(ThreadId, u32)> {
-        let waiter = self.enqueueing.pop_front()?;
-        self.waiting.push_back(waiter);
-        Some(waiter)
+    /// The manager has queued a thread; its lock can go.
+    pub(super) fn queued(
+        &mut self,
+        site: &SyncSite,
+        thread: ThreadId,
+        out: &mut Effects,
+    ) -> Option<u64> {
+        let waiter = self.waiting.get_mut(&thread).filter(|waiter| !waiter.queued)?;
+        waiter.queued = true;
+        if waiter.withdraws {
+            site.send(site.manager, ConditionMessage::Withdraw { thread }.about(site.id), out);
+        }
+        Some(waiter.lock)
     }
 
-    /// The longest waiting thread shall take its lock again.
-    pub(super) fn woken(&mut self) -> Option<(ThreadId, u32)> {
-        self.waiting.pop_front()
+    /// A waiting thread shall take its lock again.
+    pub(super) fn woken(&mut self, thread: ThreadId) -> Option<u64> {
+        self.waiting.get(&thread).filter(|waiter| waiter.queued)?;
+        self.waiting.remove(&thread).map(|waiter| waiter.lock)
     }
 }

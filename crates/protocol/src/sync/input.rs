@@ -2,6 +2,8 @@
 
 use multigrain_types::ThreadId;
 
+use crate::message::Kind;
+
 /// What threads ask of the synchronization engines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are ids and counts in the caller's words")]
@@ -11,15 +13,27 @@ pub enum SyncInput {
     Begin {
         thread: ThreadId,
     },
-    /// A thread of this node has ended.
-    End,
+    /// A thread of this node has ended. What it holds is nobody's from now on, and stays taken.
+    End {
+        thread: ThreadId,
+    },
     Lock {
         thread: ThreadId,
-        id: u32,
+        id: u64,
+    },
+    /// As [`SyncInput::Lock`], unless the lock is taken: then the thread is refused.
+    TryLock {
+        thread: ThreadId,
+        id: u64,
+    },
+    /// As [`SyncInput::Lock`], of a thread that may be withdrawn.
+    TimedLock {
+        thread: ThreadId,
+        id: u64,
     },
     Unlock {
         thread: ThreadId,
-        id: u32,
+        id: u64,
     },
     /// `local` threads of this node come together and are announced in one message; 0 announces
     /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
@@ -27,29 +41,61 @@ pub enum SyncInput {
     /// ([`SyncInput::Begin`]), or its first write would trap.
     Barrier {
         thread: ThreadId,
-        id: u32,
+        id: u64,
         local: u32,
         total: u32,
         quiescent: bool,
     },
     SemaphoreWait {
         thread: ThreadId,
-        id: u32,
+        id: u64,
+    },
+    /// The thread is refused if there is no unit.
+    SemaphoreTry {
+        thread: ThreadId,
+        id: u64,
     },
     SemaphorePost {
-        id: u32,
+        id: u64,
         count: u32,
     },
     /// The caller holds `lock`.
     ConditionWait {
         thread: ThreadId,
-        id: u32,
-        lock: u32,
+        id: u64,
+        lock: u64,
     },
     ConditionSignal {
-        id: u32,
+        id: u64,
         all: bool,
     },
+    /// A read-write lock, to read or to write. `tries`: the thread is refused if it would wait.
+    ReadWriteLock {
+        thread: ThreadId,
+        id: u64,
+        kind: Kind,
+        tries: bool,
+    },
+    ReadWriteUnlock {
+        thread: ThreadId,
+        id: u64,
+    },
+    /// The thread waits no longer: it is refused, unless what it waits for is on its way. Nothing if it does
+    /// not wait there any more.
+    Withdraw {
+        thread: ThreadId,
+        from: Awaited,
+    },
+}
+
+/// What a thread that may be withdrawn waits for: the lock of [`SyncInput::TimedLock`], a unit of a
+/// semaphore, or a condition's signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "one variant per engine")]
+pub enum Awaited {
+    Lock(u64),
+    Semaphore(u64),
+    Condition(u64),
 }
 
 /// Why a synchronization input is refused.

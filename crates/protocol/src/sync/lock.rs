@@ -8,9 +8,16 @@
 //! A node with more idle tokens than it keeps offers some to their managers. An offer moves nothing:
 //! the manager gets in line as if a thread of its own had asked, unless somebody else is in line by
 //! then, and the token comes as tokens do. So nobody has to know of tokens that are on their way back.
+//!
+//! A thread that *tries* goes into line like any other. The node before it says whether the lock is taken
+//! (`Busy`); if so the thread is refused, and its node keeps its place: the token comes in its turn, and
+//! is passed on or kept. So a free lock is always had, wherever its token is or goes, and no token is lost.
+//! A node in line that waits for nobody does not know: it asks the one before it (`Probe`). A thread whose
+//! time is over becomes one that tries.
 
 use std::collections::VecDeque;
 
+use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
@@ -28,26 +35,60 @@ pub struct Lock {
     /// Manager: the last node in line for the token.
     tail: NodeId,
     token: Token,
-    waiting: VecDeque<ThreadId>,
+    waiting: VecDeque<Waiter>,
     successor: Option<NodeId>,
+    /// Whether the successor is to be told that the lock is taken.
+    tell: bool,
     handovers: u8,
+}
+
+/// A thread that waits for the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Waiter {
+    thread: ThreadId,
+    patience: Patience,
+}
+
+/// How long a thread waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Patience {
+    /// Until it has the lock.
+    Endless,
+    /// The same, unless it is withdrawn.
+    Limited,
+    /// Until it is known whether the lock is taken.
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Token {
     Elsewhere,
-    Asked,
+    Asked(Line),
     Free,
     /// Free, and offered to the manager.
     Offered,
     Owned(ThreadId),
+    /// Of a thread that has ended: nobody's, and taken.
+    Abandoned,
+}
+
+/// What a node in line knows of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Line {
+    /// Nothing. It tells this node that the lock is taken, or the token comes, or some thread waits
+    /// for the lock without end.
+    Unknown,
+    Behind(NodeId),
+    /// It has been asked whether the lock is taken.
+    Probed(NodeId),
 }
 
 impl SyncState for Lock {
     /// The first state: the token lies free at the manager.
     fn new(site: &SyncSite) -> Self {
         let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
-        Self { tail: site.manager, token, waiting: VecDeque::new(), successor: None, handovers: 0 }
+        let waiting = VecDeque::new();
+        Self { tail: site.manager, token, waiting, successor: None, tell: false, handovers: 0 }
     }
 
     /// At the manager the last in line, elsewhere this node.
@@ -66,7 +107,11 @@ impl Lock {
     pub fn owner(&self) -> Option<ThreadId> {
         match self.token {
             Token::Owned(thread) => Some(thread),
-            Token::Elsewhere | Token::Asked | Token::Free | Token::Offered => None,
+            Token::Elsewhere
+            | Token::Asked(_)
+            | Token::Free
+            | Token::Offered
+            | Token::Abandoned => None,
         }
     }
 
@@ -81,24 +126,57 @@ impl Lock {
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
+        patience: Patience,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
+        let tries = patience == Patience::None;
         match self.token {
-            Token::Free | Token::Offered => self.give(thread, out),
+            Token::Free | Token::Offered => self.give(site, thread, out),
+            Token::Owned(_) | Token::Abandoned if tries => refuse(thread, out),
             Token::Owned(owner) if owner == thread => {
                 return Err(SyncError::Misuse(format!(
                     "lock {} is held by this thread already",
-                    site.id
+                    IdName(site.id)
                 )));
             }
-            Token::Owned(_) | Token::Asked => self.waiting.push_back(thread),
+            Token::Owned(_) | Token::Abandoned => {
+                self.waiting.push_back(Waiter { thread, patience });
+            }
+            // The token is theirs when it comes.
+            Token::Asked(_) if tries && self.is_wanted() => refuse(thread, out),
+            Token::Asked(_) => {
+                self.waiting.push_back(Waiter { thread, patience });
+                if tries {
+                    self.probe(site, out);
+                }
+            }
             Token::Elsewhere => {
-                self.waiting.push_back(thread);
-                self.token = Token::Asked;
-                site.send(site.manager, LockMessage::Request.about(site.id), out);
+                self.waiting.push_back(Waiter { thread, patience });
+                self.ask(site, out);
             }
         }
         Ok(())
+    }
+
+    /// The thread waits no longer, unless the lock is free: it tries from now on.
+    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+        let Some(place) = self.waiting.iter().position(|waiter| waiter.thread == thread) else {
+            return;
+        };
+        self.waiting[place].patience = Patience::None;
+        if !matches!(self.token, Token::Asked(_)) || self.is_wanted() {
+            self.waiting.remove(place);
+            refuse(thread, out);
+        } else {
+            self.probe(site, out);
+        }
+    }
+
+    /// The thread has ended: if it holds the lock, nobody else ever will.
+    pub(super) fn abandon(&mut self, thread: ThreadId) {
+        if self.owner() == Some(thread) {
+            self.token = Token::Abandoned;
+        }
     }
 
     pub(super) fn release(
@@ -110,14 +188,14 @@ impl Lock {
         if self.owner() != Some(thread) {
             return Err(SyncError::Misuse(format!(
                 "unlock of lock {}, which this thread does not hold",
-                site.id
+                IdName(site.id)
             )));
         }
         let local_first = self.successor.is_none() || self.handovers < LOCAL_HANDOVERS;
         match self.waiting.pop_front() {
             Some(next) if local_first => {
                 self.handovers += u8::from(self.successor.is_some());
-                self.give(next, out);
+                self.give(site, next.thread, out);
             }
             Some(next) => {
                 self.waiting.push_front(next);
@@ -147,12 +225,14 @@ impl Lock {
         let illegal =
             |state: &Self| Err(SyncError::Illegal(format!("{message:?} meets {state:?}")));
         match message {
-            LockMessage::Request if site.is_manager() && self.tail != from => {
+            LockMessage::Request { tell } if site.is_manager() && self.tail != from => {
                 let last = core::mem::replace(&mut self.tail, from);
-                site.send(last, LockMessage::Recall { to: from }.about(site.id), out);
+                site.send(last, LockMessage::Recall { to: from, tell }.about(site.id), out);
                 Ok(())
             }
-            LockMessage::Recall { to } if from == site.manager && self.successor.is_none() => {
+            LockMessage::Recall { to, tell }
+                if from == site.manager && self.successor.is_none() =>
+            {
                 mutant!("lock-token-copied" => {
                     site.send(to, LockMessage::Grant.about(site.id), out);
                 });
@@ -161,52 +241,124 @@ impl Lock {
                         self.successor = Some(to);
                         self.pass_on(site, out);
                     }
-                    Token::Owned(_) | Token::Asked => self.successor = Some(to),
+                    Token::Owned(_) | Token::Abandoned | Token::Asked(_) => {
+                        self.successor = Some(to);
+                        self.answer(tell, site, out);
+                    }
                     Token::Elsewhere => return illegal(self),
                 }
                 Ok(())
             }
-            LockMessage::Grant if self.token == Token::Asked => match self.waiting.pop_front() {
-                Some(thread) => {
-                    self.give(thread, out);
-                    Ok(())
+            LockMessage::Grant if matches!(self.token, Token::Asked(_)) => {
+                match self.waiting.pop_front() {
+                    Some(next) => {
+                        self.give(site, next.thread, out);
+                        self.refuse_tries(out);
+                    }
+                    // It was offered, or who wanted it has been refused.
+                    None => {
+                        self.token = Token::Free;
+                        self.pass_on(site, out);
+                    }
                 }
-                // It was offered.
-                None if site.is_manager() => {
-                    self.token = Token::Free;
-                    self.pass_on(site, out);
-                    Ok(())
-                }
-                None => illegal(self),
-            },
+                Ok(())
+            }
+            LockMessage::Busy if matches!(self.token, Token::Asked(_)) => {
+                self.token = Token::Asked(Line::Behind(from));
+                self.refuse_tries(out);
+                self.tell_successor(site, out);
+                Ok(())
+            }
+            // If it is not the next in line, the token is on its way to it.
+            LockMessage::Probe => {
+                self.answer(self.successor == Some(from), site, out);
+                Ok(())
+            }
             // Somebody else is in line: a recall is on its way already.
             LockMessage::Offer if site.is_manager() && self.tail != from => Ok(()),
             LockMessage::Offer if site.is_manager() && self.token == Token::Elsewhere => {
-                (self.tail, self.token) = (site.me, Token::Asked);
-                site.send(from, LockMessage::Recall { to: site.me }.about(site.id), out);
+                (self.tail, self.token) = (site.me, Token::Asked(Line::Behind(from)));
+                let recall = LockMessage::Recall { to: site.me, tell: false };
+                site.send(from, recall.about(site.id), out);
                 Ok(())
             }
-            LockMessage::Request
+            LockMessage::Request { .. }
             | LockMessage::Recall { .. }
             | LockMessage::Grant
+            | LockMessage::Busy
             | LockMessage::Offer => illegal(self),
         }
     }
 
-    fn give(&mut self, thread: ThreadId, out: &mut Effects) {
+    fn give(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.token = Token::Owned(thread);
         out.push(Effect::Wake { thread });
+        self.tell_successor(site, out);
+    }
+
+    /// Whether a thread of this node waits that is not content to hear that the lock is taken.
+    fn is_wanted(&self) -> bool {
+        self.waiting.iter().any(|waiter| waiter.patience != Patience::None)
+    }
+
+    /// Gets in line.
+    fn ask(&mut self, site: &SyncSite, out: &mut Effects) {
+        self.token = Token::Asked(Line::Unknown);
+        let tell = self.waiting.iter().any(|waiter| waiter.patience != Patience::Endless);
+        site.send(site.manager, LockMessage::Request { tell }.about(site.id), out);
+    }
+
+    /// Asks the node before this one whether the lock is taken, unless the answer is on its way.
+    fn probe(&mut self, site: &SyncSite, out: &mut Effects) {
+        if let Token::Asked(Line::Behind(before)) = self.token {
+            self.token = Token::Asked(Line::Probed(before));
+            site.send(before, LockMessage::Probe.about(site.id), out);
+        }
+    }
+
+    /// The successor is to be told whether the lock is taken, perhaps: now, or when it is known.
+    fn answer(&mut self, tell: bool, site: &SyncSite, out: &mut Effects) {
+        self.tell |= tell;
+        if matches!(self.token, Token::Asked(_)) && !self.is_wanted() {
+            if self.tell {
+                self.probe(site, out);
+            }
+        } else {
+            self.tell_successor(site, out);
+        }
+    }
+
+    fn tell_successor(&mut self, site: &SyncSite, out: &mut Effects) {
+        if core::mem::take(&mut self.tell)
+            && let Some(to) = self.successor
+        {
+            site.send(to, LockMessage::Busy.about(site.id), out);
+        }
+    }
+
+    /// The lock is taken.
+    fn refuse_tries(&mut self, out: &mut Effects) {
+        self.waiting.retain(|&Waiter { thread, patience }| {
+            let waits = patience != Patience::None;
+            if !waits {
+                refuse(thread, out);
+            }
+            waits
+        });
     }
 
     /// Sends the token to the successor, if one is known, and gets in line again for those left.
     fn pass_on(&mut self, site: &SyncSite, out: &mut Effects) {
         let Some(to) = self.successor.take() else { return };
-        self.handovers = 0;
+        (self.handovers, self.tell) = (0, false);
         self.token = Token::Elsewhere;
         site.send(to, LockMessage::Grant.about(site.id), out);
         if !self.waiting.is_empty() {
-            self.token = Token::Asked;
-            site.send(site.manager, LockMessage::Request.about(site.id), out);
+            self.ask(site, out);
         }
     }
+}
+
+fn refuse(thread: ThreadId, out: &mut Effects) {
+    out.extend([Effect::Refuse { thread }, Effect::Wake { thread }]);
 }

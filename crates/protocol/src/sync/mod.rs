@@ -1,6 +1,6 @@
-//! Synchronization engines: locks, barriers, counting semaphores, condition variables.
+//! Synchronization engines: locks, barriers, counting semaphores, condition variables, read-write locks.
 //!
-//! Ids are any 32-bit numbers; an id is managed by node `id mod nodes`. Each engine has two roles
+//! Ids are numbers of 32 bits, managed by node `id mod nodes`, or addresses of shared memory, which are above. Each engine has two roles
 //! in one struct: the manager's, used on the managing node alone, and the node's own. States equal
 //! to the first state are dropped from the tables, so ids cost nothing once they rest. Tokens of locks
 //! stay where they were used last, but a node keeps [`IDLE_TOKENS`] of them at most.
@@ -9,6 +9,7 @@ mod barrier;
 mod condition;
 mod input;
 mod lock;
+mod read_write;
 mod semaphore;
 mod site;
 mod tables;
@@ -16,8 +17,10 @@ mod uses;
 
 pub use barrier::Barrier;
 pub use condition::Condition;
-pub use input::{SyncError, SyncInput};
+pub use input::{Awaited, SyncError, SyncInput};
 pub use lock::{LOCAL_HANDOVERS, Lock};
+pub use multigrain_types::sync_id::{IdName, ONCE};
+pub use read_write::ReadWrite;
 pub use semaphore::Semaphore;
 pub use site::SyncSite;
 pub use tables::{IDLE_TOKENS, SyncTables};

@@ -1,6 +1,9 @@
-//! Counting semaphores: the manager holds the value and a queue of waiting nodes.
+//! Counting semaphores: the manager holds the value and a queue of waiting threads.
+//!
+//! A thread that withdraws has a unit or is out of the queue when its manager has answered: either its grant
+//! was on its way, or it is refused.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
@@ -12,10 +15,11 @@ use crate::message::SemaphoreMessage;
 /// One semaphore as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Semaphore {
-    waiting: VecDeque<ThreadId>,
-    /// Manager: units nobody has taken, and nodes that wait for one (a node once per thread).
+    /// Threads of this node that the manager has not answered.
+    waiting: BTreeSet<ThreadId>,
+    /// Manager: units nobody has taken, and threads that wait for one.
     value: u64,
-    queue: VecDeque<NodeId>,
+    queue: VecDeque<(NodeId, ThreadId)>,
     /// Manager: who posted last, while there are units.
     giver: Option<NodeId>,
 }
@@ -32,15 +36,29 @@ impl SyncState for Semaphore {
 }
 
 impl Semaphore {
+    /// `tries`: the thread does not wait for a unit.
     pub(super) fn wait(
         &mut self,
         site: &SyncSite,
         thread: ThreadId,
+        tries: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.waiting.push_back(thread);
-        site.send(site.manager, SemaphoreMessage::Request.about(site.id), out);
+        if !self.waiting.insert(thread) {
+            return Ok(());
+        }
+        let message = match tries {
+            true => SemaphoreMessage::Try { thread },
+            false => SemaphoreMessage::Request { thread },
+        };
+        site.send(site.manager, message.about(site.id), out);
         Ok(())
+    }
+
+    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+        if self.waiting.contains(&thread) {
+            site.send(site.manager, SemaphoreMessage::Withdraw { thread }.about(site.id), out);
+        }
     }
 
     pub(super) fn receive(
@@ -50,36 +68,59 @@ impl Semaphore {
         message: SemaphoreMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
+        let refuse = |thread, out: &mut Effects| {
+            site.send(from, SemaphoreMessage::Refused { thread }.about(site.id), out);
+        };
         match message {
-            SemaphoreMessage::Request if site.is_manager() => {
-                self.queue.push_back(from);
+            SemaphoreMessage::Request { thread } if site.is_manager() => {
+                self.queue.push_back((from, thread));
                 self.serve(site, out);
-                Ok(())
+            }
+            SemaphoreMessage::Try { thread } if site.is_manager() => {
+                if self.value == 0 {
+                    refuse(thread, out);
+                }
+                self.queue.extend((self.value > 0).then_some((from, thread)));
+                self.serve(site, out);
+            }
+            SemaphoreMessage::Withdraw { thread } if site.is_manager() => {
+                let queued = self.queue.iter().position(|&waiter| waiter == (from, thread));
+                if queued.and_then(|place| self.queue.remove(place)).is_some() {
+                    refuse(thread, out);
+                }
             }
             SemaphoreMessage::Post { count } if site.is_manager() => {
                 self.value = self.value.saturating_add(count.into());
                 self.giver = Some(from);
                 self.serve(site, out);
-                Ok(())
             }
-            SemaphoreMessage::Grant if from == site.manager => match self.waiting.pop_front() {
-                Some(thread) => {
-                    out.push(Effect::Wake { thread });
-                    Ok(())
-                }
-                None => Err(SyncError::Illegal(format!("{message:?} but no thread waits"))),
-            },
-            SemaphoreMessage::Request | SemaphoreMessage::Post { .. } | SemaphoreMessage::Grant => {
-                Err(SyncError::Illegal(format!("{message:?} meets {self:?}")))
+            SemaphoreMessage::Grant { thread }
+                if from == site.manager && self.waiting.remove(&thread) =>
+            {
+                out.push(Effect::Wake { thread });
+            }
+            SemaphoreMessage::Refused { thread }
+                if from == site.manager && self.waiting.remove(&thread) =>
+            {
+                out.extend([Effect::Refuse { thread }, Effect::Wake { thread }]);
+            }
+            SemaphoreMessage::Request { .. }
+            | SemaphoreMessage::Try { .. }
+            | SemaphoreMessage::Withdraw { .. }
+            | SemaphoreMessage::Post { .. }
+            | SemaphoreMessage::Grant { .. }
+            | SemaphoreMessage::Refused { .. } => {
+                return Err(SyncError::Illegal(format!("{message:?} meets {self:?}")));
             }
         }
+        Ok(())
     }
 
     fn serve(&mut self, site: &SyncSite, out: &mut Effects) {
         while self.value > 0 {
-            let Some(to) = self.queue.pop_front() else { return };
+            let Some((to, thread)) = self.queue.pop_front() else { return };
             self.value -= 1;
-            site.send(to, SemaphoreMessage::Grant.about(site.id), out);
+            site.send(to, SemaphoreMessage::Grant { thread }.about(site.id), out);
         }
         self.giver = None;
     }

@@ -1,6 +1,7 @@
 //! What a synchronization engine knows of its surroundings, and what the tables ask of it.
 
 use multigrain_types::NodeId;
+use multigrain_types::sync_id::NUMBERS;
 
 use crate::effect::{Effect, Effects};
 use crate::message::Message;
@@ -11,7 +12,7 @@ pub struct SyncSite {
     /// The node the engine runs on.
     pub me: NodeId,
     /// The synchronization id.
-    pub id: u32,
+    pub id: u64,
     /// The node that manages it.
     pub manager: NodeId,
     /// Nodes in the job.
@@ -21,8 +22,15 @@ pub struct SyncSite {
 impl SyncSite {
     /// The site of `id` on node `me` of a job of `nodes` nodes.
     #[must_use]
-    pub fn new(me: NodeId, nodes: u16, id: u32) -> Self {
-        let rank = id % u32::from(nodes.max(1));
+    pub fn new(me: NodeId, nodes: u16, id: u64) -> Self {
+        // Addresses are multiples of some power of two, as numbers of nodes like to be.
+        const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+        let nodes_wide = u64::from(nodes.max(1));
+        let rank = if id <= NUMBERS {
+            id % nodes_wide
+        } else {
+            ((id.wrapping_mul(SCATTER) >> 32) * nodes_wide) >> 32
+        };
         Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)), nodes }
     }
 
@@ -51,5 +59,20 @@ pub(super) trait SyncState: PartialEq {
     /// Whether it is a token that nobody uses, away from its manager.
     fn is_idle(&self, _: &SyncSite) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_managed_in_turn_and_addresses_by_all_nodes() {
+        let manager = |id| SyncSite::new(NodeId(0), 4, id).manager.0;
+        assert_eq!([0, 1, 5, (1 << 32) - 1].map(manager), [0, 1, 1, 3]);
+        for step in [8, 16, 64, 4096] {
+            let managers: Vec<_> = (0..64).map(|i| manager((1 << 45) + i * step)).collect();
+            assert!((0..4).all(|node| managers.contains(&node)), "{step}: {managers:?}");
+        }
     }
 }

@@ -8,16 +8,20 @@ use std::collections::btree_map::Entry;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
-use super::barrier::{Barrier, Party};
+mod ask;
+
+use super::barrier::Barrier;
 use super::condition::Condition;
-use super::input::{SyncError, SyncInput};
+use super::input::SyncError;
 use super::lock::Lock;
+use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
 use super::site::{SyncSite, SyncState};
 use super::uses::Uses;
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
-use crate::message::{ConditionMessage, LockMessage, SemaphoreMessage, SyncMessage};
+use crate::message::{LockMessage, SyncMessage};
+use multigrain_types::sync_id::IdName;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.
 pub const IDLE_TOKENS: u32 = 1 << 16;
@@ -27,17 +31,20 @@ const LOOKS: usize = 64;
 /// All synchronization state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SyncTables {
-    locks: BTreeMap<u32, Lock>,
-    barriers: BTreeMap<u32, Barrier>,
-    semaphores: BTreeMap<u32, Semaphore>,
-    conditions: BTreeMap<u32, Condition>,
+    locks: BTreeMap<u64, Lock>,
+    barriers: BTreeMap<u64, Barrier>,
+    semaphores: BTreeMap<u64, Semaphore>,
+    conditions: BTreeMap<u64, Condition>,
+    read_writes: BTreeMap<u64, ReadWrite>,
+    /// How many locks each thread of this node holds, if any, and read-write locks.
+    holds: BTreeMap<ThreadId, u32>,
     /// Threads of this node that have begun and not ended.
     threads: u32,
     uses: Uses,
     /// Idle tokens here, how many may be, and the lock after which the search for more to offer goes on.
     idle: u32,
     keep: u32,
-    offered: u32,
+    offered: u64,
 }
 
 impl Default for SyncTables {
@@ -47,6 +54,8 @@ impl Default for SyncTables {
             barriers: BTreeMap::new(),
             semaphores: BTreeMap::new(),
             conditions: BTreeMap::new(),
+            read_writes: BTreeMap::new(),
+            holds: BTreeMap::new(),
             threads: 0,
             uses: Uses::default(),
             idle: 0,
@@ -72,7 +81,8 @@ impl SyncTables {
     /// Ids whose states this node keeps.
     #[must_use]
     pub fn ids(&self) -> usize {
-        self.locks.len() + self.barriers.len() + self.semaphores.len() + self.conditions.len()
+        let others = self.conditions.len() + self.read_writes.len();
+        self.locks.len() + self.barriers.len() + self.semaphores.len() + others
     }
 
     /// Whether every id rests in its first state.
@@ -82,6 +92,7 @@ impl SyncTables {
             && self.barriers.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
+            && self.read_writes.is_empty()
     }
 
     /// Whether nobody holds, waits or is expected: what is left are tokens of free locks.
@@ -90,105 +101,39 @@ impl SyncTables {
         self.barriers.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
+            && self.read_writes.is_empty()
             && self.locks.values().all(Lock::is_unused)
     }
 
     /// The lock's state on this node, if it is not at rest.
     #[must_use]
-    pub fn lock(&self, id: u32) -> Option<&Lock> {
+    pub fn lock(&self, id: u64) -> Option<&Lock> {
         self.locks.get(&id)
     }
 
     /// Locks that threads of this node hold, in ascending order.
-    pub fn owned_locks(&self) -> impl Iterator<Item = (u32, ThreadId)> + '_ {
+    pub fn owned_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
     /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
-    pub fn is_declared_quiescent(&self, id: u32) -> bool {
+    pub fn is_declared_quiescent(&self, id: u64) -> bool {
         self.barriers.get(&id).is_some_and(Barrier::is_declared_quiescent)
     }
 
-    /// One request of a thread of this node.
-    ///
-    /// # Errors
-    /// [`SyncError::Misuse`] when the program broke a rule; nothing was changed then.
-    pub fn ask(
-        &mut self,
-        me: NodeId,
-        nodes: u16,
-        input: &SyncInput,
-        out: &mut Effects,
-    ) -> Result<(), SyncError> {
-        let site = |id| SyncSite::new(me, nodes, id);
-        match *input {
-            SyncInput::Begin { thread } => {
-                self.threads += 1;
-                self.begin(me, nodes, thread, out);
-                Ok(())
-            }
-            SyncInput::End => {
-                self.threads = self.threads.saturating_sub(1);
-                Ok(())
-            }
-            SyncInput::Lock { thread, id } => {
-                if !self.locks.contains_key(&id) {
-                    self.uses.check_own(me)?;
-                }
-                self.lock_step(site(id), |lock, site| lock.acquire(site, thread, out))
-            }
-            SyncInput::Unlock { thread, id } => {
-                self.lock_step(site(id), |lock, site| lock.release(site, thread, out))?;
-                mutant!("lock-waiters-forgotten" => {
-                    let request = LockMessage::Request.about(id);
-                    out.retain(|effect| {
-                        !matches!(effect, Effect::Send { message, .. } if *message == request)
-                    });
-                });
-                mutant!("handover-sleeps" => {
-                    out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
-                });
-                self.offer_idle(me, nodes, out);
-                Ok(())
-            }
-            SyncInput::Barrier { thread, id, local, total, quiescent } => {
-                let total =
-                    mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
-                let party = Party { local, total, quiescent, threads: self.threads };
-                with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
-                    barrier.arrive(site, thread, party, out)
-                })
-            }
-            SyncInput::SemaphoreWait { thread, id } => {
-                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
-                    sem.wait(site, thread, out)
-                })
-            }
-            SyncInput::SemaphorePost { id, count } => {
-                if site(id).is_manager() && !self.semaphores.contains_key(&id) {
-                    self.uses.check_own(me)?;
-                }
-                let count = mutant!("post-counts-twice": count * 2, else count);
-                site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
-                Ok(())
-            }
-            SyncInput::ConditionWait { thread, id, lock } => {
-                if self.locks.get(&lock).and_then(Lock::owner) != Some(thread) {
-                    return Err(SyncError::Misuse(format!(
-                        "wait on condition {id} without holding lock {lock}"
-                    )));
-                }
-                with(&mut self.conditions, &mut self.uses, site(id), |it: &mut Condition, site| {
-                    it.wait(site, thread, lock, out)
-                })
-            }
-            SyncInput::ConditionSignal { id, all } => {
-                let all = mutant!("broadcast-wakes-one": false, else all);
-                site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
-                Ok(())
-            }
+    /// What a thread of this node holds, in the words of a program: locks and read-write locks.
+    #[must_use]
+    pub fn held_by(&self, thread: ThreadId) -> Vec<String> {
+        if !self.holds.contains_key(&thread) {
+            return Vec::new();
         }
+        let locks = self.locks.iter().filter(|(_, lock)| lock.owner() == Some(thread));
+        let others = self.read_writes.iter().filter(|(_, lock)| lock.is_held_by(thread));
+        locks
+            .map(|(&id, _)| format!("lock {}", IdName(id)))
+            .chain(others.map(|(&id, _)| format!("read-write lock {}", IdName(id))))
+            .collect()
     }
 
     /// A thread runs at once, unless this node has declared that it is quiescent.
@@ -212,11 +157,11 @@ impl SyncTables {
         me: NodeId,
         nodes: u16,
         from: NodeId,
-        (id, message): (u32, SyncMessage),
+        (id, message): (u64, SyncMessage),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let site = SyncSite::new(me, nodes, id);
-        if let SyncMessage::Lock(LockMessage::Recall { to }) = message
+        if let SyncMessage::Lock(LockMessage::Recall { to, .. }) = message
             && to.0 >= nodes
         {
             return Err(SyncError::Illegal(format!("a job of {nodes} nodes")));
@@ -237,6 +182,11 @@ impl SyncTables {
                 })
             }
             SyncMessage::Condition(message) => self.condition(&site, nodes, from, message, out),
+            SyncMessage::ReadWrite(message) => {
+                self.read_write_step(site, message.thread(), |lock, site| {
+                    lock.receive(site, from, message, out)
+                })
+            }
         }?;
         if site.is_manager() {
             self.uses.came(from, message);
@@ -245,17 +195,35 @@ impl SyncTables {
         self.uses.check_peer(&site, from)
     }
 
-    /// A step of a lock; counts idle tokens.
+    /// A step of a lock; counts idle tokens, and who holds what.
     fn lock_step(
         &mut self,
         site: SyncSite,
         step: impl FnOnce(&mut Lock, &SyncSite) -> Result<(), SyncError>,
     ) -> Result<(), SyncError> {
-        let idle = &mut self.idle;
+        let (idle, holds) = (&mut self.idle, &mut self.holds);
         with(&mut self.locks, &mut self.uses, site, |lock: &mut Lock, site| {
-            let before = lock.is_idle(site);
+            let before = (lock.is_idle(site), lock.owner());
             let done = step(lock, site);
-            *idle = *idle + u32::from(lock.is_idle(site)) - u32::from(before);
+            *idle = *idle + u32::from(lock.is_idle(site)) - u32::from(before.0);
+            change_holder(holds, before.1, lock.owner());
+            done
+        })
+    }
+
+    /// A step of a read-write lock, which changes what one thread holds at most.
+    fn read_write_step(
+        &mut self,
+        site: SyncSite,
+        thread: Option<ThreadId>,
+        step: impl FnOnce(&mut ReadWrite, &SyncSite) -> Result<(), SyncError>,
+    ) -> Result<(), SyncError> {
+        let holds = &mut self.holds;
+        with(&mut self.read_writes, &mut self.uses, site, |lock: &mut ReadWrite, site| {
+            let holder = |lock: &ReadWrite| thread.filter(|&thread| lock.is_held_by(thread));
+            let before = holder(lock);
+            let done = step(lock, site);
+            change_holder(holds, before, holder(lock));
             done
         })
     }
@@ -268,7 +236,7 @@ impl SyncTables {
         let site = |id| SyncSite::new(me, nodes, id);
         let after = (Bound::Excluded(self.offered), Bound::Unbounded);
         let locks = self.locks.range(after).chain(self.locks.range(..=self.offered));
-        let looked: SmallVec<[(u32, bool); LOOKS]> =
+        let looked: SmallVec<[(u64, bool); LOOKS]> =
             locks.take(LOOKS).map(|(&id, lock)| (id, lock.is_idle(&site(id)))).collect();
         for (id, idle) in looked {
             self.offered = id;
@@ -281,63 +249,33 @@ impl SyncTables {
             }
         }
     }
+}
 
-    fn condition(
-        &mut self,
-        site: &SyncSite,
-        nodes: u16,
-        from: NodeId,
-        message: ConditionMessage,
-        out: &mut Effects,
-    ) -> Result<(), SyncError> {
-        let mut waiter = None;
-        with(&mut self.conditions, &mut self.uses, *site, |condition: &mut Condition, site| {
-            let asked = match message {
-                ConditionMessage::Enqueue => {
-                    condition.enqueue(site, from, out);
-                    site.is_manager()
-                }
-                ConditionMessage::Signal { all } => {
-                    condition.signal(site, all, out);
-                    site.is_manager()
-                }
-                ConditionMessage::Queued => {
-                    waiter = condition.queued();
-                    waiter.is_some() && from == site.manager
-                }
-                ConditionMessage::Wake => {
-                    waiter = condition.woken();
-                    waiter.is_some() && from == site.manager
-                }
-            };
-            if asked {
-                Ok(())
-            } else {
-                Err(SyncError::Illegal(format!("{message:?} was not asked for")))
-            }
-        })?;
-        match (message, waiter) {
-            // Only now may the lock go: a signal sent under it comes after us in the queue.
-            (ConditionMessage::Queued, Some((thread, id))) => {
-                self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
-            }
-            (ConditionMessage::Wake, Some((thread, id))) => {
-                mutant!("condition-without-lock" => {
-                    out.push(Effect::Wake { thread });
-                    return Ok(());
-                });
-                let site = SyncSite::new(site.me, nodes, id);
-                self.lock_step(site, |lock, site| lock.acquire(site, thread, out))
-            }
-            (ConditionMessage::Enqueue | ConditionMessage::Signal { .. }, _)
-            | (ConditionMessage::Queued | ConditionMessage::Wake, None) => Ok(()),
+/// Who holds a lock has changed.
+fn change_holder(
+    holds: &mut BTreeMap<ThreadId, u32>,
+    before: Option<ThreadId>,
+    after: Option<ThreadId>,
+) {
+    if before == after {
+        return;
+    }
+    if let Some(thread) = before
+        && let Some(held) = holds.get_mut(&thread)
+    {
+        *held -= 1;
+        if *held == 0 {
+            holds.remove(&thread);
         }
+    }
+    if let Some(thread) = after {
+        *holds.entry(thread).or_default() += 1;
     }
 }
 
 /// Runs `step` on the state of an id and drops the state if it is back at rest.
 fn with<T: SyncState>(
-    table: &mut BTreeMap<u32, T>,
+    table: &mut BTreeMap<u64, T>,
     uses: &mut Uses,
     site: SyncSite,
     step: impl FnOnce(&mut T, &SyncSite) -> Result<(), SyncError>,

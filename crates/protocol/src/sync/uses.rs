@@ -12,7 +12,7 @@ use super::input::SyncError;
 use super::site::SyncSite;
 use crate::effect::Effect;
 use crate::message::{
-    BarrierMessage, ConditionMessage, LockMessage, Message, SemaphoreMessage, SyncMessage,
+    BarrierMessage, ConditionMessage, Message, ReadWriteMessage, SemaphoreMessage, SyncMessage,
 };
 use crate::site::MOST_THREADS;
 
@@ -51,22 +51,36 @@ impl Uses {
     pub(super) fn came(&mut self, from: NodeId, message: SyncMessage) {
         let waits = match message {
             SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, .. }) => arrivals,
-            SyncMessage::Semaphore(SemaphoreMessage::Request)
-            | SyncMessage::Condition(ConditionMessage::Enqueue) => 1,
-            SyncMessage::Lock(
-                LockMessage::Request
-                | LockMessage::Recall { .. }
-                | LockMessage::Grant
-                | LockMessage::Offer,
+            SyncMessage::Semaphore(
+                SemaphoreMessage::Request { .. } | SemaphoreMessage::Try { .. },
             )
+            | SyncMessage::Condition(ConditionMessage::Enqueue { .. })
+            | SyncMessage::ReadWrite(
+                ReadWriteMessage::Request { .. } | ReadWriteMessage::Try { .. },
+            ) => 1,
+            SyncMessage::Lock(_)
             | SyncMessage::Barrier(
                 BarrierMessage::Release { .. }
                 | BarrierMessage::Retract
                 | BarrierMessage::Retracted,
             )
-            | SyncMessage::Semaphore(SemaphoreMessage::Grant | SemaphoreMessage::Post { .. })
+            | SyncMessage::Semaphore(
+                SemaphoreMessage::Grant { .. }
+                | SemaphoreMessage::Post { .. }
+                | SemaphoreMessage::Withdraw { .. }
+                | SemaphoreMessage::Refused { .. },
+            )
             | SyncMessage::Condition(
-                ConditionMessage::Queued | ConditionMessage::Signal { .. } | ConditionMessage::Wake,
+                ConditionMessage::Queued { .. }
+                | ConditionMessage::Signal { .. }
+                | ConditionMessage::Wake { .. }
+                | ConditionMessage::Withdraw { .. }
+                | ConditionMessage::Refused { .. },
+            )
+            | SyncMessage::ReadWrite(
+                ReadWriteMessage::Grant { .. }
+                | ReadWriteMessage::Refused { .. }
+                | ReadWriteMessage::Release { .. },
             ) => return,
         };
         self.update(from, |of| of.waits = of.waits.saturating_add(waits));
@@ -80,8 +94,15 @@ impl Uses {
             };
             let waits = match body {
                 SyncMessage::Barrier(BarrierMessage::Release { arrivals, .. }) => arrivals,
-                SyncMessage::Semaphore(SemaphoreMessage::Grant)
-                | SyncMessage::Condition(ConditionMessage::Wake) => 1,
+                SyncMessage::Semaphore(
+                    SemaphoreMessage::Grant { .. } | SemaphoreMessage::Refused { .. },
+                )
+                | SyncMessage::Condition(
+                    ConditionMessage::Wake { .. } | ConditionMessage::Refused { .. },
+                )
+                | SyncMessage::ReadWrite(
+                    ReadWriteMessage::Grant { .. } | ReadWriteMessage::Refused { .. },
+                ) => 1,
                 SyncMessage::Lock(_)
                 | SyncMessage::Barrier(
                     BarrierMessage::Arrive { .. }
@@ -89,12 +110,21 @@ impl Uses {
                     | BarrierMessage::Retracted,
                 )
                 | SyncMessage::Semaphore(
-                    SemaphoreMessage::Request | SemaphoreMessage::Post { .. },
+                    SemaphoreMessage::Request { .. }
+                    | SemaphoreMessage::Try { .. }
+                    | SemaphoreMessage::Withdraw { .. }
+                    | SemaphoreMessage::Post { .. },
                 )
                 | SyncMessage::Condition(
-                    ConditionMessage::Enqueue
-                    | ConditionMessage::Queued
+                    ConditionMessage::Enqueue { .. }
+                    | ConditionMessage::Queued { .. }
+                    | ConditionMessage::Withdraw { .. }
                     | ConditionMessage::Signal { .. },
+                )
+                | SyncMessage::ReadWrite(
+                    ReadWriteMessage::Request { .. }
+                    | ReadWriteMessage::Try { .. }
+                    | ReadWriteMessage::Release { .. },
                 ) => continue,
             };
             self.update(to, |of| of.waits = of.waits.saturating_sub(waits));

@@ -265,6 +265,9 @@ impl World for TestWorld<'_> {
     fn wake(&mut self, thread: ThreadId) {
         self.note(&format!("wake {}", thread.0));
     }
+    fn refuse(&mut self, thread: ThreadId) {
+        self.note(&format!("refuse {}", thread.0));
+    }
     fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, _: bool) {
         let after = if turns < 2 { String::new() } else { format!(" turns {turns}") };
         self.note(&format!("hold {}{after}", thread.0));
@@ -347,6 +350,14 @@ fn spell(from: NodeId, message: Message) -> String {
     };
     let body = format!("{body}{}", message.minipage().map(suffix).unwrap_or_default());
     let body = body.replace("ack_now: false", "").replace("ack_now: true", "ack now");
+    let body = body.replace("tell: false", "").replace("tell: true", "tell");
+    // Which thread waits is seen where it is woken.
+    let body = match body.split_once("thread: ThreadId(") {
+        Some((before, after)) => {
+            format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
+        }
+        None => body,
+    };
     // One turn is the usual thing.
     let body = body.replace("turns: 0", "").replace("turns: 1 ", "");
     let body = body.replace("quiescent: false", "").replace("quiescent: true", "quiescent");

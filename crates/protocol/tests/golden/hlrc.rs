@@ -44,7 +44,7 @@ fn come(cluster: &mut Cluster, node: u16, nodes: u16) {
 }
 
 /// A barrier has the number of its manager.
-fn come_to(cluster: &mut Cluster, id: u32, node: u16, nodes: u16) {
+fn come_to(cluster: &mut Cluster, id: u64, node: u16, nodes: u16) {
     let thread = ThreadId(node.into());
     let total = nodes.into();
     cluster.call(node, SyncInput::Barrier { thread, id, local: 1, total, quiescent: true });

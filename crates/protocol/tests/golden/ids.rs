@@ -15,16 +15,16 @@ fn thread(node: u16) -> ThreadId {
     ThreadId(node.into())
 }
 
-fn lock(node: u16, id: u32) -> SyncInput {
+fn lock(node: u16, id: u64) -> SyncInput {
     SyncInput::Lock { thread: thread(node), id }
 }
 
-fn unlock(node: u16, id: u32) -> SyncInput {
+fn unlock(node: u16, id: u64) -> SyncInput {
     SyncInput::Unlock { thread: thread(node), id }
 }
 
 /// A node takes a lock and gives it back.
-fn pass(cluster: &mut Cluster, node: u16, id: u32) {
+fn pass(cluster: &mut Cluster, node: u16, id: u64) {
     cluster.call(node, lock(node, id));
     cluster.settle();
     cluster.call(node, unlock(node, id));
@@ -129,10 +129,10 @@ fn semaphores_barriers_and_conditions_cost_nothing_once_they_rest() {
 }
 
 /// Node 0 takes messages from node 1 until it refuses one: how many it took, and what it says then.
-fn flood(message: impl Fn(u32) -> Message) -> (u32, String) {
+fn flood(message: impl Fn(u64) -> Message) -> (u32, String) {
     let mut cluster = Cluster::new(2, 0, 0);
     for number in 0..=MOST_IDS {
-        let message = message(2 * number);
+        let message = message(2 * u64::from(number));
         match cluster.try_input(0, Input::Message { from: NodeId(1), message }) {
             Ok(()) => cluster.drop_packets(),
             Err(Violation::Limit { from: NodeId(1), text }) => return (number, text),
@@ -144,7 +144,7 @@ fn flood(message: impl Fn(u32) -> Message) -> (u32, String) {
 
 #[test]
 fn a_peer_that_uses_too_many_ids_is_refused() {
-    let (locks, text) = flood(|id| LockMessage::Request.about(id));
+    let (locks, text) = flood(|id| LockMessage::Request { tell: id % 4 == 0 }.about(id));
     assert_eq!(locks, MOST_IDS);
     assert!(text.starts_with("it uses more than 1048576 synchronization ids"), "{text}");
     let (semaphores, text) = flood(|id| SemaphoreMessage::Post { count: 1 }.about(id));
@@ -157,8 +157,8 @@ fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
     let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false };
     for same in [0, 1] {
         let floods = [
-            flood(|id| SemaphoreMessage::Request.about(id * same)),
-            flood(|id| ConditionMessage::Enqueue.about(id * same)),
+            flood(|id| SemaphoreMessage::Request { thread: ThreadId(0) }.about(id * same)),
+            flood(|id| ConditionMessage::Enqueue { thread: ThreadId(0) }.about(id * same)),
         ];
         for (waits, text) in floods {
             assert_eq!(waits, 4096);
@@ -171,14 +171,15 @@ fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
 #[test]
 fn a_thread_that_was_let_go_may_wait_again() {
     let mut tables = SyncTables::default();
+    let thread = ThreadId(3);
     let mut receives = |message: SyncMessage| {
         let mut out = multigrain_protocol::Effects::new();
         tables.receive(NodeId(0), 2, NodeId(1), (0, message), &mut out).expect("it is correct");
     };
     for _ in 0..10_000 {
-        receives(SyncMessage::Semaphore(SemaphoreMessage::Request));
+        receives(SyncMessage::Semaphore(SemaphoreMessage::Request { thread }));
         receives(SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 }));
-        receives(SyncMessage::Condition(ConditionMessage::Enqueue));
+        receives(SyncMessage::Condition(ConditionMessage::Enqueue { thread }));
         receives(SyncMessage::Condition(ConditionMessage::Signal { all: true }));
         receives(SyncMessage::Barrier(BarrierMessage::Arrive {
             arrivals: 2,
@@ -192,11 +193,12 @@ fn a_thread_that_was_let_go_may_wait_again() {
 #[test]
 fn a_program_that_uses_too_many_ids_gets_an_error_and_nothing_has_changed() {
     let mut cluster = Cluster::new(1, 0, 0);
-    (0..MOST_IDS / 2).for_each(|id| cluster.call(0, lock(0, id)));
-    (0..MOST_IDS / 2).for_each(|id| cluster.call(0, SyncInput::SemaphorePost { id, count: 1 }));
+    (0..u64::from(MOST_IDS) / 2).for_each(|id| cluster.call(0, lock(0, id)));
+    (0..u64::from(MOST_IDS) / 2)
+        .for_each(|id| cluster.call(0, SyncInput::SemaphorePost { id, count: 1 }));
     cluster.trace();
-    let post = SyncInput::SemaphorePost { id: MOST_IDS, count: 1 };
-    for asked in [lock(0, MOST_IDS), post] {
+    let post = SyncInput::SemaphorePost { id: MOST_IDS.into(), count: 1 };
+    for asked in [lock(0, MOST_IDS.into()), post] {
         match cluster.try_input(0, Input::Sync(asked)) {
             Err(Violation::Limit { from: NodeId(0), text }) => {
                 assert!(text.starts_with("this node uses 1048576 synchronization ids"), "{text}");
@@ -205,6 +207,6 @@ fn a_program_that_uses_too_many_ids_gets_an_error_and_nothing_has_changed() {
         }
     }
     cluster.call(0, unlock(0, 7));
-    cluster.call(0, lock(0, MOST_IDS));
+    cluster.call(0, lock(0, MOST_IDS.into()));
     assert_eq!(cluster.trace(), ["0: wake 0"]);
 }

@@ -12,3 +12,4 @@ mod mgs;
 mod refusals;
 mod release;
 mod sync;
+mod tries;

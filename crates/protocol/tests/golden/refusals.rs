@@ -3,7 +3,7 @@
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,
-    SemaphoreMessage, Violation,
+    ReadWriteMessage, SemaphoreMessage, Violation,
 };
 use multigrain_types::{NodeId, ThreadId};
 
@@ -132,24 +132,36 @@ fn an_upgrade_that_another_node_grants_is_refused() {
 fn synchronization_messages_out_of_place_are_refused() {
     // Id 0 is managed by node 0.
     for (node, from, message) in [
-        (1, 2, LockMessage::Request.about(0)),
+        (1, 2, LockMessage::Request { tell: false }.about(0)),
         (1, 0, LockMessage::Grant.about(0)),
-        (1, 0, LockMessage::Recall { to: NodeId(2) }.about(0)),
-        (0, 1, LockMessage::Recall { to: NodeId(2) }.about(0)),
-        (0, 0, LockMessage::Recall { to: NodeId(3) }.about(0)),
+        (1, 0, LockMessage::Recall { to: NodeId(2), tell: false }.about(0)),
+        (0, 1, LockMessage::Recall { to: NodeId(2), tell: false }.about(0)),
+        (0, 0, LockMessage::Recall { to: NodeId(3), tell: false }.about(0)),
         (1, 2, LockMessage::Offer.about(0)),
         (0, 1, BarrierMessage::Arrive { arrivals: 0, total: 2, quiescent: false }.about(0)),
         (1, 2, BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: false }.about(0)),
         (1, 0, BarrierMessage::Release { arrivals: 1, quiescent: false }.about(0)),
         // It frees nobody, and would move homes.
         (1, 0, BarrierMessage::Release { arrivals: 0, quiescent: true }.about(0)),
-        (1, 2, SemaphoreMessage::Request.about(0)),
-        (1, 0, SemaphoreMessage::Grant.about(0)),
+        (1, 2, SemaphoreMessage::Request { thread: ThreadId(1) }.about(0)),
+        (1, 0, SemaphoreMessage::Grant { thread: ThreadId(1) }.about(0)),
+        (1, 0, SemaphoreMessage::Refused { thread: ThreadId(1) }.about(0)),
+        (1, 2, SemaphoreMessage::Try { thread: ThreadId(1) }.about(0)),
+        (1, 2, SemaphoreMessage::Withdraw { thread: ThreadId(1) }.about(0)),
+        (1, 0, LockMessage::Busy.about(0)),
+        (1, 0, ConditionMessage::Refused { thread: ThreadId(1) }.about(0)),
+        (1, 2, ConditionMessage::Withdraw { thread: ThreadId(1) }.about(0)),
+        (1, 2, ReadWriteMessage::Request { thread: ThreadId(1), kind: Kind::Read }.about(0)),
+        (1, 2, ReadWriteMessage::Try { thread: ThreadId(1), kind: Kind::Write }.about(0)),
+        (1, 0, ReadWriteMessage::Grant { thread: ThreadId(1) }.about(0)),
+        (1, 0, ReadWriteMessage::Refused { thread: ThreadId(1) }.about(0)),
+        (0, 1, ReadWriteMessage::Release { kind: Kind::Read }.about(0)),
+        (0, 1, ReadWriteMessage::Release { kind: Kind::Write }.about(0)),
         (1, 2, SemaphoreMessage::Post { count: 1 }.about(0)),
-        (1, 2, ConditionMessage::Enqueue.about(0)),
+        (1, 2, ConditionMessage::Enqueue { thread: ThreadId(1) }.about(0)),
         (1, 2, ConditionMessage::Signal { all: true }.about(0)),
-        (1, 0, ConditionMessage::Queued.about(0)),
-        (1, 0, ConditionMessage::Wake.about(0)),
+        (1, 0, ConditionMessage::Queued { thread: ThreadId(1) }.about(0)),
+        (1, 0, ConditionMessage::Wake { thread: ThreadId(1) }.about(0)),
     ] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, node, from, message), "synchronization");
@@ -162,7 +174,7 @@ fn a_token_is_recalled_once_at_a_time() {
     cluster.call(1, SyncInput::Lock { thread: ThreadId(1), id: 0 });
     cluster.call(2, SyncInput::Lock { thread: ThreadId(2), id: 0 });
     cluster.settle();
-    let message = LockMessage::Recall { to: NodeId(3) }.about(0);
+    let message = LockMessage::Recall { to: NodeId(3), tell: false }.about(0);
     assert_eq!(refused(&mut cluster, 1, 0, message), "synchronization");
 }
 

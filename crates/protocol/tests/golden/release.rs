@@ -16,11 +16,11 @@ fn contended() -> Cluster {
     cluster
 }
 
-fn lock(cluster: &mut Cluster, node: u16, id: u32) {
+fn lock(cluster: &mut Cluster, node: u16, id: u64) {
     cluster.call(node, SyncInput::Lock { thread: ThreadId(node.into()), id });
 }
 
-fn unlock(cluster: &mut Cluster, node: u16, id: u32) {
+fn unlock(cluster: &mut Cluster, node: u16, id: u64) {
     cluster.call(node, SyncInput::Unlock { thread: ThreadId(node.into()), id });
 }
 

@@ -108,6 +108,18 @@ impl Driver {
         self.threads.own.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Whether all threads of the program have ended. The main one, which the system shows to the end, is
+    /// known to have.
+    pub(crate) fn is_deserted(&self) -> bool {
+        let before = self.threads.count();
+        let alone = Count { begun: 1, ..before };
+        let deserted = match rustix::fs::stat("/proc/self/task") {
+            Ok(stat) => alone.has_all(stat.st_nlink, &alone),
+            Err(_) => before.begun == 0 && before.starting == 0,
+        };
+        deserted && before == self.threads.count()
+    }
+
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
     fn begin(&self, thread: ThreadId, slot: &Slot) {
         self.threads.begins();
@@ -126,7 +138,11 @@ impl Driver {
         if let Some(since_ns) = slot.end() {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
-            self.engine.step_sure(Input::Sync(SyncInput::End));
+            for held in self.tables().held_by(thread) {
+                let line = format!("a thread ended holding {held}: nobody can unlock it any more");
+                self.platform().launcher().warn(&line);
+            }
+            self.engine.step_sure(Input::Sync(SyncInput::End { thread }));
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod mutants;
 mod pending_diffs;
 mod world;
 
+use std::os::fd::RawFd;
 use std::sync::Once;
 
 use multigrain_memory::Twins;
@@ -63,6 +64,11 @@ impl Engine {
 
     pub(crate) fn windows(&self) -> &Windows {
         &self.windows
+    }
+
+    /// The file descriptors that this node keeps open as long as it lives.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.platform.descriptors().chain([self.windows.descriptor()]).collect()
     }
 
     /// This node's counters; its threads that have not ended are there since so many nanoseconds in sum.

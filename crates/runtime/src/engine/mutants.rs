@@ -76,11 +76,11 @@ impl World for Bent<'_> {
         self.real.asks(asked);
     }
 
-    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
         self.real.posts(to, id, message);
     }
 
-    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         self.real.takes(from, id, message);
     }
 
@@ -109,6 +109,10 @@ impl World for Bent<'_> {
 
     fn wake(&mut self, thread: ThreadId) {
         self.real.wake(thread);
+    }
+
+    fn refuse(&mut self, thread: ThreadId) {
+        self.real.refuse(thread);
     }
 
     fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool) {

@@ -113,11 +113,11 @@ impl World for RealWorld<'_> {
         self.engine.races().asks(asked);
     }
 
-    fn posts(&mut self, to: NodeId, id: u32, message: SyncMessage) {
+    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
         self.engine.races().posts(to, id, message);
     }
 
-    fn takes(&mut self, from: NodeId, id: u32, message: SyncMessage) {
+    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         self.engine.races().takes(from, id, message);
     }
 
@@ -232,6 +232,12 @@ impl World for RealWorld<'_> {
 
     fn wake(&mut self, thread: ThreadId) {
         self.platform().wake_thread(thread);
+    }
+
+    fn refuse(&mut self, thread: ThreadId) {
+        if let Some(slot) = slots::slot(thread) {
+            slot.refuse();
+        }
     }
 
     fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, urgent: bool) {

@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use multigrain_memory::{Memory, TrackingKind};
-use multigrain_transport::{BootConfig, Mesh};
+use multigrain_transport::{BootConfig, Mesh, TransportError};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
@@ -16,8 +16,10 @@ use crate::launcher::Launcher;
 use crate::program;
 use crate::receiver::WaitMode;
 
-/// How long a node waits for its peers at start.
+/// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:
+/// those of a host make them all with its processors.
 const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+const BOOT_DEADLINE_FOR_EACH: Duration = Duration::from_micros(500);
 
 /// The shared memory of a node.
 pub(super) fn memory(config: &Config) -> Result<Memory, Error> {
@@ -46,11 +48,11 @@ pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Er
     Ok(Some(control))
 }
 
-/// This node's listening socket, if its launcher made one.
+/// This node's listening socket, if its launcher made one. To be taken once: a node without peers closes it.
 ///
 /// # Errors
 /// [`Error::Invalid`]: there is no such socket.
-fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
+pub(super) fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
     let Some(fd) = config.listen_fd else { return Ok(None) };
     // SAFETY: it is only asked what it is.
     let found = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -76,17 +78,25 @@ pub(super) fn boot_mesh(
         job: config.job,
         secret,
         build: program::build_number()?,
-        deadline: BOOT_DEADLINE,
+        deadline: config.boot.unwrap_or_else(|| boot_deadline(config.peers.len())),
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(format_args!("joining"));
-    let mesh = Mesh::boot(boot, &mut refused).inspect_err(|error| {
-        if let Some(peer) = error.lost_peer() {
-            launcher.lost_at_start(peer, &error.to_string());
-        }
+    let mesh = Mesh::boot(boot, &mut refused).map_err(|error| {
+        let late = matches!(error, TransportError::Missing { .. });
+        let help = if late { "; `multigrain run --boot-timeout` gives them longer" } else { "" };
+        let why = format!("{error}{help}");
+        let Some(peer) = error.lost_peer() else { return Error::System(why) };
+        launcher.lost_at_start(peer, &why);
+        Error::Peer(why)
     })?;
     if matches!(config.wait, WaitMode::Block | WaitMode::Adaptive) {
         mesh.wake_when_taken()?;
     }
     Ok(mesh)
+}
+
+fn boot_deadline(nodes: usize) -> Duration {
+    let links = u32::try_from(nodes * nodes / 2).unwrap_or(u32::MAX);
+    BOOT_DEADLINE + BOOT_DEADLINE_FOR_EACH * links
 }

@@ -1,19 +1,13 @@
 //! The runtime's own threads of a node: one that starts others, one that looks for deadlocks, and where there
 //! are peers one that receives while nobody waits and one that ends windows.
 
-#![expect(
-    unsafe_code,
-    reason = "threads of the C library, and a scheduling attribute of the kernel"
-)]
-
-use core::ffi::c_void;
-use std::ffi::CString;
+#![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
 
 use super::Runtime;
 use crate::deadlock;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::signals::SignalMask;
+use crate::pthread;
 
 /// A helper: its name, and what it does until this node leaves.
 type Helper = (&'static str, fn(&Driver));
@@ -29,8 +23,6 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let driver = &runtime.driver;
     let threads = &runtime.services.threads;
     let starts = threads.open();
-    // Threads inherit the signal mask: the program's handlers must not run in ours.
-    let masked = SignalMask::block_all();
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
     let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver));
     let mut helpers = vec![started, watches];
@@ -42,40 +34,17 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
             })
         }));
     }
-    drop(masked);
     helpers.into_iter().collect()
 }
 
-/// A thread of the C library's: one of Rust's maps a stack for overflows as it begins, and panics where a
-/// limit of memory has come by then.
-fn spawn(driver: &Driver, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    type Work = Box<dyn FnOnce() + Send>;
-    extern "C" fn begin(work: *mut c_void) -> *mut c_void {
-        // SAFETY: `spawn` has made it of this type, and gave it to this thread alone.
-        let work = unsafe { Box::from_raw(work.cast::<Work>()) };
-        work();
-        core::ptr::null_mut()
-    }
+/// One thread of the runtime's own on this node.
+fn spawn(
+    driver: &Driver,
+    name: &'static str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), Error> {
     driver.has_helper();
-    let work: *mut Work = Box::into_raw(Box::new(Box::new(run)));
-    let mut thread: libc::pthread_t = 0;
-    // SAFETY: `thread` is a valid place, and `begin` takes over what `work` points to.
-    let failed = unsafe {
-        libc::pthread_create(&raw mut thread, core::ptr::null(), begin, work.cast::<c_void>())
-    };
-    if failed != 0 {
-        // SAFETY: no thread has it.
-        drop(unsafe { Box::from_raw(work) });
-        let error = std::io::Error::from_raw_os_error(failed);
-        return Err(Error::System(format!("cannot start a thread: {error}")));
-    }
-    if let Ok(name) = CString::new(name) {
-        // SAFETY: the thread runs for the life of this node, and the name lives through the call.
-        unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
-    }
-    // SAFETY: nobody waits for its end.
-    unsafe { libc::pthread_detach(thread) };
-    Ok(())
+    pthread::spawn_helper(name, run)
 }
 
 /// Short slices make the scheduler run a helper soon after it wakes, before a thread that

@@ -43,7 +43,9 @@ impl Services for Shared {
             }
             kind::PUBLISH => names.serve_publish(driver, asker, body, subject),
             kind::LOOKUP => names.serve_lookup(driver, asker, body),
-            kind::THREAD_START => return threads.serve_start(driver, asker, subject, value),
+            kind::THREAD_START => {
+                return threads.serve_start(driver, asker, (subject, value), body);
+            }
             kind::THREAD_JOIN => {
                 threads.serve_join(driver, asker, ThreadHandle(subject));
                 true

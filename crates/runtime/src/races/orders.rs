@@ -5,6 +5,7 @@
 //! | lock | of its last unlock; travels with the token | the node that the token comes to |
 //! | barrier | join of those who came to this episode, at the manager | who leaves it |
 //! | semaphore | join of all posts so far, at the manager; that of others too, where there are many | whose wait ends |
+//! | read-write lock | as a semaphore's, of all unlocks so far | who gets it |
 //! | condition | none: its lock orders | |
 //! | name | of the publication that a look-up finds, at node 0 | who looked it up |
 //! | thread | of its start, and of its end | the thread, and who joins it |
@@ -17,7 +18,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{BarrierMessage, LockMessage, SemaphoreMessage, SyncMessage};
+use multigrain_protocol::{
+    BarrierMessage, LockMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
+};
 use multigrain_types::{NodeId, ThreadId};
 
 use super::clock::Clock;
@@ -32,7 +35,7 @@ const MOST_SEMAPHORES: usize = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     /// A lock whose token is here.
-    Lock(u32),
+    Lock(u64),
     /// A name, at node 0.
     Name(Vec<u8>),
     /// A thread of this node that is being started.
@@ -53,22 +56,29 @@ pub(super) type Tag = (NodeId, u8, ThreadId);
 pub(super) struct Orders {
     clocks: BTreeMap<Object, Clock>,
     /// Of the semaphores posted here last, and of all others together.
-    semaphores: BTreeMap<u32, Clock>,
+    semaphores: BTreeMap<Counted, Clock>,
     other_semaphores: Clock,
     /// Of barriers managed here: those who have come know of this.
-    barriers: BTreeMap<u32, Clock>,
+    barriers: BTreeMap<u64, Clock>,
     /// The barrier that has opened last, and what those knew who came to it.
-    opened: (u32, Clock),
+    opened: (u64, Clock),
     /// Of synchronization messages that have not left, or that this node has for itself.
     posted: VecDeque<Posted>,
     /// Of messages that have not been taken yet, by sender.
     arrived: BTreeMap<NodeId, BTreeMap<Tag, Clock>>,
 }
 
+/// What follows all that gave to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    Semaphore(u64),
+    ReadWrite(u64),
+}
+
 #[derive(Debug)]
 struct Posted {
     to: NodeId,
-    message: (u32, SyncMessage),
+    message: (u64, SyncMessage),
     clock: Clock,
 }
 
@@ -81,35 +91,46 @@ impl Orders {
                 self.keep(Object::Lock(id), now.clone());
             }
             SyncInput::Begin { .. }
-            | SyncInput::End
+            | SyncInput::End { .. }
             | SyncInput::Lock { .. }
+            | SyncInput::TryLock { .. }
+            | SyncInput::TimedLock { .. }
             | SyncInput::Barrier { .. }
             | SyncInput::SemaphoreWait { .. }
+            | SyncInput::SemaphoreTry { .. }
             | SyncInput::SemaphorePost { .. }
+            | SyncInput::ReadWriteLock { .. }
+            | SyncInput::ReadWriteUnlock { .. }
+            | SyncInput::Withdraw { .. }
             | SyncInput::ConditionSignal { .. } => {}
         }
     }
 
     /// The engines want a synchronization message sent.
-    pub(super) fn posts(&mut self, to: NodeId, id: u32, body: SyncMessage, now: &Clock) {
+    pub(super) fn posts(&mut self, to: NodeId, id: u64, body: SyncMessage, now: &Clock) {
         let clock = match body {
             SyncMessage::Lock(LockMessage::Grant) => self.give(&Object::Lock(id)),
-            SyncMessage::Semaphore(SemaphoreMessage::Grant) => self.semaphore(id),
+            SyncMessage::Semaphore(SemaphoreMessage::Grant { .. }) => {
+                self.counted(Counted::Semaphore(id))
+            }
+            SyncMessage::ReadWrite(ReadWriteMessage::Grant { .. }) => {
+                self.counted(Counted::ReadWrite(id))
+            }
             SyncMessage::Barrier(BarrierMessage::Release { .. }) => self.opened(id),
             SyncMessage::Barrier(BarrierMessage::Arrive { .. })
-            | SyncMessage::Semaphore(SemaphoreMessage::Post { .. }) => now.clone(),
-            SyncMessage::Lock(
-                LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer,
-            )
-            | SyncMessage::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
-            | SyncMessage::Semaphore(SemaphoreMessage::Request)
-            | SyncMessage::Condition(_) => return,
+            | SyncMessage::Semaphore(SemaphoreMessage::Post { .. })
+            | SyncMessage::ReadWrite(ReadWriteMessage::Release { .. }) => now.clone(),
+            SyncMessage::Lock(_)
+            | SyncMessage::Barrier(_)
+            | SyncMessage::Semaphore(_)
+            | SyncMessage::Condition(_)
+            | SyncMessage::ReadWrite(_) => return,
         };
         self.posted.push_back(Posted { to, message: (id, body), clock });
     }
 
     /// The clock of a synchronization message that leaves now, or that this node takes from itself.
-    pub(super) fn leaves(&mut self, to: NodeId, id: u32, body: SyncMessage) -> Clock {
+    pub(super) fn leaves(&mut self, to: NodeId, id: u64, body: SyncMessage) -> Clock {
         let same = |posted: &Posted| posted.to == to && posted.message == (id, body);
         let first = self.posted.iter().position(same);
         first
@@ -119,43 +140,51 @@ impl Orders {
     }
 
     /// A synchronization message is taken; what a thread of this node follows by it.
-    pub(super) fn takes(&mut self, id: u32, body: SyncMessage, clock: Clock) -> Option<Clock> {
+    pub(super) fn takes(&mut self, id: u64, body: SyncMessage, clock: Clock) -> Option<Clock> {
         match body {
             SyncMessage::Lock(LockMessage::Grant) => {
                 self.keep(Object::Lock(id), clock.clone());
                 Some(clock)
             }
             SyncMessage::Barrier(BarrierMessage::Release { .. })
-            | SyncMessage::Semaphore(SemaphoreMessage::Grant) => Some(clock),
+            | SyncMessage::Semaphore(SemaphoreMessage::Grant { .. })
+            | SyncMessage::ReadWrite(ReadWriteMessage::Grant { .. }) => Some(clock),
             SyncMessage::Barrier(BarrierMessage::Arrive { .. }) => {
                 self.gather(id, clock);
                 None
             }
             SyncMessage::Semaphore(SemaphoreMessage::Post { .. }) => {
-                let mut posts = self.semaphore(id);
-                posts.join(&clock);
-                self.semaphores.insert(id, posts);
-                while self.semaphores.len() > MOST_SEMAPHORES {
-                    let Some((_, rests)) = self.semaphores.pop_first() else { break };
-                    self.other_semaphores.join(&rests);
-                }
+                self.count(Counted::Semaphore(id), &clock);
                 None
             }
-            SyncMessage::Lock(
-                LockMessage::Request | LockMessage::Recall { .. } | LockMessage::Offer,
-            )
-            | SyncMessage::Barrier(BarrierMessage::Retract | BarrierMessage::Retracted)
-            | SyncMessage::Semaphore(SemaphoreMessage::Request)
-            | SyncMessage::Condition(_) => None,
+            SyncMessage::ReadWrite(ReadWriteMessage::Release { .. }) => {
+                self.count(Counted::ReadWrite(id), &clock);
+                None
+            }
+            SyncMessage::Lock(_)
+            | SyncMessage::Barrier(_)
+            | SyncMessage::Semaphore(_)
+            | SyncMessage::Condition(_)
+            | SyncMessage::ReadWrite(_) => None,
         }
     }
 
-    fn gather(&mut self, id: u32, clock: Clock) {
+    fn count(&mut self, id: Counted, clock: &Clock) {
+        let mut posts = self.counted(id);
+        posts.join(clock);
+        self.semaphores.insert(id, posts);
+        while self.semaphores.len() > MOST_SEMAPHORES {
+            let Some((_, rests)) = self.semaphores.pop_first() else { break };
+            self.other_semaphores.join(&rests);
+        }
+    }
+
+    fn gather(&mut self, id: u64, clock: Clock) {
         self.barriers.entry(id).or_default().join(&clock);
     }
 
     /// All releases of an episode are posted before anybody's next arrival is taken, at any barrier.
-    fn opened(&mut self, id: u32) -> Clock {
+    fn opened(&mut self, id: u64) -> Clock {
         if let Some(clock) = self.barriers.remove(&id) {
             self.opened = (id, clock);
         }
@@ -163,7 +192,7 @@ impl Orders {
     }
 
     /// Of all posts so far.
-    fn semaphore(&self, id: u32) -> Clock {
+    fn counted(&self, id: Counted) -> Clock {
         self.semaphores.get(&id).unwrap_or(&self.other_semaphores).clone()
     }
 

@@ -4,9 +4,9 @@ use multigrain_protocol::ConditionMessage;
 
 use super::*;
 
-const LOCK: u32 = 4;
+const LOCK: u64 = 4;
 const GRANT: SyncMessage = SyncMessage::Lock(LockMessage::Grant);
-const WAIT: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Grant);
+const WAIT: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Grant { thread: ThreadId(0) });
 const POST: SyncMessage = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 1 });
 const ARRIVE: SyncMessage =
     SyncMessage::Barrier(BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false });
@@ -16,7 +16,7 @@ const UNLOCK: SyncInput = SyncInput::Unlock { thread: ThreadId(0), id: LOCK };
 const NODE: NodeId = NodeId(1);
 
 /// The clock that goes with a message.
-fn sent(orders: &mut Orders, id: u32, body: SyncMessage, now: &Clock) -> Clock {
+fn sent(orders: &mut Orders, id: u64, body: SyncMessage, now: &Clock) -> Clock {
     orders.posts(NODE, id, body, now);
     orders.leaves(NODE, id, body)
 }
@@ -43,10 +43,10 @@ fn a_lock_given_up_for_a_condition_is_unlocked_and_the_condition_orders_nothing(
     let mut orders = Orders::default();
     orders.asks(&SyncInput::ConditionWait { thread: ThreadId(0), id: 5, lock: LOCK }, &[2].into());
     for message in [
-        ConditionMessage::Enqueue,
-        ConditionMessage::Queued,
+        ConditionMessage::Enqueue { thread: ThreadId(0) },
+        ConditionMessage::Queued { thread: ThreadId(0) },
         ConditionMessage::Signal { all: true },
-        ConditionMessage::Wake,
+        ConditionMessage::Wake { thread: ThreadId(0) },
     ] {
         let message = SyncMessage::Condition(message);
         assert!(sent(&mut orders, 5, message, &[9].into()).is_empty());
@@ -128,16 +128,30 @@ fn a_clock_waits_for_its_own_message_and_clocks_without_messages_are_not_taken_f
 fn ever_new_barriers_and_semaphores_leave_no_clock_each() {
     let mut orders = Orders::default();
     for id in 0..100 {
-        assert_eq!(orders.takes(id, ARRIVE, [u64::from(id)].into()), None);
-        assert_eq!(sent(&mut orders, id, RELEASE, &[9].into()), [u64::from(id)].into());
+        assert_eq!(orders.takes(id, ARRIVE, [id].into()), None);
+        assert_eq!(sent(&mut orders, id, RELEASE, &[9].into()), [id].into());
     }
     assert!(orders.barriers.is_empty());
     let nothing = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 0 });
-    let most = u32::try_from(MOST_SEMAPHORES).unwrap();
+    let most = u64::try_from(MOST_SEMAPHORES).unwrap();
     for id in 0..most + 2 {
-        assert_eq!(orders.takes(id, nothing, [0, u64::from(id) + 1].into()), None);
+        assert_eq!(orders.takes(id, nothing, [0, id + 1].into()), None);
     }
     assert_eq!(orders.semaphores.len(), MOST_SEMAPHORES);
-    assert_eq!(sent(&mut orders, most, WAIT, &[9].into()), [0, u64::from(most) + 1].into());
+    assert_eq!(sent(&mut orders, most, WAIT, &[9].into()), [0, most + 1].into());
     assert_eq!(sent(&mut orders, 0, WAIT, &[9].into()), [0, 2].into(), "what those know that rest");
+}
+
+#[test]
+fn who_gets_a_read_write_lock_follows_all_who_gave_it_back() {
+    use ReadWriteMessage::{Grant, Release};
+    let mut orders = Orders::default();
+    for clock in [[3, 0], [0, 4]] {
+        let release = SyncMessage::ReadWrite(Release { kind: multigrain_protocol::Kind::Read });
+        assert_eq!(orders.takes(LOCK, release, clock.into()), None);
+    }
+    let grant = SyncMessage::ReadWrite(Grant { thread: ThreadId(0) });
+    assert_eq!(sent(&mut orders, LOCK, grant, &[9].into()), [3, 4].into());
+    assert_eq!(sent(&mut orders, LOCK, WAIT, &[9].into()), Clock::default(), "no semaphore's");
+    assert_eq!(orders.takes(LOCK, grant, [3, 4].into()), Some([3, 4].into()));
 }

@@ -18,7 +18,7 @@ use crate::frames::{Asker, header_of, kind};
 use crate::shim::lock;
 
 /// The header by which a synchronization message is known.
-fn header_of_sync(id: u32, body: SyncMessage) -> Header {
+fn header_of_sync(id: u64, body: SyncMessage) -> Header {
     header_of(Message::Sync { id, body })
 }
 
@@ -31,7 +31,7 @@ impl Races<'_> {
     }
 
     /// The synchronization engines want this message sent, when what it releases is seen.
-    pub(crate) fn posts(&self, to: NodeId, id: u32, body: SyncMessage) {
+    pub(crate) fn posts(&self, to: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
         lock(&races.orders).posts(to, id, body, &now);
@@ -49,7 +49,7 @@ impl Races<'_> {
     }
 
     /// The synchronization engines are about to take this message, perhaps from their own node.
-    pub(crate) fn takes(&self, from: NodeId, id: u32, body: SyncMessage) {
+    pub(crate) fn takes(&self, from: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
         if !body.is_release() {
             return;

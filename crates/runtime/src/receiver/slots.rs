@@ -37,6 +37,8 @@ pub(crate) struct Slot {
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
+    /// What its thread waits for is not to be had.
+    refused: AtomicBool,
     /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
     /// 1, the turns of others.
     told_to_hold: AtomicU32,
@@ -56,6 +58,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
+        refused: AtomicBool::new(false),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
         place: AtomicU64::new(0),
@@ -81,12 +84,19 @@ pub(crate) type AtEnd = fn(ThreadId, &Slot);
 
 static AT_END: OnceLock<AtEnd> = OnceLock::new();
 
-/// Makes the thread-exit hook, which calls `at_end` first; call once at start.
+/// What a thread with a slot does as it ends without having given its slot back itself: by
+/// `pthread_exit` or cancellation, or as no thread of ours.
+pub(crate) type BeforeEnd = fn();
+
+static BEFORE_END: OnceLock<BeforeEnd> = OnceLock::new();
+
+/// Makes the thread-exit hook, which calls `before_end` and then `at_end`; call once at start.
 ///
 /// # Errors
 /// The system's error number if the process has no pthread key left.
-pub(crate) fn prepare(at_end: AtEnd) -> Result<(), i32> {
+pub(crate) fn prepare(before_end: BeforeEnd, at_end: AtEnd) -> Result<(), i32> {
     let _ = AT_END.set(at_end);
+    let _ = BEFORE_END.set(before_end);
     let mut key = 0;
     // SAFETY: `at_thread_end` has the signature of a key destructor and `key` is a valid place.
     let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(at_thread_end)) };
@@ -98,7 +108,11 @@ pub(crate) fn prepare(at_end: AtEnd) -> Result<(), i32> {
 }
 
 unsafe extern "C" fn at_thread_end(value: *mut c_void) {
-    if let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) {
+    let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
+    if let Some(before_end) = BEFORE_END.get() {
+        before_end();
+    }
+    if held() == Some(ThreadId(index)) {
         give_back(index);
     }
 }
@@ -164,6 +178,14 @@ pub(crate) fn leave() {
     if let Some(ThreadId(index)) = held() {
         give_back(index);
     }
+}
+
+/// Takes this thread's slot from it as the thread ends, for another thread to end it.
+pub(crate) fn disown() -> Option<Reserved> {
+    let ThreadId(index) = held()?;
+    at_exit_free(core::ptr::null());
+    MINE.with(|mine| mine.set(0));
+    Some(Reserved(index))
 }
 
 /// The one place where slots are taken.
@@ -242,7 +264,18 @@ impl Slot {
 
     /// Before asking for something that ends in a wake-up.
     pub(crate) fn arm(&self) {
+        self.refused.store(false, Ordering::Relaxed);
         self.word.arm();
+    }
+
+    /// What its thread waits for is not to be had; the wake-up comes later.
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the wake-up that has come was a refusal.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Whether the wake-up has come.

@@ -149,6 +149,11 @@ impl SharedTables {
         page[index].set(AreaStates { record, minipages, states }).is_ok()
     }
 
+    /// What a thread of this node holds, in the words of a program.
+    pub(crate) fn held_by(&self, thread: ThreadId) -> Vec<String> {
+        lock(&self.sync).held_by(thread)
+    }
+
     /// Whether any area of the job is release consistent.
     pub(crate) fn is_relaxed(&self) -> bool {
         self.relaxed.load(Ordering::Acquire)
@@ -170,7 +175,7 @@ impl SharedTables {
     }
 
     /// Locks that threads of this node hold, in ascending order.
-    pub(crate) fn owned_locks(&self) -> Vec<(u32, ThreadId)> {
+    pub(crate) fn owned_locks(&self) -> Vec<(u64, ThreadId)> {
         lock(&self.sync).owned_locks().collect()
     }
 

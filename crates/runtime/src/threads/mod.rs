@@ -5,11 +5,11 @@
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
 //! what it wrote before its end is told.
 
+mod life;
 mod table;
 
 use core::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 
 use multigrain_types::NodeId;
 
@@ -20,8 +20,9 @@ use crate::program::{Program, ThreadFunction};
 use crate::races::Object;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
-use crate::signals::SignalMask;
 use crate::tsan::{self, Token};
+pub(crate) use life::ends_early;
+use life::{Ended, Life};
 use table::{Refusal, ThreadTable};
 
 /// A thread somewhere in the job: its node in the top 16 bits, a number there, from 1, in the others.
@@ -44,6 +45,56 @@ impl ThreadHandle {
     }
 }
 
+/// How a thread is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ThreadAttributes {
+    /// Bytes of its stack, [`ThreadAttributes::LEAST_STACK_BYTES`] at least; as `pthread_create` has it if `None`.
+    pub stack_bytes: Option<usize>,
+    /// Whether it begins detached: nobody can join it.
+    pub detached: bool,
+}
+
+impl ThreadAttributes {
+    /// Room for a trap, which is served on the thread's own stack, and for the program.
+    pub const LEAST_STACK_BYTES: usize = 1 << 16;
+
+    /// Nothing for those of every thread.
+    fn to_bytes(self) -> Vec<u8> {
+        if self == Self::default() {
+            return Vec::new();
+        }
+        let words = [self.stack_bytes.unwrap_or(0) as u64, u64::from(self.detached)];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self::default());
+        }
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let &[stack_bytes, detached] = words else { return None };
+        let stack_bytes = usize::try_from(u64::from_le_bytes(stack_bytes)).ok()?;
+        let detached = match u64::from_le_bytes(detached) {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        Some(Self { stack_bytes: (stack_bytes > 0).then_some(stack_bytes), detached })
+    }
+
+    /// # Errors
+    /// [`Error::Invalid`].
+    fn check(self) -> Result<(), Error> {
+        match self.stack_bytes {
+            Some(bytes) if bytes < Self::LEAST_STACK_BYTES => Err(Error::Invalid(format!(
+                "a stack of {bytes} bytes: a thread has {} at least",
+                Self::LEAST_STACK_BYTES
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 /// A thread to start: what it runs, its place here, and who waits for the answer.
 #[derive(Debug)]
 pub(crate) struct Start {
@@ -52,6 +103,15 @@ pub(crate) struct Start {
     slot: Reserved,
     function: ThreadFunction,
     argument: u64,
+    stack_bytes: Option<usize>,
+}
+
+/// Work of the starter.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Start(Start),
+    /// A thread has ended, and only the C library knows its result.
+    Ended(Ended),
 }
 
 /// Threads started through Multigrain on this node.
@@ -59,7 +119,7 @@ pub(crate) struct Start {
 pub(crate) struct Threads {
     table: Mutex<ThreadTable>,
     /// The thread that starts others; the receiver must not.
-    starter: Mutex<Option<Sender<Start>>>,
+    starter: Mutex<Option<Sender<Work>>>,
     /// Where functions of the program lie, the only ones that threads may start with.
     program: Program,
     next_node: AtomicU64,
@@ -82,14 +142,20 @@ impl Threads {
     }
 
     /// The starter: starts what is asked for, until this node ends. The caller blocks all signals.
-    pub(crate) fn start_as_asked(&'static self, driver: &'static Driver, starts: &Receiver<Start>) {
-        for start in starts {
-            self.start(driver, start);
+    pub(crate) fn start_as_asked(&'static self, driver: &'static Driver, work: &Receiver<Work>) {
+        for work in work {
+            match work {
+                Work::Start(start) => self.start(driver, start),
+                Work::Ended(ended) => {
+                    let number = ended.number();
+                    self.tell_end(driver, number, ended.result());
+                }
+            }
         }
     }
 
     /// Starts may be asked for from now on; the result is for [`Threads::start_as_asked`].
-    pub(crate) fn open(&self) -> Receiver<Start> {
+    pub(crate) fn open(&self) -> Receiver<Work> {
         let (starter, starts) = mpsc::channel();
         *lock(&self.starter) = Some(starter);
         starts
@@ -100,15 +166,16 @@ impl Threads {
     /// before this process joined.
     ///
     /// # Errors
-    /// [`Error::NoNode`]; [`Error::Invalid`] for a function of no such object; [`Error::Limit`] when
-    /// the node can start no more threads, with the limit's name.
+    /// [`Error::NoNode`]; [`Error::Invalid`] for a function of no such object or a stack too small;
+    /// [`Error::Limit`] when the node can start no more threads, with the limit's name.
     pub(crate) fn create(
         &self,
         driver: &Driver,
         node: i64,
-        function: ThreadFunction,
-        argument: u64,
+        attributes: ThreadAttributes,
+        (function, argument): (ThreadFunction, u64),
     ) -> Result<ThreadHandle, Error> {
+        attributes.check()?;
         let to = match u16::try_from(node) {
             Ok(rank) if rank < driver.nodes() => NodeId(rank),
             _ => return Err(Error::NoNode(node, driver.nodes())),
@@ -123,14 +190,14 @@ impl Threads {
         }
         tsan::give(Token::ThreadStart);
         driver.release()?;
-        driver.ask(to, kind::THREAD_START, address as u64, argument, &[]).map(ThreadHandle).map_err(
-            |(code, why)| match Refusal::from_wire(why) {
-                Some(refusal) => {
-                    Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
-                }
-                None => Error::from_code(code, &format!("{to} cannot start a thread")),
-            },
-        )
+        let body = attributes.to_bytes();
+        let started = driver.ask(to, kind::THREAD_START, address as u64, argument, &body);
+        started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
+            Some(refusal) => {
+                Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
+            }
+            None => Error::from_code(code, &format!("{to} cannot start a thread")),
+        })
     }
 
     /// Waits for the end of a thread; returns its result.
@@ -154,31 +221,41 @@ impl Threads {
     /// Takes in a thread that shall start here, or says why it cannot.
     ///
     /// # Errors
-    /// The address is no function of the program: what no correct peer asks for.
+    /// The address is no function of the program, or the attributes are none: what no correct peer asks for.
     pub(crate) fn serve_start(
         &self,
         driver: &Driver,
         asker: Asker,
-        function: u64,
-        argument: u64,
+        (function, argument): (u64, u64),
+        attributes: &[u8],
     ) -> Result<(), String> {
         let Some(function) = self.program.function(function) else {
             return Err(format!(
                 "it asked to start a thread at {function:#x}, which is no function of the program"
             ));
         };
-        if let Err(refusal) = self.admit(asker, function, argument) {
+        let attributes = ThreadAttributes::from_bytes(attributes);
+        let Some(attributes) = attributes.filter(|attributes| attributes.check().is_ok()) else {
+            return Err("it asked to start a thread with attributes that make no sense".into());
+        };
+        if let Err(refusal) = self.admit(asker, attributes, function, argument) {
             self.refuse(driver, asker, refusal);
         }
         Ok(())
     }
 
-    fn admit(&self, asker: Asker, function: ThreadFunction, argument: u64) -> Result<(), Refusal> {
+    fn admit(
+        &self,
+        asker: Asker,
+        ThreadAttributes { stack_bytes, detached }: ThreadAttributes,
+        function: ThreadFunction,
+        argument: u64,
+    ) -> Result<(), Refusal> {
         let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
-        let number = lock(&self.table).admit()?;
-        let start = Start { asker, number, slot, function, argument };
-        starter.send(start).map_err(|_| {
+        let number = lock(&self.table).admit(detached)?;
+        let start = Start { asker, number, slot, function, argument, stack_bytes };
+        starter.send(Work::Start(start)).map_err(|_| {
             lock(&self.table).strike(number);
             Refusal::System
         })
@@ -196,45 +273,61 @@ impl Threads {
 
     /// The starter thread's work: one request.
     fn start(&'static self, driver: &'static Driver, start: Start) {
-        let Start { asker, number, slot, function, argument } = start;
+        let Start { asker, number, slot, function, argument, stack_bytes } = start;
         let handle = ThreadHandle::new(driver.me(), number);
         driver.races().keep(Object::Start(number), asker, kind::THREAD_START);
         // Before it runs, and before anybody hears that it does.
         let (thread, place) = slot.place();
         driver.begin_starting(thread, place);
-        let run = move || {
-            let held = slot.adopt();
-            driver.has_started();
-            // The starter blocks all signals; a thread of the program must not.
-            SignalMask::clear();
-            tsan::take(Token::ThreadStart);
-            driver.races().follow(&Object::Start(number));
-            driver.acquire();
-            let result = function(argument);
-            tsan::give(Token::ThreadEnd(handle.0));
-            driver.release_as(held);
-            driver.races().keep_own(Object::End(number));
-            // Before the end is told: who joins may count on the slot.
-            slots::leave();
-            let mut table = lock(&self.table);
-            let joiner = table.end(number, result);
-            let kept = table.keeps(number);
-            drop(table);
-            if let Some(asker) = joiner {
-                driver.races().answer(asker, &Object::End(number));
-                driver.answer(asker, 0, result);
-            } else if !kept {
-                driver.races().forget(&Object::End(number));
-            }
-        };
-        match thread::Builder::new().name(format!("mg-{number}")).spawn(run) {
-            Ok(_) => driver.answer(asker, 0, handle.0),
+        let life = Life::new(self, driver, number);
+        match life.begin(slot, function, argument, stack_bytes) {
+            Ok(()) => driver.answer(asker, 0, handle.0),
             Err(_) => {
                 driver.has_started();
                 lock(&self.table).strike(number);
                 self.refuse(driver, asker, Refusal::System);
             }
         }
+    }
+
+    /// In a thread that begins and has its slot.
+    fn has_begun(&self, driver: &Driver, number: u64) {
+        driver.has_started();
+        tsan::take(Token::ThreadStart);
+        driver.races().follow(&Object::Start(number));
+        driver.acquire();
+    }
+
+    /// In a thread that ends: what it wrote can be seen from now on, and its slot is free.
+    fn has_ended(&self, driver: &Driver, number: u64) {
+        tsan::give(Token::ThreadEnd(ThreadHandle::new(driver.me(), number).0));
+        if let Some(held) = slots::known() {
+            driver.release_as(held);
+        }
+        driver.races().keep_own(Object::End(number));
+        // Before the end is told: who joins may count on the slot.
+        slots::leave();
+    }
+
+    /// Who waits for the thread gets its result.
+    fn tell_end(&self, driver: &Driver, number: u64, result: u64) {
+        let mut table = lock(&self.table);
+        let joiner = table.end(number, result);
+        let kept = table.keeps(number);
+        drop(table);
+        if let Some(asker) = joiner {
+            driver.races().answer(asker, &Object::End(number));
+            driver.answer(asker, 0, result);
+        } else if !kept {
+            driver.races().forget(&Object::End(number));
+        }
+    }
+
+    /// A thread ends whose result only the C library knows: the starter waits for it.
+    fn ends_with(&self, ended: Ended) {
+        let starter = lock(&self.starter).clone();
+        let sent = starter.map(|starter| starter.send(Work::Ended(ended)));
+        debug_assert!(matches!(sent, Some(Ok(()))), "the starter lives as long as the process");
     }
 
     pub(crate) fn serve_join(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {
@@ -310,6 +403,25 @@ mod tests {
         }
         let elsewhere = ThreadHandle::new(NodeId(1), handles[0].number());
         assert!(matches!(runtime.thread_join(elsewhere), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn attributes_cross_the_wire_and_those_that_are_none_are_refused() {
+        let some = [
+            ThreadAttributes::default(),
+            ThreadAttributes { detached: true, ..ThreadAttributes::default() },
+            ThreadAttributes { stack_bytes: Some(1 << 30), detached: false },
+        ];
+        for attributes in some {
+            assert_eq!(ThreadAttributes::from_bytes(&attributes.to_bytes()), Some(attributes));
+        }
+        assert!(some[0].to_bytes().is_empty(), "most threads have none");
+        for bytes in [&[0; 15][..], &[0; 24], &[2; 16]] {
+            assert_eq!(ThreadAttributes::from_bytes(bytes), None, "{bytes:?}");
+        }
+        let small = ThreadAttributes { stack_bytes: Some(65_535), detached: false };
+        let refused = joined().thread_create_with(0, small, double, 1);
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub(super) struct ThreadTable {
 }
 
 impl ThreadTable {
-    /// A number for a thread that starts now.
-    pub(super) fn admit(&mut self) -> Result<u64, Refusal> {
+    /// A number for a thread that starts now, perhaps one that nobody will join.
+    pub(super) fn admit(&mut self, detached: bool) -> Result<u64, Refusal> {
         if self.kept >= MAX_KEPT {
             return Err(Refusal::Unjoined);
         }
@@ -84,7 +84,7 @@ impl ThreadTable {
             return Err(Refusal::Numbers);
         }
         self.last += 1;
-        self.threads.insert(self.last, State::Running);
+        self.threads.insert(self.last, if detached { State::Detached } else { State::Running });
         Ok(self.last)
     }
 
@@ -169,7 +169,10 @@ mod tests {
     #[test]
     fn a_thread_is_joined_or_detached_once_before_or_after_its_end() {
         let mut table = ThreadTable::default();
-        let [early, late, loose, dropped] = [(); 4].map(|()| table.admit().unwrap());
+        let [early, late, loose, dropped] = [(); 4].map(|()| table.admit(false).unwrap());
+        let never = table.admit(true).unwrap();
+        assert_eq!((table.join(never, ASKER), table.detach(never)), (Err(Unknown), Err(Unknown)));
+        assert_eq!((table.end(never, 1), table.keeps(never)), (None, false));
         assert_eq!(table.join(early, ASKER), Ok(None));
         assert_eq!(table.join(early, ASKER), Err(Unknown), "somebody waits already");
         assert_eq!(table.detach(early), Err(Unknown));
@@ -195,16 +198,16 @@ mod tests {
     #[cfg_attr(miri, ignore = "65,536 threads")]
     fn results_nobody_asks_for_are_kept_up_to_the_limit_and_then_refused_by_its_name() {
         let mut table = ThreadTable::default();
-        let numbers: Vec<u64> = (0..MAX_KEPT).map(|_| table.admit().unwrap()).collect();
+        let numbers: Vec<u64> = (0..MAX_KEPT).map(|_| table.admit(false).unwrap()).collect();
         for &number in &numbers {
             assert_eq!(table.end(number, number), None);
         }
-        assert_eq!(table.admit(), Err(Refusal::Unjoined));
+        assert_eq!(table.admit(false), Err(Refusal::Unjoined));
         let reason = Refusal::Unjoined.reason();
         assert!(reason.contains("65,536") && MAX_KEPT == 65_536, "{reason}");
         assert!(reason.contains("join or detach them"), "{reason}");
         assert_eq!(table.detach(numbers[0]), Ok(()));
-        assert!(table.admit().is_ok());
+        assert!(table.admit(false).is_ok());
         assert_eq!(table.join(numbers[1], ASKER), Ok(Some(numbers[1])));
         assert_eq!(table.threads.len(), MAX_KEPT - 1);
     }
@@ -213,7 +216,7 @@ mod tests {
     fn numbers_pass_32_bits_and_end_at_48() {
         let mut table = ThreadTable { last: (1 << 32) - 2, ..ThreadTable::default() };
         let handles: Vec<u64> = (0..3)
-            .map(|_| ThreadHandle::new(NodeId(65_535), table.admit().unwrap()))
+            .map(|_| ThreadHandle::new(NodeId(65_535), table.admit(false).unwrap()))
             .map(|handle| {
                 assert_eq!(handle.node(), NodeId(65_535));
                 handle.number()
@@ -221,8 +224,8 @@ mod tests {
             .collect();
         assert_eq!(handles, [(1 << 32) - 1, 1 << 32, (1 << 32) + 1]);
         table.last = (1 << 48) - 2;
-        assert_eq!(table.admit(), Ok((1 << 48) - 1));
-        assert_eq!(table.admit(), Err(Refusal::Numbers));
+        assert_eq!(table.admit(false), Ok((1 << 48) - 1));
+        assert_eq!(table.admit(false), Err(Refusal::Numbers));
         assert!(Refusal::Numbers.reason().contains("2^48"));
     }
 

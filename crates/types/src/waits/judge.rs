@@ -60,7 +60,7 @@ fn whole_job_waits(before: &[Option<Report>], after: &[Option<Report>]) -> bool 
 
 /// Threads of which each waits for a lock that the next one holds, and the last for one of the first.
 fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a Waiter)>> {
-    let mut holders: BTreeMap<u32, Thread> = BTreeMap::new();
+    let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
     for (&thread, waiter) in waiting {
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
@@ -68,6 +68,7 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
         Place::Lock(id) => holders.get(&id).copied(),
         Place::Finalize
         | Place::Barrier(_)
+        | Place::ReadWriteLock(_)
         | Place::Semaphore(_)
         | Place::Condition(_)
         | Place::Join(_)
@@ -101,7 +102,7 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
 mod tests {
     use super::*;
 
-    fn waiter(thread: u32, place: Place, holds: &[u32]) -> Waiter {
+    fn waiter(thread: u32, place: Place, holds: &[u64]) -> Waiter {
         Waiter { thread, turn: 1, place, holds: holds.to_vec() }
     }
 

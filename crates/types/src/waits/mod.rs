@@ -24,21 +24,29 @@ pub enum Place {
     /// `mg_finalize`: all nodes leave together.
     Finalize,
     /// A barrier, by its id.
-    Barrier(u32),
+    Barrier(u64),
     /// A lock, by its id.
-    Lock(u32),
+    Lock(u64),
+    /// A read-write lock, by its id.
+    ReadWriteLock(u64),
     /// A semaphore, by its id.
-    Semaphore(u32),
+    Semaphore(u64),
     /// A condition variable, by its id; or its lock, once the signal has come.
-    Condition(u32),
+    Condition(u64),
     /// The end of a thread of this node.
     Join(u32),
     /// A name that nobody has published.
     Name,
 }
 
+/// The bits of a word that say what kind of place it is.
+const KIND: u64 = 0x7f;
+
 impl Place {
-    /// As one word, which is not 0.
+    /// As one word, which is not 0. Of an id, which is a number or an address and perhaps [`ONCE`], bits 56 to 62
+    /// are 0.
+    ///
+    /// [`ONCE`]: crate::sync_id::ONCE
     #[must_use]
     pub fn to_word(self) -> u64 {
         let (kind, id) = match self {
@@ -47,24 +55,26 @@ impl Place {
             Self::Lock(id) => (3, id),
             Self::Semaphore(id) => (4, id),
             Self::Condition(id) => (5, id),
-            Self::Join(node) => (6, node),
+            Self::Join(node) => (6, node.into()),
             Self::Name => (7, 0),
+            Self::ReadWriteLock(id) => (8, id),
         };
-        u64::from(id) << 8 | kind
+        id.rotate_left(8) | kind
     }
 
     /// The place of this word; none for a word that no place has.
     #[must_use]
     pub fn from_word(word: u64) -> Option<Self> {
-        let id = u32::try_from(word >> 8).ok()?;
-        match word & 0xff {
+        let id = (word & !KIND).rotate_right(8);
+        match word & KIND {
             1 => Some(Self::Finalize),
             2 => Some(Self::Barrier(id)),
             3 => Some(Self::Lock(id)),
             4 => Some(Self::Semaphore(id)),
             5 => Some(Self::Condition(id)),
-            6 => Some(Self::Join(id)),
+            6 => Some(Self::Join(u32::try_from(id).ok()?)),
             7 => Some(Self::Name),
+            8 => Some(Self::ReadWriteLock(id)),
             _ => None,
         }
     }
@@ -83,7 +93,7 @@ pub struct Waiter {
     /// Where it waits.
     pub place: Place,
     /// Ids of the locks it holds meanwhile.
-    pub holds: Vec<u32>,
+    pub holds: Vec<u64>,
 }
 
 /// What a node knows of its threads.
@@ -110,12 +120,14 @@ mod tests {
 
     #[test]
     fn every_place_has_a_word_of_its_own_and_none_has_0() {
-        let last = u32::MAX;
+        let last = (1 << 56) - 1;
         let places = [
             Place::Finalize,
             Place::Barrier(last),
             Place::Lock(0),
             Place::Lock(last),
+            Place::Lock(last | crate::sync_id::ONCE),
+            Place::ReadWriteLock(last),
             Place::Semaphore(7),
             Place::Condition(7),
             Place::Join(1023),
@@ -125,6 +137,9 @@ mod tests {
             assert_ne!(place.to_word(), 0);
             assert_eq!(Place::from_word(place.to_word()), Some(place));
         }
+        let ids: std::collections::BTreeSet<u64> =
+            places.iter().map(|place| place.to_word()).collect();
+        assert_eq!(ids.len(), places.len());
         assert_eq!((Place::from_word(0), Place::from_word(u64::MAX)), (None, None));
     }
 }

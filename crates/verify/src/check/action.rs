@@ -22,6 +22,8 @@ pub enum Action {
     Keep(usize),
     /// A window is over.
     End(usize, u8),
+    /// A thread waits no longer.
+    Withdraw(usize),
     /// Deferred packets are sent alone. A sender may do it any time, and need not.
     Release {
         /// Sender.

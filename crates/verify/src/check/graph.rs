@@ -65,6 +65,7 @@ impl Graph {
                     }
                     Action::Deliver { .. }
                     | Action::Run(_)
+                    | Action::Withdraw(_)
                     | Action::Miss(..)
                     | Action::End(..) => graph.edges.push((number, target)),
                 }

@@ -69,6 +69,10 @@ impl Interleaving {
             | Op::Down(_)
             | Op::Up(..)
             | Op::Await { .. }
+            | Op::TimedAwait { .. }
+            | Op::Attempt { .. }
+            | Op::Hold(..)
+            | Op::LetGo(_)
             | Op::Signal(..) => unreachable!("litmus tests do not synchronize: {op}"),
         }
         Some(next)

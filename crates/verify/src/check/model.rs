@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use multigrain_protocol::access::Asking;
-use multigrain_protocol::sync::SyncInput;
-use multigrain_protocol::{Input, Kind};
+use multigrain_protocol::sync::{Awaited, SyncInput};
+use multigrain_protocol::{Input, Kind, Message, ReadWriteMessage, SyncMessage};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
 pub use super::action::{Action, JobModel};
-use super::program::{Content, NO_COPY, Op, minipage_id, minipage_index};
+use super::program::{Content, NO_COPY, Op, Wanted, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::world::Stage;
@@ -35,6 +35,10 @@ impl Model for JobModel {
             };
             if able {
                 actions.push(Action::Run(thread));
+            }
+            let op = plan.program.get(usize::from(now.done));
+            if now.phase == Phase::Blocked && !now.withdrawn && op.is_some_and(|op| op.is_timed()) {
+                actions.push(Action::Withdraw(thread));
             }
             if let (true, Phase::Running, [Some(_), Some((other, _))]) =
                 (able, now.phase, self.missing(state, thread))
@@ -62,11 +66,13 @@ impl Model for JobModel {
             Action::Deliver { from, to } => self.deliver(&mut state, from, to),
             Action::Run(thread) => self.run(&mut state, thread),
             Action::Miss(thread, minipage) => self.trap(&mut state, thread, minipage),
+            Action::Withdraw(thread) => self.withdraw(&mut state, thread),
             Action::Keep(thread) => keep(&mut state, thread),
             Action::End(thread, minipage) => self.end_window(&mut state, thread, minipage),
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
+        self.see_contention(&mut state);
         Some(state)
     }
 
@@ -115,6 +121,55 @@ impl JobModel {
             if self.job.threads[thread].node == node {
                 self.end_window(state, thread, minipage);
             }
+        }
+    }
+
+    fn withdraw(&self, state: &mut State, thread: usize) {
+        let plan = &self.job.threads[thread];
+        state.threads[thread].withdrawn = true;
+        let op = plan.program[usize::from(state.threads[thread].done)];
+        let from = match (op.wanted(), op.awaits()) {
+            (Some(Wanted::Lock(id)), _) => Awaited::Lock(id.into()),
+            (Some(Wanted::Unit(id)), _) => Awaited::Semaphore(id.into()),
+            (None, Some((_, _, condition, _))) => Awaited::Condition(condition.into()),
+            (Some(Wanted::Hold(..)) | None, _) => unreachable!("{op} is not timed"),
+        };
+        let withdraw = SyncInput::Withdraw { thread: id(thread), from };
+        self.step(state, plan.node, Input::Sync(withdraw), None);
+    }
+
+    /// Notes for threads that try whether a refusal would be true: another holds what they want, or is
+    /// about to, or the word that it was given back is on its way. A semaphore may be without units at any time.
+    fn see_contention(&self, state: &mut State) {
+        let given_back = state.links.iter().flatten().any(|packet| {
+            let release =
+                |body| matches!(body, SyncMessage::ReadWrite(ReadWriteMessage::Release { .. }));
+            matches!(packet.message, Message::Sync { body, .. } if release(body))
+        });
+        for index in 0..state.threads.len() {
+            let now = &state.threads[index];
+            if now.phase != Phase::Blocked || now.contended {
+                continue;
+            }
+            let op = self.job.threads[index].program[usize::from(now.done)];
+            let Op::Attempt { what, timed: false, .. } = op else { continue };
+            let others = (0..state.threads.len()).filter(|&other| other != index);
+            state.threads[index].contended = others.into_iter().any(|other| {
+                let (now, program) = (&state.threads[other], &self.job.threads[other].program);
+                let held = self.job.held(other, now.done.into(), now.skipped);
+                let wants =
+                    program.get(usize::from(now.done)).filter(|_| now.phase == Phase::Blocked);
+                let wants = wants.and_then(|op| op.wanted());
+                match what {
+                    Wanted::Unit(_) => true,
+                    Wanted::Lock(id) => wants == Some(what) || held.contains(&(id, None)),
+                    Wanted::Hold(id, _) => {
+                        given_back
+                            || matches!(wants, Some(Wanted::Hold(it, _)) if it == id)
+                            || held.iter().any(|(it, kind)| *it == id && kind.is_some())
+                    }
+                }
+            });
         }
     }
 
@@ -229,14 +284,15 @@ impl JobModel {
         let mut awaited = true;
         for (minipage, kind) in op.accesses().into_iter().flatten() {
             let seen = self.touch_one(state, thread, op, (minipage, kind));
-            awaited &= !matches!(op, Op::Await { value, .. } if value != seen);
+            awaited &= op.awaits().is_none_or(|(_, value, ..)| value == seen);
         }
         let now = &mut state.threads[thread];
         (now.faults, now.phase, now.pinned) = (0, Phase::Running, false);
         now.accesses.forget();
-        if let (false, Op::Await { condition, lock, .. }) = (awaited, op) {
+        if let (false, Some((_, _, condition, lock))) = (awaited, op.awaits()) {
             self.retire(state, thread);
             state.threads[thread].phase = Phase::Blocked;
+            let (condition, lock) = (condition.into(), lock.into());
             let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
             self.step(state, node, Input::Sync(asked), None);
             return;
@@ -264,7 +320,7 @@ impl JobModel {
         match op {
             Op::Write(_, value) => page.content = value,
             Op::Add(_) | Op::AddBoth(..) => page.content = seen.wrapping_add(1),
-            Op::Read(_) | Op::Await { .. } => {}
+            Op::Read(_) | Op::Await { .. } | Op::TimedAwait { .. } => {}
             Op::Prefetch(..)
             | Op::Push(_)
             | Op::Reclaim(_)
@@ -273,6 +329,9 @@ impl JobModel {
             | Op::Barrier { .. }
             | Op::Down(_)
             | Op::Up(..)
+            | Op::Attempt { .. }
+            | Op::Hold(..)
+            | Op::LetGo(_)
             | Op::Signal(..) => {
                 unreachable!("calls touch nothing")
             }
@@ -301,17 +360,25 @@ impl JobModel {
             }
             Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
-            Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
-            Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
-            Op::Barrier { id, local, total } => (
-                Input::Sync(SyncInput::Barrier { thread, id, local, total, quiescent: false }),
-                true,
-            ),
-            Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
-            Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
-            Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
-            Op::Read(_) | Op::Write(..) | Op::Add(_) | Op::AddBoth(..) | Op::Await { .. } => {
+            Op::Read(_)
+            | Op::Write(..)
+            | Op::Add(_)
+            | Op::AddBoth(..)
+            | Op::Await { .. }
+            | Op::TimedAwait { .. } => {
                 unreachable!("accesses are no calls")
+            }
+            Op::Lock(_)
+            | Op::Unlock(_)
+            | Op::Barrier { .. }
+            | Op::Down(_)
+            | Op::Up(..)
+            | Op::Signal(..)
+            | Op::Attempt { .. }
+            | Op::Hold(..)
+            | Op::LetGo(_) => {
+                let (input, blocks) = synchronization(thread, op);
+                (Input::Sync(input), blocks)
             }
         };
         let now = &mut state.threads[index];
@@ -320,6 +387,7 @@ impl JobModel {
         } else {
             now.done += 1;
         }
+        self.see_contention(state);
         self.step(state, self.job.threads[index].node, input, None);
     }
 
@@ -342,6 +410,46 @@ impl JobModel {
             state.broken.get_or_insert(Broken::Protocol(text));
         }
         state.nodes[me.index()] = node;
+    }
+}
+
+/// What an operation asks of the synchronization engines, and whether its thread waits for it.
+fn synchronization(thread: ThreadId, op: Op) -> (SyncInput, bool) {
+    let wide = u64::from;
+    match op {
+        Op::Lock(id) => (SyncInput::Lock { thread, id: wide(id) }, true),
+        Op::Unlock(id) => (SyncInput::Unlock { thread, id: wide(id) }, false),
+        Op::Barrier { id, local, total } => {
+            (SyncInput::Barrier { thread, id: wide(id), local, total, quiescent: false }, true)
+        }
+        Op::Down(id) => (SyncInput::SemaphoreWait { thread, id: wide(id) }, true),
+        Op::Up(id, count) => (SyncInput::SemaphorePost { id: wide(id), count }, false),
+        Op::Signal(id, all) => (SyncInput::ConditionSignal { id: wide(id), all }, false),
+        Op::Attempt { what, timed, .. } => {
+            let input = match (what, timed) {
+                (Wanted::Lock(id), false) => SyncInput::TryLock { thread, id: wide(id) },
+                (Wanted::Lock(id), true) => SyncInput::TimedLock { thread, id: wide(id) },
+                (Wanted::Unit(id), false) => SyncInput::SemaphoreTry { thread, id: wide(id) },
+                (Wanted::Unit(id), true) => SyncInput::SemaphoreWait { thread, id: wide(id) },
+                (Wanted::Hold(id, kind), _) => {
+                    SyncInput::ReadWriteLock { thread, id: wide(id), kind, tries: true }
+                }
+            };
+            (input, true)
+        }
+        Op::Hold(id, kind) => {
+            (SyncInput::ReadWriteLock { thread, id: wide(id), kind, tries: false }, true)
+        }
+        Op::LetGo(id) => (SyncInput::ReadWriteUnlock { thread, id: wide(id) }, false),
+        Op::Read(_)
+        | Op::Write(..)
+        | Op::Add(_)
+        | Op::AddBoth(..)
+        | Op::Prefetch(..)
+        | Op::Push(_)
+        | Op::Reclaim(_)
+        | Op::Await { .. }
+        | Op::TimedAwait { .. } => unreachable!("{op} does not synchronize"),
     }
 }
 

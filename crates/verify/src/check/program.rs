@@ -58,18 +58,112 @@ pub enum Op {
         /// The lock held.
         lock: u32,
     },
+    /// The same, and the wait may be withdrawn at any time: then it looks again.
+    TimedAwait {
+        /// The minipage read.
+        minipage: u8,
+        /// What it shall hold.
+        value: Content,
+        /// Synchronization id of the condition variable.
+        condition: u32,
+        /// The lock held.
+        lock: u32,
+    },
     /// Wakes one waiter of a condition, or all.
     Signal(u32, bool),
+    /// Takes something if it can be had at once, or, if `timed`, unless it is withdrawn; refused, goes on
+    /// behind the next `skip` operations.
+    Attempt {
+        /// What is wanted.
+        what: Wanted,
+        /// Whether it waits.
+        timed: bool,
+        /// Operations that are left out.
+        skip: u8,
+    },
+    /// Takes a read-write lock.
+    Hold(u32, Kind),
+    /// Gives a read-write lock back.
+    LetGo(u32),
+}
+
+/// What a thread attempts to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A lock.
+    Lock(u32),
+    /// A unit of a semaphore.
+    Unit(u32),
+    /// A read-write lock.
+    Hold(u32, Kind),
 }
 
 impl Op {
+    /// What a thread waits for under a lock: minipage, value, condition and lock.
+    #[must_use]
+    pub fn awaits(self) -> Option<(u8, Content, u32, u32)> {
+        match self {
+            Self::Await { minipage, value, condition, lock }
+            | Self::TimedAwait { minipage, value, condition, lock } => {
+                Some((minipage, value, condition, lock))
+            }
+            Self::Read(_)
+            | Self::Write(..)
+            | Self::Add(_)
+            | Self::AddBoth(..)
+            | Self::Prefetch(..)
+            | Self::Push(_)
+            | Self::Reclaim(_)
+            | Self::Lock(_)
+            | Self::Unlock(_)
+            | Self::Barrier { .. }
+            | Self::Down(_)
+            | Self::Up(..)
+            | Self::Signal(..)
+            | Self::Attempt { .. }
+            | Self::Hold(..)
+            | Self::LetGo(_) => None,
+        }
+    }
+
+    /// What a thread takes with this operation.
+    #[must_use]
+    pub fn wanted(self) -> Option<Wanted> {
+        match self {
+            Self::Lock(id) => Some(Wanted::Lock(id)),
+            Self::Down(id) => Some(Wanted::Unit(id)),
+            Self::Hold(id, kind) => Some(Wanted::Hold(id, kind)),
+            Self::Attempt { what, .. } => Some(what),
+            Self::Read(_)
+            | Self::Write(..)
+            | Self::Add(_)
+            | Self::AddBoth(..)
+            | Self::Prefetch(..)
+            | Self::Push(_)
+            | Self::Reclaim(_)
+            | Self::Unlock(_)
+            | Self::Barrier { .. }
+            | Self::Up(..)
+            | Self::Await { .. }
+            | Self::TimedAwait { .. }
+            | Self::Signal(..)
+            | Self::LetGo(_) => None,
+        }
+    }
+
+    /// Whether a wait in it may be withdrawn.
+    #[must_use]
+    pub fn is_timed(self) -> bool {
+        matches!(self, Self::TimedAwait { .. } | Self::Attempt { timed: true, .. })
+    }
+
     /// The minipages a thread touches with this operation, and how.
     #[must_use]
     pub fn accesses(self) -> [Option<(u8, Kind)>; 2] {
         match self {
-            Self::Read(minipage) | Self::Await { minipage, .. } => {
-                [Some((minipage, Kind::Read)), None]
-            }
+            Self::Read(minipage)
+            | Self::Await { minipage, .. }
+            | Self::TimedAwait { minipage, .. } => [Some((minipage, Kind::Read)), None],
             Self::Write(minipage, _) | Self::Add(minipage) => [Some((minipage, Kind::Write)), None],
             Self::AddBoth(one, other) => [Some((one, Kind::Write)), Some((other, Kind::Write))],
             Self::Prefetch(..)
@@ -80,7 +174,10 @@ impl Op {
             | Self::Barrier { .. }
             | Self::Down(_)
             | Self::Up(..)
-            | Self::Signal(..) => [None, None],
+            | Self::Signal(..)
+            | Self::Attempt { .. }
+            | Self::Hold(..)
+            | Self::LetGo(_) => [None, None],
         }
     }
 
@@ -115,6 +212,14 @@ impl fmt::Display for Op {
             Self::Await { minipage, value, condition, .. } => {
                 write!(out, "await m{minipage} = {value} on condition {condition}")
             }
+            Self::TimedAwait { minipage, value, condition, .. } => {
+                write!(out, "await m{minipage} = {value} on condition {condition} for a while")
+            }
+            Self::Attempt { what, timed, .. } => {
+                write!(out, "{} {what:?}", if *timed { "wait a while for" } else { "try" })
+            }
+            Self::Hold(id, kind) => write!(out, "take read-write lock {id} for {kind:?}"),
+            Self::LetGo(id) => write!(out, "give read-write lock {id} back"),
             Self::Signal(id, false) => write!(out, "signal condition {id}"),
             Self::Signal(id, true) => write!(out, "broadcast condition {id}"),
         }
@@ -227,13 +332,26 @@ impl Job {
         self
     }
 
-    /// Locks a thread holds once it has done the first `done` operations of its program.
-    pub(super) fn held(&self, thread: usize, done: usize) -> Vec<u32> {
+    /// Locks and read-write locks (with a kind) that a thread holds once it has done the first `done`
+    /// operations of its program, without those that are `skipped`, a bit each.
+    pub(super) fn held(
+        &self,
+        thread: usize,
+        done: usize,
+        skipped: u32,
+    ) -> Vec<(u32, Option<Kind>)> {
         let mut held = Vec::new();
-        for op in &self.threads[thread].program[..done] {
+        for (place, op) in self.threads[thread].program[..done].iter().enumerate() {
+            if skipped & 1 << place != 0 {
+                continue;
+            }
             match op {
-                Op::Lock(id) => held.push(*id),
-                Op::Unlock(id) => held.retain(|other| other != id),
+                Op::Lock(id) | Op::Attempt { what: Wanted::Lock(id), .. } => held.push((*id, None)),
+                Op::Hold(id, kind) | Op::Attempt { what: Wanted::Hold(id, kind), .. } => {
+                    held.push((*id, Some(*kind)));
+                }
+                Op::Unlock(id) => held.retain(|other| *other != (*id, None)),
+                Op::LetGo(id) => held.retain(|(other, kind)| other != id || kind.is_none()),
                 Op::Read(_)
                 | Op::Write(..)
                 | Op::Add(_)
@@ -245,6 +363,8 @@ impl Job {
                 | Op::Down(_)
                 | Op::Up(..)
                 | Op::Await { .. }
+                | Op::TimedAwait { .. }
+                | Op::Attempt { what: Wanted::Unit(_), .. }
                 | Op::Signal(..) => {}
             }
         }

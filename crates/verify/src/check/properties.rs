@@ -5,7 +5,7 @@ use multigrain_types::{Access, NodeId};
 use stateright::Property;
 
 use super::action::JobModel;
-use super::program::{Job, Op, minipage_id};
+use super::program::{Job, Op, Wanted, minipage_id};
 use super::state::{Broken, Phase, State, cell};
 
 type Holds = fn(&JobModel, &State) -> bool;
@@ -117,16 +117,19 @@ fn mutual_exclusion(job: &Job, state: &State) -> bool {
     let mut held = Vec::new();
     for (index, (now, thread)) in state.threads.iter().zip(&job.threads).enumerate() {
         let done = usize::from(now.done);
-        let gave_up = now.phase == Phase::Blocked
-            && matches!(thread.program.get(done), Some(Op::Await { .. }));
+        let op = thread.program.get(done);
+        let gave_up = now.phase == Phase::Blocked && op.is_some_and(|op| op.awaits().is_some());
         if !gave_up {
-            held.extend(job.held(index, done));
+            held.extend(job.held(index, done, now.skipped));
         }
     }
-    let all = held.len();
-    held.sort_unstable();
-    held.dedup();
-    held.len() == all
+    let alone = |&(id, kind): &(u32, Option<Kind>)| {
+        let same =
+            |other: &&(u32, Option<Kind>)| other.0 == id && other.1.is_some() == kind.is_some();
+        held.iter().filter(same).count() == 1
+            || held.iter().filter(same).all(|other| other.1 == Some(Kind::Read))
+    };
+    held.iter().all(alone)
 }
 
 /// A thread has left an episode of a barrier only when `total` threads have come to it.
@@ -153,9 +156,12 @@ fn barriers(job: &Job, state: &State) -> bool {
 fn semaphores(job: &Job, state: &State) -> bool {
     let mut units = std::collections::BTreeMap::<u32, i64>::new();
     for (now, thread) in state.threads.iter().zip(&job.threads) {
-        for op in &thread.program[..usize::from(now.done)] {
-            if let Op::Down(id) = op {
-                *units.entry(*id).or_default() -= 1;
+        for (place, op) in thread.program[..usize::from(now.done)].iter().enumerate() {
+            if now.skipped & 1 << place != 0 {
+                continue;
+            }
+            if let Some(Wanted::Unit(id)) = op.wanted() {
+                *units.entry(id).or_default() -= 1;
             }
             if let Op::Up(id, count) = op {
                 *units.entry(*id).or_default() += i64::from(*count);

@@ -61,6 +61,15 @@ pub struct ThreadState {
     pub pinned: bool,
     /// Minipages that windows hold for it, a bit each ([`super::Job::windows`]).
     pub windows: u8,
+    /// Whether what it waits for is refused; whether its wait was withdrawn; and whether, since it began to
+    /// wait, another thread held that or waited for it.
+    pub refused: bool,
+    /// See there.
+    pub withdrawn: bool,
+    /// See there.
+    pub contended: bool,
+    /// Operations of its program that it has left out, a bit each.
+    pub skipped: u32,
     /// What its reads returned, if the job is observed.
     pub reads: Vec<Content>,
 }
@@ -124,6 +133,10 @@ impl State {
             accesses: Accesses::new(),
             pinned: false,
             windows: 0,
+            refused: false,
+            withdrawn: false,
+            contended: false,
+            skipped: 0,
             reads: Vec::new(),
         };
         Self {

@@ -64,6 +64,7 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
         }
         Action::Release { from, to } => format!("{from} sends {to} what it has deferred"),
         Action::Keep(thread) => format!("windows hold for thread {thread} what it holds"),
+        Action::Withdraw(thread) => format!("thread {thread} waits no longer"),
         Action::End(thread, minipage) => {
             format!("the window of thread {thread} on m{minipage} is over")
         }
@@ -88,6 +89,7 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
                 | Action::Deliver { .. }
                 | Action::Release { .. }
                 | Action::Keep(_)
+                | Action::Withdraw(_)
                 | Action::End(..) => String::new(),
             };
             format!("thread {thread} on {} {how} {op}{missed}", plan.node)

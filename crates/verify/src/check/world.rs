@@ -111,18 +111,38 @@ impl World for Stage<'_> {
             (true, Phase::Faulted(minipage)) => state.phase = Phase::Woken(minipage),
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
-                // A wait on a condition ends with a new look at what was awaited.
-                if !matches!(
-                    self.job.threads[index].program[usize::from(state.done)],
-                    Op::Await { .. }
-                ) {
-                    state.done += 1;
+                let op = self.job.threads[index].program[usize::from(state.done)];
+                let refused = core::mem::take(&mut state.refused);
+                let contended = core::mem::take(&mut state.contended);
+                state.withdrawn = false;
+                match (op, refused) {
+                    // A wait on a condition ends with a new look at what was awaited.
+                    (Op::Await { .. }, false) | (Op::TimedAwait { .. }, _) => {}
+                    (Op::Attempt { timed, skip, .. }, true) => {
+                        let first = state.done;
+                        state.done += 1 + skip;
+                        (first..state.done).for_each(|place| state.skipped |= 1 << place);
+                        if !timed && !contended {
+                            self.broken(format!("{thread} is refused what nobody has"));
+                        }
+                    }
+                    (_, true) => self.broken(format!("{thread} is refused what it waits for")),
+                    (_, false) => state.done += 1,
                 }
             }
             (_, Phase::Running | Phase::Trapped(_) | Phase::Woken(_) | Phase::Through)
             | (false, Phase::Faulted(_) | Phase::Blocked) => {
                 self.broken(format!("{thread} is woken but does not wait"));
             }
+        }
+    }
+
+    fn refuse(&mut self, thread: ThreadId) {
+        let index = thread.0 as usize;
+        let state = &mut self.state.threads[index];
+        state.refused = true;
+        if self.job.threads[index].node != self.me || state.phase != Phase::Blocked {
+            self.broken(format!("{thread} is refused but does not wait"));
         }
     }
 

@@ -194,7 +194,11 @@ impl State {
         }
         if let (Op::Await { condition, lock, .. }, true) = (op, awaited) {
             self.threads[thread].phase = Phase::Blocked;
-            let asked = SyncInput::ConditionWait { thread: id(thread), id: condition, lock };
+            let asked = SyncInput::ConditionWait {
+                thread: id(thread),
+                id: condition.into(),
+                lock: lock.into(),
+            };
             self.input(job, node, Input::Sync(asked));
         }
         if let Some((seen, latest)) = stale {
@@ -217,14 +221,19 @@ impl State {
             }
             Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
-            Op::Signal(id, all) => (Input::Sync(SyncInput::ConditionSignal { id, all }), false),
-            Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id }), true),
-            Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id }), false),
-            Op::Barrier { id, local, total, quiescent } => {
-                (Input::Sync(SyncInput::Barrier { thread, id, local, total, quiescent }), true)
+            Op::Signal(id, all) => {
+                (Input::Sync(SyncInput::ConditionSignal { id: id.into(), all }), false)
             }
-            Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id }), true),
-            Op::Up(id, count) => (Input::Sync(SyncInput::SemaphorePost { id, count }), false),
+            Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id: id.into() }), true),
+            Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id: id.into() }), false),
+            Op::Barrier { id, local, total, quiescent } => (
+                Input::Sync(SyncInput::Barrier { thread, id: id.into(), local, total, quiescent }),
+                true,
+            ),
+            Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id: id.into() }), true),
+            Op::Up(id, count) => {
+                (Input::Sync(SyncInput::SemaphorePost { id: id.into(), count }), false)
+            }
             Op::Release => (Input::Release { thread }, true),
             Op::Notify(to, _) => (Input::Notify { node: NodeId(to) }, false),
             Op::Receive(id) => {

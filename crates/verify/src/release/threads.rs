@@ -40,7 +40,11 @@ impl State {
     /// A thread has come to its end and released.
     pub(super) fn ended(&mut self, job: &Job, thread: usize) {
         self.threads[thread].phase = Phase::Ended;
-        self.input(job, job.threads[thread].node, Input::Sync(SyncInput::End));
+        self.input(
+            job,
+            job.threads[thread].node,
+            Input::Sync(SyncInput::End { thread: id(thread) }),
+        );
         if self.threads[thread].joined {
             self.tell_end(job, thread);
         }

@@ -126,6 +126,10 @@ impl World for Stage<'_> {
         }
     }
 
+    fn refuse(&mut self, thread: ThreadId) {
+        self.broken(format!("{thread} is refused, and none tries"));
+    }
+
     fn wake(&mut self, thread: ThreadId) {
         let index = thread.0 as usize;
         let here = self.job.threads[index].node == self.me;

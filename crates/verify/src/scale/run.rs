@@ -14,7 +14,7 @@ use crate::sim::cluster::{Broken, Cluster, Happening, Placed};
 /// Every node has one thread.
 const THREAD: ThreadId = ThreadId(0);
 /// The applications' barrier.
-const BARRIER: u32 = 0;
+const BARRIER: u64 = 0;
 /// Patterns repeat after one round, or after two (Jacobi's matrices take turns).
 const PERIOD: u32 = 2;
 
@@ -253,9 +253,10 @@ impl Job {
                 self.cluster.step(node, Input::Push { minipage })?;
                 Ok(true)
             }
-            Step::Lock(id) => self.wait_in(node, SyncInput::Lock { thread: THREAD, id }),
+            Step::Lock(id) => self.wait_in(node, SyncInput::Lock { thread: THREAD, id: id.into() }),
             Step::Unlock(id) => {
-                self.cluster.step(node, Input::Sync(SyncInput::Unlock { thread: THREAD, id }))?;
+                self.cluster
+                    .step(node, Input::Sync(SyncInput::Unlock { thread: THREAD, id: id.into() }))?;
                 self.cluster.flush(node);
                 Ok(true)
             }

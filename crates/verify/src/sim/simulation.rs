@@ -62,8 +62,8 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    pub(super) fn of(self, index: u32) -> u32 {
-        self.first.wrapping_add(index.wrapping_mul(self.stride))
+    pub(super) fn of(self, index: u32) -> u64 {
+        self.first.wrapping_add(index.wrapping_mul(self.stride)).into()
     }
 }
 

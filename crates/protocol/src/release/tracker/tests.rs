@@ -14,7 +14,11 @@ fn post(to: u16, count: u32) -> Ready {
 }
 
 fn ask(to: u16) -> Ready {
-    Ready::Send { to: NodeId(to), id: 0, body: SyncMessage::Lock(LockMessage::Request) }
+    Ready::Send {
+        to: NodeId(to),
+        id: 0,
+        body: SyncMessage::Lock(LockMessage::Request { tell: false }),
+    }
 }
 
 fn ready(tracker: &mut ReleaseTracker) -> Vec<Ready> {

@@ -9,6 +9,7 @@ mod litmus;
 mod progress;
 mod row;
 mod synchronization;
+mod withdrawals;
 
 pub use self::row::{Configuration, Form};
 
@@ -20,6 +21,7 @@ pub fn configurations(form: Form) -> Vec<Configuration> {
     rows.extend(extensions::short());
     rows.extend(litmus::short());
     rows.extend(synchronization::short());
+    rows.extend(withdrawals::short());
     rows.extend(progress::short());
     if form == Form::Long {
         rows.extend(coherence::long());

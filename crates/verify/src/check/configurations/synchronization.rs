@@ -53,7 +53,7 @@ fn locks() -> Vec<Configuration> {
         ),
         row(
             "lock/idle-tokens-go-home",
-            944,
+            1009,
             Job::new(2)
                 .keeping(0)
                 .minipage(0, 1)
@@ -63,12 +63,12 @@ fn locks() -> Vec<Configuration> {
         ),
         row(
             "lock/offers-meet-requests",
-            1667,
+            1865,
             Job::new(3).keeping(0).thread(0, &PASS).thread(1, &PASS_TWICE).thread(2, &PASS_TWICE),
         ),
         row(
             "lock/one-of-two-tokens-is-kept",
-            234,
+            240,
             Job::new(2)
                 .keeping(1)
                 .thread(0, &[Lock(0), Unlock(0), Lock(2), Unlock(2)])
@@ -160,7 +160,7 @@ fn signals() -> Vec<Configuration> {
         ),
         row(
             "condition/in-turn-and-no-token-kept",
-            2231,
+            2307,
             Job::new(3)
                 .keeping(0)
                 .minipage(0, 0)

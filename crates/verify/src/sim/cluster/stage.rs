@@ -144,6 +144,11 @@ impl<T: Timing> World for Stage<'_, T> {
         }
     }
 
+    fn refuse(&mut self, thread: ThreadId) {
+        let me = self.me;
+        self.breaks(Subject::Id(0), format!("{thread} of {me} is refused, and none tries"));
+    }
+
     fn wake(&mut self, thread: ThreadId) {
         self.happened.push_back(Happening::Woken { node: self.me, thread });
     }

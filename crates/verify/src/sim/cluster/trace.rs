@@ -14,7 +14,7 @@ pub enum Subject {
     /// One minipage.
     Minipage(MinipageId),
     /// One synchronization id.
-    Id(u32),
+    Id(u64),
 }
 
 impl Subject {
@@ -30,7 +30,7 @@ impl Subject {
 
     /// What an input is about.
     pub(crate) fn of_input(input: &Input) -> Self {
-        use multigrain_protocol::sync::SyncInput as S;
+        use multigrain_protocol::sync::{Awaited as A, SyncInput as S};
         match input {
             Input::Fault { minipage, .. }
             | Input::PinnedRetry { minipage, .. }
@@ -45,9 +45,15 @@ impl Subject {
             | Input::Notify { .. }
             | Input::Acquire
             | Input::WriteNotices { .. } => Self::Job,
-            Input::Sync(S::Begin { .. } | S::End) => Self::Job,
+            Input::Sync(S::Begin { .. } | S::End { .. }) => Self::Job,
             Input::Sync(
                 S::Lock { id, .. }
+                | S::TryLock { id, .. }
+                | S::TimedLock { id, .. }
+                | S::SemaphoreTry { id, .. }
+                | S::ReadWriteLock { id, .. }
+                | S::ReadWriteUnlock { id, .. }
+                | S::Withdraw { from: A::Lock(id) | A::Semaphore(id) | A::Condition(id), .. }
                 | S::Unlock { id, .. }
                 | S::Barrier { id, .. }
                 | S::SemaphoreWait { id, .. }

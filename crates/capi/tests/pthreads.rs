@@ -1,0 +1,102 @@
+//! What a program of pthreads expects, on real nodes: threads that end as C ends them, locks that belong to
+//! threads, try and timed forms, read-write locks, once, objects keyed by an address.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use support::{Ended, Setting, TestDir, run, run_well, settings, workspace};
+
+/// A directory with the library, under its SONAME too, and the command.
+fn built() -> PathBuf {
+    support::build(&["multigrain-capi", "multigrain-cli"])
+}
+
+fn launcher() -> PathBuf {
+    built().join("multigrain")
+}
+
+/// `tests/c/NAME.c` as a program in `dir`, linked with the shared library.
+fn compile(dir: &TestDir, name: &str) -> PathBuf {
+    let program = dir.path().join(name);
+    let library = built();
+    let link = dir.path().join("libmultigrain.so.0");
+    std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/c/{name}.c"));
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
+    command.arg("-pthread").arg("-I").arg(workspace().join("include")).arg(source);
+    command.arg("-o").arg(&program).arg("-L").arg(&library).arg("-lmultigrain");
+    command.arg(format!("-Wl,-rpath,{}", dir.path().display())).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+#[test]
+fn threads_end_by_pthread_exit_and_cancellation_and_have_the_stack_of_pthreads() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ends");
+    for nodes in [1, 2] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}
+
+#[test]
+fn a_process_whose_main_thread_ends_by_pthread_exit_lives_until_the_others_end_and_leaves() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ends");
+    for nodes in [1, 3] {
+        let ended = run(&launcher(), &Setting::nodes(nodes), &program, &["main"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        for line in ["outlived its main thread", "says goodbye"] {
+            assert_eq!(ended.err.matches(line).count(), nodes as usize, "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn what_an_ending_thread_holds_is_named_and_nobody_can_unlock_it() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ends");
+    for nodes in [1, 2] {
+        let Ended { code, err, .. } = run(&launcher(), &Setting::nodes(nodes), &program, &["held"]);
+        assert_eq!(code, Some(0), "{err}");
+        let line = |of: &str| format!("a thread ended holding {of}: nobody can unlock it any more");
+        let place = err.lines().find_map(|line| line.split_once("place ")).unwrap().1;
+        for of in ["lock 7".to_owned(), format!("lock at {place}"), "read-write lock 9".to_owned()]
+        {
+            assert_eq!(err.matches(&line(&of)).count(), 1, "{of}: {err}");
+        }
+        assert_eq!(err.matches("ended holding").count(), 3, "{err}");
+    }
+}
+
+#[test]
+fn tries_deadlines_read_write_locks_once_and_addresses_work() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "tries");
+    for setting in settings(&[1, 2, 4], &["auto"]) {
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
+fn tries_and_deadlines_order_release_consistent_memory_too() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "tries");
+    for consistency in ["2", "3", "4"] {
+        run_well(&launcher(), &Setting::nodes(3), &program, &[consistency]);
+    }
+}
+
+#[test]
+fn the_race_checker_knows_what_tries_and_read_write_locks_order() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "tries");
+    let setting = Setting { options: &["--check-races"], ..Setting::nodes(3) };
+    let ended = run(&launcher(), &setting, &program, &["3"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}

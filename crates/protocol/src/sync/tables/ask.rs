@@ -1,0 +1,264 @@
+//! What threads ask of the synchronization engines, and the engine that works with another: conditions, whose
+//! waiters give locks up and take them again.
+
+use multigrain_types::sync_id::IdName;
+use multigrain_types::{NodeId, ThreadId};
+
+use super::super::barrier::{Barrier, Party};
+use super::super::condition::Condition;
+use super::super::input::{Awaited, SyncError, SyncInput};
+use super::super::lock::{Lock, Patience};
+use super::super::read_write::ReadWrite;
+use super::super::semaphore::Semaphore;
+use super::super::site::SyncSite;
+use super::{SyncTables, with};
+use crate::bend::mutant;
+use crate::effect::{Effect, Effects};
+use crate::message::{ConditionMessage, SemaphoreMessage};
+
+impl SyncTables {
+    /// One request of a thread of this node.
+    ///
+    /// # Errors
+    /// [`SyncError::Misuse`] when the program broke a rule; nothing was changed then.
+    pub fn ask(
+        &mut self,
+        me: NodeId,
+        nodes: u16,
+        input: &SyncInput,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let site = |id| SyncSite::new(me, nodes, id);
+        match *input {
+            SyncInput::Begin { thread } => {
+                self.threads += 1;
+                self.begin(me, nodes, thread, out);
+                Ok(())
+            }
+            SyncInput::End { thread } => {
+                self.threads = self.threads.saturating_sub(1);
+                self.abandon(thread);
+                Ok(())
+            }
+            SyncInput::Lock { thread, id } => {
+                self.acquire(site(id), thread, Patience::Endless, out)
+            }
+            SyncInput::TimedLock { thread, id } => {
+                self.acquire(site(id), thread, Patience::Limited, out)
+            }
+            SyncInput::TryLock { thread, id } => {
+                self.acquire(site(id), thread, Patience::None, out)
+            }
+            SyncInput::Unlock { thread, id } => {
+                self.lock_step(site(id), |lock, site| lock.release(site, thread, out))?;
+                mutant!("lock-waiters-forgotten" => {
+                    let requests = [false, true].map(|tell| crate::message::LockMessage::Request { tell }.about(id));
+                    out.retain(|effect| {
+                        !matches!(effect, Effect::Send { message, .. } if requests.contains(message))
+                    });
+                });
+                mutant!("handover-sleeps" => {
+                    out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
+                });
+                self.offer_idle(me, nodes, out);
+                Ok(())
+            }
+            SyncInput::Barrier { thread, id, local, total, quiescent } => {
+                let total =
+                    mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
+                let party = Party { local, total, quiescent, threads: self.threads };
+                with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
+                    barrier.arrive(site, thread, party, out)
+                })
+            }
+            SyncInput::SemaphoreWait { thread, id } => {
+                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
+                    sem.wait(site, thread, false, out)
+                })
+            }
+            SyncInput::SemaphoreTry { thread, id } => {
+                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
+                    sem.wait(site, thread, true, out)
+                })
+            }
+            SyncInput::SemaphorePost { id, count } => {
+                if site(id).is_manager() && !self.semaphores.contains_key(&id) {
+                    self.uses.check_own(me)?;
+                }
+                let count = mutant!("post-counts-twice": count * 2, else count);
+                site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
+                Ok(())
+            }
+            SyncInput::ConditionWait { thread, id, lock } => {
+                if self.locks.get(&lock).and_then(Lock::owner) != Some(thread) {
+                    return Err(SyncError::Misuse(format!(
+                        "wait on condition {} without holding lock {}",
+                        IdName(id),
+                        IdName(lock)
+                    )));
+                }
+                with(&mut self.conditions, &mut self.uses, site(id), |it: &mut Condition, site| {
+                    it.wait(site, thread, lock, out)
+                })
+            }
+            SyncInput::ConditionSignal { id, all } => {
+                let all = mutant!("broadcast-wakes-one": false, else all);
+                site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
+                Ok(())
+            }
+            SyncInput::ReadWriteLock { thread, id, kind, tries } => {
+                if !self.read_writes.contains_key(&id) {
+                    self.uses.check_own(me)?;
+                }
+                self.read_write_step(site(id), Some(thread), |lock, site| {
+                    lock.acquire(site, thread, (kind, tries), out)
+                })
+            }
+            SyncInput::ReadWriteUnlock { thread, id } => {
+                self.read_write_step(site(id), Some(thread), |lock, site| {
+                    lock.release(site, thread, out)
+                })
+            }
+            SyncInput::Withdraw { thread, from } => self.withdraw(me, nodes, thread, from, out),
+        }
+    }
+
+    fn acquire(
+        &mut self,
+        site: SyncSite,
+        thread: ThreadId,
+        patience: Patience,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        if !self.locks.contains_key(&site.id) {
+            self.uses.check_own(site.me)?;
+        }
+        self.lock_step(site, |lock, site| lock.acquire(site, thread, patience, out))
+    }
+
+    fn withdraw(
+        &mut self,
+        me: NodeId,
+        nodes: u16,
+        thread: ThreadId,
+        from: Awaited,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let site = |id| SyncSite::new(me, nodes, id);
+        match from {
+            Awaited::Lock(id) => self.lock_step(site(id), |lock, site| {
+                lock.withdraw(site, thread, out);
+                Ok(())
+            }),
+            Awaited::Semaphore(id) => {
+                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
+                    sem.withdraw(site, thread, out);
+                    Ok(())
+                })
+            }
+            Awaited::Condition(id) => {
+                with(&mut self.conditions, &mut self.uses, site(id), |it: &mut Condition, site| {
+                    it.withdraw(site, thread, out);
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// A thread has ended: nobody else may unlock what it holds.
+    fn abandon(&mut self, thread: ThreadId) {
+        if self.holds.remove(&thread).is_some() {
+            self.locks.values_mut().for_each(|lock| lock.abandon(thread));
+            self.read_writes.values_mut().for_each(|lock| lock.abandon(thread));
+            self.read_writes.retain(|_, lock| *lock != ReadWrite::default());
+        }
+    }
+
+    /// One message about a condition, whose waiters give their locks up and take them again.
+    pub(super) fn condition(
+        &mut self,
+        site: &SyncSite,
+        nodes: u16,
+        from: NodeId,
+        message: ConditionMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let mut lock = None;
+        let (by_manager, to_manager) = (from == site.manager, site.is_manager());
+        with(&mut self.conditions, &mut self.uses, *site, |condition: &mut Condition, site| {
+            let legal = match message {
+                ConditionMessage::Enqueue { thread } if to_manager => {
+                    condition.enqueue(site, (from, thread), out);
+                    true
+                }
+                ConditionMessage::Withdraw { thread } if to_manager => {
+                    condition.dequeue(site, (from, thread), out);
+                    true
+                }
+                ConditionMessage::Signal { all } if to_manager => {
+                    condition.signal(site, all, out);
+                    true
+                }
+                ConditionMessage::Queued { thread } if by_manager => {
+                    lock = condition.queued(site, thread, out);
+                    lock.is_some()
+                }
+                ConditionMessage::Wake { thread } | ConditionMessage::Refused { thread }
+                    if by_manager =>
+                {
+                    lock = condition.woken(thread);
+                    lock.is_some()
+                }
+                ConditionMessage::Enqueue { .. }
+                | ConditionMessage::Withdraw { .. }
+                | ConditionMessage::Signal { .. }
+                | ConditionMessage::Queued { .. }
+                | ConditionMessage::Wake { .. }
+                | ConditionMessage::Refused { .. } => false,
+            };
+            if legal {
+                Ok(())
+            } else {
+                Err(SyncError::Illegal(format!("{message:?} was not asked for")))
+            }
+        })?;
+        match (message, lock) {
+            // Only now may the lock go: a signal sent under it comes after us in the queue.
+            (ConditionMessage::Queued { thread }, Some(id)) => {
+                self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
+            }
+            (ConditionMessage::Wake { thread }, Some(id)) => {
+                mutant!("condition-without-lock" => {
+                    out.push(Effect::Wake { thread });
+                    return Ok(());
+                });
+                self.take_again(SyncSite::new(site.me, nodes, id), thread, out)
+            }
+            (ConditionMessage::Refused { thread }, Some(id)) => {
+                out.push(Effect::Refuse { thread });
+                self.take_again(SyncSite::new(site.me, nodes, id), thread, out)
+            }
+            (
+                ConditionMessage::Enqueue { .. }
+                | ConditionMessage::Withdraw { .. }
+                | ConditionMessage::Signal { .. },
+                _,
+            )
+            | (
+                ConditionMessage::Queued { .. }
+                | ConditionMessage::Wake { .. }
+                | ConditionMessage::Refused { .. },
+                None,
+            ) => Ok(()),
+        }
+    }
+
+    fn take_again(
+        &mut self,
+        site: SyncSite,
+        thread: ThreadId,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        self.lock_step(site, |lock, site| lock.acquire(site, thread, Patience::Endless, out))
+    }
+}

@@ -1,0 +1,126 @@
+//! The life of a thread of the program: it begins with its slot, and ends by its function's return, by
+//! `pthread_exit` or by cancellation.
+//!
+//! The last two unwind the stack past this file (no frame of it has anything to drop by then) and run
+//! the hooks of thread-specific data, of which the slot's comes to [`ends_early`]. What
+//! `pthread_exit` was given is known to the C library alone, which tells who joins: the starter.
+
+#![expect(unsafe_code, reason = "threads of the C library, which end as C allows")]
+
+use core::cell::Cell;
+use core::ffi::c_void;
+
+use super::Threads;
+use crate::driver::Driver;
+use crate::program::ThreadFunction;
+use crate::pthread;
+use crate::receiver::slots::Reserved;
+use crate::signals::SignalMask;
+
+/// A thread of the program that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Life {
+    threads: &'static Threads,
+    driver: &'static Driver,
+    number: u64,
+}
+
+/// A thread that has ended, or is about to, and is joined by [`Ended::result`].
+#[derive(Debug)]
+pub(crate) struct Ended {
+    number: u64,
+    thread: libc::pthread_t,
+}
+
+/// What a thread begins with.
+struct Beginning {
+    life: Life,
+    slot: Reserved,
+    function: ThreadFunction,
+    argument: u64,
+}
+
+/// The function, as it is: it may end its thread.
+type Unwinding = extern "C-unwind" fn(u64) -> u64;
+
+std::thread_local! {
+    /// The calling thread's; none once it has told its end. Constant and without destructor.
+    static LIFE: Cell<Option<Life>> = const { Cell::new(None) };
+}
+
+impl Life {
+    pub(super) fn new(threads: &'static Threads, driver: &'static Driver, number: u64) -> Self {
+        Self { threads, driver, number }
+    }
+
+    /// Its thread begins.
+    ///
+    /// # Errors
+    /// The system's error number.
+    pub(super) fn begin(
+        self,
+        slot: Reserved,
+        function: ThreadFunction,
+        argument: u64,
+        stack_bytes: Option<usize>,
+    ) -> Result<(), i32> {
+        let beginning = Box::into_raw(Box::new(Beginning { life: self, slot, function, argument }));
+        // SAFETY: `run` takes over what it is given.
+        let created = unsafe { pthread::create(run, beginning.cast::<c_void>(), stack_bytes) };
+        created.map(drop).inspect_err(|_| {
+            // SAFETY: no thread has it.
+            drop(unsafe { Box::from_raw(beginning) });
+        })
+    }
+}
+
+/// The thread's first function. While the program's runs, nothing here has anything to drop.
+unsafe extern "C-unwind" fn run(beginning: *mut c_void) -> *mut c_void {
+    // SAFETY: `Life::begin` has made it, for this thread alone.
+    let (function, argument) = enter(*unsafe { Box::from_raw(beginning.cast::<Beginning>()) });
+    let result = function(argument);
+    returns(result);
+    core::ptr::null_mut()
+}
+
+#[inline(never)]
+fn enter(beginning: Beginning) -> (Unwinding, u64) {
+    let Beginning { life, slot, function, argument } = beginning;
+    slot.adopt();
+    LIFE.set(Some(life));
+    pthread::name_own(&format!("mg-{}", life.number));
+    // The starter blocks all signals; a thread of the program must not.
+    SignalMask::clear();
+    life.threads.has_begun(life.driver, life.number);
+    // SAFETY: the two differ in what Rust assumes of unwinding alone.
+    (unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) }, argument)
+}
+
+/// The thread's function has returned.
+#[inline(never)]
+fn returns(result: u64) {
+    let Some(Life { threads, driver, number }) = LIFE.take() else { return };
+    pthread::detach_own();
+    threads.has_ended(driver, number);
+    threads.tell_end(driver, number, result);
+}
+
+/// A thread with a slot ends; what there is to do if it is one of the program's that has not returned.
+pub(crate) fn ends_early() {
+    let Some(Life { threads, driver, number }) = LIFE.take() else { return };
+    threads.has_ended(driver, number);
+    threads.ends_with(Ended { number, thread: pthread::own() });
+}
+
+impl Ended {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Waits for its end, which is near: what is left are hooks of the program's own. Its result.
+    pub(super) fn result(self) -> u64 {
+        // SAFETY: made by `Life::begin`, not detached, and `Ended` exists once.
+        let result = unsafe { pthread::join(self.thread) };
+        result.expose_provenance() as u64
+    }
+}
