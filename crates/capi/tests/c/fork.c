@@ -72,7 +72,7 @@ static void refused(void)
     CODE(mg_publish("child", (void *)count), MG_ENOTINIT);
     CODE(mg_thread_create(&thread, 0, add, NULL), MG_ENOTINIT);
     CODE(mg_touch_read((void *)count, 4), MG_ENOTINIT);
-    CODE(mg_get_stats(&stats), MG_ENOTINIT);
+    CODE(mg_get_stats(&stats, sizeof stats), MG_ENOTINIT);
     CODE(mg_free((void *)count), MG_ENOTINIT);
     NONE(mg_malloc(8), MG_ENOTINIT);
     CHECK(mg_node() == MG_ENOTINIT);
