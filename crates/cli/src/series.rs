@@ -5,16 +5,16 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Unless more is asked for, nothing new begins after this time: a series ends within a minute.
-const LIMIT_SECONDS: u64 = 45;
+/// Unless more is asked for, a series ends within a minute.
+const LIMIT_SECONDS: u64 = 55;
 /// Progress is said so often at most.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Options of every series.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SeriesArgs {
-    /// Begins nothing new after so many seconds; 0 for no such limit [default: 45, and none if an option
-    /// says how much is to be done]
+    /// Begins nothing that is likely to end after so many seconds; 0 for no such limit [default: 55, and
+    /// none if an option says how much is to be done]
     #[arg(long, value_name = "SECONDS")]
     within: Option<u64>,
     /// Prints the results on stdout as one JSON object, and nothing else there
@@ -52,9 +52,11 @@ impl SeriesArgs {
 }
 
 impl Series {
-    /// Whether another one may begin; if so, stderr says now and then which.
-    pub(crate) fn goes_on(&mut self, what: impl core::fmt::Display) -> bool {
-        if self.done == self.all || self.limit.is_some_and(|limit| self.begin.elapsed() >= limit) {
+    /// Whether another one may begin, which is expected to take so long; if so, stderr says now and then
+    /// which.
+    pub(crate) fn goes_on(&mut self, what: impl core::fmt::Display, expected: Duration) -> bool {
+        let end = self.begin.elapsed() + expected;
+        if self.done == self.all || self.limit.is_some_and(|limit| end >= limit) {
             return false;
         }
         self.done += 1;
@@ -63,6 +65,12 @@ impl Series {
             eprintln!("{} of {}: {what}", self.done, self.all);
         }
         true
+    }
+
+    /// How long one has taken on average.
+    pub(crate) fn mean(&self) -> Duration {
+        let done = u32::try_from(self.done).unwrap_or(u32::MAX);
+        self.begin.elapsed().checked_div(done).unwrap_or_default()
     }
 
     /// Lines for people.
@@ -118,11 +126,13 @@ mod tests {
     fn a_series_ends_at_its_number_or_its_limit() {
         let args = |within| SeriesArgs { within, json: false };
         let mut all = args(None).begin(2, true);
-        assert!(all.limit.is_none() && all.goes_on(1) && all.goes_on(2) && !all.goes_on(3));
+        let soon = Duration::ZERO;
+        assert!(all.limit.is_none() && all.goes_on(1, soon) && all.goes_on(2, soon));
+        assert!(!all.goes_on(3, soon));
         let mut cut = args(None).begin(2, false);
         assert_eq!(cut.limit, Some(Duration::from_secs(LIMIT_SECONDS)));
-        cut.limit = Some(Duration::ZERO);
-        assert!(!cut.goes_on(1) && cut.done() == 0);
+        assert!(!cut.goes_on(1, Duration::from_secs(LIMIT_SECONDS)) && cut.done() == 0);
+        assert!(cut.goes_on(1, soon) && cut.mean() <= cut.elapsed());
         assert!(args(Some(0)).begin(2, false).limit.is_none());
         assert_eq!(args(Some(7)).begin(2, true).limit, Some(Duration::from_secs(7)));
     }

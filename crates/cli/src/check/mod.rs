@@ -64,10 +64,10 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         rows.iter().for_each(|row| println!("{:50} {:>9} states", row.name(), row.states()));
         return ExitCode::SUCCESS;
     }
-    if args.first {
+    let sized = !args.names.is_empty() || args.long || args.first || args.proof.is_some();
+    if args.first || !sized {
         rows.sort_by_key(Row::states);
     }
-    let sized = !args.names.is_empty() || args.long || args.first || args.proof.is_some();
     let mut series = args.series.begin(rows.len() as u64, sized);
     let (reports, wrong) = check_all(&rows, args.first, &mut series);
     let elapsed = series.elapsed();
@@ -94,10 +94,17 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 fn check_all(rows: &[Row], until_first: bool, series: &mut Series) -> (Vec<Report>, usize) {
     let mut reports = Vec::new();
     let mut wrong = 0;
+    let mut states = 0;
     for row in rows {
-        if !series.goes_on(row.name()) {
+        // The next one takes as long a state as those before.
+        let expected = match states {
+            0 => Duration::ZERO,
+            _ => series.elapsed().mul_f64(row.states() as f64 / states as f64),
+        };
+        if !series.goes_on(row.name(), expected) {
             break;
         }
+        states += row.states();
         let report = row.check();
         series.say(line(&report));
         wrong += usize::from(!report.is_clean());

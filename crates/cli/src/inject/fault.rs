@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use rustix::net::Shutdown;
 use rustix::process::Resource;
 use std::fmt;
+use std::time::Duration;
 
 /// A sort of harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,6 +30,29 @@ pub(crate) enum Fault {
     Data,
     /// A limit of file descriptors (RLIMIT_NOFILE).
     Descriptors,
+}
+
+/// From SIGSTOP to SIGCONT.
+pub(super) const STOP: Duration = Duration::from_secs(10);
+/// Until a host that has fallen silent is noticed.
+const SILENCE: Duration = Duration::from_secs(30);
+
+impl Fault {
+    /// What its job takes at least.
+    pub(super) fn least_time(self) -> Duration {
+        if self == Self::Stop {
+            STOP
+        } else if self == Self::Silence {
+            SILENCE
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether several such jobs end within a minute.
+    pub(super) fn is_quick(self) -> bool {
+        self.least_time() < SILENCE
+    }
 }
 
 /// Whom a fault hits.

@@ -63,7 +63,8 @@ pub(crate) struct InjectArgs {
     #[arg(long, value_name = "DIR")]
     apps: Option<PathBuf>,
 
-    /// Jobs to run, each with one fault [default: 200, or as many as end within a minute].
+    /// Jobs to run, each with one fault [default: as many of 200 as end within a minute, and no
+    /// silence, which takes half of one to be noticed].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
 
@@ -115,15 +116,21 @@ pub(crate) fn run(args: &InjectArgs) -> ExitCode {
 fn inject(args: &InjectArgs) -> Result<Tally> {
     traces::dump_no_cores()?;
     let programs = Programs::find(args)?;
-    let times = args.times.unwrap_or(TIMES);
-    let mut series = args.series.begin(times, args.times.is_some() || args.proof.is_some());
+    let sized = args.times.is_some() || args.proof.is_some();
+    let plan = |seed| Plan::draw(seed, args.only, &programs.apps);
+    let is_quick = |plan: &Plan| sized || args.only.is_some() || plan.strike.fault().is_quick();
+    let seeds = args.seed..args.seed.saturating_add(args.times.unwrap_or(TIMES));
+    let plans: Vec<(u64, Plan)> =
+        seeds.map(|seed| (seed, plan(seed))).filter(|(_, plan)| is_quick(plan)).collect();
+    let times = plans.len() as u64;
+    let mut series = args.series.begin(times, sized);
     let version = env!("CARGO_PKG_VERSION");
     series.say(format_args!("multigrain {version}, {times} times from seed {}", args.seed));
     let mut usual = BTreeMap::new();
     let mut tally = Tally::default();
-    for seed in args.seed..args.seed.saturating_add(times) {
-        let plan = Plan::draw(seed, args.only, &programs.apps);
-        if !series.goes_on(format_args!("seed {seed}: {plan}")) {
+    for (seed, plan) in plans {
+        let expected = series.mean().max(plan.strike.fault().least_time());
+        if !series.goes_on(format_args!("seed {seed}: {plan}"), expected) {
             break;
         }
         let program = programs.program(plan.app)?;

@@ -1,6 +1,6 @@
 //! The faults themselves, done to a running job.
 
-use super::fault::{Limit, Strike, Target};
+use super::fault::{Limit, STOP, Strike, Target};
 use super::links;
 use super::running::Running;
 use super::traces::{self, Process};
@@ -11,10 +11,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::time::Duration;
 
-/// From SIGSTOP to SIGCONT.
-pub(super) const STOP: Duration = Duration::from_secs(10);
 /// What half-open connections say: nothing, the start of a frame, and another protocol.
 const GREETINGS: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
 

@@ -164,7 +164,7 @@ fn prove(args: &LitmusArgs) -> Result<bool> {
     let mut series = args.series.begin(configurations.len() as u64, sized);
     let mut verdicts = Verdicts::default();
     for &configuration in &configurations {
-        if !series.goes_on(configuration) {
+        if !series.goes_on(configuration, series.mean()) {
             break;
         }
         job::run(args, configuration, &runs, |run, record| {

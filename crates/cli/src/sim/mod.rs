@@ -165,7 +165,7 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
     }
     let mut tally = Tally::default();
     for seed in (0..args.runs).map(|run| seed.wrapping_add(run)) {
-        if !series.goes_on(format_args!("seed {seed}")) {
+        if !series.goes_on(format_args!("seed {seed}"), series.mean()) {
             break;
         }
         let plan = args.plan(seed);

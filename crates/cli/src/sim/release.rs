@@ -92,7 +92,7 @@ fn markdown(lines: &[Line]) -> String {
 pub(super) fn run(first: u64, runs: u64, proof: Option<&Path>, mut series: Series) -> ExitCode {
     let mut rows = [Sums::default(); SIZES.len()];
     for seed in (0..runs).map(|run| first.wrapping_add(run)) {
-        if !series.goes_on(format_args!("seed {seed}")) {
+        if !series.goes_on(format_args!("seed {seed}"), series.mean()) {
             break;
         }
         let cpu = cpu_time();
