@@ -2,10 +2,11 @@
 
 mod support;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use support::{
-    alive, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time, wait_until,
+    alive, assert_gone_within, launcher, multigrain, pid_of, processes, run, start, unique_time,
+    wait_until,
 };
 
 const SOON: Duration = Duration::from_secs(3);
@@ -186,4 +187,28 @@ fn an_output_file_that_is_full_ends_the_job_with_a_line() {
     let _ = std::fs::remove_file(&path);
     assert_eq!(ended.code, Some(125), "{ended:?}");
     assert!(ended.line().starts_with("multigrain: output was lost, stdout gave: File too large"));
+}
+
+#[test]
+fn a_daemon_without_an_environment_does_not_outlive_a_killed_launcher() {
+    let time = unique_time();
+    let script = format!(
+        "(env -i setsid sleep {time} &); grep -c '^0::.*/multigrain-' /proc/self/cgroup; sleep {time}"
+    );
+    let mut job = start(&mut launcher("-n 2", &script));
+    let grouped = job.lines(2).iter().all(|line| line.ends_with(" 1"));
+    wait_until("the daemons run", || alive(&format!("sleep {time}")).len() >= 4);
+    job.signal(Signal::KILL);
+    if grouped {
+        assert_gone_within(SOON, &time);
+    } else {
+        eprintln!(
+            "no control group can be made here: a daemon without an environment is not found"
+        );
+        for process in processes(&time) {
+            let pid = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+        }
+    }
+    assert_eq!(job.wait().code, None);
 }

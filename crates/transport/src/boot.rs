@@ -1,7 +1,8 @@
 //! Boot: from addresses to one link per peer.
 //!
 //! Role: node i connects to every j < i and accepts every j > i, all handshakes at once in one
-//! poll loop, so that a silent connection delays nobody. Listening sockets exist before any node
+//! loop over an epoll set, so that a silent connection delays nobody and a thousand cost no more than those
+//! that have something to say. Listening sockets exist before any node
 //! starts, so a refused connect is an error and not a reason to try again.
 //!
 //! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
@@ -14,11 +15,14 @@ use crate::link::{self, Link, Listener};
 use crate::unauthenticated::{
     Refusals, is_of_one_connection, receive_bytes, send_bytes, turn_away,
 };
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
@@ -29,6 +33,10 @@ const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
 const MAX_UNAUTHENTICATED: usize = 64;
 /// Connections accepted in one round, so that a flood of them holds up no peer.
 const AT_ONCE: usize = 16;
+/// Events taken from the kernel at once.
+const EVENTS: usize = 64;
+/// The listener's key in the epoll set, where connections have numbers.
+const LISTENER: u64 = u64::MAX;
 
 /// What a node needs to find the others.
 #[derive(Debug)]
@@ -64,6 +72,8 @@ struct Pending {
     stage: Stage,
     said: [u8; HELLO_BYTES],
     have: usize,
+    /// Its key in the epoll set, and what it is watched for there.
+    watched: Option<(u64, EventFlags)>,
 }
 
 enum Stage {
@@ -89,6 +99,10 @@ struct Boot<'a> {
     links: Vec<Option<Box<dyn Link>>>,
     listener: Option<Listener>,
     pending: Vec<Pending>,
+    /// The pending connections, by number, and the listener.
+    set: OwnedFd,
+    /// Connections that were numbered.
+    numbered: u64,
     refusals: Refusals,
     refused: &'a mut dyn FnMut(String),
 }
@@ -114,6 +128,13 @@ pub(crate) fn boot(
     let listener = listener.map_err(TransportError::system("FIONBIO"))?;
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
+    let set =
+        epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
+    if let Some(listener) = &listener {
+        let key = EventData::new_u64(LISTENER);
+        epoll::add(&set, listener, key, EventFlags::IN)
+            .map_err(TransportError::system("epoll_ctl"))?;
+    }
     let mut boot = Boot {
         identity,
         peers: config.peers,
@@ -121,12 +142,14 @@ pub(crate) fn boot(
         links: (0..nodes).map(|_| None).collect(),
         listener,
         pending: Vec::new(),
+        set,
+        numbered: 0,
         refusals: Refusals::default(),
         refused,
     };
     for peer in (0..rank.0).map(NodeId) {
         let connecting = boot.connect(peer)?;
-        boot.pending.push(connecting);
+        boot.keep(connecting)?;
     }
     while boot.missing().next().is_some() {
         if Instant::now() >= boot.end {
@@ -172,41 +195,64 @@ impl Boot<'_> {
     /// Waits for one round of events and deals with them.
     fn round(&mut self) -> Result<(), TransportError> {
         let wake = self.pending.iter().filter_map(Pending::until).fold(self.end, Instant::min);
-        let ready = self.poll(wake)?;
-        let mut pending = core::mem::take(&mut self.pending).into_iter();
-        for ready in ready {
-            let Some(mut one) = pending.next() else { break };
-            let turn = if ready { self.advance(&mut one)? } else { Turn::Wait };
-            self.settle(one, turn);
+        let ready = self.wait(wake)?;
+        for mut one in core::mem::take(&mut self.pending) {
+            let is_ready = one.watched.is_some_and(|(key, _)| ready.contains(&key));
+            let turn = if is_ready { self.advance(&mut one)? } else { Turn::Wait };
+            self.settle(one, turn)?;
         }
         self.accept()
     }
 
-    fn settle(&mut self, one: Pending, turn: Turn) {
+    fn settle(&mut self, one: Pending, turn: Turn) -> Result<(), TransportError> {
         match turn {
             Turn::Wait if one.until().is_some_and(|until| until <= Instant::now()) => {
                 self.refuse(&one, Refusal::Silence);
             }
-            Turn::Wait => self.pending.push(one),
-            Turn::Joined(peer) => self.links[peer.index()] = Some(one.link),
+            Turn::Wait => self.keep(one)?,
+            Turn::Joined(peer) => {
+                if one.watched.is_some() {
+                    epoll::delete(&self.set, one.link.readiness())
+                        .map_err(TransportError::system("epoll_ctl"))?;
+                }
+                self.links[peer.index()] = Some(one.link);
+            }
+            // A closed one leaves the set by itself.
             Turn::Gone => {}
         }
+        Ok(())
     }
 
-    /// Which pending connections are ready; returns at `wake` at the latest.
-    fn poll(&self, wake: Instant) -> Result<Vec<bool>, TransportError> {
-        let mut set: Vec<PollFd<'_>> = self.pending.iter().map(Pending::interest).collect();
-        if let Some(listener) = &self.listener {
-            set.push(PollFd::new(listener, PollFlags::IN));
-        }
+    /// Keeps a connection that has to wait, and watches it for what it waits for.
+    fn keep(&mut self, mut one: Pending) -> Result<(), TransportError> {
+        let interest = one.interest();
+        let done = match one.watched {
+            Some((_, watched)) if watched == interest => Ok(()),
+            Some((key, _)) => {
+                one.watched = Some((key, interest));
+                epoll::modify(&self.set, one.link.readiness(), EventData::new_u64(key), interest)
+            }
+            None => {
+                self.numbered += 1;
+                let key = self.numbered;
+                one.watched = Some((key, interest));
+                epoll::add(&self.set, one.link.readiness(), EventData::new_u64(key), interest)
+            }
+        };
+        self.pending.push(one);
+        done.map_err(TransportError::system("epoll_ctl"))
+    }
+
+    /// The keys of what is ready; returns at `wake` at the latest.
+    fn wait(&self, wake: Instant) -> Result<BTreeSet<u64>, TransportError> {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
         let left = wake.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         let timeout = Timespec::try_from(left).ok();
-        match poll(&mut set, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(TransportError::System { call: "poll", errno }),
+        match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
+            Ok((events, _)) => Ok(events.iter().map(|event| event.data.u64()).collect()),
+            Err(Errno::INTR) => Ok(BTreeSet::new()),
+            Err(errno) => Err(TransportError::System { call: "epoll_wait", errno }),
         }
-        set.truncate(self.pending.len());
-        Ok(set.iter().map(|one| !one.revents().is_empty()).collect())
     }
 
     fn accept(&mut self) -> Result<(), TransportError> {
@@ -226,7 +272,7 @@ impl Boot<'_> {
             }
             self.make_room();
             let turn = self.advance(&mut one)?;
-            self.settle(one, turn);
+            self.settle(one, turn)?;
         }
         Ok(())
     }
@@ -322,7 +368,7 @@ enum Received {
 
 impl Pending {
     fn new(link: Box<dyn Link>, stage: Stage) -> Self {
-        Self { link, stage, said: [0; HELLO_BYTES], have: 0 }
+        Self { link, stage, said: [0; HELLO_BYTES], have: 0, watched: None }
     }
 
     fn until(&self) -> Option<Instant> {
@@ -332,12 +378,11 @@ impl Pending {
         }
     }
 
-    fn interest(&self) -> PollFd<'_> {
-        let flags = match self.stage {
-            Stage::Connecting { .. } => PollFlags::OUT,
-            Stage::Accepted { .. } | Stage::Asked { .. } => PollFlags::IN,
-        };
-        PollFd::from_borrowed_fd(self.link.readiness(), flags)
+    fn interest(&self) -> EventFlags {
+        match self.stage {
+            Stage::Connecting { .. } => EventFlags::OUT,
+            Stage::Accepted { .. } | Stage::Asked { .. } => EventFlags::IN,
+        }
     }
 
     /// Reads what is there, up to `whole` bytes in all.

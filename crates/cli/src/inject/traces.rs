@@ -53,7 +53,7 @@ impl Process {
 
     /// Whether it is the process that ends the job of a killed launcher.
     pub(super) fn is_warden(&self) -> bool {
-        self.read("comm").starts_with("multigrain-ward")
+        self.read("comm").starts_with("mg-warden")
     }
 
     /// Processor time it has used, in clock ticks.

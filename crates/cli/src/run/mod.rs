@@ -6,13 +6,14 @@
 //! |---|---|
 //! | `options`, `program`, `error` | what the user says, and what is told back if it cannot be |
 //! | `environment`, `listen` | what a node finds: variables and a listening socket |
-//! | `signals`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
+//! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
 //! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
 //! | `deadlock` | whether anything can still go on |
 //! | `verdict` | who is to blame, and the exit code |
 //! | `leftovers`, `summary` | the end |
 
+mod cgroup;
 mod control;
 mod deadlock;
 mod environment;
@@ -37,6 +38,7 @@ mod writer;
 
 pub(crate) use options::RunArgs;
 
+use cgroup::Cgroup;
 use error::LaunchError;
 use job::{Job, Settings};
 use rustix::process::{Signal, getpid, kill_process_group, set_child_subreaper};
@@ -88,10 +90,17 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
     let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
-    let warden = Warden::start(&job).map_err(|e| refused("the warden process", e))?;
+    let group = Cgroup::new(&job);
+    let warden =
+        Warden::start(&job, group.as_ref()).map_err(|e| refused("the warden process", e))?;
     let result = set_child_subreaper(Some(getpid()))
         .map_err(|e| refused("the child subreaper", e.into()))
-        .and_then(|()| start_all(args, program, &job, secret, &warden))
+        .and_then(|()| {
+            group.iter().for_each(Cgroup::enter);
+            let nodes = start_all(args, program, &job, secret, &warden);
+            group.iter().for_each(Cgroup::leave);
+            nodes
+        })
         .and_then(|nodes| {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {

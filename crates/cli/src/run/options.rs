@@ -14,6 +14,10 @@ const MAX_NODES: i64 = 1024;
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
 /// of Multigrain may be run as well.
 ///
+/// Processes that nodes fork end with the job, also if the launcher is killed. Only what runs in another
+/// session without the job's environment stays then, unless this user may make control groups; and so does
+/// all that nodes have forked if the launcher's warden (mg-warden) is killed, too.
+///
 /// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds are killed, and
 /// so are all at a second Ctrl-C.
 ///

@@ -3,10 +3,13 @@
 //! PR_SET_PDEATHSIG ends the nodes themselves when the launcher dies, but not the processes they
 //! forked. The warden waits on a socket that only the launcher holds open. Each node sends its
 //! process id there before it executes the program, so no node can be missed. When the socket
-//! closes without the launcher having dismissed the warden, it kills those process groups, and
-//! then whoever else carries the job's id in the environment.
+//! closes without the launcher having dismissed the warden, it kills those process groups, then
+//! whoever else carries the job's id in the environment, and then all of the job's control group.
+//!
+//! Its name is another than the launcher's, so that who kills all launchers by name does not kill it.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
+use super::cgroup::Cgroup;
 use super::leftovers;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
@@ -28,7 +31,7 @@ pub(super) struct Warden {
 impl Warden {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
     /// with signals blocked, which the warden inherits: it is meant to outlive them.
-    pub(super) fn start(job: &str) -> io::Result<Self> {
+    pub(super) fn start(job: &str, group: Option<&Cgroup>) -> io::Result<Self> {
         // A socket, since writing to a pipe whose reader was killed would raise SIGPIPE.
         let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
@@ -36,7 +39,7 @@ impl Warden {
         match unsafe { libc::fork() } {
             0 => {
                 drop(writer);
-                keep_watch(reader, job)
+                keep_watch(reader, job, group)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
                 Some(pid) => Ok(Self { pid, socket: writer }),
@@ -74,9 +77,9 @@ pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-fn keep_watch(reader: OwnedFd, job: &str) -> ! {
+fn keep_watch(reader: OwnedFd, job: &str, group: Option<&Cgroup>) -> ! {
     let _ = setsid();
-    let _ = rustix::thread::set_name(c"multigrain-ward");
+    let _ = rustix::thread::set_name(c"mg-warden");
     let _ = std::env::set_current_dir("/");
     let groups = match seclude(reader) {
         Ok(()) => read_groups(),
@@ -93,6 +96,10 @@ fn keep_watch(reader: OwnedFd, job: &str) -> ! {
         if found.is_empty() {
             break;
         }
+    }
+    if let Some(group) = group {
+        group.kill();
+        group.remove();
     }
     std::process::exit(0)
 }

@@ -170,7 +170,8 @@ pub(crate) fn alive(text: &str) -> Vec<String> {
     processes(text).filter_map(|process| command_line(&process)).collect()
 }
 
-fn processes(text: &str) -> impl Iterator<Item = PathBuf> {
+/// Directories in /proc of processes with this text in their command line.
+pub(crate) fn processes(text: &str) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir("/proc").unwrap();
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))

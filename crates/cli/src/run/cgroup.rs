@@ -1,0 +1,97 @@
+//! A control group for the job, where the system lets this user make one: whoever a node forks is born in it
+//! and stays there, with a session, a parent and an environment of its own, too.
+//!
+//! While the launcher lives it finds such a process as its child, for it is a child subreaper. The group is
+//! for the warden, once the launcher was killed. What escapes both: a process that moves to another group
+//! by itself, and a launcher and a warden that are killed together, after which nobody is left to look.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the group's last processes may take to be gone.
+const EMPTY_WAIT: Duration = Duration::from_secs(1);
+/// Between two looks whether they are, if the system does not say.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// The group; removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    path: PathBuf,
+    /// The launcher's own.
+    parent: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes it; none where there are no control groups of version 2 with `cgroup.kill`, or none may be made.
+    pub(super) fn new(job: &str) -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let parent = mounts.lines().find_map(|mount| directory(mount, own))?;
+        let path = parent.join(format!("multigrain-{job}"));
+        fs::create_dir(&path).ok()?;
+        let group = Self { path, parent };
+        group.path.join("cgroup.kill").exists().then_some(group)
+    }
+
+    /// The caller, and who it forks, is in the group from now on.
+    pub(super) fn enter(&self) {
+        let _ = fs::write(self.path.join("cgroup.procs"), "0");
+    }
+
+    /// The caller is where it was before.
+    pub(super) fn leave(&self) {
+        let _ = fs::write(self.parent.join("cgroup.procs"), "0");
+    }
+
+    /// Kills all processes of the group.
+    pub(super) fn kill(&self) {
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+
+    /// Removes it once its processes are gone.
+    pub(super) fn remove(&self) {
+        let deadline = Instant::now() + EMPTY_WAIT;
+        while rustix::fs::rmdir(&self.path) == Err(Errno::BUSY) && Instant::now() < deadline {
+            // Wakes when the last process is gone.
+            let Ok(events) = File::open(self.path.join("cgroup.events")) else { return };
+            let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&LOOK));
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The directory of the group `own`, if this line of mountinfo is of version 2's hierarchy:
+/// `ID PARENT DEVICE ROOT PLACE OPTIONS... - cgroup2 ...`.
+fn directory(mount: &str, own: &str) -> Option<PathBuf> {
+    let (place, kind) = mount.split_once(" - ")?;
+    let mut words = place.split(' ').skip(3);
+    let (root, place) = (words.next()?, words.next()?);
+    let inside = Path::new(own).strip_prefix(root).ok()?;
+    kind.starts_with("cgroup2 ").then(|| Path::new(place).join(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_directory_is_found_through_the_mount() {
+        let whole = "41 31 0:38 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        let part = "41 31 0:38 /user /cg rw - cgroup2 none rw";
+        let found = |mount, own| directory(mount, own);
+        assert_eq!(found(whole, "/"), Some(PathBuf::from("/sys/fs/cgroup/")));
+        assert_eq!(found(whole, "/user/me"), Some(PathBuf::from("/sys/fs/cgroup/user/me")));
+        assert_eq!(found(part, "/user/me"), Some(PathBuf::from("/cg/me")));
+        assert_eq!(found(part, "/other"), None);
+        assert_eq!(found("41 31 0:38 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw", "/"), None);
+    }
+}
