@@ -23,14 +23,18 @@ MAJOR := $(word 1,$(subst ., ,$(VERSION)))
 MINOR := $(word 2,$(subst ., ,$(VERSION)))
 # The interface the library promises; crates/capi/build.rs gives it this name.
 SONAME = libmultigrain.so.0
-# What libmultigrain.a needs: rustc --print native-static-libs.
-STATIC_LIBS = -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
+# What libmultigrain.a needs: rustc --print native-static-libs, without gcc_s. The compiler adds that by
+# itself, or under -static what stands for it.
+STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
+
+# The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
+HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
 
 TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
 
-.PHONY: all apps demo test soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
+.PHONY: all apps demo test build-tests soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -42,11 +46,17 @@ apps: all
 demo: apps
 	$(RELEASE)/multigrain run -n 4 --summary $(APPS)/sor-mg
 
-test: check-install apps
+# Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests.
+test:
+	$(MAKE) -j2 all build-tests build-mutants
+	$(MAKE) check-install apps
 	$(CARGO) test --workspace
 	$(MAKE) test-mutants shuttle loom fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
+
+build-tests:
+	$(CARGO) test --workspace --no-run
 
 # Every application on 1 to 8 nodes, 1 and 3 threads, both guards and transports, 20 times.
 soak: apps
@@ -55,18 +65,17 @@ soak: apps
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
 # build has them, and quickly, for nobody measures it. The short form is the model checkers against
 # those of the protocol, and the tools for flags and queues against theirs.
-MUTANTS = $(TARGET)/mutants/release/multigrain mutants
+MUTANTS = $(TARGET)/mutants/debug/multigrain mutants
 
 mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
 
 test-mutants: build-mutants
-	$(MUTANTS) --protocol --tools check,check-release
-	$(MUTANTS) --tools loom,peers,bounds
+	$(MUTANTS) --without-control --jobs 2 --protocol --tools check,check-release
+	$(MUTANTS) --without-control --jobs 2 --tools loom,peers,bounds
 
 build-mutants:
-	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	$(CARGO) build --release -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants
+	$(CARGO) build -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants
 
 # Hostile input (fuzz/fuzz_targets): the corpus again, then new input. Needs g++ for libFuzzer.
 fuzz:
@@ -119,7 +128,7 @@ install: all
 	ln -sf libmultigrain.so.$(VERSION) $(TO)/lib/$(SONAME)
 	ln -sf $(SONAME) $(TO)/lib/libmultigrain.so
 	install -m 644 $(RELEASE)/libmultigrain.a $(TO)/lib/libmultigrain.a
-	install -m 644 include/multigrain.h $(TO)/include/multigrain.h
+	install -m 644 $(HEADERS) $(TO)/include
 	$(FILL) packaging/multigrain.pc.in > $(TO)/lib/pkgconfig/multigrain.pc
 	for file in MultigrainConfig MultigrainConfigVersion; do \
 		$(FILL) packaging/$$file.cmake.in > $(TO)/lib/cmake/Multigrain/$$file.cmake || exit 1; \
@@ -128,7 +137,7 @@ install: all
 	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
 
 uninstall:
-	rm -f $(TO)/bin/multigrain $(TO)/include/multigrain.h $(TO)/lib/libmultigrain.a \
+	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO)/lib/libmultigrain.a \
 		$(TO)/lib/libmultigrain.so $(TO)/lib/$(SONAME) $(TO)/lib/libmultigrain.so.$(VERSION) \
 		$(TO)/lib/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
 		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3

@@ -5,13 +5,29 @@
  * its family is sequentially consistent, unless release consistency is asked for (mg_consistency):
  * any node may read, write or apply atomics to it through ordinary pointers, which have the same
  * value on every node. Globals, the stack and malloc memory stay private to a node.
- * Install no handler for SIGSEGV, SIGBUS or SIGTRAP after mg_init: the library's make accesses work
- * (SIGTRAP: on x86-64 they keep shares of contended memory fair). Those from before it are called.
- * A handler of any other signal must not touch shared memory while its thread is inside a function of
- * this interface: access and call would wait in the same place, and one of them for ever.
  *
- * Every int function returns 0 or a negative mg_error; mg_strerror explains. Functions that return
- * a pointer return NULL on failure and leave the reason in mg_last_error (per thread).
+ * Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory
+ * (a wait on a C++20 std::atomic, a process-shared pthread mutex or condition that is contended, sem_wait)
+ * sleeps for ever. Poll, or wait by the calls below.
+ *
+ * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
+ * fair). The library finds a place for itself in sigaction, signal, sigprocmask and pthread_sigmask: these
+ * three are never blocked, and a program's handler for them, installed before mg_init or after it, gets
+ * what is not the library's. A program that goes around the C library (a system call of its own) must
+ * neither block them nor replace their handlers.
+ * A handler of any other signal must not touch shared memory while its thread is inside a function of
+ * this interface: access and call would wait in the same place, and one of them for ever. SIGHUP, SIGINT,
+ * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
+ *
+ * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
+ * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
+ * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
+ * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
+ * memory.
+ *
+ * Every int function returns 0 or a negative mg_error; functions that return a pointer return NULL on
+ * failure. mg_last_error has the code of what failed last in this thread, and mg_strerror says in words
+ * which lock, thread, address or limit it was.
  */
 #ifndef MULTIGRAIN_H
 #define MULTIGRAIN_H
@@ -37,16 +53,20 @@ enum mg_error {
     MG_ENODE = -5,     /* no such node */
     MG_ENOTSHARED = -6,/* the address is not shared memory, or not the start of an allocation */
     MG_ELIMIT = -7,    /* too many minipages, views, areas, threads or ids; a line on stderr names the limit */
-    MG_EPEER = -8,     /* a peer is gone; the job is ending */
-    MG_ESYS = -9,      /* a system call failed; the line on stderr names it */
+    MG_EPEER = -8,     /* mg_init: another node did not come up, or ended meanwhile */
+    MG_ESYS = -9,      /* a system call failed; mg_strerror names it */
     MG_EPERM = -10,    /* not the owner: unlock without lock, free of freed memory */
     MG_EBUSY = -11,    /* a try: somebody has it, or there is none */
     MG_ETIMEDOUT = -12 /* the deadline came first */
 };
 
-/* One English sentence that says what happened and what to do; never NULL. */
+/*
+ * What happened, in English; never NULL. If this thread's last failed call gave this code, that call's own
+ * words ("unlock of lock 7, which this thread does not hold"), which are good until the thread's next
+ * failure or end; if not, one sentence about the code.
+ */
 const char *mg_strerror(int error);
-/* The last error of a pointer-returning call in this thread. */
+/* The code of this thread's last failed call, MG_OK before any; what goes well does not change it. */
 int mg_last_error(void);
 /* "multigrain 0.1.0" */
 const char *mg_version(void);
@@ -65,6 +85,7 @@ int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
  * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line.
  */
 int mg_finalize(void);
 
@@ -91,7 +112,9 @@ void mg_progress(uint64_t done, uint64_t total);
  * - There are no data races: of two accesses to a byte, one of them a write, these calls put one
  *   before the other. Different bytes may be written at the same time, also in one word.
  * - Atomics and flags that are polled are unsafe on this memory: they do not communicate. Keep them
- *   in sequential memory; what they announce must be sequential too.
+ *   in sequential memory; what they announce must be sequential too. The first atomic instruction
+ *   that a node traps at here is named on stderr with file and line (built with -g), and is an error
+ *   under `multigrain run --check-races`.
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.
@@ -179,6 +202,11 @@ int mg_touch_write(void *p, size_t bytes);
 
 /*
  * ---- Synchronization: ids are any numbers, a barrier's below 2^32 - 1, ready to use -------------
+ *
+ * A job all of whose threads wait here, in mg_finalize, mg_thread_join, mg_lookup or pthread_join for each
+ * other, or some of whose threads hold locks that each other of them waits for, ends with one line that
+ * says who waits where, and with exit code 35 (EDEADLK). A thread that does anything else counts as one that
+ * may go on; so does a program with a handler for a signal such as SIGTERM, which may post a semaphore.
  *
  * An id costs nothing while nobody uses it, so a program may go on to new ones for ever. A node may have
  * 1,048,576 in use at each node that manages some (id mod nodes): locks it holds, semaphores with units
@@ -320,7 +348,7 @@ struct mg_stats {
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
-    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry */
+    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry; without mg_finalize's */
     uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
     uint64_t minipages;        /* made by this node's allocations */
@@ -332,9 +360,21 @@ struct mg_stats {
     uint64_t diff_bytes_sent;  /* their bytes */
     uint64_t notices_sent;     /* minipages named to other nodes as written (lazy release) */
     uint64_t notices_kept;     /* what this node remembers of writes, its own and others' */
+    /*
+     * Nanoseconds of all threads that use this interface, of each from its first call or trap (the main
+     * thread: from mg_init) to its end or mg_finalize. The five are all of that time.
+     */
+    uint64_t compute_ns;       /* not waiting here: computing, system calls, waits outside of Multigrain */
+    uint64_t fault_wait_ns;    /* waiting for minipages */
+    uint64_t lock_wait_ns;     /* waiting in mg_lock */
+    uint64_t barrier_wait_ns;  /* waiting in mg_barrier */
+    uint64_t other_wait_ns;    /* waiting for semaphores, conditions, threads, names and other nodes' answers */
 };
-/* This node's counters since mg_init. */
-int mg_get_stats(struct mg_stats *out);
+/*
+ * This node's counters since mg_init; `size` is sizeof(struct mg_stats). Later versions append counters:
+ * a program gets those it was compiled with, and 0 for what an older library does not count.
+ */
+int mg_get_stats(struct mg_stats *out, size_t size);
 
 #ifdef __cplusplus
 }

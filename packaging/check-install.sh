@@ -1,27 +1,85 @@
 #!/bin/sh
-# Installs into a directory and uses what lies there, as another project would: pkg-config, static
-# linking, CMake, the manual; then uninstalls. Usage: check-install.sh DIRECTORY
+# Installs as README.md says and uses what lies there: README's commands and its first program, exactly
+# as they stand there and with nothing of this shell's environment; then as other projects would, by
+# pkg-config, static linking, CMake, the manual; then uninstalls. Usage: check-install.sh DIRECTORY
 set -eu
 
 dir=$1
 top=$(cd "$(dirname "$0")/.." && pwd)
-prefix=$dir/prefix
-program=$top/crates/capi/tests/c/probe.c
+home=$dir/home
+prefix=$home/.local
+tests=$top/crates/capi/tests
+program=$tests/c/probe.c
 rm -rf "$dir"
-mkdir -p "$dir"
+mkdir -p "$home" "$dir/work"
 trap 'rm -rf "$dir"' EXIT
 
 say() { echo "check-install: $*"; }
 
-"${MAKE:-make}" -s -C "$top" install PREFIX="$prefix"
+# A user has the Rust tools at home.
+ln -s "${CARGO_HOME:-$HOME/.cargo}" "$home/.cargo"
+ln -s "${RUSTUP_HOME:-$HOME/.rustup}" "$home/.rustup"
+
+# README's code block of a language ($1), by number ($2).
+block() {
+    awk -v language="$1" -v number="$2" '
+        /^```/ && inside { inside = 0; next }
+        $0 == "```" language { inside = ++count == number; next }
+        inside' "$top/README.md"
+}
+
+# What stdin says, at $1, in an environment of PATH and HOME; what makes cargo build anew stays as it is.
+as_written() {
+    (cd "$1" && env -i PATH="$PATH" HOME="$home" \
+        ${CARGO_TARGET_DIR:+CARGO_TARGET_DIR="$CARGO_TARGET_DIR"} \
+        ${RUSTFLAGS:+RUSTFLAGS="$RUSTFLAGS"} sh -eu)
+}
+
+# What the blocks say is kept, and shown if something is wrong with it.
+said=$dir/said
+failed() {
+    say "$*; it said:"
+    cat "$said"
+    exit 1
+}
+
+say "README: the demonstration (without make test, of which this is a part)"
+block sh 1 | sed '/^make test /d' | as_written "$top" > "$said" 2>&1 || failed "make demo failed"
+grep -q sor "$said" || failed "the demonstration shows nothing"
+
+say "README: an installation, and the first program"
+block sh 2 | as_written "$top" > "$said" 2>&1 || failed "the installation failed"
+block c 1 > "$dir/work/sum.c"
+block sh 3 | as_written "$dir/work" > "$said" 2>&1 || failed "the first program failed"
+for node in 0 1 2 3; do
+    # Once with the shared library, once without.
+    test "$(grep -c "^\[$node\] node $node sees 6$" "$said")" = 2 || failed "node $node does not see 6"
+done
+if readelf -d "$dir/work/sum" | grep -q NEEDED; then
+    failed "the program linked with -static needs libraries"
+fi
+
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 
 say "pkg-config, shared"
 # shellcheck disable=SC2046 # words, not one argument
-cc -D_GNU_SOURCE "$program" -o "$dir/shared" $(pkg-config --cflags --libs multigrain) \
-    -Wl,-rpath,"$prefix/lib"
+cc -D_GNU_SOURCE "$program" -o "$dir/shared" $(pkg-config --cflags --libs multigrain)
 readelf -d "$dir/shared" | grep -q 'NEEDED.*libmultigrain\.so\.0\]'
 "$prefix/bin/multigrain" run -n 2 "$dir/shared"
+
+say "pkg-config, C++"
+# shellcheck disable=SC2046
+c++ -std=c++17 -pthread "$tests/cpp/threads.cpp" -o "$dir/cpp" $(pkg-config --cflags --libs multigrain) \
+    -Wl,-rpath,"$prefix/lib"
+"$prefix/bin/multigrain" run -n 2 "$dir/cpp"
+
+if command -v gfortran > /dev/null; then
+    say "pkg-config, Fortran"
+    # shellcheck disable=SC2046
+    gfortran -J"$dir" "$(pkg-config --variable=includedir multigrain)/multigrain.f90" \
+        "$tests/fortran/everything.f90" -o "$dir/fortran" $(pkg-config --libs multigrain) -Wl,-rpath,"$prefix/lib"
+    "$prefix/bin/multigrain" run -n 2 "$dir/fortran"
+fi
 
 say "pkg-config, static"
 rm -rf "$dir/static-only"
@@ -41,19 +99,35 @@ if command -v cmake > /dev/null; then
     mkdir "$dir/cmake"
     cat > "$dir/cmake/CMakeLists.txt" << END
 cmake_minimum_required(VERSION 3.10)
-project(check C)
+project(check C CXX)
+include(CheckLanguage)
+check_language(Fortran)
+if(CMAKE_Fortran_COMPILER)
+  enable_language(Fortran)
+endif()
 find_package(Multigrain 0.1 REQUIRED)
+find_package(Threads REQUIRED)
 foreach(kind multigrain multigrain_static)
   add_executable(with_\${kind} $program)
   target_compile_definitions(with_\${kind} PRIVATE _GNU_SOURCE)
   target_link_libraries(with_\${kind} Multigrain::\${kind})
 endforeach()
+add_executable(with_cpp $tests/cpp/threads.cpp)
+target_compile_features(with_cpp PRIVATE cxx_std_17)
+target_link_libraries(with_cpp Multigrain::multigrain Threads::Threads)
+if(TARGET Multigrain::fortran)
+  add_executable(with_fortran $tests/fortran/everything.f90)
+  target_link_libraries(with_fortran Multigrain::fortran)
+endif()
 END
     cmake -S "$dir/cmake" -B "$dir/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" > /dev/null
     cmake --build "$dir/cmake/build" > /dev/null
-    for kind in multigrain multigrain_static; do
+    for kind in multigrain multigrain_static cpp; do
         "$prefix/bin/multigrain" run -n 2 "$dir/cmake/build/with_$kind"
     done
+    if command -v gfortran > /dev/null; then
+        "$prefix/bin/multigrain" run -n 2 "$dir/cmake/build/with_fortran"
+    fi
 fi
 
 test -s "$prefix/share/man/man1/multigrain-run.1"

@@ -146,7 +146,7 @@ void shm_get_counts(struct shm_counts *out)
 {
     struct mg_stats stats;
 
-    must(mg_get_stats(&stats), "mg_get_stats");
+    must(mg_get_stats(&stats, sizeof stats), "mg_get_stats");
     *out = (struct shm_counts){
         .barriers = stats.barriers,
         .locks = stats.locks,

@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_void};
 
 use multigrain_runtime::{Error, Runtime, Stats, runtime};
 
-use crate::status::{code, with_runtime};
+use crate::status::{code, failed, with_runtime};
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
@@ -21,7 +21,7 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
         }
         Err(error) => {
             eprintln!("multigrain: {error}");
-            error.code()
+            failed(&error)
         }
     }
 }
@@ -29,7 +29,7 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
 /// A program that ends well without `mg_finalize` waits for the others here.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0 {
-        let _ = runtime().and_then(Runtime::leave);
+        let _ = runtime().and_then(Runtime::leave_at_exit);
     }
 }
 
@@ -42,20 +42,20 @@ pub extern "C" fn mg_finalize() -> c_int {
 /// This node's rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_node() -> c_int {
-    runtime().map_or_else(|error| error.code(), |runtime| runtime.rank().0.into())
+    runtime().map_or_else(|error| failed(&error), |runtime| runtime.rank().0.into())
 }
 
 /// Nodes in the job.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_nodes() -> c_int {
-    runtime().map_or_else(|error| error.code(), |runtime| runtime.node_count().into())
+    runtime().map_or_else(|error| failed(&error), |runtime| runtime.node_count().into())
 }
 
 /// Threads each node is meant to run.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_threads() -> c_int {
     runtime().map_or_else(
-        |error| error.code(),
+        |error| failed(&error),
         |runtime| c_int::try_from(runtime.threads_per_node()).unwrap_or(c_int::MAX),
     )
 }
@@ -68,18 +68,28 @@ pub extern "C" fn mg_progress(done: u64, total: u64) {
     }
 }
 
-/// This node's counters.
+/// This node's counters, as many as fit; a place beyond those that are known is zero.
 ///
 /// # Safety
-/// `out` is NULL or a place for one `struct mg_stats`.
+/// `out` is NULL or a place for `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mg_get_stats(out: *mut Stats) -> c_int {
+pub unsafe extern "C" fn mg_get_stats(out: *mut Stats, size: usize) -> c_int {
     with_runtime(|runtime| {
         if out.is_null() {
             return Err(Error::Invalid("NULL for the statistics".into()));
         }
-        // SAFETY: not NULL, and the caller gives a place for the structure.
-        unsafe { out.write(runtime.stats()) };
+        if size == 0 || !size.is_multiple_of(size_of::<u64>()) {
+            return Err(Error::Invalid(format!(
+                "{size} bytes for the statistics: give sizeof(struct mg_stats)"
+            )));
+        }
+        let stats = runtime.stats();
+        let known = size.min(size_of::<Stats>());
+        // SAFETY: not NULL, and the caller gives a place for so many bytes.
+        unsafe { out.cast::<u8>().write_bytes(0, size) };
+        let from = (&raw const stats).cast::<u8>();
+        // SAFETY: as above; the counters are as long at least, and a structure of this function's.
+        unsafe { out.cast::<u8>().copy_from_nonoverlapping(from, known) };
         Ok(())
     })
 }

@@ -2,16 +2,54 @@
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use std::io::Write as _;
 
 use multigrain_runtime::{Error, Runtime, runtime};
 
+/// Room for what an error says, with the final zero.
+const TEXT_BYTES: usize = 320;
+
+/// The last call of a thread that failed. Without destructor: there is one to the thread's very end.
+struct Failure {
+    code: Cell<c_int>,
+    text: Cell<[u8; TEXT_BYTES]>,
+}
+
 thread_local! {
-    static LAST: Cell<c_int> = const { Cell::new(0) };
+    static LAST: Failure =
+        const { Failure { code: Cell::new(0), text: Cell::new([0; TEXT_BYTES]) } };
+}
+
+impl Failure {
+    fn set(&self, error: &Error) {
+        let mut text = [0; TEXT_BYTES];
+        let mut room = &mut text[..TEXT_BYTES - 1];
+        let _ = write!(room, "{error}");
+        let used = TEXT_BYTES - 1 - room.len();
+        // What did not fit may have been cut within a character.
+        let whole =
+            core::str::from_utf8(&text[..used]).map_or_else(|cut| cut.valid_up_to(), str::len);
+        text[whole..].fill(0);
+        self.code.set(error.code());
+        self.text.set(text);
+    }
+
+    /// What the last call with this code said, if it was the last that failed and said anything.
+    fn text_of(&self, code: c_int) -> Option<*const c_char> {
+        let said = code != 0 && self.code.get() == code && self.text.get()[0] != 0;
+        said.then(|| self.text.as_ptr().cast::<c_char>().cast_const())
+    }
+}
+
+/// The code of an error, which this thread remembers.
+pub(crate) fn failed(error: &Error) -> c_int {
+    LAST.with(|last| last.set(error));
+    error.code()
 }
 
 /// The code of a call's result.
 pub(crate) fn code<T>(result: Result<T, Error>) -> c_int {
-    result.map_or_else(|error| error.code(), |_| 0)
+    result.map_or_else(|error| failed(&error), |_| 0)
 }
 
 /// Calls the runtime and gives the code.
@@ -24,7 +62,7 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
     match result {
         Ok(address) => core::ptr::with_exposed_provenance_mut(address),
         Err(error) => {
-            LAST.with(|last| last.set(error.code()));
+            failed(&error);
             core::ptr::null_mut()
         }
     }
@@ -33,21 +71,27 @@ pub(crate) fn pointer(result: Result<usize, Error>) -> *mut c_void {
 /// The number of a call's result; 0 and [`mg_last_error`] if it failed.
 pub(crate) fn number(result: Result<u32, Error>) -> u32 {
     result.unwrap_or_else(|error| {
-        LAST.with(|last| last.set(error.code()));
+        failed(&error);
         0
     })
 }
 
-/// The reason of the last NULL in this thread.
+/// The code of the last call of this thread that failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_last_error() -> c_int {
-    LAST.with(Cell::get)
+    LAST.with(|last| last.code.get())
 }
 
-/// One sentence for a code.
+/// What the last call of this thread that failed has to say, if it gave this code; one sentence about
+/// the code if not.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_strerror(error: c_int) -> *const c_char {
-    let text: &CStr = match error {
+    LAST.with(|last| last.text_of(error)).unwrap_or_else(|| sentence(error).as_ptr())
+}
+
+/// What a code says by itself.
+fn sentence(error: c_int) -> &'static CStr {
+    match error {
         0 => c"success",
         -1 => c"an argument is NULL, zero or out of range; see multigrain.h",
         -2 => c"out of memory, or the job's shared size is used up: raise `multigrain run --shared`",
@@ -56,14 +100,13 @@ pub extern "C" fn mg_strerror(error: c_int) -> *const c_char {
         -5 => c"no such node: ranks run from 0 to mg_nodes() - 1",
         -6 => c"the address is not shared memory, or not the start of an allocation",
         -7 => c"a limit of minipages, views, areas, threads, synchronization ids or results nobody joins; a line on stderr names it",
-        -8 => c"a peer is gone and the job is ending",
-        -9 => c"a system call failed; the line on stderr names it",
+        -8 => c"another node did not come up, or ended while the job started: start all nodes anew",
+        -9 => c"a system call failed; its name was the text of the call that gave this code",
         -10 => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
         -11 => c"busy: somebody has the lock, or the semaphore has no unit",
         -12 => c"timed out: the deadline came first",
         _ => c"unknown error code",
-    };
-    text.as_ptr()
+    }
 }
 
 /// Name and version.
@@ -77,13 +120,40 @@ pub extern "C" fn mg_version() -> *const c_char {
 mod tests {
     use super::*;
 
+    fn said(code: c_int) -> String {
+        // SAFETY: the function returns C strings that live as long as this thread.
+        unsafe { CStr::from_ptr(mg_strerror(code)) }.to_str().expect("whole characters").to_owned()
+    }
+
     #[test]
     fn every_code_has_a_sentence_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
         for error in -13..=0 {
-            // SAFETY: the function returns static C strings.
-            let text = unsafe { CStr::from_ptr(mg_strerror(error)) };
-            assert!(seen.insert(text.to_owned()), "{error} repeats {text:?}");
+            let text = sentence(error);
+            assert!(seen.insert(text), "{error} repeats {text:?}");
         }
+    }
+
+    #[test]
+    fn the_last_failure_of_a_thread_says_what_failed_and_other_codes_what_they_mean() {
+        let general = said(-10);
+        let held = "lock 7 is held by this thread already";
+        assert_eq!(failed(&Error::NotPermitted(held.into())), -10);
+        assert_eq!((said(-10).as_str(), mg_last_error()), (held, -10));
+        assert_eq!(said(-1), sentence(-1).to_str().unwrap());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| (said(-10), mg_last_error()));
+            assert_eq!(other.join().unwrap(), (general, 0));
+        });
+        failed(&Error::Limit(String::new()));
+        assert_eq!(said(-7), sentence(-7).to_str().unwrap(), "nothing to say");
+    }
+
+    #[test]
+    fn a_text_too_long_is_cut_between_characters() {
+        failed(&Error::Limit("ä".repeat(TEXT_BYTES)));
+        assert_eq!(said(-7), "ä".repeat((TEXT_BYTES - 1) / 2));
+        failed(&Error::Limit(format!("x{}", "ä".repeat(TEXT_BYTES))));
+        assert_eq!(said(-7).len(), TEXT_BYTES - 1 - (TEXT_BYTES - 2) % 2);
     }
 }

@@ -8,75 +8,10 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use support::{Ended, Setting, TestDir, run, run_well, settings, workspace};
-
-/// A directory with the library, under its SONAME too, and the command.
-fn built() -> PathBuf {
-    support::build(&["multigrain-capi", "multigrain-cli"])
-}
-
-fn launcher() -> PathBuf {
-    built().join("multigrain")
-}
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name)
-}
-
-fn include() -> PathBuf {
-    workspace().join("include")
-}
-
-fn compiler(program: &str, flags: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
-    command.arg("-I").arg(include()).stdin(Stdio::null());
-    command
-}
-
-fn must_succeed(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}:\n{err}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// `tests/c/NAME.c` as a program in `dir`, linked with the shared library.
-fn compile(dir: &TestDir, name: &str) -> PathBuf {
-    let program = dir.path().join(name);
-    let library = built();
-    let link = dir.path().join("libmultigrain.so.0");
-    if !link.exists() {
-        std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
-    }
-    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-    command.arg(source(&format!("{name}.c"))).arg("-o").arg(&program);
-    command.arg("-L").arg(&library).arg("-lmultigrain");
-    command.arg(format!("-Wl,-rpath,{}", dir.path().display()));
-    must_succeed(&mut command);
-    program
-}
-
-/// The guards this system allows.
-fn guards() -> &'static [&'static str] {
-    static GUARDS: OnceLock<Vec<&'static str>> = OnceLock::new();
-    GUARDS.get_or_init(|| {
-        let dir = TestDir::new();
-        let program = compile(&dir, "probe");
-        let uffd = Setting { guard: "uffd", ..Setting::nodes(1) };
-        let ended = run(&launcher(), &uffd, &program, &[]);
-        if ended.code == Some(0) {
-            return vec!["uffd", "mprotect"];
-        }
-        assert!(ended.err.contains("userfaultfd"), "{ended:?}");
-        eprintln!("without the uffd guard: {}", ended.err);
-        vec!["mprotect"]
-    })
-}
+use support::c::{built, compile, compiler, guards, include, launcher, must_succeed, source};
+use support::{Ended, Setting, TestDir, run, run_well, settings};
 
 /// Runs a program on these numbers of nodes in every way.
 fn run_in_every_way(name: &str, nodes: &[u32], threads: u32) {
@@ -102,14 +37,31 @@ fn declared() -> BTreeSet<String> {
     before_parentheses.filter(|name| name.starts_with("mg_")).collect()
 }
 
+/// Functions of the C library in whose place the program finds the library's.
+const INTERPOSED: [&str; 12] = [
+    "__sysv_signal",
+    "close",
+    "close_range",
+    "closefrom",
+    "dup2",
+    "dup3",
+    "mlockall",
+    "mprotect",
+    "pthread_sigmask",
+    "sigaction",
+    "signal",
+    "sigprocmask",
+];
+
 #[test]
-fn the_library_exports_the_functions_of_the_header_and_nothing_else() {
+fn the_library_exports_the_functions_of_the_header_and_what_it_interposes() {
     let library = built().join("libmultigrain.so");
     let nm = must_succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
     let exported: BTreeSet<String> =
         nm.lines().filter_map(|line| Some(line.split_whitespace().last()?.to_owned())).collect();
     assert!(declared().len() > 30, "{:?}", declared());
-    assert_eq!(exported, declared());
+    let promised = declared().into_iter().chain(INTERPOSED.map(str::to_owned)).collect();
+    assert_eq!(exported, promised);
 }
 
 #[test]
@@ -479,4 +431,76 @@ fn a_million_minipages_work() {
 #[test]
 fn faults_cost_the_messages_the_paper_says() {
     run_in_every_way("counts", &[2], 1);
+}
+
+#[test]
+fn a_failure_is_said_in_its_own_words() {
+    run_in_every_way("words", &[1, 2], 1);
+}
+
+#[test]
+fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "crash");
+    for &guard in guards() {
+        let line = |place: &str| {
+            let setting = Setting { guard, ..Setting::nodes(2) };
+            let ended = run(&launcher(), &setting, &program, &[place]);
+            assert_eq!(ended.code, Some(128 + 11), "{guard} {place}: {ended:?}");
+            assert!(ended.err.contains("node 1 (pid "), "{guard} {place}: {ended:?}");
+            ended.err
+        };
+        for (place, address) in [("null", "0x0"), ("global", "0x14")] {
+            let said = line(place);
+            let words = format!(
+                "was killed by signal 11 (SIGSEGV) at address {address}, near NULL: globals are \
+                 private to a node"
+            );
+            assert!(said.contains(&words), "{guard}: {said}");
+        }
+        assert!(line("wild").contains("(SIGSEGV) at address 0x123456789000"));
+        assert!(line("unallocated").contains("at address 0x1fff00000040, where shared memory"));
+        assert!(line("far").contains("at an address that cannot be: a damaged pointer"));
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_come_is_an_error_of_its_own() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "peer");
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let [peers, own] = [&peer, &own].map(|listener| listener.local_addr().unwrap());
+    let hangs_up = std::thread::spawn(move || drop(peer.accept()));
+    let mut command = Command::new(&program);
+    command.env("MULTIGRAIN_RANK", "1").env("MULTIGRAIN_NODES", "2");
+    command.env("MULTIGRAIN_JOB", "1").env("MULTIGRAIN_SECRET", "07".repeat(32));
+    command.env("MULTIGRAIN_PEERS", format!("tcp:{peers},tcp:{own}"));
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    // If the node never came, this does.
+    let _ = std::net::TcpStream::connect(peers);
+    hangs_up.join().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+#[test]
+fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "times");
+    let file = dir.path().join("stats.json");
+    let mut command = Command::new(launcher());
+    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let titles = "  seconds         compute   fault wait    lock wait barrier wait   other wait\n";
+    assert!(said.contains(titles), "{said}");
+    assert!(said.contains("           4 barrier calls            2 lock calls"), "{said}");
+    assert!(!said.contains("_"), "raw names: {said}");
+    for zeros in ["release", " other "] {
+        assert!(!said.contains(&format!("\n  {zeros}")), "{zeros}: {said}");
+    }
+    let stats = fs::read_to_string(&file).unwrap();
+    assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
+    assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
 }

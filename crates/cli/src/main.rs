@@ -10,6 +10,7 @@ mod litmus;
 mod man;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod pipe;
 mod proof;
 mod races;
 mod random;
@@ -56,7 +57,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Command::Run(args) = &command {
+        return run::run(args);
+    }
+    pipe::until_unread(|| start(command))
+}
+
+/// Any command; `run` sees to broken pipes itself.
+fn start(command: Command) -> ExitCode {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),

@@ -7,7 +7,7 @@
 
 mod support;
 
-use multigrain::{Job, Result};
+use multigrain::{Job, Mutex, Policy, Result};
 use multigrain_transport::Header;
 use rustix::fd::OwnedFd;
 use rustix::process::{
@@ -127,7 +127,7 @@ fn node() {
 }
 
 fn work(job: &Job, deed: &str, peers: &str) -> Result<()> {
-    let total = job.share("total", || job.mutex(7, 0u64))?;
+    let total = job.share("total", || Mutex::numbered(job, 7, 0u64, Policy::new()))?;
     if job.node() == 1 && deed == "fail late" {
         std::process::exit(3);
     }

@@ -4,7 +4,9 @@ mod support;
 
 use rustix::process::Signal;
 use std::time::Duration;
-use support::{alive, assert_gone_within, launcher, multigrain, run, start, unique_time};
+use support::{
+    alive, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time, wait_until,
+};
 
 const SOON: Duration = Duration::from_secs(3);
 
@@ -126,4 +128,62 @@ fn a_second_interrupt_kills_those_who_ignore_the_first() {
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(ended.took < SOON, "{ended:?}");
     assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn a_node_that_does_not_end_when_it_is_told_to_is_killed() {
+    let time = unique_time();
+    let script = format!("trap '' TERM; echo started; sleep {time}");
+    let mut job = start(&mut launcher("-n 2", &script));
+    job.lines(2);
+    job.signal(Signal::TERM);
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(143), "{ended:?}");
+    assert_eq!(ended.line(), "multigrain: the job was ended by SIGTERM");
+    assert!(ended.took < Duration::from_secs(15), "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn a_stopped_node_takes_a_signal_all_the_same() {
+    let time = unique_time();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let script = format!("echo pid $$; kill -STOP $$; sleep {time}");
+        let mut job = start(&mut launcher("-n 2", &script));
+        let lines = job.lines(2);
+        for rank in 0..2 {
+            let stat = format!("/proc/{}/stat", pid_of(rank, &lines).as_raw_nonzero());
+            wait_until("the node is stopped", || {
+                std::fs::read_to_string(&stat).unwrap().contains(") T ")
+            });
+        }
+        job.signal(signal);
+        let ended = job.wait();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.took < SOON, "{ended:?}");
+        assert_eq!(alive(&time), [""; 0]);
+    }
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_ends_silently() {
+    for words in ["check --list", "check", "sim", "litmus --list", "races --list"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = multigrain().args(words.split(' ')).stdout(writer).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), err.as_str()), (Some(141), ""), "{words}");
+    }
+}
+
+#[test]
+fn an_output_file_that_is_full_ends_the_job_with_a_line() {
+    let dir = std::env::temp_dir();
+    let path = dir.join(format!("multigrain-full-{}", std::process::id()));
+    let binary = env!("CARGO_BIN_EXE_multigrain");
+    let script = format!("ulimit -f 16; exec {binary} run -n 2 yes > {}", path.display());
+    let ended = run(std::process::Command::new("bash").args(["-c", &script]));
+    let _ = std::fs::remove_file(&path);
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(ended.line().starts_with("multigrain: output was lost, stdout gave: File too large"));
 }

@@ -7,7 +7,7 @@
 
 mod support;
 
-use multigrain::{Job, Result, SharedArray};
+use multigrain::{Job, Mutex, Policy, Result, SharedArray};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -60,7 +60,7 @@ fn count(job: &Job, time: Duration) -> Result<()> {
     let rounds: SharedArray<u64> = job.share("rounds", || job.alloc_array(nodes))?;
     let rounds = rounds.elements()?;
     let go_on = job.share("go on", || job.alloc(1u64))?;
-    let total = job.share("total", || job.mutex(7, 0u64))?;
+    let total = job.share("total", || Mutex::numbered(job, 7, 0u64, Policy::new()))?;
     let mut round = 0;
     while go_on.get() == 1 {
         round += 1;

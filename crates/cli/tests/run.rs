@@ -5,7 +5,7 @@ mod support;
 use rustix::process::{Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{
     alive, asleep, assert_gone_within, launcher, multigrain, pid_of, run, start, unique_time,
@@ -151,11 +151,12 @@ fn the_summary_and_the_stats_file_hold_the_counters() {
     let file = std::env::temp_dir().join(format!("multigrain-stats-{}", std::process::id()));
     let options = format!("-n 2 --summary --stats {}", file.display());
     let script = r#"exec >&$MULTIGRAIN_CONTROL_FD; echo ready
-        echo 'stats {"read_faults": 1000, "guard": "uffd"}'; echo left"#;
+        echo 'stats {"read_faults": 1000, "locks": 0}'; echo left"#;
     let ended = run(&mut launcher(&options, script));
     assert_eq!(ended.code, Some(0));
     assert!(ended.err.contains("multigrain: 2 nodes, "), "{ended:?}");
     assert!(ended.err.contains("2,000 read"), "{ended:?}");
+    assert!(!ended.err.contains("sync"), "a row of zeros: {ended:?}");
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_eq!(json["nodes"][1]["stats"]["read_faults"], 1000);
@@ -262,4 +263,67 @@ fn too_few_descriptors_give_one_line_that_names_ulimit() {
     assert_eq!(ended.code, Some(125));
     assert!(ended.line().contains("ulimit -n"), "{ended:?}");
     assert_gone_within(SOON, &time);
+}
+
+/// The launcher in a world that `prepare` makes first, with namespaces of its own; None where those are
+/// not allowed.
+fn in_namespaces(prepare: &str, arguments: &str) -> Option<support::Ended> {
+    let namespaces = ["--user", "--map-root-user", "--net", "--mount"];
+    let allowed = Command::new("unshare").args(namespaces).arg("true").output();
+    if !allowed.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("no namespaces here");
+        return None;
+    }
+    let script = format!("{prepare}; exec {} {arguments}", env!("CARGO_BIN_EXE_multigrain"));
+    let mut command = Command::new("unshare");
+    command.args(namespaces).args(["sh", "-c", &script]).stdin(Stdio::null());
+    Some(run(&mut command))
+}
+
+#[test]
+fn a_loopback_interface_that_is_down_is_named_as_the_cause() {
+    let tcp = "run -n 2 --transport tcp echo there";
+    let Some(down) = in_namespaces("true", tcp) else { return };
+    assert_eq!((down.code, down.out.as_str()), (Some(125), ""), "{down:?}");
+    assert!(down.line().contains("ip link set lo up"), "{down:?}");
+    let unix = in_namespaces("true", "run -n 2 echo there").unwrap();
+    assert_eq!((unix.code, unix.out.lines().count()), (Some(0), 2), "{unix:?}");
+}
+
+#[test]
+fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
+    let no_dev = "mount -t tmpfs none /dev";
+    let Some(two) = in_namespaces(no_dev, "run -n 2 echo there") else { return };
+    assert_eq!((two.code, two.out.as_str()), (Some(125), ""), "{two:?}");
+    assert!(two.line().contains("/dev/null, the stdin of node 1 (is /dev mounted?)"), "{two:?}");
+    // Its warden waits for the launcher's end, instead of having taken it for dead.
+    let warden = "run --timeout 10 sh -c 'until cat $(grep -l multigrain-ward $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
+                  /proc/$PPID/task/$PPID/children) | sed s/comm/status/) | grep -q State:.S; \
+                  do sleep 0.01; done'";
+    let one = in_namespaces(no_dev, warden).unwrap();
+    assert_eq!(one.code, Some(0), "{one:?}");
+}
+
+#[test]
+fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
+    for (words, line) in [
+        ("run --gaurd uffd -n 2 true", "error: unexpected argument '--gaurd' found"),
+        ("run -np 4 true", "error: invalid value 'p' for '--nodes <N>'"),
+        ("run --version", "error: unexpected argument '--version' found"),
+        ("run -z -- true", "error: unexpected argument '-z' found"),
+    ] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.starts_with(line), "{ended:?}");
+    }
+    let ended = run(multigrain().args(["run", "--gaurd", "uffd", "true"]));
+    assert!(ended.err.contains("a similar argument exists: '--guard'"), "{ended:?}");
+}
+
+#[test]
+fn options_after_the_program_are_the_programs() {
+    for words in ["run printf %s --version -n 3 --", "run -n 1 -- printf %s --version -n 3 --"] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "--version-n3--"), "{ended:?}");
+    }
 }

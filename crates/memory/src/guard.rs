@@ -7,6 +7,7 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::os::fd::RawFd;
 
 use multigrain_types::Access;
 use rustix::mm::ProtFlags;
@@ -71,6 +72,8 @@ pub(crate) trait Guard: Send + Sync + fmt::Debug {
     fn kind(&self) -> GuardKind;
     /// The signal a trap raises.
     fn signal(&self) -> i32;
+    /// The descriptor it keeps open, if it needs one.
+    fn descriptor(&self) -> Option<RawFd>;
     /// The protection to map the views of an area with.
     fn first_protection(&self, fresh: bool) -> ProtFlags;
     /// Takes charge of new views. Afterwards accesses trap everywhere (not fresh) or nowhere.

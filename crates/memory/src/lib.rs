@@ -42,6 +42,6 @@ pub use memory::{Config, Memory};
 pub use names::{GuardKind, SegmentId};
 pub use object::Object;
 pub use segments::MAX_SEGMENTS;
-pub use signal_frame::Trap;
+pub use signal_frame::{Trap, instruction};
 pub use track::TrackingKind;
 pub use twins::{Twin, Twins};

@@ -6,6 +6,7 @@
 
 use core::ffi::c_void;
 use core::ops::Range;
+use std::os::fd::RawFd;
 
 use libc::siginfo_t;
 use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
@@ -334,6 +335,36 @@ impl Memory {
         self.guard.reprotect(self.vpages(minipage)?, access)
     }
 
+    /// Takes all access to all areas away, for good: what touches them from now on raises SIGSEGV,
+    /// whatever the guard. No other call that changes a protection may follow.
+    ///
+    /// # Errors
+    /// A failing system call; some areas may be sealed then.
+    pub fn seal(&self) -> Result<(), MemoryError> {
+        self.segments.iter().try_for_each(Segment::seal)
+    }
+
+    /// Whether a range holds any address that this memory keeps for its views, mapped or not.
+    #[must_use]
+    pub fn keeps(&self, range: &Range<usize>) -> bool {
+        let overlaps = |kept: &Range<usize>| kept.start < range.end && range.start < kept.end;
+        overlaps(&(VIEWS_BASE..VIEWS_END))
+            || self.segments.iter().any(|segment| segment.keeps(overlaps))
+    }
+
+    /// Unlocks all that is mapped here, so that nothing of it is allocated before it is used.
+    pub fn unlock(&self) {
+        self.segments.iter().for_each(Segment::unlock);
+    }
+
+    /// The file descriptors that this memory keeps open as long as it lives.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let tracker = self.tracker.iter().flat_map(Tracker::descriptors);
+        let segments = self.segments.iter().filter_map(Segment::descriptor);
+        self.guard.descriptor().into_iter().chain(tracker).chain(segments).collect()
+    }
+
     /// The trap behind a signal, if it is this guard's and lies in shared memory. Call it in the
     /// signal's handler with the handler's own arguments, and with no others: it reads them.
     #[must_use]
@@ -343,9 +374,13 @@ impl Memory {
         info: *const siginfo_t,
         context: *const c_void,
     ) -> Option<Trap> {
-        decode(self.guard.signal(), signal, info, context, |address| {
-            (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
-        })
+        decode(self.guard.signal(), signal, info, context, |address| self.reserves(address))
+    }
+
+    /// Whether shared memory may lie at `address`, whatever does.
+    #[must_use]
+    pub fn reserves(&self, address: usize) -> bool {
+        (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
     }
 
     /// The area and the index of the minipage whose vpage holds `address`.

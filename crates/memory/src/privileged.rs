@@ -4,6 +4,7 @@
 //! only, never by references: applications write them through their views.
 #![expect(unsafe_code, reason = "maps the privileged view and reads through it")]
 
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use multigrain_types::PAGE_BYTES;
@@ -12,7 +13,7 @@ use rustix::mm::{Advice, ProtFlags, madvise};
 
 use crate::error::MemoryError;
 use crate::layout::index;
-use crate::object::{Object, Over, settle, taken_or, unmap};
+use crate::object::{Object, Over, open, settle, taken_or, unmap};
 
 /// An object, mapped whole.
 #[derive(Debug)]
@@ -31,16 +32,28 @@ impl PrivilegedView {
     pub(crate) fn map(object: &Object, address: usize) -> Result<Self, MemoryError> {
         let (bytes, protection) = (object.bytes(), ProtFlags::READ | ProtFlags::WRITE);
         let length = index(bytes);
-        object.map(address, length, 0, protection, Over::Nothing).map_err(|errno| match errno {
+        let closed = ProtFlags::empty();
+        object.map(address, length, 0, closed, Over::Nothing).map_err(|errno| match errno {
             Errno::NOMEM => MemoryError::Ulimit { bytes, flag: "-v" },
+            // All mappings to come are locked.
+            Errno::AGAIN => MemoryError::Ulimit { bytes, flag: "-l" },
             errno => taken_or("mmap", address, length, errno),
         })?;
         let start = NonNull::new(core::ptr::with_exposed_provenance_mut(address));
         let start = start.ok_or(MemoryError::AddressTaken { address, end: address + length })?;
         // From here on dropping the value takes the mapping back.
         let view = Self { start, bytes };
+        let call = "mprotect";
+        let failed = |errno| MemoryError::System { call, address, bytes: length, errno };
+        open(address, length, protection).map_err(failed)?;
         settle(address, length)?;
         Ok(view)
+    }
+
+    /// All its addresses.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr().addr();
+        start..start + index(self.bytes)
     }
 
     /// Where byte `offset` of the object lies.

@@ -8,6 +8,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
 
 use multigrain_types::{AreaId, PAGE_BYTES};
@@ -17,7 +18,7 @@ use rustix::mm::ProtFlags;
 use crate::error::MemoryError;
 use crate::guard::Guard;
 use crate::layout::Area;
-use crate::object::{Object, Over, settle, taken_or, unmap};
+use crate::object::{Object, Over, open, seal, settle, taken_or, unlock, unmap};
 use crate::privileged::PrivilegedView;
 use crate::table::ZeroTable;
 
@@ -113,14 +114,40 @@ impl Segment {
         Ok(self.privileged.at(area.file_offset))
     }
 
+    /// The descriptor its object keeps open, if it needs one.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.object.descriptor()
+    }
+
+    /// Whether any of its addresses beside the views is among those.
+    pub(crate) fn keeps(&self, any: impl Fn(&Range<usize>) -> bool) -> bool {
+        any(&self.privileged.addresses()) || self.adopted().is_some_and(any)
+    }
+
+    /// Unlocks the views and the privileged view.
+    pub(crate) fn unlock(&self) {
+        let areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        let views = areas.iter().map(|area| area.base..area.base + area.span_bytes());
+        views.chain([self.privileged.addresses()]).for_each(|addresses| unlock(&addresses));
+    }
+
+    /// Takes all access to all views away.
+    pub(crate) fn seal(&self) -> Result<(), MemoryError> {
+        for area in self.areas.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            seal(area.base, area.span_bytes())?;
+        }
+        Ok(())
+    }
+
     fn map_views(&self, area: &Area, protection: ProtFlags) -> Result<(), MemoryError> {
-        let (bytes, over) = match &self.place {
-            Place::Views => (area.view_bytes(), Over::Nothing),
-            Place::Adopted { .. } => (area.view_bytes(), Over::Itself),
+        let bytes = area.view_bytes();
+        let (first, over) = match &self.place {
+            Place::Views => (ProtFlags::empty(), Over::Nothing),
+            Place::Adopted { .. } => (protection, Over::Itself),
         };
         for view in 0..usize::from(area.views()) {
             let address = area.base + view * bytes;
-            let mapped = self.object.map(address, bytes, area.file_offset, protection, over);
+            let mapped = self.object.map(address, bytes, area.file_offset, first, over);
             let Err(errno) = mapped else { continue };
             if view > 0 {
                 self.unmap_views(area, view * bytes)?;
@@ -130,7 +157,12 @@ impl Segment {
                 errno => taken_or("mmap", address, bytes, errno),
             });
         }
-        Ok(())
+        let Place::Views = &self.place else { return Ok(()) };
+        let (address, bytes) = (area.base, area.span_bytes());
+        open(address, bytes, protection).or_else(|errno| {
+            self.unmap_views(area, bytes)?;
+            Err(MemoryError::System { call: "mprotect", address, bytes, errno })
+        })
     }
 
     /// Takes the first bytes of an area's views back. The program keeps what it had before, open.

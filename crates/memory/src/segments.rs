@@ -76,6 +76,11 @@ impl Segments {
         self.entries.get(usize::from(id.0))?.get().map(|entry| &entry.segment)
     }
 
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment> {
+        self.entries.iter().map_while(OnceLock::get).map(|entry| &entry.segment)
+    }
+
     /// The area at an adopted address, in O(log segments).
     pub(crate) fn adopted_at(&self, address: usize) -> Option<AreaId> {
         self.get(self.adopter(address)?)?.area_at(address)

@@ -47,6 +47,24 @@ pub(crate) fn decode(
     Some(Trap { address, write: is_write(context) })
 }
 
+/// Where the instruction begins that raised a signal.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler with SA_SIGINFO.
+#[must_use]
+pub unsafe fn instruction(context: *const c_void) -> usize {
+    // SAFETY: the caller's promise.
+    let context = unsafe { &*context.cast::<ucontext_t>() };
+    #[cfg(target_arch = "x86_64")]
+    let address = {
+        const REG_RIP: usize = 16;
+        context.uc_mcontext.gregs[REG_RIP].cast_unsigned()
+    };
+    #[cfg(target_arch = "aarch64")]
+    let address = context.uc_mcontext.pc;
+    usize::try_from(address).unwrap_or(0)
+}
+
 /// Bit 1 of the page-fault error code: the access was a write.
 #[cfg(target_arch = "x86_64")]
 fn is_write(context: &ucontext_t) -> bool {

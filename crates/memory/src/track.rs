@@ -18,6 +18,7 @@
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
+use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use multigrain_types::AreaId;
@@ -57,6 +58,11 @@ pub(crate) struct Tracker {
 impl Tracker {
     pub(crate) fn open() -> Result<Self, MemoryError> {
         Ok(Self { scans: scans::Scans::open()?, areas: Mutex::default() })
+    }
+
+    /// The descriptors it keeps open.
+    pub(crate) fn descriptors(&self) -> [RawFd; 2] {
+        self.scans.descriptors()
     }
 
     /// Takes charge of an area that was just mapped; nothing of it is tracked yet.

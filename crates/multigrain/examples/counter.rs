@@ -16,38 +16,31 @@ fn main() -> ExitCode {
 }
 
 fn count(job: &Job) -> Result<()> {
-    job.share("hits", || job.alloc(AtomicU64::new(0)))?;
-    job.share("total", || job.mutex(1, 0u64))?;
+    let hits = job.share("hits", || job.alloc(AtomicU64::new(0)))?;
+    let total = job.share("total", || Mutex::new(job, 0u64))?;
 
     let threads = job.threads() as u64;
-    let others: Vec<_> =
-        (1..threads).map(|_| job.spawn(On::Node(job.node()), work, 0)).collect::<Result<_>>()?;
-    work(job, 0);
-    for other in others {
-        other.join()?;
-    }
+    job.scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(On::Node(job.node()), work, (hits, total))?;
+        }
+        work(job, (hits, total));
+        Ok(())
+    })?;
     job.barrier_of(0, job.nodes())?;
 
     let expected = ROUNDS * threads * job.nodes() as u64;
-    let hits = job.lookup::<SharedAtomicU64>("hits")?.load(Ordering::SeqCst);
-    let total = *job.lookup::<Mutex<u64>>("total")?.lock()?;
-    if (hits, total) != (expected, expected) {
-        return Err(Error::Invalid(format!("{hits} hits, {total} in total, not {expected}")));
+    let counted = (hits.load(Ordering::SeqCst), *total.lock()?);
+    if counted != (expected, expected) {
+        return Err(Error::Invalid(format!("{counted:?} hits and in total, not {expected}")));
     }
-    println!("{total}");
+    println!("{expected}");
     Ok(())
 }
 
-fn work(job: &Job, _: u64) -> u64 {
-    let add = || -> Result<()> {
-        let hits = job.lookup::<SharedAtomicU64>("hits")?;
-        let total = job.lookup::<Mutex<u64>>("total")?;
-        for _ in 0..ROUNDS {
-            hits.fetch_add(1, Ordering::Relaxed);
-            *total.lock()? += 1;
-        }
-        Ok(())
-    };
-    add().expect("the handles were published before threads were started");
-    0
+fn work(_: &Job, (hits, total): (SharedAtomicU64<'_>, Mutex<'_, u64>)) {
+    for _ in 0..ROUNDS {
+        hits.fetch_add(1, Ordering::Relaxed);
+        *total.lock().expect("this thread does not hold the lock yet") += 1;
+    }
 }

@@ -21,7 +21,7 @@ fn solve(job: &Job) -> Result<()> {
     // A minipage a row, whatever its length: bands never share one.
     let row_bytes = (size * size_of::<f64>()).next_multiple_of(4096);
     let width = row_bytes / size_of::<f64>();
-    let rows = |name: &str| -> Result<SharedSlice<f64>> {
+    let rows = |name: &str| -> Result<SharedSlice<'_, f64>> {
         job.share(name, || job.alloc_slice(size * width, Grain::Bytes(row_bytes)))
     };
     let (mut old, mut new) = (rows("even")?, rows("odd")?);
@@ -60,8 +60,7 @@ fn solve(job: &Job) -> Result<()> {
         }
     }
     if job.node() == 0 {
-        let sum: f64 =
-            (0..size).flat_map(|row| old.slice(row * width..row * width + size).to_vec()).sum();
+        let sum: f64 = old.chunks(width).flat_map(|row| row.slice(..size).values()).sum();
         println!("{sum:.9}");
     }
     Ok(())

@@ -3,12 +3,15 @@
 #![expect(unsafe_code, reason = "shared memory is reached by pointer")]
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use multigrain_runtime::runtime;
 
 use crate::Result;
-use crate::pointer::pointer;
+use crate::job::Job;
+use crate::pointer::{pointer, pointer_of};
+use crate::portable::Portable;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 
@@ -20,24 +23,34 @@ use crate::shared::Shared;
 /// let job = multigrain::Job::join()?;
 /// let molecules = job.alloc_array::<[f64; 9]>(512)?;
 /// molecules.at(7).set([1.0; 9]);
-/// let all = molecules.elements()?;
-/// assert_eq!(all[7].get(), [1.0; 9]);
+/// for molecule in molecules.elements()? {
+///     molecule.set(molecule.get().map(|x| 2.0 * x));
+/// }
+/// assert_eq!(molecules.at(7).get(), [2.0; 9]);
 /// # Ok(()) }
 /// ```
-pub struct SharedArray<T> {
+pub struct SharedArray<'job, T> {
     base: NonNull<T>,
     len: usize,
+    job: PhantomData<&'job Job>,
 }
 
-impl<T: Shareable> SharedArray<T> {
+impl<'job, T: Shareable> SharedArray<'job, T> {
     /// The array at an address that came from [`SharedArray::as_ptr`], perhaps on another node.
     ///
     /// # Safety
     /// `base` is a live allocation of [`Job::alloc_array`](crate::Job::alloc_array) with `len`
     /// elements of `T`.
     #[must_use]
-    pub unsafe fn from_ptr(base: NonNull<T>, len: usize) -> Self {
-        Self { base, len }
+    pub unsafe fn from_ptr(_: &'job Job, base: NonNull<T>, len: usize) -> Self {
+        // SAFETY: the caller's promise; the job is borrowed.
+        unsafe { Self::new(base, len) }
+    }
+
+    /// # Safety
+    /// As [`SharedArray::from_ptr`], for as long as the job that the lifetime borrows.
+    pub(crate) unsafe fn new(base: NonNull<T>, len: usize) -> Self {
+        Self { base, len, job: PhantomData }
     }
 
     /// Address of the first element, the same on every node; the second is not behind it.
@@ -61,9 +74,9 @@ impl<T: Shareable> SharedArray<T> {
     /// One element. [`SharedArray::elements`] is faster for many.
     ///
     /// # Panics
-    /// If there is no such element, or after the job was left.
+    /// If there is no such element, or the array was freed.
     #[must_use]
-    pub fn at(self, index: usize) -> Shared<T> {
+    pub fn at(self, index: usize) -> Shared<'job, T> {
         assert!(index < self.len, "element {index} of a shared array of {}", self.len);
         let address = runtime().and_then(|runtime| runtime.element(self.base.addr().get(), index));
         element(address.expect("a live array of a joined job"))
@@ -72,8 +85,8 @@ impl<T: Shareable> SharedArray<T> {
     /// All elements.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`](crate::Error::NotInitialized) after the job was left.
-    pub fn elements(self) -> Result<Vec<Shared<T>>> {
+    /// The array was freed.
+    pub fn elements(self) -> Result<Vec<Shared<'job, T>>> {
         let mut addresses = vec![0; self.len];
         runtime()?.elements(self.base.addr().get(), &mut addresses)?;
         Ok(addresses.into_iter().map(element).collect())
@@ -91,26 +104,42 @@ impl<T: Shareable> SharedArray<T> {
     }
 }
 
-fn element<T: Shareable>(address: usize) -> Shared<T> {
+fn element<'job, T: Shareable>(address: usize) -> Shared<'job, T> {
     // SAFETY: the runtime gave the address of an element of a live array of `T`.
-    unsafe { Shared::from_ptr(pointer(address)) }
+    unsafe { Shared::new(pointer(address)) }
 }
 
-impl<T> Clone for SharedArray<T> {
+impl<T> Clone for SharedArray<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for SharedArray<T> {}
+impl<T> Copy for SharedArray<'_, T> {}
 
-impl<T> fmt::Debug for SharedArray<T> {
+impl<T> fmt::Debug for SharedArray<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "SharedArray({:p}, {})", self.base, self.len)
     }
 }
 
 // SAFETY: the elements are only reached as `Shared`, from any thread.
-unsafe impl<T: Shareable> Send for SharedArray<T> {}
+unsafe impl<T: Shareable> Send for SharedArray<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Shareable> Sync for SharedArray<T> {}
+unsafe impl<T: Shareable> Sync for SharedArray<'_, T> {}
+
+// SAFETY: address and length are all there is.
+unsafe impl<T: Shareable> Portable for SharedArray<'_, T> {
+    const WORDS: usize = 2;
+
+    fn put(self, words: &mut [u64]) {
+        (self.base.addr().get(), self.len).put(words);
+    }
+
+    unsafe fn take(words: &[u64]) -> Self {
+        // SAFETY: two numbers.
+        let (base, len): (u64, usize) = unsafe { Portable::take(words) };
+        // SAFETY: the address and length of a handle of this type, live as the caller says.
+        unsafe { Self::new(pointer_of(base), len) }
+    }
+}

@@ -62,19 +62,19 @@ pub trait Region {
     }
 }
 
-impl<T: Shareable> Region for Shared<T> {
+impl<T: Shareable> Region for Shared<'_, T> {
     fn extent(&self) -> (usize, usize) {
         (self.as_ptr().addr(), size_of::<T>())
     }
 }
 
-impl<T: Shareable> Region for SharedSlice<T> {
+impl<T: Shareable> Region for SharedSlice<'_, T> {
     fn extent(&self) -> (usize, usize) {
         (self.as_ptr().addr(), self.len() * size_of::<T>())
     }
 }
 
-impl<T: Shareable> Region for Mutex<T> {
+impl<T: Shareable> Region for Mutex<'_, T> {
     fn extent(&self) -> (usize, usize) {
         self.value().extent()
     }

@@ -91,7 +91,7 @@ impl Job {
         ))
     }
 
-    /// Waits for all nodes, then leaves.
+    /// Waits for all nodes, then leaves. No handle is left then: they borrow the job.
     ///
     /// # Errors
     /// This node is leaving already.

@@ -25,10 +25,11 @@
 //! | one variable, one minipage | [`Job::alloc`]: [`Shared`] |
 //! | a contiguous block, cut into minipages | [`Job::alloc_slice`]: [`SharedSlice`] |
 //! | many elements, a minipage each | [`Job::alloc_array`]: [`SharedArray`] |
-//! | a value only reachable under a lock | [`Job::mutex`]: [`Mutex`] |
+//! | a value only reachable under a lock | [`Mutex::new`] |
 //! | release consistency, or another grain | [`Job::alloc_with`] and its family: [`Policy`] |
 //! | to bring an address to other nodes | [`Job::share`], [`Job::publish`], [`Job::lookup`] |
-//! | threads elsewhere | [`Job::spawn`] |
+//! | threads that meet | [`Barrier`], [`Condvar`], [`Semaphore`]; [`Job::barrier`] and [`Job::lock`] by number |
+//! | threads elsewhere | [`Job::scope`], [`Job::spawn`] |
 //! | to hide latency, to make system calls | [`Region`] |
 //!
 //! # What is safe, and why
@@ -39,8 +40,23 @@
 //! types are admitted, for which any mixture of bytes is a value. Atomics are shared by reference,
 //! and a [`Mutex`] lends its value out, since nothing else can reach it.
 //!
-//! Handles are plain addresses: they may be copied, and outlive the job's memory management only
-//! through the unsafe `free`.
+//! Handles are plain addresses: they may be copied, handed to threads of other nodes
+//! ([`Job::scope`]) and brought there by name. They borrow the job, so none outlives it; only the
+//! unsafe `free` leaves handles to nothing.
+//!
+//! ```compile_fail,E0505
+//! # fn main() -> multigrain::Result<()> {
+//! let job = multigrain::Job::join()?;
+//! let counter = job.alloc(1u64)?;
+//! job.leave()?;
+//! println!("{}", counter.get()); // the memory is gone
+//! # Ok(()) }
+//! ```
+//!
+//! Futexes do not cross nodes: what sleeps in the kernel until another node has written shared memory (the
+//! crate `atomic-wait`, a lock built on futexes) sleeps for ever. Poll, or wait by [`Mutex`], [`Condvar`],
+//! [`Semaphore`] or a barrier. A child made by `fork` is outside of the job: calls fail there, and shared
+//! memory ends it with one line.
 //!
 //! # Release consistency
 //! A [`Policy`], or `multigrain run --consistency` for the whole job, asks for memory of
@@ -55,7 +71,8 @@
 //!   the other. Different bytes may be written at the same time.
 //! - Atomics and values that are polled do not communicate through this memory, in spite of what is
 //!   said above of single words: allocate them, and what they announce, as
-//!   [`Consistency::Sequential`].
+//!   [`Consistency::Sequential`]. The first atomic instruction that a node traps at here is named on stderr
+//!   with file and line, and is an error under `multigrain run --check-races`.
 //!
 //! ```
 //! use multigrain::{Consistency, Job, Policy};
@@ -77,6 +94,7 @@ mod memory;
 mod mutex;
 mod names;
 mod pointer;
+mod portable;
 mod shareable;
 mod shared;
 mod slice;
@@ -92,13 +110,14 @@ pub use multigrain_runtime::{Error, Policy, Stats};
 pub use multigrain_types::Consistency;
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
+pub use portable::Portable;
 pub use shareable::{Atomic, Shareable};
 pub use shared::{
     Shared, SharedAtomicI32, SharedAtomicI64, SharedAtomicU32, SharedAtomicU64, SharedAtomicUsize,
 };
-pub use slice::SharedSlice;
-pub use sync::{Condvar, LockGuard, Locked, Semaphore};
-pub use thread::{On, Thread};
+pub use slice::{Chunks, Iter, SharedSlice};
+pub use sync::{Barrier, Condvar, LockGuard, Locked, Semaphore};
+pub use thread::{On, Scope, ScopedThread, Thread};
 
 /// A result of this crate.
 pub type Result<T> = core::result::Result<T, Error>;

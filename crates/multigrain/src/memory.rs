@@ -34,7 +34,7 @@ impl Job {
     ///
     /// # Errors
     /// No room.
-    pub fn alloc<T: Shareable>(&self, value: T) -> Result<Shared<T>> {
+    pub fn alloc<T: Shareable>(&self, value: T) -> Result<Shared<'_, T>> {
         self.alloc_with(value, Policy::new())
     }
 
@@ -43,20 +43,24 @@ impl Job {
     ///
     /// # Errors
     /// No room, or a grain of 0.
-    pub fn alloc_with<T: Shareable>(&self, value: T, policy: Policy) -> Result<Shared<T>> {
+    pub fn alloc_with<T: Shareable>(&self, value: T, policy: Policy) -> Result<Shared<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         let place = pointer::<T>(self.runtime().malloc_with(size_of::<T>(), policy)?);
         // SAFETY: fresh memory of the size of `T`, aligned to 8, known to nobody else.
         unsafe { place.write(value) };
         // SAFETY: a live value now.
-        Ok(unsafe { Shared::from_ptr(place) })
+        Ok(unsafe { Shared::from_ptr(self, place) })
     }
 
     /// A contiguous block of `len` values. Memory never used before is zero.
     ///
     /// # Errors
     /// No room, or no values.
-    pub fn alloc_slice<T: Shareable>(&self, len: usize, grain: Grain) -> Result<SharedSlice<T>> {
+    pub fn alloc_slice<T: Shareable>(
+        &self,
+        len: usize,
+        grain: Grain,
+    ) -> Result<SharedSlice<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         let bytes = len.saturating_mul(size_of::<T>());
         let address = match grain {
@@ -65,7 +69,7 @@ impl Job {
             Grain::Whole => self.runtime().malloc_grain(bytes, bytes),
         };
         // SAFETY: fresh memory of `len` values, aligned to 8; any bytes are values.
-        Ok(unsafe { SharedSlice::from_ptr(pointer(address?), len) })
+        Ok(unsafe { SharedSlice::from_ptr(self, pointer(address?), len) })
     }
 
     /// A contiguous block of `len` values as a policy wants it. Memory never used before is zero.
@@ -76,11 +80,11 @@ impl Job {
         &self,
         len: usize,
         policy: Policy,
-    ) -> Result<SharedSlice<T>> {
+    ) -> Result<SharedSlice<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         let address = self.runtime().malloc_with(len.saturating_mul(size_of::<T>()), policy)?;
         // SAFETY: fresh memory of `len` values, aligned to 8; any bytes are values.
-        Ok(unsafe { SharedSlice::from_ptr(pointer(address), len) })
+        Ok(unsafe { SharedSlice::from_ptr(self, pointer(address), len) })
     }
 
     /// `len` elements, each a minipage of its own, or each so many as the chunking level says (if
@@ -88,7 +92,7 @@ impl Job {
     ///
     /// # Errors
     /// No room, or no elements.
-    pub fn alloc_array<T: Shareable>(&self, len: usize) -> Result<SharedArray<T>> {
+    pub fn alloc_array<T: Shareable>(&self, len: usize) -> Result<SharedArray<'_, T>> {
         self.alloc_array_with(len, Policy::new())
     }
 
@@ -100,11 +104,11 @@ impl Job {
         &self,
         len: usize,
         policy: Policy,
-    ) -> Result<SharedArray<T>> {
+    ) -> Result<SharedArray<'_, T>> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= ALIGNMENT) };
         let address = self.runtime().malloc_array_with(len, size_of::<T>(), policy)?;
         // SAFETY: a fresh array of `len` elements; any bytes are values.
-        Ok(unsafe { SharedArray::from_ptr(pointer(address), len) })
+        Ok(unsafe { SharedArray::from_ptr(self, pointer(address), len) })
     }
 
     /// Sets the chunking level of later small sequential allocations of this node: so many

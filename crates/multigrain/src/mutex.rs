@@ -10,47 +10,57 @@ use multigrain_runtime::Policy;
 
 use crate::Result;
 use crate::job::Job;
+use crate::portable::Portable;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::sync::sealed::Sealed;
-use crate::sync::{LockGuard, Locked};
+use crate::sync::{LockGuard, Locked, fresh_id};
 
-impl Job {
-    /// A value under lock `id`. Several values may share a lock; one thread then holds one of them
-    /// at a time.
-    ///
-    /// ```
-    /// # fn main() -> multigrain::Result<()> {
-    /// let job = multigrain::Job::join()?;
-    /// let totals = job.share("totals", || job.mutex(7, [0u64; 4]))?;
-    /// totals.lock()?[job.node() % 4] += 1;
-    /// assert_eq!(totals.lock()?[0], 1);
-    /// # Ok(()) }
-    /// ```
+/// A value in shared memory under a lock of the job. The handle may be copied.
+///
+/// ```
+/// use multigrain::{Job, Mutex};
+///
+/// # fn main() -> multigrain::Result<()> {
+/// let job = Job::join()?;
+/// let totals = job.share("totals", || Mutex::new(&job, [0u64; 4]))?;
+/// totals.lock()?[job.node() % 4] += 1;
+/// assert_eq!(totals.lock()?[0], 1);
+/// # Ok(()) }
+/// ```
+pub struct Mutex<'job, T> {
+    id: u32,
+    value: Shared<'job, T>,
+}
+
+impl<'job, T: Shareable> Mutex<'job, T> {
+    /// A value under a lock of its own.
     ///
     /// # Errors
     /// No room.
-    pub fn mutex<T: Shareable>(&self, id: u32, value: T) -> Result<Mutex<T>> {
-        self.mutex_with(id, value, Policy::new())
+    pub fn new(job: &'job Job, value: T) -> Result<Self> {
+        Self::new_with(job, value, Policy::new())
     }
 
-    /// A value under lock `id`, where a policy wants it. As for [`Job::alloc_with`], something has
-    /// to bring the first value to other nodes before they take the lock, such as a barrier.
+    /// A value under a lock of its own, where a policy wants it. As for [`Job::alloc_with`],
+    /// something has to bring the first value to other nodes before they take the lock, such as a
+    /// barrier.
     ///
     /// # Errors
     /// No room, or a grain of 0.
-    pub fn mutex_with<T: Shareable>(&self, id: u32, value: T, policy: Policy) -> Result<Mutex<T>> {
-        Ok(Mutex { id, value: self.alloc_with(value, policy)? })
+    pub fn new_with(job: &'job Job, value: T, policy: Policy) -> Result<Self> {
+        Self::numbered(job, fresh_id(job)?, value, policy)
     }
-}
 
-/// A value in shared memory under a lock of the job.
-pub struct Mutex<T> {
-    id: u32,
-    value: Shared<T>,
-}
+    /// A value under lock `id`, as C programs number them. Several values may share a lock; one
+    /// thread then holds one of them at a time.
+    ///
+    /// # Errors
+    /// No room, or a grain of 0.
+    pub fn numbered(job: &'job Job, id: u32, value: T, policy: Policy) -> Result<Self> {
+        Ok(Self { id, value: job.alloc_with(value, policy)? })
+    }
 
-impl<T: Shareable> Mutex<T> {
     /// Takes the lock; dropping the guard gives it back.
     ///
     /// # Errors
@@ -71,30 +81,35 @@ impl<T: Shareable> Mutex<T> {
         unsafe { self.value.free() }
     }
 
-    pub(crate) fn id(&self) -> u32 {
-        self.id
-    }
-
-    pub(crate) fn value(&self) -> Shared<T> {
+    pub(crate) fn value(&self) -> Shared<'job, T> {
         self.value
     }
+}
 
-    /// # Safety
-    /// `value` is live, and every handle to it is a mutex with this id.
-    pub(crate) unsafe fn from_parts(id: u32, value: Shared<T>) -> Self {
+// SAFETY: lock and address are all there is.
+unsafe impl<T: Shareable> Portable for Mutex<'_, T> {
+    const WORDS: usize = 2;
+
+    fn put(self, words: &mut [u64]) {
+        (self.id, self.value).put(words);
+    }
+
+    unsafe fn take(words: &[u64]) -> Self {
+        // SAFETY: as `put` wrote them; the value is live, as the caller says.
+        let (id, value) = unsafe { Portable::take(words) };
         Self { id, value }
     }
 }
 
-impl<T> Clone for Mutex<T> {
+impl<T> Clone for Mutex<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Mutex<T> {}
+impl<T> Copy for Mutex<'_, T> {}
 
-impl<T> fmt::Debug for Mutex<T> {
+impl<T> fmt::Debug for Mutex<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Mutex({}, {:?})", self.id, self.value)
     }
@@ -103,8 +118,8 @@ impl<T> fmt::Debug for Mutex<T> {
 /// The value of a locked [`Mutex`], until dropped.
 #[must_use = "the lock is given back when the guard is dropped"]
 pub struct MutexGuard<'a, T> {
-    lock: LockGuard,
-    value: Shared<T>,
+    lock: LockGuard<'a>,
+    value: Shared<'a, T>,
     mutex: PhantomData<&'a mut T>,
 }
 

@@ -17,13 +17,18 @@ use crate::array::SharedArray;
 use crate::job::Job;
 use crate::mutex::Mutex;
 use crate::pointer::pointer;
+use crate::portable::Portable;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::slice::SharedSlice;
+use crate::sync::{Barrier, Condvar, Semaphore};
 use crate::words;
 
-/// Type, address, length, lock id.
-type Description = [u64; 4];
+/// Most words of a handle.
+const HANDLE_WORDS: usize = 3;
+
+/// The number of its type, and its words.
+type Description = [u64; 1 + HANDLE_WORDS];
 
 impl Job {
     /// Makes a handle known to the job under a name of up to 61 bytes. A name can be given again:
@@ -31,10 +36,10 @@ impl Job {
     ///
     /// # Errors
     /// A name that is empty, too long or begins with a zero byte; no room.
-    pub fn publish<H: Handle>(&self, name: &str, handle: H) -> Result<()> {
-        let (address, length, id) = handle.parts();
-        let description: Description =
-            [type_number::<H>(), address as u64, length as u64, u64::from(id)];
+    pub fn publish<'job, H: Handle<'job>>(&'job self, name: &str, handle: H) -> Result<()> {
+        let mut description: Description = [0; 1 + HANDLE_WORDS];
+        description[0] = type_number::<H::Kind>();
+        handle.put(&mut description[1..]);
         let place = self.alloc(description)?;
         self.runtime().publish(&typed(name)?, place.as_ptr().addr())
     }
@@ -43,20 +48,17 @@ impl Job {
     ///
     /// # Errors
     /// A name of something else, of an improper length, or beginning with a zero byte.
-    pub fn lookup<H: Handle>(&self, name: &str) -> Result<H> {
+    pub fn lookup<'job, H: Handle<'job>>(&'job self, name: &str) -> Result<H> {
         let place = pointer::<Description>(self.runtime().lookup(&typed(name)?)?);
         // SAFETY: such names are given by `publish` alone, for live descriptions.
-        let [number, address, length, id] = unsafe { words::load(place.as_ptr()) };
-        if number != type_number::<H>() {
+        let description = unsafe { words::load(place.as_ptr()) };
+        if description[0] != type_number::<H::Kind>() {
             let wanted = core::any::type_name::<H>();
             return Err(Error::Invalid(format!("{name:?} is no {wanted}")));
         }
-        let word = |number: u64| {
-            usize::try_from(number).map_err(|_| Error::Invalid(format!("{number} is no address")))
-        };
-        let id = u32::try_from(id).map_err(|_| Error::Invalid(format!("{id} is no lock")))?;
-        // SAFETY: the parts of a handle of this type, as `publish` took them.
-        Ok(unsafe { H::from_parts(word(address)?, word(length)?, id) })
+        // SAFETY: the words of a handle of this type, as `publish` wrote them; it lives as the job,
+        // unless it was freed, and who freed it said that nobody uses it.
+        Ok(unsafe { H::take(&description[1..]) })
     }
 
     /// Node 0 makes something and publishes it, the others look it up: every node calls this and
@@ -64,7 +66,11 @@ impl Job {
     ///
     /// # Errors
     /// Those of `make`, [`Job::publish`] and [`Job::lookup`].
-    pub fn share<H: Handle>(&self, name: &str, make: impl FnOnce() -> Result<H>) -> Result<H> {
+    pub fn share<'job, H: Handle<'job>>(
+        &'job self,
+        name: &str,
+        make: impl FnOnce() -> Result<H>,
+    ) -> Result<H> {
         if self.node() != 0 {
             return self.lookup(name);
         }
@@ -113,67 +119,38 @@ fn type_number<H: 'static>() -> u64 {
     hasher.finish()
 }
 
-/// Handles that can be published: [`Shared`], [`SharedSlice`], [`SharedArray`], [`Mutex`].
-///
-/// # Safety
-/// `from_parts` of what `parts` said makes a handle that means the same, on any node.
-pub unsafe trait Handle: Copy + 'static {
-    /// Address, length, lock id.
+/// Handles that can be published: [`Shared`], [`SharedSlice`], [`SharedArray`], [`Mutex`],
+/// [`Barrier`], [`Condvar`], [`Semaphore`].
+pub trait Handle<'job>: Portable + Copy + 'job {
+    /// The same type of handle, whatever the job's lifetime.
     #[doc(hidden)]
-    fn parts(&self) -> (usize, usize, u32);
-
-    /// # Safety
-    /// The parts come from `parts` of a handle of this type.
-    #[doc(hidden)]
-    unsafe fn from_parts(address: usize, length: usize, id: u32) -> Self;
+    type Kind: 'static;
 }
 
-// SAFETY: the address is all there is.
-unsafe impl<T: Shareable> Handle for Shared<T> {
-    fn parts(&self) -> (usize, usize, u32) {
-        (self.as_ptr().addr(), 1, 0)
-    }
-
-    unsafe fn from_parts(address: usize, _: usize, _: u32) -> Self {
-        // SAFETY: the address of a handle of this type.
-        unsafe { Self::from_ptr(pointer(address)) }
-    }
+impl<'job, T: Shareable> Handle<'job> for Shared<'job, T> {
+    type Kind = Shared<'static, T>;
 }
 
-// SAFETY: address and length are all there is.
-unsafe impl<T: Shareable> Handle for SharedSlice<T> {
-    fn parts(&self) -> (usize, usize, u32) {
-        (self.as_ptr().addr(), self.len(), 0)
-    }
-
-    unsafe fn from_parts(address: usize, length: usize, _: u32) -> Self {
-        // SAFETY: the address and length of a handle of this type.
-        unsafe { Self::from_ptr(pointer(address), length) }
-    }
+impl<'job, T: Shareable> Handle<'job> for SharedSlice<'job, T> {
+    type Kind = SharedSlice<'static, T>;
 }
 
-// SAFETY: address and length are all there is.
-unsafe impl<T: Shareable> Handle for SharedArray<T> {
-    fn parts(&self) -> (usize, usize, u32) {
-        (self.as_ptr().addr(), self.len(), 0)
-    }
-
-    unsafe fn from_parts(address: usize, length: usize, _: u32) -> Self {
-        // SAFETY: the address and length of a handle of this type.
-        unsafe { Self::from_ptr(pointer(address), length) }
-    }
+impl<'job, T: Shareable> Handle<'job> for SharedArray<'job, T> {
+    type Kind = SharedArray<'static, T>;
 }
 
-// SAFETY: address and lock are all there is.
-unsafe impl<T: Shareable> Handle for Mutex<T> {
-    fn parts(&self) -> (usize, usize, u32) {
-        (self.value().as_ptr().addr(), 1, self.id())
-    }
+impl<'job, T: Shareable> Handle<'job> for Mutex<'job, T> {
+    type Kind = Mutex<'static, T>;
+}
 
-    unsafe fn from_parts(address: usize, _: usize, id: u32) -> Self {
-        // SAFETY: the address of a mutex's value, which is live.
-        let value = unsafe { Shared::from_ptr(pointer(address)) };
-        // SAFETY: handles to it are mutexes with this id.
-        unsafe { Self::from_parts(id, value) }
-    }
+impl<'job> Handle<'job> for Barrier<'job> {
+    type Kind = Barrier<'static>;
+}
+
+impl<'job> Handle<'job> for Condvar<'job> {
+    type Kind = Condvar<'static>;
+}
+
+impl<'job> Handle<'job> for Semaphore<'job> {
+    type Kind = Semaphore<'static>;
 }

@@ -2,16 +2,24 @@
 
 #![expect(unsafe_code, reason = "shared memory is reached by pointer")]
 
+mod iter;
+
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Bound, Index, RangeBounds};
 use core::ptr::NonNull;
 
 use multigrain_runtime::runtime;
 
 use crate::Result;
+use crate::job::Job;
+use crate::pointer::pointer_of;
+use crate::portable::Portable;
 use crate::shareable::{Atomic, Shareable};
 use crate::shared::Shared;
 use crate::words;
+
+pub use iter::{Chunks, Iter};
 
 /// A contiguous block of values, cut into minipages as [`Grain`](crate::Grain) says, or a part of
 /// one.
@@ -26,22 +34,34 @@ use crate::words;
 /// row.write(1, &[2.0, 3.0]);
 /// row.slice(..3).prefetch_read()?;
 /// assert_eq!(row.slice(..3).to_vec(), [1.0, 2.0, 3.0]);
+/// for place in row.slice(3..) {
+///     place.set(0.5);
+/// }
+/// assert_eq!(row.values().sum::<f64>(), 504.5);
 /// # Ok(()) }
 /// ```
-pub struct SharedSlice<T> {
+pub struct SharedSlice<'job, T> {
     start: NonNull<T>,
     len: usize,
+    job: PhantomData<&'job Job>,
 }
 
-impl<T: Shareable> SharedSlice<T> {
+impl<'job, T: Shareable> SharedSlice<'job, T> {
     /// The block at an address that came from [`SharedSlice::as_ptr`], perhaps on another node.
     ///
     /// # Safety
     /// `start` is live shared memory of `len` values, aligned, and under no
     /// [`Mutex`](crate::Mutex).
     #[must_use]
-    pub unsafe fn from_ptr(start: NonNull<T>, len: usize) -> Self {
-        Self { start, len }
+    pub unsafe fn from_ptr(_: &'job Job, start: NonNull<T>, len: usize) -> Self {
+        // SAFETY: the caller's promise; the job is borrowed.
+        unsafe { Self::new(start, len) }
+    }
+
+    /// # Safety
+    /// As [`SharedSlice::from_ptr`], for as long as the job that the lifetime borrows.
+    pub(crate) unsafe fn new(start: NonNull<T>, len: usize) -> Self {
+        Self { start, len, job: PhantomData }
     }
 
     /// Address of the first value, the same on every node.
@@ -68,12 +88,12 @@ impl<T: Shareable> SharedSlice<T> {
     /// If there is no such value.
     #[inline]
     #[must_use]
-    pub fn at(self, index: usize) -> Shared<T> {
+    pub fn at(self, index: usize) -> Shared<'job, T> {
         assert!(index < self.len, "value {index} of a shared slice of {}", self.len);
         // SAFETY: within the block.
         let place = unsafe { self.start.add(index) };
         // SAFETY: a value of the block, which is live shared memory.
-        unsafe { Shared::from_ptr(place) }
+        unsafe { Shared::new(place) }
     }
 
     /// A part of the block.
@@ -99,7 +119,31 @@ impl<T: Shareable> SharedSlice<T> {
         );
         // SAFETY: within the block, or just behind it.
         let first = unsafe { self.start.add(start) };
-        Self { start: first, len: end - start }
+        Self { start: first, len: end - start, job: PhantomData }
+    }
+
+    /// The first `middle` values, and the others.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        (self.slice(..middle), self.slice(middle..))
+    }
+
+    /// The values as handles, in order. [`SharedSlice::values`] gives copies.
+    #[must_use]
+    pub fn iter(self) -> Iter<'job, T> {
+        Iter::new(self)
+    }
+
+    /// Parts of `len` values, in order; the last may be shorter.
+    ///
+    /// # Panics
+    /// If `len` is 0.
+    #[must_use]
+    pub fn chunks(self, len: usize) -> Chunks<'job, T> {
+        Chunks::new(self, len)
     }
 
     /// Gives the block back.
@@ -114,7 +158,7 @@ impl<T: Shareable> SharedSlice<T> {
     }
 }
 
-impl<T: Shareable + Copy> SharedSlice<T> {
+impl<'job, T: Shareable + Copy> SharedSlice<'job, T> {
     /// A copy of one value.
     ///
     /// # Panics
@@ -164,19 +208,22 @@ impl<T: Shareable + Copy> SharedSlice<T> {
 
     /// Replaces every value.
     pub fn fill(self, value: T) {
-        for index in 0..self.len {
-            self.set(index, value);
-        }
+        self.iter().for_each(|place| place.set(value));
+    }
+
+    /// Copies of the values, in order, each as it is when it is asked for.
+    pub fn values(self) -> impl ExactSizeIterator<Item = T> + DoubleEndedIterator + use<'job, T> {
+        self.iter().map(Shared::get)
     }
 
     /// A private copy.
     #[must_use]
     pub fn to_vec(self) -> Vec<T> {
-        (0..self.len).map(|index| self.get(index)).collect()
+        self.values().collect()
     }
 }
 
-impl<A: Atomic> Index<usize> for SharedSlice<A> {
+impl<A: Atomic> Index<usize> for SharedSlice<'_, A> {
     type Output = A;
 
     fn index(&self, index: usize) -> &A {
@@ -188,21 +235,46 @@ impl<A: Atomic> Index<usize> for SharedSlice<A> {
     }
 }
 
-impl<T> Clone for SharedSlice<T> {
+impl<T> Clone for SharedSlice<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for SharedSlice<T> {}
+impl<T> Copy for SharedSlice<'_, T> {}
 
-impl<T> fmt::Debug for SharedSlice<T> {
+impl<T> fmt::Debug for SharedSlice<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "SharedSlice({:p}, {})", self.start, self.len)
     }
 }
 
 // SAFETY: the values are only copied word by word or reached as atomics, from any thread.
-unsafe impl<T: Shareable> Send for SharedSlice<T> {}
+unsafe impl<T: Shareable> Send for SharedSlice<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Shareable> Sync for SharedSlice<T> {}
+unsafe impl<T: Shareable> Sync for SharedSlice<'_, T> {}
+
+impl<'job, T: Shareable> IntoIterator for SharedSlice<'job, T> {
+    type Item = Shared<'job, T>;
+    type IntoIter = Iter<'job, T>;
+
+    fn into_iter(self) -> Iter<'job, T> {
+        self.iter()
+    }
+}
+
+// SAFETY: address and length are all there is.
+unsafe impl<T: Shareable> Portable for SharedSlice<'_, T> {
+    const WORDS: usize = 2;
+
+    fn put(self, words: &mut [u64]) {
+        (self.start.addr().get(), self.len).put(words);
+    }
+
+    unsafe fn take(words: &[u64]) -> Self {
+        // SAFETY: two numbers.
+        let (start, len): (u64, usize) = unsafe { Portable::take(words) };
+        // SAFETY: the address and length of a handle of this type, live as the caller says.
+        unsafe { Self::new(pointer_of(start), len) }
+    }
+}

@@ -14,8 +14,8 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use multigrain::{
-    Consistency, Error, Grain, Job, Mutex, On, Policy, Region, Result, Shared, SharedArray,
-    SharedAtomicU64, SharedSlice,
+    Barrier, Condvar, Consistency, Error, Grain, Job, Mutex, On, Policy, Region, Result, Semaphore,
+    Shared, SharedArray, SharedAtomicU64, SharedSlice,
 };
 use support::{Setting, TestDir, profile_dir, run_well, settings, workspace};
 
@@ -76,7 +76,8 @@ fn atomics_and_locks(job: &Job) -> Result<()> {
     let nodes = job.nodes() as u64;
     let hits: SharedAtomicU64 = job.share("hits", || job.alloc(AtomicU64::new(0)))?;
     let row: SharedSlice<AtomicU64> = job.share("row", || job.alloc_slice(8, Grain::Auto))?;
-    let pair: Mutex<[u64; 2]> = job.share("pair", || job.mutex(3, [0; 2]))?;
+    let pair: Mutex<[u64; 2]> =
+        job.share("pair", || Mutex::numbered(job, 3, [0; 2], Policy::new()))?;
     for round in 0..200 {
         hits.fetch_add(1, Ordering::SeqCst);
         row[round % 8].fetch_add(1, Ordering::SeqCst);
@@ -97,8 +98,8 @@ fn atomics_and_locks(job: &Job) -> Result<()> {
 }
 
 fn signals(job: &Job) -> Result<()> {
-    let turn: Mutex<u64> = job.share("turn", || job.mutex(5, 0))?;
-    let changed = job.condvar(6);
+    let turn: Mutex<u64> = job.share("turn", || Mutex::new(job, 0))?;
+    let changed = job.share("changed", || Condvar::new(job))?;
     let nodes = job.nodes() as u64;
     for round in 0..10 {
         let mut turn = turn.lock()?;
@@ -108,14 +109,14 @@ fn signals(job: &Job) -> Result<()> {
         *turn += 1;
         changed.notify_all()?;
     }
-    let done = job.semaphore(7);
+    let done = job.share("done", || Semaphore::new(job))?;
     done.post(2)?;
     if job.node() == 0 {
         for _ in 0..2 * nodes {
             done.wait()?;
         }
     }
-    job.barrier_of(8, job.nodes())
+    job.share("all", || Barrier::new(job, job.nodes()))?.wait()
 }
 
 fn threads(job: &Job) -> Result<()> {
@@ -124,6 +125,9 @@ fn threads(job: &Job) -> Result<()> {
         let there = |job: &Job, number: u64| number * 100 + job.node() as u64;
         let result = job.spawn(On::Node(node), there, 7)?.join()?;
         assert_eq!(result, 700 + node as u64);
+        let words = |_: &Job, (three, say): ([u64; 3], bool)| say.then_some(three.map(|n| n + 1));
+        let result = job.spawn(On::Node(node), words, ([1, 2, 3], true))?.join()?;
+        assert_eq!(result, Some([2, 3, 4]));
     }
     let threads: Vec<_> = (0..10).map(|_| job.spawn(On::AnyNode, hit, 0)).collect::<Result<_>>()?;
     for thread in threads {
@@ -197,7 +201,8 @@ fn consistencies(job: &Job) -> Result<()> {
         let policy = Policy::new().consistency(consistency);
         let name = |what: &str| format!("{what} {consistency}");
         let one: Shared<Body> = job.share(&name("one"), || job.alloc_with(body, policy))?;
-        let sum: Mutex<[u64; 2]> = job.share(&name("sum"), || job.mutex_with(9, [0; 2], policy))?;
+        let sum: Mutex<[u64; 2]> =
+            job.share(&name("sum"), || Mutex::new_with(job, [0; 2], policy))?;
         job.barrier(0)?;
         assert_eq!(one.get(), body);
         job.barrier(0)?;
@@ -239,6 +244,88 @@ fn consistencies(job: &Job) -> Result<()> {
     Ok(())
 }
 
+/// Threads that borrow handles from the job, joined or left to the scope.
+fn scopes(job: &Job) -> Result<()> {
+    let nodes = job.nodes();
+    let block = job.alloc_slice::<u32>(4000, Grain::Bytes(4096))?;
+    let total = Mutex::new(job, 0u64)?;
+    let fill = |job: &Job, (part, number): (SharedSlice<'_, u32>, u32)| {
+        part.iter().for_each(|place| place.set(number));
+        (job.node(), part.len())
+    };
+    job.scope(|scope| {
+        let parts = (0..).zip(block.chunks(1000));
+        let threads: Vec<_> = parts
+            .map(|(number, part)| scope.spawn(On::Node(number % nodes), fill, (part, 7)))
+            .collect::<Result<_>>()?;
+        for (number, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.join()?, (number % nodes, 1000));
+        }
+        Ok(())
+    })?;
+    assert!(block.values().all(|value| value == 7));
+
+    // What nobody joins is over all the same.
+    let add = |_: &Job, (part, total): (SharedSlice<'_, u32>, Mutex<'_, u64>)| {
+        *total.lock().unwrap() += part.values().map(u64::from).sum::<u64>();
+    };
+    let refused = job.scope(|scope| {
+        for part in block.chunks(250) {
+            scope.spawn(On::AnyNode, add, (part, total))?;
+        }
+        scope.spawn(On::Node(99), add, (block, total)).map(drop)
+    });
+    assert!(matches!(refused, Err(Error::NoNode(99, _))));
+    assert_eq!(*total.lock()?, 28_000);
+    job.barrier(0)
+}
+
+fn iterators(job: &Job) -> Result<()> {
+    let block = job.alloc_slice::<u16>(10, Grain::Auto)?;
+    for (place, number) in block.into_iter().zip(0..) {
+        place.set(number);
+    }
+    assert!(block.values().rev().eq((0..10).rev()));
+    assert_eq!(block.iter().len(), 10);
+    assert_eq!(block.iter().nth(4).map(Shared::get), Some(4));
+    assert_eq!(block.iter().nth_back(0).map(Shared::get), Some(9));
+    assert!(block.chunks(4).map(SharedSlice::to_vec).eq([
+        &[0, 1, 2, 3][..],
+        &[4, 5, 6, 7],
+        &[8, 9]
+    ]));
+    assert_eq!(block.chunks(4).len(), 3);
+    let (low, high) = block.split_at(3);
+    assert_eq!((low.to_vec(), high.get(0)), (vec![0, 1, 2], 3));
+    let counters = job.alloc_slice::<AtomicU64>(5, Grain::Auto)?;
+    counters.iter().for_each(|counter| counter.store(2, Ordering::SeqCst));
+    assert_eq!(counters.iter().map(|counter| counter.load(Ordering::SeqCst)).sum::<u64>(), 10);
+    Ok(())
+}
+
+/// Locks and the like of one job have numbers of their own, on whatever node they are made.
+fn own_numbers(job: &Job) -> Result<()> {
+    let nodes = job.nodes();
+    let mine: Vec<Mutex<usize>> = (0..3).map(|_| Mutex::new(job, 0)).collect::<Result<_>>()?;
+    for (index, mutex) in mine.iter().enumerate() {
+        job.publish(&format!("{} {index}", job.node()), *mutex)?;
+    }
+    // One thread holds all of them together: no two are one.
+    let all: Vec<Mutex<usize>> = (0..nodes)
+        .flat_map(|node| (0..3).map(move |index| format!("{node} {index}")))
+        .map(|name| job.lookup(&name))
+        .collect::<Result<_>>()?;
+    for _ in 0..10 {
+        let mut held = all.iter().map(Mutex::lock).collect::<Result<Vec<_>>>()?;
+        held.iter_mut().for_each(|value| **value += 1);
+    }
+    job.barrier(0)?;
+    for mutex in &all {
+        assert_eq!(*mutex.lock()?, 10 * nodes);
+    }
+    job.barrier(0)
+}
+
 type Scenario = fn(&Job) -> Result<()>;
 
 const SCENARIOS: &[(&str, Scenario)] = &[
@@ -246,6 +333,9 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("atomics and locks", atomics_and_locks),
     ("signals", signals),
     ("threads", threads),
+    ("scopes", scopes),
+    ("iterators", iterators),
+    ("own numbers", own_numbers),
     ("names", names),
     ("hints", hints),
     ("consistencies", consistencies),
@@ -265,6 +355,14 @@ fn failing_node(how: &str) -> ExitCode {
     multigrain::run(|job| {
         if job.node() == 0 {
             assert_ne!(how, "panic", "as told");
+            if how == "scope" {
+                // The thread waits for this node: so must this node not wait for the thread.
+                job.scope(|scope| {
+                    let wait = |job: &Job, ()| job.semaphore(1).wait().is_ok();
+                    scope.spawn(On::Node(1), wait, ())?;
+                    panic!("as told");
+                })?;
+            }
             return Err(Error::Invalid("as told".into()));
         }
         job.barrier(0)
@@ -295,7 +393,7 @@ fn every_scenario_passes_under_every_guard_and_transport() {
 fn a_node_that_fails_ends_the_job() {
     let dir = TestDir::new();
     let program = as_program(&dir);
-    for (how, code) in [("error", 1), ("panic", 101)] {
+    for (how, code) in [("error", 1), ("panic", 101), ("scope", 101)] {
         let two = Setting::nodes(2);
         let ended = support::run(&launcher(), &two, &program, &[NODE_ARGUMENT, how]);
         assert_eq!(ended.code, Some(code), "{how}: {ended:?}");

@@ -1,5 +1,6 @@
 //! The job as `multigrain run` describes it in the environment; without it, a job of one node.
 
+use core::ops::RangeInclusive;
 use std::env;
 use std::os::fd::RawFd;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub check_races: bool,
 }
 
+/// Most threads that a node may be meant to run.
+const MAX_THREADS: u32 = 65_536;
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
 
@@ -98,13 +101,13 @@ impl Config {
     pub fn from_environment() -> Result<Self, Error> {
         let mut config = Self::single();
         if let Some(threads) = variable("THREADS")? {
-            config.threads = number("THREADS", &threads)?;
+            config.threads = number("THREADS", &threads, 1..=MAX_THREADS)?;
         }
         if let Some(text) = variable("SHARED")? {
-            config.shared_bytes = number("SHARED", &text)?;
+            config.shared_bytes = number("SHARED", &text, 1..=u64::MAX)?;
         }
         if let Some(text) = variable("CHUNK")? {
-            config.chunk = number::<u32>("CHUNK", &text)?.max(1);
+            config.chunk = number("CHUNK", &text, 1..=u32::MAX)?;
         }
         if let Some(text) = variable("LEARN")? {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
@@ -157,7 +160,7 @@ impl Config {
             )?;
         }
         if let Some(rank) = variable("RANK")? {
-            config.rank = NodeId(number("RANK", &rank)?);
+            config.rank = NodeId(number("RANK", &rank, 0..=u16::MAX - 1)?);
             config.join()?;
         }
         Ok(config)
@@ -178,7 +181,7 @@ impl Config {
 
     /// The variables that only a launched node has.
     fn join(&mut self) -> Result<(), Error> {
-        let nodes: usize = number("NODES", &required("NODES")?)?;
+        let nodes = number("NODES", &required("NODES")?, 1..=usize::from(u16::MAX))?;
         let job = required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
         if let Some(secret) = variable("SECRET")? {
@@ -225,13 +228,18 @@ fn wrong(name: &str, text: &str) -> Error {
     Error::Invalid(format!("MULTIGRAIN_{name} cannot be {text}"))
 }
 
-fn number<T: core::str::FromStr>(name: &str, text: &str) -> Result<T, Error> {
-    text.parse().map_err(|_| wrong(name, &format!("{text}: it is a number")))
+fn number<T>(name: &str, text: &str, range: RangeInclusive<T>) -> Result<T, Error>
+where
+    T: core::str::FromStr + PartialOrd + core::fmt::Display,
+{
+    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        wrong(name, &format!("{text}: it is a number from {least} to {most}"))
+    })
 }
 
 fn descriptor(name: &str, text: &str) -> Result<RawFd, Error> {
-    let fd = number(name, text)?;
-    if fd < 0 { Err(wrong(name, text)) } else { Ok(fd) }
+    number(name, text, 0..=RawFd::MAX)
 }
 
 fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
@@ -295,8 +303,12 @@ mod tests {
         let error = choose("WAIT", "doze", &[("spin", 1), ("block", 2)]).unwrap_err().to_string();
         assert_eq!(error, "invalid argument: MULTIGRAIN_WAIT cannot be doze: it is spin or block");
         let error = descriptor("LISTEN_FD", "-1").unwrap_err().to_string();
-        assert_eq!(error, "invalid argument: MULTIGRAIN_LISTEN_FD cannot be -1");
-        let error = number::<u64>("SHARED", "1G").unwrap_err().to_string();
-        assert_eq!(error, "invalid argument: MULTIGRAIN_SHARED cannot be 1G: it is a number");
+        let words = "MULTIGRAIN_LISTEN_FD cannot be -1: it is a number from 0 to 2147483647";
+        assert_eq!(error, format!("invalid argument: {words}"));
+        for (text, range) in [("1G", 1..=9), ("0", 1..=9), ("99999999999", 1..=9)] {
+            let error = number::<u32>("CHUNK", text, range).unwrap_err().to_string();
+            let words = format!("MULTIGRAIN_CHUNK cannot be {text}: it is a number from 1 to 9");
+            assert_eq!(error, format!("invalid argument: {words}"));
+        }
     }
 }

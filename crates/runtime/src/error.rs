@@ -28,6 +28,9 @@ pub enum Error {
     /// A limit of the guard or of the system.
     #[error("{0}")]
     Limit(String),
+    /// Another node did not come up, or ended while the job started.
+    #[error("{0}")]
+    Peer(String),
     /// A system call failed.
     #[error("{0}")]
     System(String),
@@ -54,6 +57,7 @@ impl Error {
             Self::NoNode(..) => -5,
             Self::NotShared(_) => -6,
             Self::Limit(_) => -7,
+            Self::Peer(_) => -8,
             Self::System(_) => -9,
             Self::NotPermitted(_) => -10,
             Self::Busy => -11,
@@ -81,6 +85,9 @@ impl From<MemoryError> for Error {
 
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Self {
-        Self::System(error.to_string())
+        match error.lost_peer() {
+            Some(_) => Self::Peer(error.to_string()),
+            None => Self::System(error.to_string()),
+        }
     }
 }

@@ -4,15 +4,24 @@
 //! they go to stderr. A line is one `write`, built without allocation where a trap may be around.
 
 use core::fmt::Write as _;
+use core::time::Duration;
 use std::io::Write as _;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
+use multigrain_types::waits::{DEADLOCKED, Report};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::RecvFlags;
+
+use crate::crash::Crash;
 
 /// Exit status of a node that failed by itself.
-const EXIT_FATAL: i32 = 70;
+pub(crate) const EXIT_FATAL: i32 = 70;
 /// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
 const EXIT_PEER_LOST: i32 = 75;
+
+/// Room for a line about a crash.
+const CRASH_BYTES: usize = 256;
 
 /// This node's way to its launcher.
 #[derive(Debug)]
@@ -24,6 +33,11 @@ pub(crate) struct Launcher {
 impl Launcher {
     pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
         Self { me, control }
+    }
+
+    /// The descriptor of the way to the launcher, if there is one.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.control.map(|control| control.as_raw_fd())
     }
 
     /// One line to the launcher, if there is one.
@@ -48,6 +62,47 @@ impl Launcher {
         if !self.tell(format_args!("race {line}")) {
             self.warn(&format!("race: {line}"));
         }
+    }
+
+    /// A signal is about to end this node; called by its handler, wherever the program was.
+    pub(crate) fn crashed(&self, signal: i32, crash: Crash) {
+        let mut line = [0; CRASH_BYTES];
+        let mut room = &mut line[..];
+        let _ = match self.control {
+            Some(_) => writeln!(room, "crash {signal} {crash}"),
+            None => writeln!(room, "multigrain: {}: signal {signal} {crash}", self.me),
+        };
+        let left = room.len();
+        let line = &line[..CRASH_BYTES - left];
+        match self.control {
+            Some(fd) => drop(write_all(fd, line)),
+            None => drop(rustix::io::write(std::io::stderr(), line)),
+        }
+    }
+
+    /// What the threads of this node wait for; false without a launcher.
+    pub(crate) fn waits(&self, report: &Report) -> bool {
+        let text = serde_json::to_string(report);
+        text.is_ok_and(|text| self.tell(format_args!("waits {text}")))
+    }
+
+    /// The launcher's question what the threads of this node wait for: its number, or 0 if none has come
+    /// within that time.
+    pub(crate) fn question(&self, within: Duration) -> u64 {
+        match self.control.map(|control| heard(control, within)) {
+            Some(Ok(question)) => question,
+            // Nobody is there to ask, or the program has closed the descriptor.
+            Some(Err(())) | None => {
+                std::thread::sleep(within);
+                0
+            }
+        }
+    }
+
+    /// Ends this node, which is a job of its own, because none of its threads can ever go on.
+    pub(crate) fn deadlocked(&self, who_waits: &str) -> ! {
+        self.warn(&format!("deadlock: {who_waits}"));
+        exit_now(DEADLOCKED)
     }
 
     /// Ends this node with one line that says why.
@@ -76,6 +131,25 @@ impl Launcher {
     }
 }
 
+/// The last number that the launcher has sent, waiting for one for so long; 0 if none has come.
+fn heard(control: BorrowedFd<'_>, within: Duration) -> Result<u64, ()> {
+    let mut set = [PollFd::new(&control, PollFlags::IN)];
+    let limit = Timespec::try_from(within).map_err(|_| ())?;
+    match poll(&mut set, Some(&limit)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(0),
+        Ok(_) if set[0].revents() == PollFlags::IN => {}
+        Ok(_) | Err(_) => return Err(()),
+    }
+    let mut text = [0; 256];
+    match rustix::net::recv(control, &mut text, RecvFlags::DONTWAIT) {
+        Ok((bytes @ 1.., _)) => {
+            let text = core::str::from_utf8(&text[..bytes]).unwrap_or_default();
+            Ok(text.lines().last().and_then(|line| line.parse().ok()).unwrap_or(0))
+        }
+        Ok(_) | Err(_) => Err(()),
+    }
+}
+
 /// One line to the launcher, if there is one.
 fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool {
     let Some(fd) = control else { return false };
@@ -95,7 +169,7 @@ fn last_words(me: NodeId, why: &str) {
 }
 
 /// Ends the process without running anything of the program.
-fn exit_now(status: i32) -> ! {
+pub(crate) fn exit_now(status: i32) -> ! {
     #[cfg(feature = "fuzzing")]
     crate::fuzzing::exit(status);
     rustix_exit(status)

@@ -9,12 +9,14 @@
 //!
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//!                                                                atomics   looks at instructions
 //! sync       prefetch     threads      heap
 //! deadlines                            directory             services
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    signals  program  config  error  shim  pthread
+//! area       membership   launcher     stats       frames    crash  program  config  error  shim
+//! signals    child        descriptors  mappings    pthread   what is between the program and the C library
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
@@ -22,14 +24,21 @@
 //! -> the ack -> the instruction is retried.
 
 mod area;
+mod atomics;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod bounds;
+mod child;
 mod config;
+mod crash;
 mod deadlines;
+mod deadlock;
+mod descriptors;
 mod directory;
 mod driver;
 mod engine;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod errno;
 mod error;
 mod frames;
 #[cfg(feature = "fuzzing")]
@@ -46,6 +55,8 @@ mod loomed;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loomed;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod mappings;
 mod membership;
 #[cfg(feature = "mutants")]
 mod mutants;

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use multigrain_transport::LostReason;
 
-use crate::shim::{AtomicBool, AtomicU8};
+use crate::shim::{AtomicBool, AtomicI32, AtomicU8};
 
 const JOINED: u8 = 0;
 const FINALIZING: u8 = 1;
@@ -18,6 +18,8 @@ const LEFT: u8 = 2;
 pub(crate) struct Membership {
     state: AtomicU8,
     leaving: AtomicBool,
+    /// The thread in which the process ends, if that is why this node leaves; 0 before.
+    exiting: AtomicI32,
 }
 
 /// What the loss of a peer means.
@@ -46,6 +48,17 @@ impl Membership {
     pub(crate) fn finalize(&self) -> bool {
         let (from, to) = (JOINED, FINALIZING);
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The process ends in this thread.
+    pub(crate) fn exits(&self, thread: i32) {
+        self.exiting.store(thread, Ordering::Release);
+    }
+
+    /// Whether the process ends in another thread than this one.
+    pub(crate) fn exits_beside(&self, thread: i32) -> bool {
+        let exiting = self.exiting.load(Ordering::Acquire);
+        exiting != 0 && exiting != thread
     }
 
     /// All nodes have come to the end: helpers stop.

@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
+use std::os::fd::RawFd;
+
 use multigrain_memory::Memory;
 use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload};
 use multigrain_types::{NodeId, ThreadId};
@@ -66,6 +68,12 @@ impl Platform {
 
     pub(crate) fn launcher(&self) -> &Launcher {
         &self.launcher
+    }
+
+    /// The file descriptors that this node keeps open as long as it lives, but for its engine's.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let own = self.memory.descriptors().into_iter().chain(self.mesh.descriptors());
+        own.chain(self.launcher.descriptor())
     }
 
     /// Ends this node with one line that says why.

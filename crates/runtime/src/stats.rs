@@ -36,6 +36,11 @@ pub struct Stats {
     pub diff_bytes_sent: u64,
     pub notices_sent: u64,
     pub notices_kept: u64,
+    pub compute_ns: u64,
+    pub fault_wait_ns: u64,
+    pub lock_wait_ns: u64,
+    pub barrier_wait_ns: u64,
+    pub other_wait_ns: u64,
 }
 
 /// What the runtime itself counts; the mesh counts frames.
@@ -58,10 +63,17 @@ pub(crate) enum Count {
     DiffsSent,
     DiffBytesSent,
     Notices,
+    /// Nanoseconds that threads were there which have ended.
+    EndedThreads,
+    /// Nanoseconds of waiting: for minipages, locks, barriers, and for anything else.
+    FaultWait,
+    LockWait,
+    BarrierWait,
+    OtherWait,
 }
 
 /// How many there are.
-const COUNTS: usize = Count::Notices as usize + 1;
+const COUNTS: usize = Count::OtherWait as usize + 1;
 
 /// The counters of a node.
 #[derive(Debug, Default)]
@@ -86,10 +98,20 @@ impl Counters {
 }
 
 impl Stats {
-    /// A node's counters now.
-    pub(crate) fn read(own: &Counters, mesh: &Mesh, tables: &SharedTables, twins: &Twins) -> Self {
+    /// A node's counters now; its threads that have not ended are there since so many nanoseconds in sum.
+    pub(crate) fn read(
+        own: &Counters,
+        mesh: &Mesh,
+        tables: &SharedTables,
+        twins: &Twins,
+        living_ns: u64,
+    ) -> Self {
         let frames = mesh.counters();
         let read = |count| own.read(count);
+        let waits = [Count::FaultWait, Count::LockWait, Count::BarrierWait, Count::OtherWait];
+        let waits = waits.map(read);
+        let all_ns = read(Count::EndedThreads) + living_ns;
+        let [fault_wait_ns, lock_wait_ns, barrier_wait_ns, other_wait_ns] = waits;
         Self {
             read_faults: read(Count::ReadFaults),
             write_faults: read(Count::WriteFaults),
@@ -114,6 +136,11 @@ impl Stats {
             diff_bytes_sent: read(Count::DiffBytesSent),
             notices_sent: read(Count::Notices),
             notices_kept: tables.notices_kept() as u64,
+            compute_ns: all_ns.saturating_sub(waits.iter().sum()),
+            fault_wait_ns,
+            lock_wait_ns,
+            barrier_wait_ns,
+            other_wait_ns,
         }
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use multigrain_protocol::sync::{Awaited, ONCE, SyncInput, SyncSite};
 use multigrain_protocol::{Input, Kind};
+use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
-use crate::driver::Driver;
+use crate::driver::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
@@ -224,7 +225,9 @@ impl Synchronization {
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub(crate) fn barrier(&self, driver: &Driver, id: u64, total: u32) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
-        driver.counters().add(Count::Barriers, 1);
+        if id != LEAVING_BARRIER {
+            driver.counters().add(Count::Barriers, 1);
+        }
         let (local, total) = match total {
             0 => (self.threads, self.threads.saturating_mul(driver.nodes().into())),
             total => (0, total),
@@ -232,7 +235,8 @@ impl Synchronization {
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
-        synchronize(driver, slot, SyncInput::Barrier { thread, id, local, total, quiescent })?;
+        let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
+        synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id));
         let first = local > 0 && self.left_barriers.is_first_of(local);
         Ok(Passed { thread, slot, first })
@@ -319,6 +323,10 @@ impl Synchronization {
         input: SyncInput,
         (patience, from): (Patience, Awaited),
     ) -> Result<bool, Error> {
+        let wait = match patience {
+            Patience::Endless => wait_for(&input),
+            Patience::Until(_) | Patience::None => Wait::Other,
+        };
         let asked = ask(driver, slot, input)?;
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
@@ -329,10 +337,10 @@ impl Synchronization {
                 // Nobody else would end the wait in time.
                 driver.step(Input::Sync(SyncInput::Withdraw { thread, from }))?;
             }
-            driver.wait_for(slot);
+            driver.wait_for(slot, wait);
             self.deadlines.remove(thread, deadline);
         }
-        driver.wait_for(slot);
+        driver.wait_for(slot, wait);
         match (slot.is_refused(), patience) {
             (false, _) => Ok(asked),
             (true, Patience::None) => Err(Error::Busy),
@@ -362,9 +370,23 @@ fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
 
 /// Asks and waits.
 fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
+    let wait = wait_for(&input);
     ask(driver, slot, input)?;
-    driver.wait_for(slot);
+    driver.wait_for(slot, wait);
     Ok(())
+}
+
+/// What a thread waits for that asks so, and has patience.
+fn wait_for(input: &SyncInput) -> Wait {
+    Wait::At(match *input {
+        SyncInput::Lock { id, .. } => Place::Lock(id),
+        SyncInput::ReadWriteLock { id, tries: false, .. } => Place::ReadWriteLock(id),
+        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Place::Finalize,
+        SyncInput::Barrier { id, .. } => Place::Barrier(id),
+        SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
+        SyncInput::ConditionWait { id, .. } => Place::Condition(id),
+        _ => return Wait::Other,
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use std::sync::OnceLock;
 use multigrain_memory::Trap;
 use multigrain_protocol::Kind;
 
+use crate::atomics;
+use crate::child;
+use crate::crash::Crash;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
 use crate::error::Error;
@@ -39,8 +42,20 @@ pub(crate) fn install(
     prefetcher: &'static Prefetcher,
 ) -> Result<(), Error> {
     ENTRY.set(Entry { driver, prefetcher }).map_err(|_| Error::AlreadyInitialized)?;
-    signals::install(driver.memory().signal(), on_trap)?;
-    signals::install(libc::SIGTRAP, on_trap)
+    for signal in signals::OURS {
+        signals::install(signal, on_trap, signal == driver.memory().signal())?;
+    }
+    Ok(())
+}
+
+/// If a signal is now left to its default action, which ends this process.
+fn tell_crash(signal: c_int, info: *const libc::siginfo_t) {
+    let Some(Entry { driver, .. }) = ENTRY.get() else { return };
+    let platform = driver.platform();
+    let crash = Crash::of(signal, info, platform.memory(), platform.nodes());
+    if let Some(crash) = crash.filter(|_| signals::is_default(signal)) {
+        platform.launcher().crashed(signal, crash);
+    }
 }
 
 extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -55,6 +70,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             driver.abandon_step(context);
         }
         signals::chain(signal, info, context);
+        tell_crash(signal, info);
     }
     // SAFETY: as above.
     unsafe { errno_place.write(errno) };
@@ -66,8 +82,40 @@ impl Entry {
         if signal == libc::SIGTRAP {
             return self.driver.on_step(info, context);
         }
+        self.refuse_outsiders(info);
         let trap = self.driver.memory().decode(signal, info, context);
         trap.is_some_and(|trap| self.on_fault(trap, context))
+    }
+
+    /// Who touches shared memory in a child, or after this node has left, does not go on.
+    fn refuse_outsiders(&self, info: *const libc::siginfo_t) {
+        let (driver, is_child) = (self.driver, child::is_one());
+        if !is_child && driver.membership().is_member() {
+            return;
+        }
+        // SAFETY: the kernel gave the handler this information.
+        let info = unsafe { &*info };
+        if info.si_code <= 0 {
+            // Somebody's kill.
+            return;
+        }
+        // SAFETY: SIGSEGV and SIGBUS of the kernel's own carry an address.
+        let address = unsafe { info.si_addr() }.addr();
+        let minipage = driver.memory().translate(address);
+        if !minipage.is_some_and(|minipage| driver.tables().knows(minipage)) {
+            return;
+        }
+        if is_child {
+            child::end(address);
+        }
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        while driver.membership().exits_beside(own) {
+            rustix::event::pause();
+        }
+        driver.platform().fatal(&format!(
+            "shared memory at {address:#x} was touched after this node had left the job (after \
+             mg_finalize, Job::leave, or as the process exits)"
+        ));
     }
 
     /// A thread of the program trapped; false if the address is not shared memory.
@@ -77,6 +125,8 @@ impl Entry {
         if !driver.tables().knows(minipage) {
             return false;
         }
+        // SAFETY: the handler's own context.
+        unsafe { atomics::look(driver, minipage, trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");

@@ -11,7 +11,7 @@
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
@@ -110,6 +110,11 @@ impl Windows {
         Ok(Self { timer, open_windows: Mutex::default(), any, measures })
     }
 
+    /// The timer's descriptor.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.timer.as_raw_fd()
+    }
+
     /// The timer rings then, and not before; false if the program has closed it.
     fn ring_at(&self, at_ns: u64) -> bool {
         let at = Timespec {
@@ -158,9 +163,14 @@ impl Windows {
         true
     }
 
+    /// Whether there may be one to end.
+    pub(crate) fn may_be_open(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     pub(crate) fn is_through(&self, thread: ThreadId, minipage: MinipageId) -> bool {
-        !self.any.load(Ordering::Relaxed) || lock(&self.open_windows).is_through(thread, minipage)
+        !self.may_be_open() || lock(&self.open_windows).is_through(thread, minipage)
     }
 
     /// A thread is about to wait for something else: its windows are over.
@@ -204,7 +214,7 @@ impl Windows {
 
     /// Ends windows; the pins of those returned go now.
     fn end(&self, over: impl Fn(&Window) -> bool) -> Vec<Ended> {
-        if !self.any.load(Ordering::Relaxed) {
+        if !self.may_be_open() {
             return Vec::new();
         }
         let mut open_windows = lock(&self.open_windows);

@@ -20,7 +20,7 @@ use crate::timeout::Timeout;
 use core::mem::MaybeUninit;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
@@ -71,6 +71,12 @@ impl Waiting {
     }
 
     /// Adds a source of input to the inner set.
+    /// The descriptors of the sets and events.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let events = [&self.inner, &self.outer, &self.inner_wake, &self.outer_wake];
+        events.into_iter().chain(self.front.get()).map(AsRawFd::as_raw_fd)
+    }
+
     pub(crate) fn watch(&self, source: impl AsFd, key: u64) -> Result<(), TransportError> {
         epoll::add(&self.inner, source, EventData::new_u64(key), EventFlags::IN)
             .map_err(TransportError::system("epoll_ctl"))

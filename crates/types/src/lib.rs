@@ -3,6 +3,9 @@
 //! Role: the smallest common vocabulary, so that `memory`, `transport` and `protocol` agree on
 //! names without seeing each other. It knows nothing of pages, sockets or messages.
 
+pub mod sync_id;
+pub mod waits;
+
 use core::fmt;
 
 /// Bytes of a virtual memory page, the unit of protection (x86-64 and AArch64 with 4 KiB pages).

@@ -68,7 +68,7 @@ static inline struct mg_stats stats_now(void)
 {
     struct mg_stats stats;
 
-    OK(mg_get_stats(&stats));
+    OK(mg_get_stats(&stats, sizeof stats));
     return stats;
 }
 

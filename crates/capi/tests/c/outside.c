@@ -43,7 +43,7 @@ static void all_refused(void)
     CODE(mg_cond_broadcast(0), MG_ENOTINIT);
     CODE(mg_thread_create(&thread, 0, nothing, NULL), MG_ENOTINIT);
     CODE(mg_thread_join(thread, NULL), MG_ENOTINIT);
-    CODE(mg_get_stats(&stats), MG_ENOTINIT);
+    CODE(mg_get_stats(&stats, sizeof stats), MG_ENOTINIT);
 }
 
 int main(int argc, char **argv)
@@ -54,6 +54,7 @@ int main(int argc, char **argv)
     CHECK(mg_last_error() == MG_OK);
 
     all_refused();
+    CHECK(mg_last_error() == MG_ENOTINIT);
     OK(mg_init(&argc, &argv));
     CODE(mg_init(&argc, &argv), MG_EAGAIN);
     CODE(mg_init(NULL, NULL), MG_EAGAIN);

@@ -2,6 +2,8 @@
 //! the tests of the C and of the Rust interface.
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
+pub(crate) mod c;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -18,9 +18,13 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use multigrain_protocol::mutants::{MUTANTS, Row};
 pub(crate) use scenes::{ScenesArgs, play};
+use std::fmt::Write as _;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 use table::Caught;
 use tool::{Game, TOOLS, Tool, Verdict};
@@ -42,6 +46,13 @@ pub(crate) struct MutantsArgs {
     /// Tries the mutants of the protocol alone: the model checker does not see what lies below.
     #[arg(long)]
     protocol: bool,
+    /// Leaves out the control, each tool without a mutant, where its time is not needed: `cargo test`
+    /// runs the same.
+    #[arg(long)]
+    without_control: bool,
+    /// Mutants tried at the same time.
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    jobs: NonZeroUsize,
     /// Lists the mutants and what they break; runs nothing.
     #[arg(long)]
     list: bool,
@@ -104,8 +115,11 @@ const LIMIT: u64 = 120;
 /// Where not to end is a finding: so many times as long as without a mutant, and a second more.
 const PATIENCE: u64 = 10;
 
-/// Runs a tool without a mutant; how long it may take with one.
-fn limit(tool: &Tool) -> Result<u64> {
+/// Runs a tool without a mutant, the control; how long it may take with one.
+fn limit(tool: &Tool, without_control: bool) -> Result<u64> {
+    if without_control && !tool.may_hang {
+        return Ok(LIMIT);
+    }
     let start = Instant::now();
     match tool.run(None, LIMIT)? {
         Verdict::Passed => {}
@@ -139,7 +153,9 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
         let rows: Vec<_> = rows.iter().copied().filter(|row| Game::of(row) == game).collect();
         let tools: Vec<_> = tools.iter().copied().filter(|tool| tool.game == game).collect();
         if !rows.is_empty() && !tools.is_empty() {
-            let caught = shoot(&rows, &tools)?;
+            let limits = tools.iter().map(|tool| limit(tool, args.without_control));
+            let limits = limits.collect::<Result<Vec<u64>>>()?;
+            let caught = shoot(&rows, &tools, &limits, args.jobs)?;
             bags.push(Bag { game, tools, caught });
         }
     }
@@ -166,21 +182,43 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
         .write(file)
 }
 
-/// Every tool against every mutant.
-fn shoot(rows: &[&'static Row], tools: &[&'static Tool]) -> Result<Vec<Caught>> {
-    let limits: Vec<u64> = tools.iter().map(|tool| limit(tool)).collect::<Result<_>>()?;
-    let mut caught = Vec::new();
-    for row in rows {
-        println!("{}: {}", row.name, row.breaks);
-        let mut verdicts = Vec::new();
-        for (tool, &limit) in tools.iter().zip(&limits) {
-            let start = Instant::now();
-            let verdict = tool.run(Some(row.name), limit)?;
-            let told = table::cell(&verdict);
-            println!("  {:13} {:>5.1} s  {told}", tool.name, start.elapsed().as_secs_f64());
-            verdicts.push(verdict);
+/// Every tool against every mutant, of which `jobs` are tried at a time.
+fn shoot(
+    rows: &[&'static Row],
+    tools: &[&'static Tool],
+    limits: &[u64],
+    jobs: NonZeroUsize,
+) -> Result<Vec<Caught>> {
+    let next = AtomicUsize::new(0);
+    let hunter = || -> Result<Vec<(usize, Caught)>> {
+        let mut caught = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&row) = rows.get(at) else { return Ok(caught) };
+            caught.push((at, try_one(row, tools, limits)?));
         }
-        caught.push(Caught { row, verdicts });
+    };
+    let caught = thread::scope(|scope| {
+        let hunters: Vec<_> = (0..jobs.get()).map(|_| scope.spawn(hunter)).collect();
+        let joined = hunters.into_iter().map(|hunter| hunter.join().expect("hunters do not panic"));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let mut caught: Vec<(usize, Caught)> = caught.into_iter().flatten().collect();
+    caught.sort_by_key(|&(at, _)| at);
+    Ok(caught.into_iter().map(|(_, caught)| caught).collect())
+}
+
+/// All tools against one mutant; what they said is printed when the last has.
+fn try_one(row: &'static Row, tools: &[&'static Tool], limits: &[u64]) -> Result<Caught> {
+    let mut text = format!("{}: {}\n", row.name, row.breaks);
+    let mut verdicts = Vec::new();
+    for (tool, &limit) in tools.iter().zip(limits) {
+        let start = Instant::now();
+        let verdict = tool.run(Some(row.name), limit)?;
+        let (took, said) = (start.elapsed().as_secs_f64(), table::cell(&verdict));
+        let _ = writeln!(text, "  {:13} {took:>5.1} s  {said}", tool.name);
+        verdicts.push(verdict);
     }
-    Ok(caught)
+    print!("{text}");
+    Ok(Caught { row, verdicts })
 }

@@ -1,8 +1,11 @@
 //! The control channel: what a node tells the launcher, one line of text per message.
 //!
-//! Nothing goes the other way. A node that reads end-of-file knows that the launcher is gone.
+//! The other way goes a number a line: the question what the node's threads wait for (`deadlock`). A node
+//! that reads end-of-file knows that the launcher is gone.
 
+use multigrain_types::waits::Report;
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use serde_json::{Map, Value};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,6 +41,10 @@ pub(super) enum Message {
     /// `lost RANK [@SECONDS] TEXT`: this node noticed, at that time of the host's monotonic clock,
     /// that a peer is gone.
     Lost { rank: usize, at: Option<Duration>, text: String },
+    /// `crash SIGNAL TEXT`: a signal is about to end this node; where its access went.
+    Crash { signal: i32, text: String },
+    /// `waits {...}`: what the node's threads wait for.
+    Waits(Report),
     /// `fatal TEXT`: this node is about to die of an error of its own.
     Fatal(String),
     /// `stats {...}`.
@@ -57,6 +64,10 @@ impl Message {
             "refused" => Some(Self::Refused(printable(rest))),
             "note" => Some(Self::Note(printable(rest))),
             "race" => Some(Self::Race(printable(rest))),
+            "crash" => {
+                let (signal, text) = rest.split_once(' ')?;
+                Some(Self::Crash { signal: signal.parse().ok()?, text: printable(text) })
+            }
             "fatal" => Some(Self::Fatal(printable(rest))),
             "progress" => {
                 let (done, total) = rest.split_once(' ')?;
@@ -70,6 +81,7 @@ impl Message {
                 let (at, text) = timed.map_or((None, rest), |(at, text)| (Some(at), text));
                 Some(Self::Lost { rank: rank.parse().ok()?, at, text: printable(text) })
             }
+            "waits" => serde_json::from_str(rest).ok().map(Self::Waits),
             "stats" => serde_json::from_str(rest).ok().map(Self::Stats),
             _ => None,
         }
@@ -112,6 +124,13 @@ impl Channel {
                 Ok(count) => (self.feed(&buffer[..count]), Received::Some),
             };
         }
+    }
+
+    /// Asks what the node's threads wait for. A node that reads nothing is not asked again for long: what
+    /// it has not read fills the socket, and it cannot answer.
+    pub(super) fn ask(&self, question: u64) {
+        let _ =
+            rustix::net::send(&self.fd, format!("{question}\n").as_bytes(), SendFlags::NOSIGNAL);
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
@@ -168,10 +187,14 @@ mod tests {
             ("lost 2 connection reset", lost(None)),
             ("lost 2 @7.000000005 connection reset", lost(Some(at))),
             ("lost 2", Message::Lost { rank: 2, at: None, text: String::new() }),
+            ("crash 11 at 0x0", Message::Crash { signal: 11, text: "at 0x0".into() }),
             ("fatal out of memory", Message::Fatal("out of memory".into())),
         ] {
             assert_eq!(Message::parse(line), Some(message), "{line}");
         }
+        let report = Report { question: 3, sent: 9, ..Report::default() };
+        let line = format!("waits {}", serde_json::to_string(&report).unwrap());
+        assert_eq!(Message::parse(&line), Some(Message::Waits(report)));
         let Some(Message::Stats(stats)) = Message::parse(r#"stats {"upgrades": 4}"#) else {
             panic!("stats not understood");
         };
@@ -188,9 +211,13 @@ mod tests {
             "progress x y",
             "lost",
             "lost x",
+            "crash 11",
+            "crash x at",
             "stats",
             "stats [1]",
             "stats {",
+            "waits",
+            "waits {}",
         ] {
             assert_eq!(Message::parse(line), None, "{line}");
         }

@@ -48,6 +48,17 @@ pub(super) enum LaunchError {
         /// The node that could not be started.
         rank: u32,
     },
+    /// The loopback interface is down.
+    #[error(
+        "the listening socket of node {rank}: {source}; bring the loopback interface up \
+         (ip link set lo up), or use --transport unix"
+    )]
+    Loopback {
+        /// The node.
+        rank: u32,
+        /// The system's words.
+        source: io::Error,
+    },
     /// The file of `--stats` cannot be written.
     #[error("--stats {}: {source}; name a file that can be written", path.display())]
     StatsFile {
@@ -73,7 +84,20 @@ impl LaunchError {
             Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
             Self::NotExecutable { .. } => 126,
             Self::StatsFile { .. } => 2,
-            Self::Descriptors { .. } | Self::Processes { .. } | Self::System { .. } => 125,
+            Self::Descriptors { .. }
+            | Self::Processes { .. }
+            | Self::Loopback { .. }
+            | Self::System { .. } => 125,
+        }
+    }
+
+    /// The same where a node's listening socket cannot be had.
+    pub(super) fn listening(rank: u32, nodes: u32, source: io::Error) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL | libc::ENETUNREACH) => Self::Loopback { rank, source },
+            Some(_) | None => {
+                Self::system(format!("the listening socket of node {rank}"), nodes, source)
+            }
         }
     }
 

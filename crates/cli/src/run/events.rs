@@ -1,12 +1,14 @@
 //! What each event of a job does: a signal, a message, output, an end.
 
 use super::control::{Message, Received};
-use super::job::Job;
+use super::deadlock::Next;
+use super::job::{Job, Live};
 use super::output::Pumped;
 use super::source::Source;
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
+use multigrain_types::waits::Report;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid};
 use std::io;
@@ -58,14 +60,21 @@ impl Job {
             let again = signal == Signal::INT
                 && self.last_interrupt.is_some_and(|at| now <= at + INTERRUPT_WINDOW);
             if again {
-                self.facts.order.get_or_insert(Order::Interrupt(signal.as_raw()));
+                self.facts.order.get_or_insert(Order::Signal(signal.as_raw()));
             }
             self.hurry |= again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2);
             if signal == Signal::INT {
                 self.last_interrupt = Some(now);
             }
+            if signal == Signal::TERM {
+                self.kill_at.get_or_insert(now + super::job::TERM_PATIENCE);
+            }
             self.facts.forwarded = Some(signal.as_raw());
             self.signal_nodes(if again { Signal::KILL } else { signal });
+            if signal != Signal::USR1 && signal != Signal::USR2 {
+                // A node that is stopped takes no signal.
+                self.signal_nodes(Signal::CONT);
+            }
         }
     }
 
@@ -171,10 +180,27 @@ impl Job {
                 let at = at.unwrap_or(Duration::MAX);
                 facts.lost.get_or_insert(Loss { at, rank: peer, text });
             }
+            Message::Crash { signal, text } => facts.crash = Some((signal, text)),
+            Message::Waits(report) => self.on_waits(rank, report),
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
             }
             Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
+        }
+    }
+
+    fn on_waits(&mut self, rank: usize, report: Report) {
+        match self.watch.hear(rank, report) {
+            Next::Wait => {}
+            Next::Ask(question) => {
+                let listens = |(rank, _): &(usize, &Live)| self.watch.has_spoken(*rank);
+                for (_, live) in self.nodes.iter().enumerate().filter(listens) {
+                    live.node.control.ask(question);
+                }
+            }
+            Next::Deadlock(text) => {
+                self.facts.deadlock.get_or_insert(text);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! node's good will: every wait has an end in time, and the last resort is SIGKILL.
 
 use super::control::Count;
+use super::deadlock::Watch;
 use super::leftovers;
 use super::output::Pipe;
 use super::progress::{self, Line};
@@ -27,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// From SIGTERM to SIGKILL, once the job is to end.
 const TERM_WAIT: Duration = Duration::from_millis(500);
+/// From a SIGTERM that was handed on until the nodes that are still there are killed.
+pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(5);
 /// From SIGKILL until the launcher believes that a process cannot be killed.
 const KILL_WAIT: Duration = Duration::from_millis(1500);
 /// How long processes that outlive their node may go on writing after a good end.
@@ -95,6 +98,7 @@ pub(super) struct Job {
     pub(super) nodes: Vec<Live>,
     pub(super) facts: Facts,
     pub(super) count: Option<Count>,
+    pub(super) watch: Watch,
     pub(super) refused: Refused,
     /// Pipes not read from because the writer is behind.
     pub(super) paused: Vec<Source>,
@@ -103,6 +107,8 @@ pub(super) struct Job {
     pub(super) reap_at: Option<Duration>,
     /// The user wants out.
     pub(super) hurry: bool,
+    /// When nodes are killed that a SIGTERM has not ended.
+    pub(super) kill_at: Option<Duration>,
     phase: Phase,
     look_at: Option<Duration>,
     draw_at: Duration,
@@ -132,6 +138,7 @@ impl Job {
             signals,
             writer,
             relay,
+            watch: Watch::new(live.len()),
             nodes: live,
             facts,
             count: None,
@@ -141,6 +148,7 @@ impl Job {
             last_interrupt: None,
             reap_at: None,
             hurry: false,
+            kill_at: None,
             phase: Phase::Running,
             look_at: None,
             draw_at: FIRST_LINE,
@@ -270,7 +278,10 @@ impl Job {
     fn deadline(&self) -> Option<Duration> {
         let patient = self.facts.order.is_none() && !self.hurry;
         let phase = match self.phase {
-            Phase::Running => self.look_at.into_iter().chain(self.settings.timeout).min(),
+            Phase::Running => {
+                let ends = self.look_at.into_iter().chain(self.settings.timeout);
+                ends.chain(self.kill_at).min()
+            }
             Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
             Phase::Lingering { until } if self.paused.is_empty() => Some(until),
             Phase::Swept { since } if self.paused.is_empty() || !patient => {
@@ -290,6 +301,10 @@ impl Job {
     fn look(&mut self, now: Duration) -> Option<Phase> {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
             self.facts.order.get_or_insert(Order::Timeout(limit));
+        }
+        let killed = self.kill_at.is_some_and(|at| now >= at);
+        if killed {
+            self.facts.order.get_or_insert(Order::Signal(Signal::TERM.as_raw()));
         }
         let verdict = match judge(&self.facts, now) {
             Decision::Running => {
@@ -311,7 +326,8 @@ impl Job {
             return Some(Phase::Lingering { until: now + LINGER_WAIT });
         }
         self.signal_nodes(Signal::TERM);
-        Some(Phase::Ending { kill_at: now + TERM_WAIT })
+        let wait = if killed { Duration::ZERO } else { TERM_WAIT };
+        Some(Phase::Ending { kill_at: now + wait })
     }
 
     /// All nodes have ended: nobody else of the job stays.

@@ -3,7 +3,7 @@
 
 use super::options::Transport;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -25,6 +25,8 @@ pub(super) fn bind(transport: Transport, job: &str, rank: u32, nodes: u32) -> io
             Listener { fd: socket.into(), address: format!("unix:@{name}") }
         }
         Transport::Tcp => {
+            // Binds also while the interface is down; a route tells, and sends nothing.
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.connect((Ipv4Addr::LOCALHOST, 9))?;
             let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             let address = format!("tcp:{}", socket.local_addr()?);
             Listener { fd: socket.into(), address }

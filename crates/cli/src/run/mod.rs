@@ -9,10 +9,12 @@
 //! | `signals`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
 //! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
+//! | `deadlock` | whether anything can still go on |
 //! | `verdict` | who is to blame, and the exit code |
 //! | `leftovers`, `summary` | the end |
 
 mod control;
+mod deadlock;
 mod environment;
 mod error;
 mod events;
@@ -129,8 +131,7 @@ fn start_all(
     let mut listeners = Vec::new();
     for rank in 0..args.nodes {
         let listener = listen::bind(args.transport, job, rank, args.nodes);
-        let what = || format!("the listening socket of node {rank}");
-        listeners.push(listener.map_err(|e| LaunchError::system(what(), args.nodes, e))?);
+        listeners.push(listener.map_err(|e| LaunchError::listening(rank, args.nodes, e))?);
     }
     let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
     let plan = Plan {
@@ -143,7 +144,12 @@ fn start_all(
     };
     let mut nodes: Vec<Node> = Vec::new();
     for (rank, listener) in (0..args.nodes).zip(listeners) {
-        match spawn::start(&plan, rank, listener, warden, stdin::for_node(rank)) {
+        let stdin = stdin::for_node(rank).map_err(|error| {
+            let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
+            LaunchError::system(what, args.nodes, error)
+        });
+        let node = stdin.and_then(|stdin| spawn::start(&plan, rank, listener, warden, stdin));
+        match node {
             Ok(node) => nodes.push(node),
             Err(error) => {
                 for node in &nodes {

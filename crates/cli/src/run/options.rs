@@ -13,6 +13,12 @@ const MAX_NODES: i64 = 1024;
 /// Every node gets the same arguments. Their output comes back line by line, the exit code is that
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
 /// of Multigrain may be run as well.
+///
+/// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds are killed, and
+/// so are all at a second Ctrl-C.
+///
+/// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
+/// cycle, ends with one line that says who waits where, and with exit code 35.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: multigrain run -n 4 -t 2 -- ./app --size 1000")]
 pub(crate) struct RunArgs {
@@ -102,8 +108,7 @@ pub(crate) struct RunArgs {
     pub(super) stats: Option<PathBuf>,
 
     /// The program, by path or by name in PATH, and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true,
-          value_name = "PROGRAM", num_args = 1..)]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
     pub(super) command: Vec<OsString>,
 }
 

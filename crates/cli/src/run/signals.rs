@@ -7,9 +7,17 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Handed on to every node.
-pub(super) const FORWARDED: [Signal; 6] =
-    [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2];
+/// Read by the event loop: six that are handed on to every node, and two of its own.
+const READ: [Signal; 8] = [
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TSTP,
+    Signal::CHILD,
+];
 
 /// The launcher's blocked signals.
 pub(super) struct Signals {
@@ -17,10 +25,12 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Blocks [`FORWARDED`], SIGTSTP and SIGCHLD in this thread and those it starts. Children
-    /// inherit that and have to call [`unblock`].
+    /// Blocks [`READ`] and SIGXFSZ in this thread and those it starts. Children
+    /// inherit that and have to call [`unblock`]. SIGXFSZ goes to who writes too much, and is not read
+    /// here: the write fails.
     pub(super) fn block() -> io::Result<Self> {
-        let set = change_mask(libc::SIG_BLOCK)?;
+        change_mask(libc::SIG_BLOCK, &[Signal::XFSZ])?;
+        let set = change_mask(libc::SIG_BLOCK, &READ)?;
         // SAFETY: the set is whole; -1 asks for a new descriptor.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -56,14 +66,15 @@ impl AsFd for Signals {
 
 /// Undoes [`Signals::block`] in a node, between fork and exec: async-signal-safe.
 pub(super) fn unblock() -> io::Result<()> {
-    change_mask(libc::SIG_UNBLOCK).map(drop)
+    change_mask(libc::SIG_UNBLOCK, &[Signal::XFSZ])?;
+    change_mask(libc::SIG_UNBLOCK, &READ).map(drop)
 }
 
-fn change_mask(how: libc::c_int) -> io::Result<libc::sigset_t> {
+fn change_mask(how: libc::c_int, signals: &[Signal]) -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the pointer is to a sigset_t, which the call fills.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    for signal in FORWARDED.into_iter().chain([Signal::TSTP, Signal::CHILD]) {
+    for signal in signals {
         // SAFETY: the set was made by sigemptyset above.
         unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
     }

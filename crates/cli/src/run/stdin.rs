@@ -5,18 +5,23 @@
 
 use rustix::io::Errno;
 use rustix::process::getpgrp;
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
 /// What node `rank` gets as stdin.
-pub(super) fn for_node(rank: u32) -> Stdio {
+///
+/// # Errors
+/// There is no /dev/null. `Stdio::null` would find that out when the program is started, where a missing
+/// file is the program's interpreter.
+pub(super) fn for_node(rank: u32) -> io::Result<Stdio> {
     let stdin = io::stdin();
-    match (rank, stdin.is_terminal()) {
+    Ok(match (rank, stdin.is_terminal()) {
         (0, false) => Stdio::inherit(),
         (0, true) if in_foreground() => Stdio::piped(),
-        (_, _) => Stdio::null(),
-    }
+        (_, _) => File::open("/dev/null")?.into(),
+    })
 }
 
 fn in_foreground() -> bool {

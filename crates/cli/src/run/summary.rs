@@ -2,18 +2,18 @@
 
 use super::verdict::Status;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// Counters that every node reports of the whole job: the largest is right, not the sum.
-const OF_THE_JOB: [&str; 3] = ["minipages", "shared_bytes", "views"];
+/// Counters of which the largest of all nodes says something, and the sum nothing.
+const LARGEST: [&str; 1] = ["views"];
 
-/// One line of the summary: its title, and the counters in it with the words after each.
+/// One line of the summary: its title, and the counters in it with the words after each. The other
+/// counters are in the JSON file only.
 type Row = (&'static str, &'static [(&'static str, &'static str)]);
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     (
         "faults",
         &[("read_faults", "read"), ("write_faults", "write"), ("local_faults", "answered locally")],
@@ -26,11 +26,39 @@ const ROWS: [Row; 5] = [
         "copies",
         &[("upgrades", "upgrades"), ("invalidations", "invalidations"), ("competing", "competing")],
     ),
-    ("sync", &[("barriers", "barriers"), ("locks", "locks"), ("lock_messages", "of them remote")]),
-    ("memory", &[("minipages", "minipages"), ("shared_bytes", "shared"), ("views", "views")]),
+    (
+        "release",
+        &[
+            ("twins", "twins"),
+            ("diffs_sent", "diffs"),
+            ("diff_bytes_sent", "of diffs"),
+            ("notices_sent", "write notices"),
+        ],
+    ),
+    (
+        "sync",
+        &[
+            ("barriers", "barrier calls"),
+            ("locks", "lock calls"),
+            ("lock_messages", "of them remote"),
+        ],
+    ),
+    (
+        "memory",
+        &[("minipages", "minipages"), ("shared_bytes", "shared"), ("views", "views at most")],
+    ),
 ];
-/// Counted, but told to the JSON file only: sent and received are the same in the sum.
-const QUIET: [&str; 2] = ["messages_received", "bytes_received"];
+
+/// Where a node's threads spent their time: counters in nanoseconds, and the columns' titles.
+const TIMES: [(&str, &str); 5] = [
+    ("compute_ns", "compute"),
+    ("fault_wait_ns", "fault wait"),
+    ("lock_wait_ns", "lock wait"),
+    ("barrier_wait_ns", "barrier wait"),
+    ("other_wait_ns", "other wait"),
+];
+/// Jobs of up to so many nodes get a line for each; larger ones the least, the mean and the most.
+const TIMED_NODES: usize = 16;
 
 /// How one node ended.
 pub(super) struct NodeReport {
@@ -49,30 +77,60 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// All counters over all nodes.
-    fn totals(&self) -> Map<String, Value> {
-        let mut totals = Map::new();
-        for (key, value) in self.nodes.iter().filter_map(|node| node.stats.as_ref()).flatten() {
-            let Some(value) = value.as_u64() else { continue };
-            let before = totals.get(key).and_then(Value::as_u64).unwrap_or(0);
-            let of_the_job = OF_THE_JOB.contains(&key.as_str());
-            let total = if of_the_job { before.max(value) } else { before.saturating_add(value) };
-            totals.insert(key.clone(), total.into());
-        }
-        totals
+    /// The counters of the nodes that sent theirs, with their ranks.
+    fn counted(&self) -> impl Iterator<Item = (usize, &Map<String, Value>)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter_map(|(rank, node)| Some((rank, node.stats.as_ref()?)))
     }
 
-    /// What nodes say in words, the guard for one; each with all values that occur.
-    fn words(&self) -> Vec<(String, BTreeSet<String>)> {
-        let mut words: Vec<(String, BTreeSet<String>)> = Vec::new();
-        for (key, value) in self.nodes.iter().filter_map(|node| node.stats.as_ref()).flatten() {
-            let Some(value) = value.as_str() else { continue };
-            match words.iter_mut().find(|(name, _)| name == key) {
-                Some((_, values)) => drop(values.insert(value.to_owned())),
-                None => words.push((key.clone(), BTreeSet::from([value.to_owned()]))),
-            }
+    /// All counters over all nodes: the sums, and apart the largest of those that have no sum.
+    fn totals(&self) -> (Map<String, Value>, Map<String, Value>) {
+        let (mut sums, mut largest) = (Map::new(), Map::new());
+        for (key, value) in self.counted().flat_map(|(_, stats)| stats) {
+            let Some(value) = value.as_u64() else { continue };
+            let is_largest = LARGEST.contains(&key.as_str());
+            let totals = if is_largest { &mut largest } else { &mut sums };
+            let before = totals.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let total = if is_largest { before.max(value) } else { before.saturating_add(value) };
+            totals.insert(key.clone(), total.into());
         }
-        words
+        (sums, largest)
+    }
+
+    /// Where each node's time went, in columns; without those that are zero everywhere.
+    fn times(&self) -> String {
+        let of = |stats: &Map<String, Value>| {
+            TIMES.map(|(key, _)| stats.get(key).and_then(Value::as_u64).unwrap_or(0))
+        };
+        let all: Vec<(usize, [u64; TIMES.len()])> =
+            self.counted().map(|(rank, stats)| (rank, of(stats))).collect();
+        let shown: Vec<usize> =
+            (0..TIMES.len()).filter(|&i| all.iter().any(|(_, times)| times[i] > 0)).collect();
+        if shown.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("  {:<10}", "seconds");
+        for &i in &shown {
+            let _ = write!(text, " {:>12}", TIMES[i].1);
+        }
+        text.push('\n');
+        let mut push = |title: &str, ns: &dyn Fn(usize) -> u64| {
+            let _ = write!(text, "  {title:<10}");
+            for &i in &shown {
+                let milliseconds = (ns(i) + 500_000) / 1_000_000;
+                let _ = write!(text, " {:>8}.{:03}", milliseconds / 1000, milliseconds % 1000);
+            }
+            text.push('\n');
+        };
+        if all.len() <= TIMED_NODES {
+            all.iter().for_each(|(rank, times)| push(&format!("node {rank}"), &|i| times[i]));
+        } else {
+            let column = |i: usize| all.iter().map(move |(_, times)| times[i]);
+            push("least", &|i| column(i).min().unwrap_or(0));
+            push("mean", &|i| column(i).sum::<u64>() / all.len() as u64);
+            push("most", &|i| column(i).max().unwrap_or(0));
+        }
+        text
     }
 
     /// The summary for stderr.
@@ -88,32 +146,25 @@ impl Report {
         if reported > 0 && reported < self.nodes.len() {
             let _ = write!(text, "; counters of {reported} nodes only");
         }
-        for (name, values) in self.words() {
-            let values: Vec<String> = values.into_iter().collect();
-            let _ = write!(text, ", {name} {}", values.join("/"));
-        }
         text.push('\n');
 
-        let mut totals = self.totals();
+        let (mut totals, largest) = self.totals();
+        totals.extend(largest);
         for (title, counters) in ROWS {
+            let counters: Vec<(&str, &str, u64)> = counters
+                .iter()
+                .filter_map(|&(key, words)| Some((key, words, totals.get(key)?.as_u64()?)))
+                .collect();
+            if counters.iter().all(|&(.., value)| value == 0) {
+                continue;
+            }
             let cells: Vec<String> = counters
                 .iter()
-                .filter_map(|&(key, words)| {
-                    let value = totals.remove(key)?.as_u64()?;
-                    Some(format!("{:>12} {words}", quantity(key, value)))
-                })
+                .map(|&(key, words, value)| format!("{:>12} {words}", quantity(key, value)))
                 .collect();
-            push_row(&mut text, title, &cells);
+            let _ = writeln!(text, "  {title:<8}{}", cells.join(" "));
         }
-        let others = totals.iter().filter(|(key, _)| !QUIET.contains(&key.as_str()));
-        let cells: Vec<String> = others
-            .filter_map(|(key, value)| Some((key, quantity(key, value.as_u64()?))))
-            .map(|(key, value)| format!("{value:>12} {key}"))
-            .collect();
-        for cells in cells.chunks(3) {
-            push_row(&mut text, "other", cells);
-        }
-        text
+        text + &self.times()
     }
 
     fn json(&self) -> Value {
@@ -128,10 +179,12 @@ impl Report {
                 "stats": node.stats,
             })
         };
+        let (total, largest) = self.totals();
         json!({
             "wall_ms": u64::try_from(self.wall.as_millis()).unwrap_or(u64::MAX),
             "exit_code": self.code,
-            "total": self.totals(),
+            "total": total,
+            "largest": largest,
             "nodes": self.nodes.iter().enumerate().map(node).collect::<Vec<_>>(),
         })
     }
@@ -139,12 +192,6 @@ impl Report {
     /// Writes the JSON file.
     pub(super) fn write(&self, mut file: File) -> io::Result<()> {
         file.write_all(format!("{:#}\n", self.json()).as_bytes())
-    }
-}
-
-fn push_row(text: &mut String, title: &str, cells: &[String]) {
-    if !cells.is_empty() {
-        let _ = writeln!(text, "  {title:<8}{}", cells.join(" "));
     }
 }
 
@@ -185,18 +232,38 @@ mod tests {
     #[test]
     fn counters_are_summed_and_aligned() {
         let text = report(&[
-            r#"{"read_faults": 1000, "write_faults": 5, "bytes_sent": 1048576, "views": 4, "guard": "uffd"}"#,
-            r#"{"read_faults": 234, "write_faults": 6, "bytes_sent": 524288, "views": 3, "guard": "uffd", "x": 7}"#,
+            r#"{"read_faults": 1000, "write_faults": 5, "bytes_sent": 1048576, "views": 4, "minipages": 3, "locks": 0}"#,
+            r#"{"read_faults": 234, "write_faults": 6, "bytes_sent": 524288, "views": 3, "minipages": 2, "locks": 0, "x": 7}"#,
         ])
         .text();
         assert_eq!(
             text,
-            "multigrain: 2 nodes, 1234 ms, exit code 0, guard uffd\n  \
+            "multigrain: 2 nodes, 1234 ms, exit code 0\n  \
              faults         1,234 read           11 write\n  \
              traffic      1.5 MiB sent\n  \
-             memory             4 views\n  \
-             other              7 x\n"
+             memory             5 minipages            4 views at most\n"
         );
+    }
+
+    #[test]
+    fn each_node_has_its_times_and_columns_of_zeros_are_left_out() {
+        let node = r#"{"compute_ns": 1500000000, "fault_wait_ns": 0, "barrier_wait_ns": 20499999}"#;
+        let text = report(&[node, node, ""]).text();
+        let times = "  seconds         compute barrier wait\n  \
+                     node 0            1.500        0.020\n  \
+                     node 1            1.500        0.020\n";
+        assert!(text.ends_with(times), "{text}");
+    }
+
+    #[test]
+    fn many_nodes_have_the_least_mean_and_most_of_their_times() {
+        let stats: Vec<String> =
+            (1..=17).map(|n| format!(r#"{{"lock_wait_ns": {}}}"#, n * 1_000_000_000_u64)).collect();
+        let stats: Vec<&str> = stats.iter().map(String::as_str).collect();
+        let text = report(&stats).text();
+        let times =
+            "  least             1.000\n  mean              9.000\n  most             17.000\n";
+        assert!(text.ends_with(times), "{text}");
     }
 
     #[test]
@@ -223,8 +290,9 @@ mod tests {
 
     #[test]
     fn the_file_holds_every_node() {
-        let json = report(&[r#"{"locks": 2}"#, ""]).json();
+        let json = report(&[r#"{"locks": 2, "views": 5}"#, ""]).json();
         assert_eq!(json["total"]["locks"], 2);
+        assert_eq!((&json["total"]["views"], &json["largest"]["views"]), (&Value::Null, &json!(5)));
         assert_eq!(json["nodes"][0]["stats"]["locks"], 2);
         assert_eq!(json["nodes"][1]["stats"], Value::Null);
         assert_eq!(json["wall_ms"], 1234);

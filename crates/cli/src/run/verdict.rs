@@ -4,6 +4,7 @@
 //! a peer is a consequence; the verdict names the peer, and waits a moment to learn how it died.
 
 use super::signals;
+use multigrain_types::waits::DEADLOCKED;
 use std::time::Duration;
 
 /// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,
@@ -80,6 +81,8 @@ pub(super) struct NodeFacts {
     pub(super) lost: Option<Loss>,
     /// Why it ends, in its own words.
     pub(super) fatal: Option<String>,
+    /// The last signal that was about to end it, and where its access went.
+    pub(super) crash: Option<(i32, String)>,
     pub(super) end: Option<End>,
 }
 
@@ -88,8 +91,8 @@ pub(super) struct NodeFacts {
 pub(super) enum Order {
     /// The limit of --timeout is over.
     Timeout(Duration),
-    /// A second Ctrl-C.
-    Interrupt(i32),
+    /// A second Ctrl-C, or a SIGTERM that did not end the nodes.
+    Signal(i32),
     /// Nobody reads the launcher's stdout any more.
     Unread,
 }
@@ -100,6 +103,8 @@ pub(super) struct Facts {
     /// By rank.
     pub(super) nodes: Vec<NodeFacts>,
     pub(super) order: Option<Order>,
+    /// Who waits where, of a job that can never go on.
+    pub(super) deadlock: Option<String>,
     /// Races that nodes have reported.
     pub(super) races: usize,
     /// The last signal that was handed on to the nodes.
@@ -161,6 +166,9 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     if let Some(order) = facts.order {
         return Decision::Over(by_order(order));
     }
+    if let Some(text) = &facts.deadlock {
+        return Decision::Over(of_deadlock(text));
+    }
     if let Some((rank, end)) = first(facts, NodeFacts::failed_first) {
         return Decision::Over(match first_loss(facts) {
             // Why the others cut it off says more than how it took that.
@@ -205,9 +213,14 @@ fn by_order(order: Order) -> Verdict {
             code: TIMED_OUT,
             line: Some(format!("time-out after {} s; the job ends", limit.as_secs_f64())),
         },
-        Order::Interrupt(signal) => by_signal(signal),
+        Order::Signal(signal) => by_signal(signal),
         Order::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
     }
+}
+
+fn of_deadlock(text: &str) -> Verdict {
+    let code = u8::try_from(DEADLOCKED).unwrap_or(u8::MAX);
+    Verdict { code, line: Some(format!("deadlock: {text}; the job ends")) }
 }
 
 fn by_signal(signal: i32) -> Verdict {
@@ -236,8 +249,13 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
         Status::Killed { signal, core } => {
             let name = signals::name(signal);
             let core = if core { ", core dumped" } else { "" };
+            let crash = match &facts.nodes[rank].crash {
+                Some((of, text)) if *of == signal => format!(" {text}"),
+                Some(_) | None => String::new(),
+            };
             let line = format!(
-                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){core}; the job ends"
+                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){crash}{core}; \
+                 the job ends"
             );
             Verdict { code: code_of_signal(signal), line: Some(line) }
         }

@@ -73,6 +73,16 @@ fn programs_without_mg_init_end_well_one_by_one() {
 }
 
 #[test]
+fn a_crash_names_its_address_if_that_signal_ended_the_node() {
+    let mut facts = job(2).kill(1, 5, libc::SIGSEGV);
+    facts.nodes[1].crash = Some((libc::SIGSEGV, "at address 0x18".into()));
+    let line = "node 1 (pid 101) was killed by signal 11 (SIGSEGV) at address 0x18; the job ends";
+    assert_eq!(over(&facts, 6).1, line);
+    facts.nodes[1].crash = Some((libc::SIGBUS, "at address 0x18".into()));
+    assert!(!over(&facts, 6).1.contains("0x18"));
+}
+
+#[test]
 fn the_first_failure_is_named_at_once() {
     let facts = job(4).exit(2, 5, 3).kill(1, 6, 9);
     assert_eq!(over(&facts, 6), (3, "node 2 (pid 102) exited with code 3; the job ends".into()));
@@ -146,7 +156,7 @@ fn orders_of_the_launcher_come_first() {
     let mut facts = job(2).kill(0, 5, 9);
     facts.order = Some(Order::Timeout(ms(1500)));
     assert_eq!(over(&facts, 5), (124, "time-out after 1.5 s; the job ends".into()));
-    facts.order = Some(Order::Interrupt(2));
+    facts.order = Some(Order::Signal(2));
     assert_eq!(over(&facts, 5).0, 130);
     facts.order = Some(Order::Unread);
     assert_eq!(over(&facts, 5), (141, String::new()));

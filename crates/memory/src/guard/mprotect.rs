@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "changes the protection of views")]
 
 use core::ffi::c_void;
+use std::os::fd::RawFd;
 
 use multigrain_types::Access;
 use rustix::io::Errno;
@@ -26,6 +27,10 @@ impl Guard for Mprotect {
 
     fn signal(&self) -> i32 {
         libc::SIGSEGV
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
     }
 
     fn first_protection(&self, fresh: bool) -> ProtFlags {

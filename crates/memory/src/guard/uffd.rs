@@ -7,6 +7,7 @@
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
+use std::os::fd::RawFd;
 
 use multigrain_types::{Access, PAGE_BYTES};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -110,12 +111,12 @@ impl Uffd {
             unsafe { touch(vpages.privileged(), vpages.bytes) };
         }
         let Vpages { address, bytes, .. } = vpages;
-        let zapped = match dont_need(address, bytes, Advice::LinuxDontNeed) {
-            // Views that mlockall() has locked need the advice that allows for it.
-            Err(Errno::INVAL) => dont_need(address, bytes, Advice::LinuxDontneedLocked),
-            result => result,
-        };
-        zapped.map_err(|errno| MemoryError::System { call: "madvise", address, bytes, errno })
+        dont_need(address, bytes).map_err(|errno| MemoryError::System {
+            call: "madvise",
+            address,
+            bytes,
+            errno,
+        })
     }
 }
 
@@ -126,6 +127,10 @@ impl Guard for Uffd {
 
     fn signal(&self) -> i32 {
         libc::SIGBUS
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.userfault.descriptor())
     }
 
     fn first_protection(&self, _fresh: bool) -> ProtFlags {
@@ -174,10 +179,15 @@ impl Guard for Uffd {
     }
 }
 
-fn dont_need(address: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
+fn dont_need(address: usize, bytes: usize) -> Result<(), Errno> {
     let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
     // SAFETY: the views share the object's pages: dropping their entries loses no byte.
-    unsafe { madvise(start, bytes, advice) }
+    match unsafe { madvise(start, bytes, Advice::LinuxDontNeed) } {
+        // What a program has locked needs the advice that allows for it.
+        // SAFETY: as above.
+        Err(Errno::INVAL) => unsafe { madvise(start, bytes, Advice::LinuxDontneedLocked) },
+        result => result,
+    }
 }
 
 /// Goes once through every request on a page of a memfd of its own.
@@ -202,7 +212,7 @@ fn try_requests(userfault: &Userfault, view: *mut c_void) -> Result<(), (&'stati
     userfault
         .register(address, PAGE_BYTES, Register::Everything)
         .map_err(|e| ("UFFDIO_REGISTER", e))?;
-    dont_need(address, PAGE_BYTES, Advice::LinuxDontNeed).map_err(|e| ("MADV_DONTNEED", e))?;
+    dont_need(address, PAGE_BYTES).map_err(|e| ("MADV_DONTNEED", e))?;
     userfault
         .map_present(address, PAGE_BYTES, true)
         .map_err(|(_, e)| ("UFFDIO_CONTINUE with write protection", e))?;

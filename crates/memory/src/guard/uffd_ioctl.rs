@@ -4,7 +4,7 @@
 //! `uffd`. No call here touches errno, so they may run in signal context.
 #![expect(unsafe_code, reason = "issues ioctls on a userfaultfd")]
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use linux_raw_sys::general::{
     UFFD_API, UFFD_FEATURE_MINOR_SHMEM, UFFD_FEATURE_PAGEFAULT_FLAG_WP, UFFD_FEATURE_SIGBUS,
@@ -76,6 +76,10 @@ impl Userfault {
         let asked = unsafe { userfault.call::<UFFDIO_API_CODE, _>(&mut api) };
         asked.map_err(|errno| ("UFFDIO_API", errno))?;
         Ok(userfault)
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     /// Takes charge of whole mappings of the memory object.

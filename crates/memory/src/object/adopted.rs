@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "copies memory of the program and maps over it")]
 
 use core::ops::Range;
+use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
@@ -47,6 +48,10 @@ impl Adopted {
 impl Backing for Adopted {
     fn bytes(&self) -> u64 {
         self.memfd.bytes()
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        self.memfd.descriptor()
     }
 
     fn map(

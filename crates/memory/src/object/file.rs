@@ -1,6 +1,6 @@
 //! The bytes of a file.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use multigrain_types::PAGE_BYTES;
 use rustix::fs::fstat;
@@ -31,6 +31,10 @@ impl File {
 impl Backing for File {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.file.as_raw_fd())
     }
 
     fn map(

@@ -1,6 +1,6 @@
 //! An object of its own: one memfd, zero at first, sparse.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use multigrain_types::PAGE_BYTES;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -56,6 +56,10 @@ impl Memfd {
 impl Backing for Memfd {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.file.as_raw_fd())
     }
 
     fn map(

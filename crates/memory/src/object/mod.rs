@@ -14,10 +14,12 @@
 use core::ffi::c_void;
 use core::fmt;
 use core::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect, munlock, munmap,
+};
 
 use crate::error::MemoryError;
 
@@ -49,6 +51,9 @@ trait Backing: Send + Sync + fmt::Debug {
         protection: ProtFlags,
         over: Over,
     ) -> Result<(), Errno>;
+
+    /// The descriptor it keeps open, if it needs one.
+    fn descriptor(&self) -> Option<RawFd>;
 
     /// The addresses that the program has the bytes at, if it had them before they were an object.
     fn adopted(&self) -> Option<Range<usize>> {
@@ -106,6 +111,10 @@ impl Object {
         self.0.bytes()
     }
 
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.0.descriptor()
+    }
+
     pub(crate) fn adopted(&self) -> Option<Range<usize>> {
         self.0.adopted()
     }
@@ -137,6 +146,31 @@ pub(crate) fn settle(address: usize, bytes: usize) -> Result<(), MemoryError> {
     // SAFETY: as above. EINVAL only says that this kernel has no huge pages.
     let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
     Ok(())
+}
+
+/// Gives mapped addresses, which have no protection yet, theirs. Where all mappings to come are locked
+/// (`mlockall`), each would be allocated as soon as it can be accessed, and mapped without a trap.
+pub(crate) fn open(address: usize, bytes: usize, protection: ProtFlags) -> Result<(), Errno> {
+    unlock(&(address..address + bytes));
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    let flags = MprotectFlags::from_bits_retain(protection.bits());
+    // SAFETY: the range was just mapped by this crate, and nobody knows of it.
+    unsafe { mprotect(start, bytes, flags) }
+}
+
+/// Unlocks mapped addresses; who may not lock has nothing to unlock.
+pub(crate) fn unlock(addresses: &Range<usize>) {
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(addresses.start);
+    // SAFETY: locking changes no contents.
+    let _ = unsafe { munlock(start, addresses.len()) };
+}
+
+/// Takes all access away from what [`Object::map`] has mapped, whatever the guard had given.
+pub(crate) fn seal(address: usize, bytes: usize) -> Result<(), MemoryError> {
+    let start = core::ptr::with_exposed_provenance_mut::<c_void>(address);
+    // SAFETY: the range lies in views this crate mapped; applications expect their traps.
+    let sealed = unsafe { mprotect(start, bytes, MprotectFlags::empty()) };
+    sealed.map_err(|errno| MemoryError::System { call: "mprotect", address, bytes, errno })
 }
 
 /// Unmaps what [`Object::map`] has mapped.

@@ -7,6 +7,7 @@
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
@@ -57,6 +58,10 @@ impl SystemV {
 impl Backing for SystemV {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
     }
 
     fn map(

@@ -6,7 +6,7 @@
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use linux_raw_sys::general::{
     PAGE_IS_WRITTEN, PM_SCAN_CHECK_WPASYNC, PM_SCAN_WP_MATCHING, page_region, pm_scan_arg,
@@ -51,6 +51,10 @@ impl Pagemap {
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).map(Self)
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Names pages that have no mark of write protection, in ascending runs, and marks them.

@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 use core::ptr::null_mut;
+use std::os::fd::RawFd;
 
 use multigrain_types::PAGE_BYTES;
 use rustix::io::Errno;
@@ -29,6 +30,11 @@ impl Scans {
         let scans = Self { userfault, pagemap: pagemap.map_err(unavailable)? };
         scans.try_out().map_err(unavailable)?;
         Ok(scans)
+    }
+
+    /// The descriptors it keeps open.
+    pub(super) fn descriptors(&self) -> [RawFd; 2] {
+        [self.userfault.descriptor(), self.pagemap.descriptor()]
     }
 
     /// Takes charge of whole mapped pages; none of them counts as written when this returns.

@@ -47,7 +47,7 @@ fn counted(job: &Job, work: impl FnOnce() -> Result<()>) -> Result<()> {
 }
 
 /// Pages of the job's consistency that node 0 has written, so that none goes to who touches first.
-fn pages(job: &Job) -> Result<SharedSlice<u64>> {
+fn pages(job: &Job) -> Result<SharedSlice<'_, u64>> {
     let block = job.share("block", || {
         let block = job.alloc_slice(PAGES * WORDS, Grain::Bytes(PAGE_BYTES))?;
         block.fill(1);
@@ -121,7 +121,7 @@ fn mixed(job: &Job) -> Result<()> {
             let start = core::ptr::NonNull::new(start).expect("shared memory is not at 0");
             // SAFETY: a fresh allocation of so many words, of which any bytes are values.
             #[expect(unsafe_code, reason = "the policy is the runtime's")]
-            Ok(unsafe { SharedSlice::from_ptr(start, WORDS) })
+            Ok(unsafe { SharedSlice::from_ptr(job, start, WORDS) })
         };
         job.share(&format!("mixed {consistency}"), allocate)
     });

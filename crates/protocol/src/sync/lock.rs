@@ -17,10 +17,11 @@
 
 use std::collections::VecDeque;
 
+use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
-use super::site::{IdName, SyncSite, SyncState};
+use super::site::{SyncSite, SyncState};
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;

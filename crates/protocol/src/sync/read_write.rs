@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
-use super::site::{IdName, SyncSite, SyncState};
+use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, ReadWriteMessage};
 

@@ -16,11 +16,12 @@ use super::input::SyncError;
 use super::lock::Lock;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
-use super::site::{IdName, SyncSite, SyncState};
+use super::site::{SyncSite, SyncState};
 use super::uses::Uses;
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{LockMessage, SyncMessage};
+use multigrain_types::sync_id::IdName;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.
 pub const IDLE_TOKENS: u32 = 1 << 16;
@@ -108,6 +109,11 @@ impl SyncTables {
     #[must_use]
     pub fn lock(&self, id: u64) -> Option<&Lock> {
         self.locks.get(&id)
+    }
+
+    /// Locks that threads of this node hold, in ascending order.
+    pub fn owned_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
+        self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
     /// Whether this node has declared to a barrier's manager that all its threads wait there.

@@ -22,7 +22,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::receiver::slots::{self, Slot};
 use crate::windows::Ended;
 
@@ -84,7 +84,9 @@ impl Driver {
     /// return to it.
     pub(crate) fn forget_access(&self) {
         self.end_access();
-        if let Some((thread, _)) = slots::known() {
+        if let Some((thread, _)) = slots::known()
+            && self.engine.windows().may_be_open()
+        {
             self.retire_ended(self.engine.windows().end_of(thread));
         }
     }
@@ -176,7 +178,7 @@ impl Driver {
             }
         });
         let at_once = slot.word.is_woken_at_once();
-        self.wait_for(slot);
+        self.wait_for(slot, Wait::Fault);
         self.resume((thread, slot), minipage, for_);
         at_once
     }
@@ -199,7 +201,9 @@ impl Driver {
 
     /// A thread of this node wants to write a minipage, or an instruction gives it up.
     pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
-        self.retire_ended(self.engine.windows().end_on(minipage));
+        if self.engine.windows().may_be_open() {
+            self.retire_ended(self.engine.windows().end_on(minipage));
+        }
     }
 
     /// The helper: ends windows when they are over, until this node leaves.

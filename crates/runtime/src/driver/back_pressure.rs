@@ -10,7 +10,7 @@
 use multigrain_protocol::mutants::Mutant;
 use multigrain_types::NodeId;
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::error::Error;
 #[cfg(feature = "mutants")]
 use crate::mutants::bound;
@@ -34,7 +34,7 @@ impl Driver {
         );
         while self.mesh().waiting_bytes(to) > room {
             self.forget_access();
-            self.mesh().wait_for_room(to);
+            self.timed(Wait::Other, || self.mesh().wait_for_room(to));
         }
         if self.tables().held() > most {
             self.release()?;
@@ -49,7 +49,7 @@ impl Driver {
         let room = bound(Mutant::named("hints-without-room"), room);
         while let Some(to) = self.mesh().most_waiting(room) {
             self.forget_access();
-            self.mesh().wait_for_room(to);
+            self.timed(Wait::Other, || self.mesh().wait_for_room(to));
         }
     }
 }

@@ -10,9 +10,11 @@ use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::{self, Slot};
+use crate::stats;
+use crate::windows::now_ns;
 
 /// Threads of the program on this node.
 #[derive(Debug, Default)]
@@ -121,10 +123,10 @@ impl Driver {
     /// A thread with this slot begins; it may run when this returns. The caller waits in its place.
     fn begin(&self, thread: ThreadId, slot: &Slot) {
         self.threads.begins();
-        slot.begin();
+        slot.begin(now_ns());
         slot.arm();
         self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
-        self.wait_for(slot);
+        self.wait_for(slot, Wait::Other);
     }
 
     /// The thread of this slot ends, if it had begun; called before the slot is free.
@@ -133,7 +135,8 @@ impl Driver {
             // It may end in the middle of an instruction that holds something, by a jump.
             self.end_access();
         }
-        if slot.end() {
+        if let Some(since_ns) = slot.end() {
+            self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
             for held in self.tables().held_by(thread) {
                 let line = format!("a thread ended holding {held}: nobody can unlock it any more");
@@ -141,6 +144,16 @@ impl Driver {
             }
             self.engine.step_sure(Input::Sync(SyncInput::End { thread }));
         }
+    }
+
+    /// How often a thread of the program has begun or ended, and how many threads of the process do not
+    /// wait, if so many do; none while some begin or end.
+    pub(crate) fn threads_but(&self, waiting: u64) -> Option<(u64, u64)> {
+        let before = self.threads.count();
+        let tasks = rustix::fs::stat("/proc/self/task").ok()?.st_nlink.checked_sub(2)?;
+        let known = u64::from(before.own) + waiting;
+        let steady = before.starting == 0 && before == self.threads.count();
+        steady.then_some((before.changes, tasks.checked_sub(known)?))
     }
 
     /// Whether homes may move at a barrier that so many threads of this node come to together. Writes

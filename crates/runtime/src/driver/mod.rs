@@ -25,6 +25,7 @@ use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
 use multigrain_types::NodeId;
+use multigrain_types::waits::Place;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -36,8 +37,9 @@ use crate::receiver::Receiver;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
 use crate::shim::Mutex;
-use crate::stats::Counters;
+use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
+use crate::windows::now_ns;
 use asked::Asked;
 use lifecycle::ThreadCounts;
 use sink::NodeSink;
@@ -55,6 +57,31 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
         header: &Header,
         body: &[u8],
     ) -> Result<(), String>;
+}
+
+/// What a thread waits for: where its time is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Minipages.
+    Fault,
+    /// Another thread of the job, which alone can end the wait: what this one asked for has been sent,
+    /// and no time ends it.
+    At(Place),
+    /// Names, answers of other nodes, room in what is sent.
+    Other,
+}
+
+impl Wait {
+    fn count(self) -> Option<Count> {
+        match self {
+            Self::Fault => Some(Count::FaultWait),
+            Self::At(Place::Lock(_)) => Some(Count::LockWait),
+            Self::At(Place::Barrier(_)) => Some(Count::BarrierWait),
+            // The end of the job is no time of the program's.
+            Self::At(Place::Finalize) => None,
+            Self::At(_) | Self::Other => Some(Count::OtherWait),
+        }
+    }
 }
 
 /// What runs a node; see the module.
@@ -129,8 +156,24 @@ impl Driver {
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
-    pub(crate) fn wait_for(&self, slot: &Slot) {
-        self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+    pub(crate) fn wait_for(&self, slot: &Slot, wait: Wait) {
+        if slot.is_woken() {
+            return;
+        }
+        let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
+        self.timed(wait, || match wait {
+            Wait::At(place) => slot.wait_at(place, receive),
+            Wait::Fault | Wait::Other => receive(),
+        });
+    }
+
+    /// What makes this thread wait, with its time counted.
+    fn timed(&self, wait: Wait, act: impl FnOnce()) {
+        let since_ns = now_ns();
+        act();
+        if let Some(count) = wait.count() {
+            self.counters().add(count, now_ns().saturating_sub(since_ns));
+        }
     }
 
     /// The service thread: receives while no thread of the program waits.

@@ -6,9 +6,10 @@
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
+use multigrain_types::waits::Place;
 use multigrain_types::{NodeId, ThreadId};
 
-use super::Driver;
+use super::{Driver, Wait};
 use crate::error::Error;
 use crate::frames::{Asker, kind};
 use crate::receiver::slots::{self, Slot};
@@ -26,6 +27,15 @@ fn is_answered(kind: u8) -> bool {
             | kind::THREAD_JOIN
             | kind::THREAD_DETACH
     )
+}
+
+/// Where the program waits that asks so; none where the node itself answers.
+fn place_of(to: NodeId, kind: u8) -> Option<Place> {
+    match kind {
+        kind::THREAD_JOIN => Some(Place::Join(to.0.into())),
+        kind::LOOKUP => Some(Place::Name),
+        _ => None,
+    }
 }
 
 impl Driver {
@@ -75,7 +85,7 @@ impl Driver {
             lock(&self.asked).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot);
+        self.wait_for(slot, place_of(to, kind).map_or(Wait::Other, Wait::At));
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),
@@ -129,7 +139,7 @@ impl Driver {
             self.end_epoch();
             slot.arm();
             self.engine.step_sure(Input::Release { thread });
-            self.wait_for(slot);
+            self.wait_for(slot, Wait::Other);
         }
     }
 
@@ -219,6 +229,9 @@ impl Driver {
     /// Before a thread of this node releases, where races are checked. Returns when all judges have what
     /// was written before.
     pub(crate) fn end_epoch(&self) {
+        if !self.races().are_checked() {
+            return;
+        }
         for judge in self.races().end_epoch() {
             // Links keep their order: who answers this has all that was sent before. A node without
             // a slot for this thread has told its caller, or will.

@@ -10,6 +10,7 @@ pub(crate) mod mutants;
 mod pending_diffs;
 mod world;
 
+use std::os::fd::RawFd;
 use std::sync::Once;
 
 use multigrain_memory::Twins;
@@ -65,10 +66,16 @@ impl Engine {
         &self.windows
     }
 
-    /// This node's counters.
-    pub(crate) fn stats(&self) -> Stats {
+    /// The file descriptors that this node keeps open as long as it lives.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.platform.descriptors().chain([self.windows.descriptor()]).collect()
+    }
+
+    /// This node's counters; its threads that have not ended are there since so many nanoseconds in sum.
+    pub(crate) fn stats(&self, living_ns: u64) -> Stats {
         let platform = &self.platform;
-        Stats::read(platform.counters(), platform.mesh(), platform.tables(), &self.twins)
+        let (counters, mesh, tables) = (platform.counters(), platform.mesh(), platform.tables());
+        Stats::read(counters, mesh, tables, &self.twins, living_ns)
     }
 
     /// Freed minipages of which no other node has a copy any more, since it was asked last.

@@ -151,7 +151,9 @@ impl World for RealWorld<'_> {
                 let (ptr, len) = self.platform().memory().privileged(minipage);
                 self.platform().counters().add(Count::PageBytesSent, len as u64);
                 occasion.page_bytes = len;
-                occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
+                if let Message::Hlrc { .. } = message {
+                    occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
+                }
                 Some((ptr, len))
             }
             (Attach::Diff, Some(minipage)) => {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use multigrain_memory::{Memory, TrackingKind};
 use multigrain_transport::{BootConfig, Mesh};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::sockopt;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -29,11 +31,37 @@ pub(super) fn memory(config: &Config) -> Result<Memory, Error> {
 }
 
 /// The launcher's end of this node's life, if it has a launcher.
-pub(super) fn control(config: &Config) -> Option<BorrowedFd<'static>> {
+///
+/// # Errors
+/// [`Error::Invalid`]: there is no such socket.
+pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Error> {
+    let Some(fd) = config.control_fd else { return Ok(None) };
     // SAFETY: the launcher gave this descriptor to this process for its whole life.
-    let control = config.control_fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })?;
-    let _ = rustix::io::fcntl_setfd(control, rustix::io::FdFlags::CLOEXEC);
-    Some(control)
+    let control = unsafe { BorrowedFd::borrow_raw(fd) };
+    let known = sockopt::socket_type(control);
+    known.and_then(|_| fcntl_setfd(control, FdFlags::CLOEXEC)).map_err(|errno| {
+        let why = "is not the socket that `multigrain run` gives a node";
+        Error::Invalid(format!("MULTIGRAIN_CONTROL_FD: descriptor {fd} {why} ({errno})"))
+    })?;
+    Ok(Some(control))
+}
+
+/// This node's listening socket, if its launcher made one. To be taken once: a node without peers closes it.
+///
+/// # Errors
+/// [`Error::Invalid`]: there is no such socket.
+pub(super) fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
+    let Some(fd) = config.listen_fd else { return Ok(None) };
+    // SAFETY: it is only asked what it is.
+    let found = unsafe { BorrowedFd::borrow_raw(fd) };
+    let listens = sockopt::socket_acceptconn(found);
+    if !listens.is_ok_and(|listens| listens) {
+        let why = "is not the listening socket that `multigrain run` gives a node";
+        return Err(Error::Invalid(format!("MULTIGRAIN_LISTEN_FD: descriptor {fd} {why}")));
+    }
+    let _ = fcntl_setfd(found, FdFlags::CLOEXEC);
+    // SAFETY: the launcher gave this descriptor to this process and to nobody else.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 pub(super) fn boot_mesh(
@@ -41,15 +69,10 @@ pub(super) fn boot_mesh(
     secret: [u8; 32],
     launcher: &Launcher,
 ) -> Result<Mesh, Error> {
-    // SAFETY: the launcher gave this descriptor to this process and to nobody else.
-    let listener = config.listen_fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    if let Some(listener) = &listener {
-        let _ = rustix::io::fcntl_setfd(listener, rustix::io::FdFlags::CLOEXEC);
-    }
     let boot = BootConfig {
         rank: config.rank,
         peers: config.peers.clone(),
-        listener,
+        listener: listener(config)?,
         job: config.job,
         secret,
         build: program::build_number()?,

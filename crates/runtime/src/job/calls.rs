@@ -19,7 +19,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn malloc(&self, bytes: usize) -> Result<usize, Error> {
-        self.services.heap.malloc_with(&self.driver, bytes, Policy::new())
+        self.services.heap.malloc_with(self.member()?, bytes, Policy::new())
     }
 
     /// `bytes` of shared memory as a policy wants it, fresh or used before.
@@ -27,7 +27,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes or grain, or no room.
     pub fn malloc_with(&self, bytes: usize, policy: Policy) -> Result<usize, Error> {
-        self.services.heap.malloc_with(&self.driver, bytes, policy)
+        self.services.heap.malloc_with(self.member()?, bytes, policy)
     }
 
     /// `bytes` of zeroed shared memory.
@@ -35,7 +35,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes, or no room.
     pub fn calloc(&self, bytes: usize) -> Result<usize, Error> {
-        self.services.heap.calloc(&self.driver, bytes)
+        self.services.heap.calloc(self.member()?, bytes)
     }
 
     /// `bytes` in one block of minipages of `grain` bytes, rounded up to pages, of the job's
@@ -44,7 +44,7 @@ impl Runtime {
     /// # Errors
     /// Zero bytes or grain, or no room.
     pub fn malloc_grain(&self, bytes: usize, grain: usize) -> Result<usize, Error> {
-        self.services.heap.malloc_grain(&self.driver, bytes, grain)
+        self.services.heap.malloc_grain(self.member()?, bytes, grain)
     }
 
     /// `count` elements of `bytes`, of the job's consistency and at its natural grain: each a
@@ -67,7 +67,7 @@ impl Runtime {
         bytes: usize,
         policy: Policy,
     ) -> Result<usize, Error> {
-        self.services.heap.malloc_array(&self.driver, count, bytes, policy)
+        self.services.heap.malloc_array(self.member()?, count, bytes, policy)
     }
 
     /// Address of element `index` of an array.
@@ -75,7 +75,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`] if `array` is no array, [`Error::Invalid`] if it has no such element.
     pub fn element(&self, array: usize, index: usize) -> Result<usize, Error> {
-        self.services.heap.element(&self.driver, array, index)
+        self.services.heap.element(self.member()?, array, index)
     }
 
     /// Addresses of the first elements of an array, as many as `out` takes.
@@ -83,7 +83,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::element`], for the last one.
     pub fn elements(&self, array: usize, out: &mut [usize]) -> Result<(), Error> {
-        self.services.heap.elements(&self.driver, array, out)
+        self.services.heap.elements(self.member()?, array, out)
     }
 
     /// Gives an allocation back; any node may.
@@ -91,7 +91,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
     pub fn free(&self, address: usize) -> Result<(), Error> {
-        self.services.heap.free(&self.driver, address)
+        self.services.heap.free(self.member()?, address)
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -111,7 +111,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        Prefetcher::prefetch(&self.driver, address, bytes, kind)
+        Prefetcher::prefetch(self.member()?, address, bytes, kind)
     }
 
     /// Hands read copies of the minipages to every node (Millipage 4.3.1, TSP), without waiting
@@ -120,7 +120,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
-        Prefetcher::push(&self.driver, address, bytes)
+        Prefetcher::push(self.member()?, address, bytes)
     }
 
     /// Returns once this node has held every minipage for `kind` of access: what a system call
@@ -129,7 +129,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotShared`].
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
-        self.prefetcher.touch(&self.driver, address, bytes, kind)
+        self.prefetcher.touch(self.member()?, address, bytes, kind)
     }
 }
 
@@ -153,7 +153,7 @@ impl Runtime {
         id: impl Into<SyncId>,
         patience: Patience,
     ) -> Result<(), Error> {
-        self.sync.lock(&self.driver, id.into().value(), patience)
+        self.sync.lock(self.member()?, id.into().value(), patience)
     }
 
     /// Gives lock `id` back.
@@ -161,7 +161,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub fn unlock(&self, id: impl Into<SyncId>) -> Result<(), Error> {
-        self.sync.unlock(&self.driver, id.into().value())
+        self.sync.unlock(self.member()?, id.into().value())
     }
 
     /// Waits until this thread has read-write lock `id` for a kind of access. Who has it to read gets it so
@@ -176,7 +176,7 @@ impl Runtime {
         kind: Kind,
         tries: bool,
     ) -> Result<(), Error> {
-        self.sync.read_write_lock(&self.driver, id.into().value(), (kind, tries))
+        self.sync.read_write_lock(self.member()?, id.into().value(), (kind, tries))
     }
 
     /// Gives read-write lock `id` back.
@@ -184,7 +184,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not have it.
     pub fn read_write_unlock(&self, id: impl Into<SyncId>) -> Result<(), Error> {
-        self.sync.read_write_unlock(&self.driver, id.into().value())
+        self.sync.read_write_unlock(self.member()?, id.into().value())
     }
 
     /// Takes one unit of semaphore `id`.
@@ -204,7 +204,7 @@ impl Runtime {
         id: impl Into<SyncId>,
         patience: Patience,
     ) -> Result<(), Error> {
-        self.sync.semaphore_wait(&self.driver, id.into().value(), patience)
+        self.sync.semaphore_wait(self.member()?, id.into().value(), patience)
     }
 
     /// Adds units to semaphore `id`. Waits only where much waits already for its manager to take.
@@ -212,7 +212,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub fn semaphore_post(&self, id: impl Into<SyncId>, count: u32) -> Result<(), Error> {
-        self.sync.semaphore_post(&self.driver, id.into().value(), count)
+        self.sync.semaphore_post(self.member()?, id.into().value(), count)
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
@@ -225,7 +225,7 @@ impl Runtime {
         lock: impl Into<SyncId>,
     ) -> Result<(), Error> {
         let ids = (id.into().value(), lock.into().value());
-        self.sync.condition_wait(&self.driver, ids, None)
+        self.sync.condition_wait(self.member()?, ids, None)
     }
 
     /// The same, until then.
@@ -239,7 +239,7 @@ impl Runtime {
         deadline: Deadline,
     ) -> Result<(), Error> {
         let ids = (id.into().value(), lock.into().value());
-        self.sync.condition_wait(&self.driver, ids, Some(deadline))
+        self.sync.condition_wait(self.member()?, ids, Some(deadline))
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Runtime::semaphore_post`] does.
@@ -247,7 +247,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn condition_signal(&self, id: impl Into<SyncId>, all: bool) -> Result<(), Error> {
-        self.sync.condition_signal(&self.driver, id.into().value(), all)
+        self.sync.condition_signal(self.member()?, id.into().value(), all)
     }
 
     /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
@@ -255,7 +255,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
     pub fn once(&'static self, id: impl Into<SyncId>, run: impl FnOnce()) -> Result<(), Error> {
-        self.sync.once(&self.driver, id.into().value(), run)
+        self.sync.once(self.member()?, id.into().value(), run)
     }
 
     /// An id that nobody in the job has: from 2^31 on, which programs leave to this.
@@ -283,7 +283,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub fn release(&self) -> Result<(), Error> {
-        self.driver.release()
+        self.member()?.release()
     }
 }
 
@@ -323,7 +323,7 @@ impl Runtime {
         argument: u64,
     ) -> Result<ThreadHandle, Error> {
         let start = (function, argument);
-        self.services.threads.create(&self.driver, node, attributes, start)
+        self.services.threads.create(self.member()?, node, attributes, start)
     }
 
     /// Waits for the end of a thread; returns its result.
@@ -331,7 +331,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub fn thread_join(&self, handle: ThreadHandle) -> Result<u64, Error> {
-        Threads::join(&self.driver, handle)
+        Threads::join(self.member()?, handle)
     }
 
     /// Nobody will wait for the end of a thread: its node forgets it then.
@@ -339,7 +339,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub fn thread_detach(&self, handle: ThreadHandle) -> Result<(), Error> {
-        Threads::detach(&self.driver, handle)
+        Threads::detach(self.member()?, handle)
     }
 
     /// Makes an address known to the job. A name can be given again: later look-ups see the last.
@@ -347,7 +347,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.
     pub fn publish(&self, name: &[u8], address: usize) -> Result<(), Error> {
-        Names::publish(&self.driver, name, address)
+        Names::publish(self.member()?, name, address)
     }
 
     /// The address published under a name; waits for it.
@@ -355,6 +355,6 @@ impl Runtime {
     /// # Errors
     /// [`Error::Invalid`] for an empty or overlong name.
     pub fn lookup(&self, name: &[u8]) -> Result<usize, Error> {
-        Names::lookup(&self.driver, name)
+        Names::lookup(self.member()?, name)
     }
 }

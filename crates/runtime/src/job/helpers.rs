@@ -1,9 +1,10 @@
-//! The runtime's own threads of a node: one that starts others, and where there are peers one that
-//! receives while nobody waits and one that ends windows.
+//! The runtime's own threads of a node: one that starts others, one that looks for deadlocks, and where there
+//! are peers one that receives while nobody waits and one that ends windows.
 
 #![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
 
 use super::Runtime;
+use crate::deadlock;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::pthread;
@@ -23,7 +24,8 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let threads = &runtime.services.threads;
     let starts = threads.open();
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
-    let mut helpers = vec![started];
+    let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver));
+    let mut helpers = vec![started, watches];
     if driver.nodes() > 1 {
         helpers.extend(HELPERS.map(|(name, run)| {
             spawn(driver, name, move || {

@@ -36,7 +36,8 @@ use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization};
 use crate::tables::SharedTables;
 use crate::threads::{self, Threads};
-use crate::{secret, trap};
+use crate::windows::now_ns;
+use crate::{child, descriptors, secret, trap};
 use services::{NodeServices, Shared};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
@@ -58,15 +59,15 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// This process's runtime.
 ///
 /// # Errors
-/// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`].
+/// [`Error::NotInitialized`] before [`Runtime::join`], after [`Runtime::leave`], and in a child.
 pub fn runtime() -> Result<&'static Runtime, Error> {
-    let joined = RUNTIME.get().filter(|runtime| runtime.driver.membership().is_member());
-    joined.ok_or(Error::NotInitialized)
+    let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
+    runtime.member().map(|_| runtime)
 }
 
 /// A thread of this process, or one that was to run, ends.
 fn thread_ends(thread: ThreadId, slot: &Slot) {
-    if let Some(runtime) = RUNTIME.get() {
+    if let Ok(runtime) = runtime() {
         runtime.driver.end(thread, slot);
     }
 }
@@ -75,8 +76,12 @@ impl Runtime {
     /// Joins the job that the environment describes.
     ///
     /// # Errors
-    /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers.
+    /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers; in a child,
+    /// [`Error::NotInitialized`].
     pub fn join() -> Result<&'static Runtime, Error> {
+        if child::is_one() {
+            return Err(Error::NotInitialized);
+        }
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
         }
@@ -89,20 +94,28 @@ impl Runtime {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
         })?;
+        descriptors::keep(runtime.driver.engine().descriptors());
+        child::keep_outside(runtime.rank())?;
+        #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+        crate::mappings::keep(runtime.driver.memory(), runtime.launcher());
         trap::install(&runtime.driver, &runtime.prefetcher)?;
         helpers::start(runtime)?;
+        slots::has_joined(now_ns());
         runtime.launcher().tell(format_args!("ready"));
         Ok(runtime)
     }
 
     fn new(config: &Config) -> Result<Self, Error> {
         let secret = config.secret_to_join()?;
+        let control = boot::control(config)?;
         let memory = boot::memory(config)?;
-        let control = boot::control(config);
         let nodes = u16::try_from(config.peers.len().max(1))
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = match nodes {
-            1 => Mesh::single(),
+            1 => {
+                drop(boot::listener(config)?);
+                Mesh::single()
+            }
             _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
         };
         Self::assemble(config, nodes, memory, mesh, control)
@@ -145,6 +158,16 @@ impl Runtime {
         &self.services.threads
     }
 
+    /// What the calls of a program need, and who is outside does not have.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] after [`Runtime::leave`], and in a child.
+    fn member(&self) -> Result<&Driver, Error> {
+        let driver = &self.driver;
+        let inside = driver.membership().is_member() && !child::is_one();
+        inside.then_some(driver).ok_or(Error::NotInitialized)
+    }
+
     fn launcher(&self) -> &Launcher {
         self.driver.platform().launcher()
     }
@@ -182,11 +205,19 @@ impl Runtime {
     /// This node's counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.driver.engine().stats()
+        self.stats_until(now_ns())
+    }
+
+    /// This node's counters, with the time of its threads until then.
+    fn stats_until(&self, end_ns: u64) -> Stats {
+        self.driver.engine().stats(slots::lived_ns(end_ns))
     }
 
     /// Tells the launcher how far the program is; passed on ten times a second at most.
     pub fn progress(&self, done: u64, total: u64) {
+        if self.member().is_err() {
+            return;
+        }
         let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
         let tenths = now.tv_sec.cast_unsigned() * 10 + now.tv_nsec.cast_unsigned() / 100_000_000;
         if self.progress.swap(tenths, Ordering::Relaxed) != tenths || done == total {
@@ -194,25 +225,39 @@ impl Runtime {
         }
     }
 
-    /// Waits for all nodes, then leaves the job.
+    /// [`Runtime::leave`] as the process ends in this thread: others that touch shared memory after
+    /// that wait for its end.
+    ///
+    /// # Errors
+    /// As for [`Runtime::leave`].
+    pub fn leave_at_exit(&self) -> Result<(), Error> {
+        self.member()?.membership().exits(rustix::thread::gettid().as_raw_nonzero().get());
+        self.leave()
+    }
+
+    /// Waits for all nodes, then leaves the job. Who touches shared memory after that ends the process
+    /// with one line.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] if this node is leaving already.
     pub fn leave(&self) -> Result<(), Error> {
-        let driver = &self.driver;
+        let driver = self.member()?;
         if !driver.membership().finalize() {
             return Err(Error::NotInitialized);
         }
+        let end_ns = now_ns();
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
             driver.leave(GOODBYE_DEADLINE);
         }
         driver.races().note_unchecked();
-        if let Ok(stats) = serde_json::to_string(&self.stats()) {
+        if let Ok(stats) = serde_json::to_string(&self.stats_until(end_ns)) {
             self.launcher().tell(format_args!("stats {stats}"));
         }
         self.launcher().tell(format_args!("left"));
         driver.membership().has_left();
+        // Where a page lies is chance, so what is here ends the process as well. If that cannot be, it stays.
+        let _ = driver.memory().seal();
         Ok(())
     }
 
@@ -225,6 +270,7 @@ impl Runtime {
         if id == LEAVING_BARRIER {
             return Err(Error::Invalid(format!("barrier {id} is the runtime's own")));
         }
+        self.member()?;
         self.pass_barrier(id, total)
     }
 

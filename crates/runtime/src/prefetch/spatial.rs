@@ -18,8 +18,8 @@ use multigrain_memory::Shape;
 use multigrain_protocol::{Cell as _, Homes, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
-use crate::driver::Driver;
 use crate::driver::access::For;
+use crate::driver::{Driver, Wait};
 use crate::receiver::slots::Slot;
 use crate::shim::AtomicU64;
 use crate::tables::SharedTables;
@@ -106,7 +106,7 @@ pub(super) fn fetch(
         });
     }
     driver.mesh().flush_deferred();
-    driver.wait_for(slot);
+    driver.wait_for(slot, Wait::Fault);
     if driver.tables().lend(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
         scan.forget();

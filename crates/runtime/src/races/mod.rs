@@ -123,8 +123,8 @@ impl<'a> Races<'a> {
 
     /// The checker, if this minipage is to be checked.
     fn checker_of(&self, minipage: MinipageId) -> Option<&'a Checker> {
-        let relaxed = !self.platform.tables().consistency_of(minipage).is_sequential();
-        self.checker.filter(|_| relaxed)
+        let relaxed = |_: &_| !self.platform.tables().consistency_of(minipage).is_sequential();
+        self.checker.filter(relaxed)
     }
 
     /// Whether what threads of this node write there now will be judged.

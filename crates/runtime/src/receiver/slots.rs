@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_types::ThreadId;
+use multigrain_types::waits::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
@@ -31,8 +32,8 @@ const URGENT: u32 = 1 << 17;
 #[derive(Debug)]
 pub(crate) struct Slot {
     taken: AtomicBool,
-    /// Its thread has begun, as far as the protocol knows, and not ended.
-    begun: AtomicBool,
+    /// When its thread began, as far as the protocol knows, in nanoseconds; 0 if it has not, or has ended.
+    begun_ns: AtomicU64,
     pub(crate) word: Word,
     value: AtomicU64,
     code: AtomicI32,
@@ -43,18 +44,25 @@ pub(crate) struct Slot {
     told_to_hold: AtomicU32,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
+    /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
+    /// for something that comes by itself.
+    place: AtomicU64,
+    /// How often a thread has begun to wait so.
+    turns: AtomicU64,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
     Slot {
         taken: AtomicBool::new(false),
-        begun: AtomicBool::new(false),
+        begun_ns: AtomicU64::new(0),
         word: Word(AtomicU32::new(WAITING)),
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
         refused: AtomicBool::new(false),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
+        place: AtomicU64::new(0),
+        turns: AtomicU64::new(0),
     }
 }; MAX_THREADS];
 
@@ -67,6 +75,8 @@ static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// Slot index + 1; 0 for none yet. Constant and without destructor: usable in a trap.
     static MINE: Cell<u32> = const { Cell::new(0) };
+    /// When this thread joined the job, if it did and has not begun; 0 if not. As above.
+    static JOINED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What the runtime does before a slot becomes free, mostly in the thread that had it.
@@ -237,14 +247,19 @@ pub(crate) fn slot(thread: ThreadId) -> Option<&'static Slot> {
 }
 
 impl Slot {
-    /// Its thread begins.
-    pub(crate) fn begin(&self) {
-        self.begun.store(true, Ordering::Release);
+    /// Its thread begins, in the thread itself or before it runs. The time is that now; the thread that
+    /// joined the job has been there since.
+    pub(crate) fn begin(&self, now_ns: u64) {
+        let since_ns = match JOINED_NS.with(|joined| joined.replace(0)) {
+            0 => now_ns,
+            joined_ns => joined_ns,
+        };
+        self.begun_ns.store(since_ns.max(1), Ordering::SeqCst);
     }
 
-    /// Its thread ends; whether it had begun.
-    pub(crate) fn end(&self) -> bool {
-        self.begun.swap(false, Ordering::AcqRel)
+    /// Its thread ends; when it began, if it had.
+    pub(crate) fn end(&self) -> Option<u64> {
+        Some(self.begun_ns.swap(0, Ordering::SeqCst)).filter(|&since_ns| since_ns > 0)
     }
 
     /// Before asking for something that ends in a wake-up.
@@ -271,6 +286,22 @@ impl Slot {
     /// The answer that came with the wake-up: an error code or 0, and a value.
     pub(crate) fn answer(&self) -> (i32, u64) {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
+    }
+
+    /// Its thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
+    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.place.store(place.to_word(), Ordering::SeqCst);
+        wait();
+        self.place.store(0, Ordering::SeqCst);
+    }
+
+    /// Where its thread waits, and in which turn; none if it runs or is about to.
+    fn waits(&self) -> Option<(Place, u64)> {
+        let turn = self.turns.load(Ordering::SeqCst);
+        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        let waits = self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken();
+        (waits && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
@@ -301,9 +332,31 @@ impl Slot {
 pub(crate) fn forget_all() {
     for slot in SLOTS.iter().take(HIGHEST.swap(0, Ordering::Relaxed)) {
         slot.taken.store(false, Ordering::Relaxed);
-        slot.begun.store(false, Ordering::Relaxed);
+        slot.begun_ns.store(0, Ordering::Relaxed);
         slot.word.arm();
     }
+}
+
+/// This thread has joined the job at this time: what it does from now on counts.
+pub(crate) fn has_joined(now_ns: u64) {
+    JOINED_NS.with(|joined| joined.set(now_ns));
+}
+
+/// For how long threads have been there that have begun and not ended, in sum.
+pub(crate) fn lived_ns(until_ns: u64) -> u64 {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let since = used.map(|slot| slot.begun_ns.load(Ordering::Acquire)).filter(|&since| since > 0);
+    since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
+}
+
+/// Threads of this node that wait for other threads of the job, without the locks they hold.
+pub(crate) fn waiters() -> Vec<Waiter> {
+    let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
+    let waiter = |(thread, slot): (u32, &Slot)| {
+        let (place, turn) = slot.waits()?;
+        Some(Waiter { thread, turn, place, holds: Vec::new() })
+    };
+    (0..).zip(used).filter_map(waiter).collect()
 }
 
 /// Nudges one parked thread of this node, if there is one.

@@ -174,6 +174,11 @@ impl SharedTables {
         if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
     }
 
+    /// Locks that threads of this node hold, in ascending order.
+    pub(crate) fn owned_locks(&self) -> Vec<(u64, ThreadId)> {
+        lock(&self.sync).owned_locks().collect()
+    }
+
     /// An area by its id.
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);

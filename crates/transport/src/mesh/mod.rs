@@ -25,6 +25,7 @@ use core::time::Duration;
 use multigrain_types::NodeId;
 use receive::Receiving;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -143,6 +144,14 @@ impl Mesh {
     /// What went over the links so far.
     pub fn counters(&self) -> Counters {
         self.peers().fold(self.tally.read(), |all, peer| all.plus(&peer.tally().read()))
+    }
+
+    /// The file descriptors that this mesh keeps open as long as it lives.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let links = self.peers().map(|peer| peer.link().readiness().as_raw_fd());
+        let listener = self.listener.iter().map(|listener| listener.as_fd().as_raw_fd());
+        links.chain(listener).chain(self.waiting.descriptors()).collect()
     }
 
     fn peer(&self, node: NodeId) -> Option<&Peer> {

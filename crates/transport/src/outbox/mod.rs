@@ -97,9 +97,9 @@ impl Outbox {
             self.join(*header, fill, port)?;
             return self.push_batch(0, port);
         }
-        self.push(&header.encode(), payload, port)?;
+        // Before it can be received: who adds up what all nodes sent and received counts on it.
         port.tally.sent(Header::BYTES + span.len());
-        Ok(())
+        self.push(&header.encode(), payload, port)
     }
 
     /// A frame of the transport's own, behind all else. It does not count.

@@ -1,6 +1,7 @@
 //! What threads ask of the synchronization engines, and the engine that works with another: conditions, whose
 //! waiters give locks up and take them again.
 
+use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::super::barrier::{Barrier, Party};
@@ -9,7 +10,7 @@ use super::super::input::{Awaited, SyncError, SyncInput};
 use super::super::lock::{Lock, Patience};
 use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
-use super::super::site::{IdName, SyncSite};
+use super::super::site::SyncSite;
 use super::{SyncTables, with};
 use crate::bend::mutant;
 use crate::effect::{Effect, Effects};

@@ -1,0 +1,149 @@
+/*
+ * Jobs that can never go on, and jobs that only look so: the first argument says which.
+ */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+/* Longer than a deadlock takes to be named. */
+#define LONG_S 2
+
+static void sleep_long(void)
+{
+    struct timespec left = { LONG_S, 0 };
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
+static void *wait_in_barrier(void *id)
+{
+    OK(mg_barrier((uint32_t)(uintptr_t)id, 99));
+    return NULL;
+}
+
+/* Threads of the program's own, which this library meets at their first call. */
+static void threads_wait(void)
+{
+    pthread_t threads[2];
+    for (uintptr_t i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, wait_in_barrier, (void *)(40 + i)) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* Each node holds its own lock and wants the next one's; node 2 and above do something else. */
+static void cycle(void)
+{
+    uint32_t own = 7 + (uint32_t)mg_node(), next = 7 + (uint32_t)(1 - mg_node());
+    if (mg_node() < 2)
+        OK(mg_lock(own));
+    OK(mg_barrier(1, 0));
+    if (mg_node() < 2)
+        OK(mg_lock(next));
+    for (;;)
+        sleep_long();
+}
+
+static void *ends_here(void *argument)
+{
+    return argument;
+}
+
+static void *never_ends(void *argument)
+{
+    OK(mg_sem_wait(8));
+    return argument;
+}
+
+static void *post_later(void *unused)
+{
+    (void)unused;
+    sleep_long();
+    for (int i = 0; i < mg_nodes(); i++)
+        OK(mg_sem_post(5, 1));
+    return NULL;
+}
+
+static void post(int signal)
+{
+    (void)signal;
+    mg_sem_post(5, (uint32_t)mg_nodes());
+}
+
+static void sleep_in_turns(int *shared)
+{
+    for (int i = 0; i < 30; i++) {
+        OK(mg_lock(3));
+        ++*shared;
+        usleep(20000);
+        OK(mg_unlock(3));
+        OK(mg_barrier(2, 0));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    OK(mg_init(&argc, &argv));
+    const char *what = argv[1];
+    int node = mg_node();
+    int *shared = SHARE("shared", 0, mg_calloc(1, sizeof *shared));
+
+    /* For ever. */
+    if (strcmp(what, "early-end") == 0) {
+        ++*shared;
+        if (node != 1)
+            OK(mg_barrier(1, (uint32_t)mg_nodes()));
+    } else if (strcmp(what, "threads") == 0) {
+        threads_wait();
+    } else if (strcmp(what, "cycle") == 0) {
+        cycle();
+    } else if (strcmp(what, "held") == 0) {
+        if (node == 0)
+            OK(mg_lock(7));
+        OK(mg_barrier(1, 0));
+        OK(node == 0 ? mg_sem_wait(4) : mg_lock(7));
+    } else if (strcmp(what, "condition") == 0) {
+        OK(mg_lock(9));
+        OK(mg_cond_wait(6, 9));
+    } else if (strcmp(what, "join") == 0) {
+        mg_thread thread;
+        OK(mg_thread_create(&thread, mg_nodes() - 1, never_ends, NULL));
+        OK(mg_thread_join(thread, NULL));
+    } else if (strcmp(what, "name") == 0) {
+        CHECK(mg_lookup("never") != NULL);
+
+    /* Not for ever. */
+    } else if (strcmp(what, "sleeper") == 0) {
+        if (node == 0)
+            sleep_long();
+        OK(mg_barrier(1, 0));
+    } else if (strcmp(what, "stranger") == 0) {
+        pthread_t stranger;
+        if (node == 0)
+            CHECK(pthread_create(&stranger, NULL, post_later, NULL) == 0);
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "handler") == 0) {
+        if (node == 0) {
+            signal(SIGALRM, post);
+            alarm(LONG_S);
+        }
+        OK(mg_sem_wait(5));
+    } else if (strcmp(what, "turns") == 0) {
+        sleep_in_turns(shared);
+        CHECK(*shared == 30 * mg_nodes());
+    } else if (strcmp(what, "joins") == 0) {
+        for (int i = 0; i < 200; i++) {
+            void *result = NULL;
+            mg_thread thread;
+            OK(mg_thread_create(&thread, i % mg_nodes(), ends_here, &thread));
+            OK(mg_thread_join(thread, &result));
+            CHECK(result == &thread);
+        }
+        OK(mg_barrier(1, 0));
+    } else {
+        CHECK(!"a known argument");
+    }
+    return 0;
+}

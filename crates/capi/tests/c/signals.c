@@ -1,0 +1,153 @@
+/*
+ * Signals of the program beside those of accesses. "mask": threads and handlers that block all signals;
+ * "handler": handlers for SIGSEGV and SIGBUS that are installed after mg_init; "cancel": threads that are
+ * cancelled at any moment of their accesses. All compete for shared memory meanwhile.
+ */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#define ROUNDS 3000
+
+static volatile unsigned *count;
+static char *guarded;
+static volatile sig_atomic_t handled;
+
+static void compete(unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++)
+        __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
+}
+
+/* ---- mask ---- */
+
+static void in_handler(int signal)
+{
+    (void)signal;
+    compete(ROUNDS);
+}
+
+static void *all_blocked(void *argument)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, NULL) == 0);
+    compete(ROUNDS);
+    CHECK(sigprocmask(SIG_SETMASK, &all, &before) == 0);
+    CHECK(sigismember(&before, SIGUSR1) == 1 && sigismember(&before, SIGTERM) == 1);
+    compete(ROUNDS);
+    return argument;
+}
+
+static void mask(void)
+{
+    struct sigaction action = {.sa_handler = in_handler};
+    pthread_t thread;
+
+    sigfillset(&action.sa_mask);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, all_blocked, NULL) == 0);
+    raise(SIGUSR1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    OK(mg_barrier(1, 0));
+    CHECK(*count == (unsigned)(3 * ROUNDS * mg_nodes()));
+}
+
+/* ---- handler ---- */
+
+static void open_up(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    CHECK(signal == SIGSEGV && info->si_addr == guarded);
+    compete(ROUNDS);
+    handled++;
+    CHECK(mprotect(guarded, 4096, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void plain(int signal)
+{
+    CHECK(signal == SIGSEGV);
+    handled++;
+    CHECK(mprotect(guarded, 4096, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void close_up(void)
+{
+    CHECK(mprotect(guarded, 4096, PROT_NONE) == 0);
+}
+
+static void handler(void)
+{
+    struct sigaction action = {.sa_sigaction = open_up, .sa_flags = SA_SIGINFO}, before;
+
+    guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(guarded != MAP_FAILED);
+    CHECK(sigaction(SIGSEGV, &action, &before) == 0 && before.sa_handler == SIG_DFL);
+    CHECK(sigaction(SIGBUS, &action, NULL) == 0);
+    compete(ROUNDS);
+    *guarded = 1;
+    CHECK(handled == 1);
+    compete(ROUNDS);
+    CHECK(sigaction(SIGSEGV, NULL, &before) == 0 && before.sa_sigaction == open_up);
+    CHECK((before.sa_flags & SA_SIGINFO) != 0);
+    CHECK(signal(SIGSEGV, plain) == (void (*)(int))(void *)open_up);
+    close_up();
+    *guarded = 2;
+    CHECK(handled == 2 && signal(SIGSEGV, SIG_DFL) == plain);
+    action.sa_handler = plain;
+    action.sa_flags = SA_RESETHAND;
+    CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+    close_up();
+    *guarded = 3;
+    CHECK(sigaction(SIGSEGV, NULL, &before) == 0 && before.sa_handler == SIG_DFL);
+    OK(mg_barrier(1, 0));
+    CHECK(handled == 3 && *count == (unsigned)(3 * ROUNDS * mg_nodes()));
+}
+
+/* ---- cancel ---- */
+
+static void *until_cancelled(void *argument)
+{
+    int type;
+
+    CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type) == 0);
+    __atomic_store_n((int *)argument, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+
+static void cancel(void)
+{
+    for (int i = 0; i < 100; i++) {
+        pthread_t thread;
+        void *result;
+        int begun = 0;
+        unsigned before = *count;
+
+        CHECK(pthread_create(&thread, NULL, until_cancelled, &begun) == 0);
+        while (!__atomic_load_n(&begun, __ATOMIC_SEQ_CST) || *count == before)
+            ;
+        CHECK(pthread_cancel(thread) == 0);
+        CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    }
+    OK(mg_barrier(1, 0));
+}
+
+int main(int argc, char **argv)
+{
+    OK(mg_init(&argc, &argv));
+    count = SHARE("count", 0, mg_calloc(1, sizeof *count));
+    OK(mg_barrier(0, 0));
+    if (strcmp(argv[1], "mask") == 0)
+        mask();
+    else if (strcmp(argv[1], "handler") == 0)
+        handler();
+    else
+        cancel();
+    OK(mg_barrier(2, 0));
+    return mg_finalize();
+}

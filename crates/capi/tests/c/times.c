@@ -1,0 +1,69 @@
+/* The time of a node's threads goes to computing, or to what they wait for. For 2 nodes. */
+#include "check.h"
+
+#include <time.h>
+
+#define MS 1000000ull
+
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void nap(void)
+{
+    uint64_t begin = now();
+
+    while (now() < begin + 500 * MS)
+        usleep(1000);
+}
+
+int main(int argc, char **argv)
+{
+    struct mg_stats stats;
+    uint64_t begin = now(), joined, end;
+    int *word;
+
+    OK(mg_init(&argc, &argv));
+    joined = now();
+    if (mg_node() == 1)
+        nap(); /* node 0 waits at the barrier */
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0)
+        OK(mg_lock(1));
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0)
+        nap(); /* node 1 waits for the lock */
+    else
+        OK(mg_lock(1));
+    OK(mg_unlock(1));
+    word = SHARE("word", 0, mg_calloc(1, sizeof *word));
+    CHECK(*word == 0); /* node 1 waits for the minipage */
+    if (mg_node() == 1) {
+        nap(); /* node 0 waits for the post */
+        OK(mg_sem_post(1, 1));
+    } else {
+        OK(mg_sem_wait(1));
+    }
+    end = now();
+    stats = stats_now();
+
+    uint64_t waits =
+        stats.fault_wait_ns + stats.lock_wait_ns + stats.barrier_wait_ns + stats.other_wait_ns;
+    uint64_t all = waits + stats.compute_ns;
+
+    CHECK(all >= end - joined && all <= now() - begin);
+    CHECK(stats.compute_ns >= 500 * MS);
+    if (mg_node() == 0) {
+        CHECK(stats.barrier_wait_ns >= 100 * MS && stats.other_wait_ns >= 100 * MS);
+        CHECK(stats.lock_wait_ns < stats.barrier_wait_ns);
+    } else {
+        CHECK(stats.lock_wait_ns >= 100 * MS && stats.fault_wait_ns > 0);
+        CHECK(stats.other_wait_ns < stats.lock_wait_ns);
+    }
+    CHECK(stats.barriers == 2);
+    return mg_finalize();
+}

@@ -1,0 +1,109 @@
+//! Jobs in which nothing can go on end with a line that says who waits where, and with a code of their own;
+//! jobs that only look so go on. `tests/c/deadlock.c` has both.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use support::c::{compile, launcher};
+use support::{Ended, Setting, TestDir, run, run_well};
+
+const DEADLOCKED: i32 = 35;
+
+struct Program {
+    path: PathBuf,
+    _dir: TestDir,
+}
+
+fn program() -> Program {
+    let dir = TestDir::new();
+    Program { path: compile(&dir, "deadlock"), _dir: dir }
+}
+
+impl Program {
+    fn run(&self, setting: &Setting, what: &str) -> Ended {
+        run(&launcher(), setting, &self.path, &[what])
+    }
+
+    /// The job ends because of a deadlock, of which this is said.
+    fn must_name(&self, setting: &Setting, what: &str, words: &str) {
+        let ended = self.run(setting, what);
+        let line = format!("multigrain: deadlock: {words}; the job ends\n");
+        let said = (ended.code, ended.err.as_str());
+        assert_eq!(said, (Some(DEADLOCKED), line.as_str()), "{what} as {setting:?}");
+    }
+}
+
+#[test]
+fn who_waits_where_is_named_when_a_node_ends_early() {
+    let program = program();
+    let words = "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1";
+    for transport in ["unix", "tcp"] {
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            let setting = Setting { transport, consistency, ..Setting::nodes(3) };
+            program.must_name(&setting, "early-end", words);
+        }
+    }
+    for options in [&["--wait", "block"], &["--wait", "spin"], &["--wait", "yield"]] {
+        program.must_name(&Setting { options, ..Setting::nodes(3) }, "early-end", words);
+    }
+    let many = "node 1 waits in mg_finalize, nodes 0 and 2 to 19 in barrier 1";
+    program.must_name(&Setting::nodes(20), "early-end", many);
+}
+
+#[test]
+fn a_cycle_of_locks_is_named_also_while_other_nodes_run() {
+    let words = "thread 0 of node 0 holds lock 7 and waits for lock 8, \
+                 thread 0 of node 1 holds lock 8 and waits for lock 7";
+    let program = program();
+    for nodes in [2, 3] {
+        program.must_name(&Setting::nodes(nodes), "cycle", words);
+    }
+}
+
+#[test]
+fn threads_of_the_programs_own_that_main_joins_are_named() {
+    let program = program();
+    // Which of the two is met first is not said.
+    let ended = program.run(&Setting::nodes(1), "threads");
+    assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
+    let waits = |id| ended.err.contains(&format!("in barrier {id}"));
+    assert!(waits(40) && waits(41) && ended.err.contains(" of node 0 wait"), "{ended:?}");
+}
+
+#[test]
+fn whatever_is_waited_for_is_named() {
+    let program = program();
+    let two = Setting::nodes(2);
+    let held = "node 1 waits for lock 7, which node 0 holds, node 0 for semaphore 4";
+    program.must_name(&two, "held", held);
+    let condition = "nodes 0 and 1 wait for a signal on condition 6";
+    program.must_name(&two, "condition", condition);
+    program.must_name(&two, "name", "nodes 0 and 1 wait for a name that nobody publishes");
+    let ended = program.run(&two, "join");
+    assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
+    assert!(ended.err.contains("for the end of a thread of node 1"), "{ended:?}");
+    assert!(ended.err.contains("for semaphore 8"), "{ended:?}");
+}
+
+#[test]
+fn a_program_without_a_launcher_names_its_deadlock_too() {
+    let program = program();
+    let mut command = Command::new(&program.path);
+    let output = command.arg("condition").stdin(Stdio::null()).output().unwrap();
+    let line = "multigrain: node 0: deadlock: node 0 waits for a signal on condition 6\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), line);
+    assert_eq!(output.status.code(), Some(DEADLOCKED));
+}
+
+#[test]
+fn a_job_that_can_go_on_is_left_alone() {
+    let program = program();
+    for what in ["sleeper", "stranger", "handler", "turns", "joins"] {
+        for nodes in [1, 3] {
+            run_well(&launcher(), &Setting::nodes(nodes), &program.path, &[what]);
+        }
+    }
+}

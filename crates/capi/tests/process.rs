@@ -1,0 +1,159 @@
+//! What a process may do beside its part in the job: children, ends, signals. The programs are in `tests/c`;
+//! each checks what it does and exits with 0 if all is well.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use support::c::{compile, guards, launcher, source};
+use support::{Setting, TestDir, run, run_well};
+
+/// Far below the time that a job of the tests may take: nothing hangs.
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_child_of_a_node_is_outside_of_the_job() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "fork");
+    for &guard in guards() {
+        for nodes in [1, 3] {
+            run_well(
+                &launcher(),
+                &Setting { guard, ..Setting::nodes(nodes) },
+                &program,
+                &["calls"],
+            );
+        }
+    }
+    let options = &["--tracking", "scans"];
+    let setting = Setting { consistency: "lazy-release", options, ..Setting::nodes(2) };
+    run_well(&launcher(), &setting, &program, &["touch"]);
+}
+
+#[test]
+fn a_child_that_touches_shared_memory_ends_with_one_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "fork");
+    for &guard in guards() {
+        let ended = run(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &["touch"]);
+        assert_eq!(ended.code, Some(0), "the nodes go on: {ended:?}");
+        for node in ["node 0", "node 1"] {
+            let line = format!("a child process of {node} touched shared memory at 0x1");
+            assert_eq!(ended.err.matches(&line).count(), 1, "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn shared_memory_that_is_touched_after_the_end_ends_the_node_with_one_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "after");
+    for &guard in guards() {
+        for nodes in [1, 3] {
+            for who in ["main", "atexit", "thread"] {
+                let begin = Instant::now();
+                let setting = Setting { guard, ..Setting::nodes(nodes) };
+                let ended = run(&launcher(), &setting, &program, &[who]);
+                assert!(begin.elapsed() < SOON, "{who}: {ended:?}");
+                assert_eq!(ended.code, Some(70), "{who}: {ended:?}");
+                assert!(!ended.out.contains("went on"), "{who}: {ended:?}");
+                let line = "was touched after this node had left the job";
+                assert_eq!(ended.err.matches(line).count(), 1, "{who}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_go_on_do_not_keep_a_process_from_its_end() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "after");
+    for &guard in guards() {
+        for nodes in [1, 3] {
+            let setting = Setting { guard, ..Setting::nodes(nodes) };
+            run_well(&launcher(), &setting, &program, &["beside"]);
+        }
+    }
+}
+
+#[test]
+fn a_node_that_waits_for_memory_is_ended_by_sigterm_unless_it_handles_it() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "terminated");
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let begin = Instant::now();
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert!(begin.elapsed() < SOON, "{ended:?}");
+        assert!(ended.code != Some(0) && ended.err.contains("SIGTERM"), "{ended:?}");
+        run_well(&launcher(), &setting, &program, &["handler"]);
+    }
+}
+
+#[test]
+fn signals_are_blocked_handled_and_threads_cancelled_beside_accesses() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "signals");
+    for &guard in guards() {
+        for how in ["mask", "handler", "cancel"] {
+            run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[how]);
+        }
+    }
+}
+
+#[test]
+fn atomics_on_release_consistent_memory_are_named_once_a_node() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "reduce");
+    let source = fs::read_to_string(source("reduce.c")).unwrap();
+    let line = 1 + source.lines().position(|line| line.contains("the line that is named")).unwrap();
+    let place = format!("an atomic instruction at reduce.c:{line} (main)");
+    for &guard in guards() {
+        for consistency in ["eager-release", "lazy-release", "auto"] {
+            let setting = Setting { guard, consistency, ..Setting::nodes(2) };
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!(ended.code, Some(0), "{setting:?}: {ended:?}");
+            let said = ended.err.matches(&place).count();
+            assert!((1..=2).contains(&said), "{setting:?}: {ended:?}");
+            let setting = Setting { options: &["--check-races"], ..setting };
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!(ended.code, Some(66), "{setting:?}: {ended:?}");
+            assert!(ended.err.contains(&format!("race: {place}")), "{setting:?}: {ended:?}");
+        }
+        for setting in [
+            Setting { guard, ..Setting::nodes(2) },
+            Setting { guard, consistency: "lazy-release", ..Setting::nodes(1) },
+        ] {
+            let ended = run(&launcher(), &setting, &program, &[]);
+            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{setting:?}");
+        }
+    }
+}
+
+#[test]
+fn locked_memory_is_the_program_s_and_shared_memory_is_protected_by_the_library_alone() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "lock");
+    for &guard in guards() {
+        let options = &["--shared", "256M"];
+        let setting = Setting { guard, options, ..Setting::nodes(2) };
+        for arguments in [&[][..], &["before"]] {
+            let ended = run(&launcher(), &setting, &program, arguments);
+            assert_eq!(ended.code, Some(0), "{setting:?}: {ended:?}");
+            let refused = ended.err.matches("mprotect of shared memory at 0x1").count();
+            let locks = !ended.err.contains("mlockall");
+            assert!(refused == 2 || !locks, "once a node: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "closes");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+    }
+}

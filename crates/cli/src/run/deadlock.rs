@@ -1,0 +1,123 @@
+//! Deadlocks: what the nodes say of their threads, and the question that makes it a proof.
+//!
+//! A node speaks up when nothing has moved in it for a while. If what all have said could be a deadlock,
+//! each is asked once more; what was so before the question and is so in all answers was so at one moment
+//! ([`multigrain_types::waits`]).
+
+use multigrain_types::waits::{Report, deadlock};
+
+/// What the nodes have said.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// By rank, what each said last.
+    heard: Vec<Option<Report>>,
+    /// The number of the last question.
+    question: u64,
+    asked: Option<Asked>,
+}
+
+/// A question that is not answered by all yet.
+#[derive(Debug)]
+struct Asked {
+    before: Vec<Option<Report>>,
+    /// Nodes whose answer is to come.
+    open: usize,
+}
+
+/// What follows from a report.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing.
+    Wait,
+    /// Every node that has ever spoken is to be asked this question.
+    Ask(u64),
+    /// A deadlock, in words.
+    Deadlock(String),
+}
+
+impl Watch {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { heard: vec![None; nodes], question: 0, asked: None }
+    }
+
+    /// Whether this node has spoken, and so listens.
+    pub(super) fn has_spoken(&self, rank: usize) -> bool {
+        self.heard[rank].is_some()
+    }
+
+    /// A node has spoken.
+    pub(super) fn hear(&mut self, rank: usize, report: Report) -> Next {
+        let answers = report.question == self.question;
+        self.heard[rank] = Some(report);
+        if let Some(asked) = &mut self.asked {
+            asked.open -= usize::from(answers && asked.before[rank].is_some());
+            if asked.open > 0 {
+                return Next::Wait;
+            }
+            let before = core::mem::take(&mut asked.before);
+            self.asked = None;
+            if let Some(text) = deadlock(&before, &self.heard) {
+                return Next::Deadlock(text);
+            }
+        }
+        self.ask_if_needed()
+    }
+
+    /// Asks if nothing speaks against a deadlock so far.
+    fn ask_if_needed(&mut self) -> Next {
+        if deadlock(&self.heard, &self.heard).is_none() {
+            return Next::Wait;
+        }
+        self.question += 1;
+        let open = self.heard.iter().flatten().count();
+        self.asked = Some(Asked { before: self.heard.clone(), open });
+        Next::Ask(self.question)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use multigrain_types::waits::{Place, Waiter};
+
+    fn report(question: u64, sent: u64, place: Place) -> Report {
+        let waiter = Waiter { thread: 0, turn: 1, place, holds: Vec::new() };
+        Report { question, all: true, sent, received: sent, changes: 0, waiters: vec![waiter] }
+    }
+
+    const BARRIER: Place = Place::Barrier(1);
+    const END: Place = Place::Finalize;
+
+    #[test]
+    fn a_deadlock_is_one_when_all_have_answered_that_nothing_moved() {
+        let mut watch = Watch::new(2);
+        assert_eq!(watch.hear(0, report(0, 5, BARRIER)), Next::Wait);
+        assert!(watch.has_spoken(0) && !watch.has_spoken(1));
+        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Wait);
+        let words = "node 1 waits in mg_finalize, node 0 in barrier 1".to_owned();
+        assert_eq!(watch.hear(0, report(1, 5, BARRIER)), Next::Deadlock(words));
+    }
+
+    #[test]
+    fn what_a_node_says_by_itself_is_no_answer_and_what_has_moved_is_asked_again() {
+        let mut watch = Watch::new(2);
+        let _ = watch.hear(0, report(0, 5, BARRIER));
+        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.hear(0, report(0, 6, BARRIER)), Next::Wait, "written before it was asked");
+        assert_eq!(watch.hear(0, report(1, 6, BARRIER)), Next::Wait);
+        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Ask(2), "something has moved");
+        assert_eq!(watch.hear(0, report(2, 6, BARRIER)), Next::Wait);
+        assert!(matches!(watch.hear(1, report(2, 5, END)), Next::Deadlock(_)));
+    }
+
+    #[test]
+    fn a_node_that_runs_again_ends_the_suspicion() {
+        let mut watch = Watch::new(2);
+        let _ = watch.hear(0, report(0, 5, BARRIER));
+        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.hear(0, Report { question: 1, ..Report::default() }), Next::Wait);
+        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Wait);
+        assert_eq!(watch.hear(0, report(0, 5, BARRIER)), Next::Ask(2));
+    }
+}

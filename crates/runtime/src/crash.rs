@@ -1,0 +1,84 @@
+//! Accesses that end the program: what its launcher is told, so that the one line about this node names
+//! the address.
+//!
+//! Runs in signal context, in a thread that may have been in the middle of malloc: nothing here allocates
+//! or takes a lock. A handler that the program had before comes first; only if the signal is left to its
+//! default action is there anything to tell.
+
+#![expect(unsafe_code, reason = "reads what the kernel says of a signal")]
+
+use core::ffi::c_int;
+use core::fmt;
+
+use multigrain_memory::Memory;
+
+/// Accesses so low are through a NULL pointer, to a field or an element perhaps: nothing can be mapped
+/// there (`vm.mmap_min_addr`).
+const NEAR_NULL: usize = 64 << 10;
+
+/// Where an access went that the processor refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crash {
+    /// The processor does not say: an address that is none, or misaligned for its instruction.
+    Unknown,
+    /// In a job of one node, NULL has no more to it than elsewhere.
+    At(usize),
+    /// Through a NULL pointer, with other nodes in the job.
+    NearNull(usize),
+    /// Shared memory may lie there, and none does.
+    Unallocated(usize),
+}
+
+impl Crash {
+    /// The access behind a signal, if it came from one.
+    pub(crate) fn of(
+        signal: c_int,
+        info: *const libc::siginfo_t,
+        memory: &Memory,
+        nodes: u16,
+    ) -> Option<Self> {
+        if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) || info.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so the kernel's own siginfo_t of the signal being handled.
+        let info = unsafe { &*info };
+        match info.si_code {
+            // Somebody's kill.
+            ..=0 => None,
+            libc::SI_KERNEL => Some(Self::Unknown),
+            _ => {
+                // SAFETY: both signals carry an address with these codes.
+                let address = unsafe { info.si_addr() }.addr();
+                Some(if memory.reserves(address) {
+                    Self::Unallocated(address)
+                } else if address < NEAR_NULL && nodes > 1 {
+                    Self::NearNull(address)
+                } else {
+                    Self::At(address)
+                })
+            }
+        }
+    }
+}
+
+/// What follows "was killed by signal 11 (SIGSEGV)".
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str(
+                "at an address that cannot be: a damaged pointer, or one misaligned for its \
+                 instruction",
+            ),
+            Self::At(address) => write!(f, "at address {address:#x}"),
+            Self::NearNull(address) => write!(
+                f,
+                "at address {address:#x}, near NULL: globals are private to a node; what one node \
+                 keeps there others find by mg_publish and mg_lookup"
+            ),
+            Self::Unallocated(address) => write!(
+                f,
+                "at address {address:#x}, where shared memory may lie, but none is allocated"
+            ),
+        }
+    }
+}

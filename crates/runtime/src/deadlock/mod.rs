@@ -1,0 +1,88 @@
+//! Deadlocks: a thread of the node's own looks at what the program's threads wait for, and tells the
+//! launcher, which hears of all nodes and decides ([`multigrain_types::waits`]).
+//!
+//! A look costs next to nothing while a thread runs, and is taken a few times a second. The time between
+//! looks decides how soon a deadlock is named, never whether there is one.
+//!
+//! Whatever is not known to wait for another thread of the job counts as running: a thread in a system
+//! call, a thread of the process that this library does not know, a call that a time-out ends, a program
+//! with handlers of its own for signals, which may post a semaphore.
+
+mod process;
+
+use core::time::Duration;
+
+use multigrain_types::waits::{Place, Report, Waiter, deadlock};
+
+use crate::driver::Driver;
+use crate::receiver::slots;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// The helper's work, until this node leaves.
+pub(crate) fn watch(driver: &Driver) {
+    let launcher = driver.platform().launcher();
+    let mut last = Report::default();
+    let mut told = Report::default();
+    while driver.membership().is_member() && !driver.membership().is_leaving() {
+        let question = launcher.question(PERIOD);
+        let report = look(driver);
+        if question != 0 {
+            told = Report { question, ..report.clone() };
+            launcher.waits(&told);
+            told.question = 0;
+        } else if report == last && report != told {
+            told = report.clone();
+            if !launcher.waits(&told) && driver.nodes() == 1 {
+                judge_alone(driver, &told);
+            }
+        }
+        last = report;
+    }
+}
+
+/// A node without a launcher and without peers knows the whole job.
+fn judge_alone(driver: &Driver, before: &Report) {
+    let [before, after] = [before.clone(), look(driver)].map(Some);
+    if let Some(text) = deadlock(&[before], &[after]) {
+        driver.platform().launcher().deadlocked(&text);
+    }
+}
+
+/// What is worth telling now: that all threads wait, or which of those that hold locks wait for others.
+fn look(driver: &Driver) -> Report {
+    let waiters = slots::waiters();
+    if waiters.is_empty() {
+        return Report::default();
+    }
+    let counters = driver.mesh().counters();
+    let (sent, received) = (counters.frames_sent, counters.frames_received);
+    let mut waiters = with_locks(driver, waiters);
+    match changes_if_all_wait(driver, &waiters) {
+        Some(changes) => Report { question: 0, all: true, sent, received, changes, waiters },
+        None => {
+            waiters.retain(|of| matches!(of.place, Place::Lock(_)) && !of.holds.is_empty());
+            Report { waiters, ..Report::default() }
+        }
+    }
+}
+
+fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
+    for (lock, owner) in driver.tables().owned_locks() {
+        let mut waiters = waiters.iter_mut();
+        if let Some(waiter) = waiters.find(|waiter| waiter.thread == owner.0) {
+            waiter.holds.push(lock);
+        }
+    }
+    waiters
+}
+
+/// How often a thread has begun or ended, if every thread of the process waits for one of the job.
+fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
+    let waiting = waiters.len() as u64;
+    let (changes, others) = driver.threads_but(waiting)?;
+    let proven = others == 0 || (process::threads_that_join()? == others);
+    let steady = || driver.threads_but(waiting) == Some((changes, others));
+    (proven && process::handles_no_signal() && steady()).then_some(changes)
+}

@@ -1,0 +1,85 @@
+//! What the system says of the threads of this process.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET`, and what else a word of operation says.
+const WAITS: [u64; 2] = [0, 9];
+const PRIVATE: u64 = 128;
+const CLOCK: u64 = 256;
+
+/// Signals that a program may handle and still be stuck: those of its own faults, and the two that the C
+/// library keeps for itself. A handler of any other may post a semaphore.
+const OF_FAULTS: [i32; 12] = [
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGSYS,
+    32,
+    33,
+];
+
+/// How many threads of this process wait in `pthread_join`, without a time-out, for another one: the
+/// kernel ends such a wait when that thread has ended, and nobody else does. None if that cannot be told.
+pub(super) fn threads_that_join() -> Option<u64> {
+    let tasks: Option<BTreeSet<u64>> = fs::read_dir("/proc/self/task")
+        .ok()?
+        .map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let tasks = tasks?;
+    let joins = |task: &u64| {
+        let call = fs::read_to_string(format!("/proc/self/task/{task}/syscall"));
+        let joined = call.ok().as_deref().and_then(joined_thread);
+        joined.is_some_and(|other| other != *task && tasks.contains(&other))
+    };
+    u64::try_from(tasks.iter().filter(|task| joins(task)).count()).ok()
+}
+
+/// The thread that is waited for in this call, as `/proc` shows it: a wait on a word that is shared with
+/// the kernel and holds that thread's number.
+fn joined_thread(call: &str) -> Option<u64> {
+    let mut words = call.split_whitespace();
+    if words.next()?.parse() != Ok(libc::SYS_futex) {
+        return None;
+    }
+    let mut arguments = words.map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let [_, operation, value, limit] = [(); 4].map(|()| arguments.next().flatten());
+    let operation = operation?;
+    let waits = WAITS.contains(&(operation & !CLOCK)) && operation & PRIVATE == 0;
+    (waits && limit? == 0).then_some(value? & u64::from(u32::MAX))
+}
+
+/// Whether this process has no handler that may run while all its threads wait.
+pub(super) fn handles_no_signal() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    let harmless = OF_FAULTS.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
+    caught.is_some_and(|caught| caught & !harmless == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_join_is_told_from_other_waits() {
+        let of = |operation: &str, limit: &str| {
+            joined_thread(&format!("202 0x7f0 {operation} 0x2a {limit} 0x0 0xffffffff 0x7ffc 0x7f"))
+        };
+        assert_eq!(of("0x109", "0x0"), Some(42), "glibc");
+        assert_eq!(of("0x109", "0x7ffd"), None, "pthread_timedjoin_np");
+        assert_eq!(of("0x189", "0x0"), None, "a word of the program's own");
+        assert_eq!(of("0x1", "0x0"), None, "a wake-up");
+        for other in ["running", "-1 0x7ffc 0x7f", "0 0x0 0x9 0x2a 0x0 0x0 0x0 0x7ffc 0x7f", ""] {
+            assert_eq!(joined_thread(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What a call of the C library leaves when it fails, for those that are answered here.
+
+#![expect(unsafe_code, reason = "errno is a place of the C library's")]
+
+use core::ffi::c_int;
+
+/// -1, and why.
+pub(crate) fn fail(why: c_int) -> c_int {
+    // SAFETY: the call has no requirements.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: errno's place is valid for this thread.
+    unsafe { errno.write(why) };
+    -1
+}

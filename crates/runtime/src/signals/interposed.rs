@@ -1,0 +1,146 @@
+//! The C library's calls about signals, in whose place the program finds these.
+//!
+//! Accesses to shared memory are signals. A thread that blocks them would die of its next access, and a
+//! handler in the place of the runtime's would take all of them. So these signals are never blocked, and
+//! the program's actions for them are kept for accesses that are not the runtime's. All else is done as it
+//! is asked for. A program that goes around the C library goes around these.
+
+#![expect(unsafe_code, reason = "the C library's interface")]
+
+use core::ffi::c_int;
+
+use super::actions::{Action, place};
+use super::handlers::{change_ending, handles_for_program, system_action};
+use super::{NEVER_BLOCKED, Set, only, set_of, sigset_of};
+use crate::errno::fail;
+
+/// The two signals that the C library keeps for itself.
+const LIBRARY_S: Set = only(32) | only(33);
+
+/// # Errors
+/// errno.
+unsafe fn mask(
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { new.as_ref() }.map(|set| match how {
+        libc::SIG_UNBLOCK => set_of(set),
+        _ => set_of(set) & !(NEVER_BLOCKED | LIBRARY_S),
+    });
+    let given = wanted.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    let call = libc::SYS_rt_sigprocmask;
+    let mut before: Set = 0;
+    // SAFETY: both sets live through the call, and have the size that is stated.
+    if unsafe { libc::syscall(call, how, given, &raw mut before, size_of::<Set>()) } != 0 {
+        return Err(errno());
+    }
+    // SAFETY: the caller's promise.
+    if let Some(old) = unsafe { old.as_mut() } {
+        *old = sigset_of(before);
+    }
+    Ok(())
+}
+
+/// # Errors
+/// errno.
+fn act(signal: c_int, new: Option<Action>) -> Result<Action, c_int> {
+    if let Some(place) = place(signal)
+        && handles_for_program(signal)
+    {
+        return Ok(match new {
+            Some(action) => place.replace(action),
+            None => place.get(),
+        });
+    }
+    match new {
+        Some(new) => change_ending(signal, Action { mask: new.mask & !NEVER_BLOCKED, ..new }),
+        None => system_action(signal, None),
+    }
+}
+
+fn errno() -> c_int {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { mask(how, new, old) }.err().unwrap_or(0)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigprocmask(
+    how: c_int,
+    new: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { mask(how, new, old) }.map_or_else(fail, |()| 0)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let new = unsafe { new.as_ref() }.map(Action::of);
+    match act(signal, new) {
+        Ok(before) => {
+            // SAFETY: the caller's promise.
+            if let Some(old) = unsafe { old.as_mut() } {
+                *old = before.to_sigaction();
+            }
+            0
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// `signal` in its ways: with these flags, and this mask.
+fn handle(signal: c_int, handler: usize, flags: c_int, mask: Set) -> usize {
+    let action = Action { handler, flags, mask };
+    match act(signal, Some(action)) {
+        Ok(before) => before.handler,
+        Err(error) => {
+            fail(error);
+            libc::SIG_ERR
+        }
+    }
+}
+
+/// The one of BSD, and of the C library's `signal.h` by default.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
+    handle(
+        signal,
+        handler,
+        libc::SA_RESTART,
+        if (1..=64).contains(&signal) { only(signal) } else { 0 },
+    )
+}
+
+/// The one of System V, and of strict ISO C.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __sysv_signal(signal: c_int, handler: usize) -> usize {
+    handle(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER, 0)
+}

@@ -1,0 +1,150 @@
+//! What the user reads about a deadlock.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use super::{Place, Thread, Waiter};
+use crate::sync_id::IdName;
+
+/// Parts of a line that are named; the others are counted.
+const MOST_PARTS: usize = 12;
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finalize => out.write_str("in mg_finalize"),
+            Self::Barrier(id) => write!(out, "in barrier {}", IdName(*id)),
+            Self::Lock(id) => write!(out, "for lock {}", IdName(*id)),
+            Self::ReadWriteLock(id) => write!(out, "for read-write lock {}", IdName(*id)),
+            Self::Semaphore(id) => write!(out, "for semaphore {}", IdName(*id)),
+            Self::Condition(id) => write!(out, "for a signal on condition {}", IdName(*id)),
+            Self::Join(node) => write!(out, "for the end of a thread of node {node}"),
+            Self::Name => out.write_str("for a name that nobody publishes"),
+        }
+    }
+}
+
+/// Each holds a lock that another waits for.
+pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
+    let wanted: Vec<Place> = cycle.iter().map(|(_, waiter)| waiter.place).collect();
+    let part = |&((node, thread), waiter): &(Thread, &Waiter)| {
+        let holds = waiter.holds.iter().filter(|&&id| wanted.contains(&Place::Lock(id)));
+        let holds: Vec<String> = holds.map(|&id| format!("lock {}", IdName(id))).collect();
+        let place = waiter.place;
+        format!("thread {thread} of node {node} holds {} and waits {place}", holds.join(" and "))
+    };
+    join(cycle.iter().map(part).collect())
+}
+
+/// All threads of a job, by the places where they wait.
+pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
+    let mut places: BTreeMap<Place, Vec<Thread>> = BTreeMap::new();
+    let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
+    for (&thread, waiter) in waiting {
+        places.entry(waiter.place).or_default().push(thread);
+        *threads.entry(thread.0).or_default() += 1;
+        holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
+    }
+    let part = |(index, (place, who)): (usize, (&Place, &Vec<Thread>))| {
+        let (who, plural) = name(who, &threads);
+        let verb = match (index, plural) {
+            (0, false) => " waits",
+            (0, true) => " wait",
+            _ => "",
+        };
+        let mut holder = String::new();
+        if let Place::Lock(id) = place
+            && let Some(&thread) = holders.get(id)
+        {
+            holder = format!(", which {} holds", name(&[thread], &threads).0);
+        }
+        format!("{who}{verb} {place}{holder}")
+    };
+    join(places.iter().enumerate().map(part).collect())
+}
+
+fn join(parts: Vec<String>) -> String {
+    let more = parts.len().saturating_sub(MOST_PARTS);
+    let mut text = parts[..parts.len() - more].join(", ");
+    if more > 0 {
+        text += &format!(", and {more} more");
+    }
+    text
+}
+
+/// Threads in words, and whether they are several. A node stands for its threads where all of them are
+/// meant.
+fn name(who: &[Thread], threads: &BTreeMap<usize, usize>) -> (String, bool) {
+    let mut nodes: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for &(node, thread) in who {
+        nodes.entry(node).or_default().push(thread);
+    }
+    let is_whole = |node: &usize, some: &[u32]| threads.get(node) == Some(&some.len());
+    let whole: Vec<usize> =
+        nodes.iter().filter(|(node, some)| is_whole(node, some)).map(|(&node, _)| node).collect();
+    let mut names = Vec::new();
+    if !whole.is_empty() {
+        names.push(numbered("node", &whole));
+    }
+    for (node, some) in nodes.iter().filter(|(node, some)| !is_whole(node, some)) {
+        let some: Vec<usize> = some.iter().map(|&thread| thread as usize).collect();
+        names.push(format!("{} of node {node}", numbered("thread", &some)));
+    }
+    (names.join(" and "), who.len() > 1)
+}
+
+/// `node 3`, `nodes 0 and 2`, `nodes 0 to 4, 7 and 9`; the numbers ascend.
+fn numbered(what: &str, numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for (first, last) in runs {
+        match last - first {
+            0 => parts.push(first.to_string()),
+            1 => parts.extend([first.to_string(), last.to_string()]),
+            _ => parts.push(format!("{first} to {last}")),
+        }
+    }
+    let plural = if numbers.len() > 1 { "s" } else { "" };
+    let list = match parts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
+    };
+    format!("{what}{plural} {list}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        let text = |numbers: &[usize]| numbered("node", numbers);
+        assert_eq!(text(&[3]), "node 3");
+        assert_eq!(text(&[0, 2]), "nodes 0 and 2");
+        assert_eq!(text(&[0, 1]), "nodes 0 and 1");
+        assert_eq!(text(&[0, 1, 2, 3, 7, 9]), "nodes 0 to 3, 7 and 9");
+    }
+
+    #[test]
+    fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
+        let waiter =
+            |thread, place, holds: &[u64]| Waiter { thread, turn: 0, place, holds: holds.to_vec() };
+        let waiters = [
+            ((0, 0), waiter(0, Place::Barrier(5), &[7])),
+            ((0, 1), waiter(1, Place::Lock(7), &[])),
+            ((1, 0), waiter(0, Place::Lock(7), &[])),
+        ];
+        let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
+        let words = "thread 0 of node 0 waits in barrier 5, \
+                     node 1 and thread 1 of node 0 for lock 7, which thread 0 of node 0 holds";
+        assert_eq!(of_all(&waiting), words);
+    }
+}
