@@ -16,10 +16,6 @@ trap 'rm -rf "$dir"' EXIT
 
 say() { echo "check-install: $*"; }
 
-# A user has the Rust tools at home.
-ln -s "${CARGO_HOME:-$HOME/.cargo}" "$home/.cargo"
-ln -s "${RUSTUP_HOME:-$HOME/.rustup}" "$home/.rustup"
-
 # README's code block of a language ($1), by number ($2).
 block() {
     awk -v language="$1" -v number="$2" '
@@ -28,9 +24,10 @@ block() {
         inside' "$top/README.md"
 }
 
-# What stdin says, at $1, in an environment of PATH and HOME; what makes cargo build anew stays as it is.
+# What stdin says, at $1, in an environment of PATH and HOME; what would make cargo build anew stays as it is.
 as_written() {
     (cd "$1" && env -i PATH="$PATH" HOME="$home" \
+        CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
         ${CARGO_TARGET_DIR:+CARGO_TARGET_DIR="$CARGO_TARGET_DIR"} \
         ${RUSTFLAGS:+RUSTFLAGS="$RUSTFLAGS"} sh -eu)
 }
