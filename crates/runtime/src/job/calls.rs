@@ -294,7 +294,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Limit`] when this node has given out its share.
     pub fn new_id(&self) -> Result<u32, Error> {
-        self.sync.new_id(&self.driver)
+        self.sync.new_id(self.member()?)
     }
 
     /// The id that an address of shared memory is.

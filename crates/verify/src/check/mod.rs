@@ -10,6 +10,7 @@
 //!   consistency by definition. [`trace`]: counterexamples for people.
 
 pub mod action;
+mod calls;
 pub mod configurations;
 pub(crate) mod graph;
 pub mod litmus;

@@ -10,6 +10,7 @@ use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
 pub use super::action::{Action, JobModel};
+use super::calls::synchronization;
 use super::program::{Content, NO_COPY, Op, Wanted, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
@@ -410,46 +411,6 @@ impl JobModel {
             state.broken.get_or_insert(Broken::Protocol(text));
         }
         state.nodes[me.index()] = node;
-    }
-}
-
-/// What an operation asks of the synchronization engines, and whether its thread waits for it.
-fn synchronization(thread: ThreadId, op: Op) -> (SyncInput, bool) {
-    let wide = u64::from;
-    match op {
-        Op::Lock(id) => (SyncInput::Lock { thread, id: wide(id) }, true),
-        Op::Unlock(id) => (SyncInput::Unlock { thread, id: wide(id) }, false),
-        Op::Barrier { id, local, total } => {
-            (SyncInput::Barrier { thread, id: wide(id), local, total, quiescent: false }, true)
-        }
-        Op::Down(id) => (SyncInput::SemaphoreWait { thread, id: wide(id) }, true),
-        Op::Up(id, count) => (SyncInput::SemaphorePost { id: wide(id), count }, false),
-        Op::Signal(id, all) => (SyncInput::ConditionSignal { id: wide(id), all }, false),
-        Op::Attempt { what, timed, .. } => {
-            let input = match (what, timed) {
-                (Wanted::Lock(id), false) => SyncInput::TryLock { thread, id: wide(id) },
-                (Wanted::Lock(id), true) => SyncInput::TimedLock { thread, id: wide(id) },
-                (Wanted::Unit(id), false) => SyncInput::SemaphoreTry { thread, id: wide(id) },
-                (Wanted::Unit(id), true) => SyncInput::SemaphoreWait { thread, id: wide(id) },
-                (Wanted::Hold(id, kind), _) => {
-                    SyncInput::ReadWriteLock { thread, id: wide(id), kind, tries: true }
-                }
-            };
-            (input, true)
-        }
-        Op::Hold(id, kind) => {
-            (SyncInput::ReadWriteLock { thread, id: wide(id), kind, tries: false }, true)
-        }
-        Op::LetGo(id) => (SyncInput::ReadWriteUnlock { thread, id: wide(id) }, false),
-        Op::Read(_)
-        | Op::Write(..)
-        | Op::Add(_)
-        | Op::AddBoth(..)
-        | Op::Prefetch(..)
-        | Op::Push(_)
-        | Op::Reclaim(_)
-        | Op::Await { .. }
-        | Op::TimedAwait { .. } => unreachable!("{op} does not synchronize"),
     }
 }
 
