@@ -1,6 +1,7 @@
 //! Joining and leaving; place in the job; statistics.
 
 use core::ffi::{c_char, c_int, c_void};
+use std::io::Write;
 
 use multigrain_runtime::{Error, Runtime, Stats, runtime};
 
@@ -20,7 +21,8 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
             0
         }
         Err(error) => {
-            eprintln!("multigrain: {error}");
+            // One write: in pieces, a kill in between would cut the line.
+            let _ = std::io::stderr().write_all(format!("multigrain: {error}\n").as_bytes());
             failed(&error)
         }
     }

@@ -62,6 +62,7 @@ fn main() -> ExitCode {
     if let Command::Run(args) = &command {
         return run::run(args);
     }
+    run::notice_children();
     pipe::until_unread(|| start(command))
 }
 

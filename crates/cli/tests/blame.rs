@@ -16,7 +16,7 @@ use rustix::process::{
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -110,6 +110,16 @@ fn a_peer_that_breaks_the_protocol_is_named_with_what_it_did() {
     }
 }
 
+#[test]
+fn a_node_that_announces_an_area_again_is_named_and_not_who_hears_of_it() {
+    let ended = run(&mut job(2, "announce again"));
+    let line = only_line(&ended);
+    assert!(line.starts_with("multigrain: node 0 (pid "), "{ended:?}");
+    let said = ") was lost by node 1: broke the protocol: it announces area 0 again; the job ends";
+    assert!(line.ends_with(said), "{ended:?}");
+    assert_eq!(ended.code, LOST_PEER);
+}
+
 /// The program of the job; does nothing without the launcher.
 #[test]
 #[ignore = "a node of the job"]
@@ -138,9 +148,30 @@ fn work(job: &Job, deed: &str, peers: &str) -> Result<()> {
             thread::park();
         }
     }
+    if job.node() == 0 && deed == "announce again" {
+        announce_again_to_node_1(peers.split(',').next().unwrap());
+        loop {
+            thread::park();
+        }
+    }
     loop {
         *total.lock()? += 1;
     }
+}
+
+/// The announcement of the first area there is, many times, straight into node 0's link to node 1.
+fn announce_again_to_node_1(own_address: &str) {
+    let mut link = link_to(own_address.strip_prefix("unix:@").unwrap());
+    // As postcard writes it: id and owner, base, place in the object, bytes, minipages of one page,
+    // items, and a consistency.
+    let bits = |place: u32| (multigrain_memory::VIEWS_BASE >> (7 * place)).to_le_bytes()[0];
+    let digits = multigrain_memory::VIEWS_BASE.ilog2() / 7;
+    let base = (0..=digits).map(|place| bits(place) & 0x7f | if place < digits { 0x80 } else { 0 });
+    let body: Vec<u8> =
+        [0, 0].into_iter().chain(base).chain([0, 0x80, 0x20, 0, 0, 1, 8, 1, 1, 0, 0]).collect();
+    let header = Header { kind: 65, from: 0, payload: body.len() as u64, ..Header::default() };
+    let frame = [&header.encode()[..], &body].concat();
+    let _ = link.write_all(&frame.repeat(1000));
 }
 
 /// Frames that no correct node sends, straight into this node's link to node 0.
@@ -158,18 +189,20 @@ fn send_to_node_0(deed: &str, address: &str) {
     let _ = link.write_all(&bytes);
 }
 
-/// This process's connection to the socket of that abstract name.
+/// This process's connection to, or through, the socket of that abstract name.
 fn link_to(name: &str) -> UnixStream {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
     let is_link = |stream: &UnixStream| {
-        let peer = stream.peer_addr().ok();
-        peer.is_some_and(|peer| peer.as_abstract_name() == Some(name.as_bytes()))
+        // Who was connected to has the name itself; the socket it listens on has no peer.
+        let ends = stream.peer_addr().and_then(|peer| Ok([peer, stream.local_addr()?]));
+        let named = |end: &SocketAddr| end.as_abstract_name() == Some(name.as_bytes());
+        ends.is_ok_and(|ends| ends.iter().any(named))
     };
     let mut streams = (0..1024).filter_map(|number| {
         let fd: OwnedFd = pidfd_getfd(own.as_fd(), number, PidfdGetfdFlags::empty()).ok()?;
         Some(UnixStream::from(fd))
     });
-    streams.find(is_link).expect("there is a link to node 0")
+    streams.find(is_link).expect("there is a link")
 }
 
 impl support::Running {

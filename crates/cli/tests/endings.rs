@@ -123,7 +123,9 @@ fn a_second_interrupt_kills_those_who_ignore_the_first() {
     let mut job = start(&mut launcher("-n 2", &script));
     job.lines(2);
     job.signal_and_wait(Signal::INT);
-    assert_eq!(alive(&time).iter().filter(|line| line.starts_with("sleep")).count(), 2);
+    wait_until("both sleep on", || {
+        alive(&time).iter().filter(|line| line.starts_with("sleep")).count() == 2
+    });
     job.signal(Signal::INT);
     let ended = job.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -211,4 +213,80 @@ fn a_daemon_without_an_environment_does_not_outlive_a_killed_launcher() {
         }
     }
     assert_eq!(job.wait().code, None);
+}
+
+/// What a process says of its signals that `env` has started with these options, and that it starts in turn.
+fn signals_of(options: &[&str], starter: &[&str]) -> support::Ended {
+    let mut command = std::process::Command::new("env");
+    command.arg("--default-signal").args(options).args(starter);
+    run(command.args(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]))
+}
+
+#[test]
+fn a_launcher_ends_whatever_signals_it_was_started_with_and_its_nodes_get_them() {
+    let launcher = env!("CARGO_BIN_EXE_multigrain");
+    let starter = [launcher, "run", "--timeout", "20"];
+    for options in [
+        &["--ignore-signal=CHLD"][..],
+        &["--block-signal=CHLD,USR1,ALRM,XFSZ"],
+        &["--ignore-signal=CHLD,INT,HUP", "--block-signal=CHLD,TERM,QUIT"],
+        &[],
+    ] {
+        let (there, here) = (signals_of(options, &starter), signals_of(options, &[]));
+        assert_eq!((there.code, there.err.as_str()), (Some(0), ""), "{options:?}: {there:?}");
+        assert_eq!(there.out, here.out, "{options:?}");
+    }
+}
+
+#[test]
+fn a_node_that_fails_is_noticed_where_sigchld_is_ignored() {
+    let mut command = std::process::Command::new("env");
+    command.args(["--ignore-signal=CHLD", env!("CARGO_BIN_EXE_multigrain"), "run", "-n", "3"]);
+    let script = "[ $MULTIGRAIN_RANK = 1 ] && exit 5; exec sleep 60";
+    let ended = run(command.args(["--timeout", "20", "bash", "-c", script]));
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.line().contains("exited with code 5"), "{ended:?}");
+    assert!(ended.took < SOON, "{ended:?}");
+}
+
+#[test]
+fn a_child_that_was_stopped_before_it_ran_the_program_does_not_outlive_a_killed_launcher() {
+    let time = unique_time();
+    for _ in 0..200 {
+        let job = start(&mut launcher("-n 32", &format!("exec sleep {time}")));
+        let caught = stop_before_exec(job.pid());
+        job.signal(Signal::KILL);
+        // The children have its pipes; they end when all are gone.
+        let ended = job.wait();
+        assert_eq!(ended.code, None);
+        assert_gone_within(SOON, &time);
+        if caught {
+            return;
+        }
+    }
+    panic!("no child was stopped in time");
+}
+
+/// Stops a child of the launcher; whether that was before it executed the program.
+fn stop_before_exec(launcher: u32) -> bool {
+    let children = format!("/proc/{launcher}/task/{launcher}/children");
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    // The warden is the first of them.
+    let mut node = String::new();
+    wait_until("a node is started", || {
+        let found = read(&children);
+        found.split_whitespace().nth(1).unwrap_or_default().clone_into(&mut node);
+        !node.is_empty()
+    });
+    let found = read(&children);
+    let node = found.split_whitespace().last().unwrap_or(&node);
+    let pid = node.parse().ok().and_then(Pid::from_raw).expect("a process id");
+    if kill_process(pid, Signal::STOP).is_err() {
+        return false;
+    }
+    let state = format!("/proc/{node}/stat");
+    wait_until("it is stopped", || {
+        read(&state).rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['T', 'Z']))
+    });
+    read(&format!("/proc/{node}/cmdline")).contains("multigrain")
 }

@@ -255,6 +255,27 @@ fn mistakes_get_one_line_and_the_codes_of_a_shell() {
 }
 
 #[test]
+fn what_every_node_would_refuse_the_launcher_refuses() {
+    for (options, variable, line) in [
+        ("--tracking scans --check-races", ("", ""), "--check-races finds races by faults"),
+        ("--tracking scans --guard uffd", ("", ""), "--tracking scans needs the guard mprotect"),
+        ("--check-races", ("MULTIGRAIN_TRACKING", "scans"), "--check-races finds races by faults"),
+        ("-x MULTIGRAIN_TRACKING=scans --check-races", ("", ""), "--check-races finds races"),
+    ] {
+        let mut command = multigrain();
+        command.args(["run", "-n", "3"]).args(options.split(' ')).args(["--", "echo", "there"]);
+        if !variable.0.is_empty() {
+            command.env(variable.0, variable.1);
+        }
+        let ended = run(&mut command);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{ended:?}");
+    }
+    let ended = run(multigrain().args(["run", "--tracking", "scans", "--", "echo", "there"]));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "there\n"), "{ended:?}");
+}
+
+#[test]
 fn too_few_descriptors_give_one_line_that_names_ulimit() {
     let time = unique_time();
     let launch = format!("ulimit -n 60; exec \"$0\" run -n 20 sleep {time}");

@@ -37,6 +37,15 @@ pub enum MemoryError {
         /// The limit, as the shell calls it.
         flag: &'static str,
     },
+    /// The tables of the memory layer find no room among the process's addresses.
+    #[error(
+        "no room for tables of {bytes} bytes of addresses, which cost memory as they are used: raise \
+         `ulimit -v` and `ulimit -d`"
+    )]
+    NoAddresses {
+        /// Bytes of addresses wanted.
+        bytes: usize,
+    },
     /// An area breaks a rule of the layout; if it came from a peer, the peer is wrong.
     #[error("area {} at {base:#x} of {bytes} bytes is not valid: {rule}", .id.0)]
     BadArea {

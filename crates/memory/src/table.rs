@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::error::MemoryError;
@@ -40,9 +41,12 @@ impl<T: ZeroValid> ZeroTable<T> {
         let mapped = unsafe {
             mmap_anonymous(core::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, FLAGS)
         };
-        let system = |errno| MemoryError::System { call: "mmap", address: 0, bytes, errno };
+        let system = |errno| match errno {
+            Errno::NOMEM => MemoryError::NoAddresses { bytes },
+            errno => MemoryError::System { call: "mmap", address: 0, bytes, errno },
+        };
         let start = mapped.map_err(system)?;
-        let start = NonNull::new(start.cast()).ok_or_else(|| system(rustix::io::Errno::INVAL))?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| system(Errno::INVAL))?;
         Ok(Self { start, len, owns: PhantomData })
     }
 

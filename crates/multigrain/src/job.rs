@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::mem::ManuallyDrop;
+use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
@@ -48,7 +49,8 @@ pub fn run<E: fmt::Display + From<Error>>(
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            // One write: in pieces, a kill in between would cut the line.
+            let _ = std::io::stderr().write_all(format!("{error}\n").as_bytes());
             ExitCode::FAILURE
         }
     }

@@ -165,7 +165,12 @@ fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
 
 /// One line on stderr.
 fn last_words(me: NodeId, why: &str) {
-    let _ = writeln!(std::io::stderr(), "multigrain: {me}: {why}");
+    say(std::io::stderr(), format_args!("multigrain: {me}: {why}"));
+}
+
+/// Writes a line at once: in pieces, a kill in between would cut it.
+fn say(mut to: impl std::io::Write, line: core::fmt::Arguments<'_>) {
+    let _ = to.write_all(format!("{line}\n").as_bytes());
 }
 
 /// Ends the process without running anything of the program.
@@ -190,4 +195,30 @@ fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each write has written.
+    struct Writes(Vec<Vec<u8>>);
+
+    impl std::io::Write for &mut Writes {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_written_at_once() {
+        let mut writes = Writes(Vec::new());
+        say(&mut writes, format_args!("multigrain: {}: {}", NodeId(3), "the guard failed"));
+        assert_eq!(writes.0, [b"multigrain: node 3: the guard failed\n"]);
+    }
 }

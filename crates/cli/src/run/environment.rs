@@ -61,6 +61,24 @@ pub(super) fn common(
     variables
 }
 
+/// What every node would refuse, in words for the user.
+pub(super) fn contradiction(variables: &[(String, String)]) -> Option<&'static str> {
+    let value = |wanted: &str| {
+        let chosen = variables.iter().rev().find(|(name, _)| name == wanted);
+        chosen.map(|(_, value)| value.clone()).or_else(|| env::var(wanted).ok())
+    };
+    let is = |name: &str, wanted: &str| value(name).is_some_and(|value| value == wanted);
+    if !is("MULTIGRAIN_TRACKING", "scans") {
+        None
+    } else if is("MULTIGRAIN_CHECK_RACES", "on") {
+        Some("--check-races finds races by faults: use --tracking faults with it")
+    } else if is("MULTIGRAIN_GUARD", "uffd") {
+        Some("--tracking scans needs the guard mprotect: use --guard mprotect with it")
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

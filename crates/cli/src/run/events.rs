@@ -168,7 +168,9 @@ impl Job {
             }
             Message::Refused(text) => {
                 let now = self.now();
-                let line = self.refused.hear(rank, text, now);
+                let nodes = &self.facts.nodes;
+                let is_node = |pid| nodes.iter().any(|node| node.pid == pid);
+                let line = self.refused.hear(rank, text, now, is_node);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),

@@ -26,6 +26,16 @@ pub(super) fn with_job_id(job: &str) -> Vec<Pid> {
         .collect()
 }
 
+/// All processes of this user that have a descriptor of this name, such as `socket:[7]`.
+pub(super) fn holding(name: &str) -> Vec<Pid> {
+    let holds = |pid: &Pid| {
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+        let mut names = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        names.any(|held| held.as_os_str() == name)
+    };
+    processes().filter(holds).collect()
+}
+
 /// Reaps those children that are dead, but none of `known`.
 pub(super) fn reap_but(known: &[Pid]) {
     for pid in children_but(known) {

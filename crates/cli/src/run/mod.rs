@@ -37,12 +37,15 @@ mod warden;
 mod writer;
 
 pub(crate) use options::RunArgs;
+pub(crate) use signals::notice_children;
 
 use cgroup::Cgroup;
 use error::LaunchError;
 use job::{Job, Settings};
-use rustix::process::{Signal, getpid, kill_process_group, set_child_subreaper};
-use signals::Signals;
+use rustix::process::{
+    PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, set_child_subreaper,
+};
+use signals::{Inherited, Signals};
 use spawn::{Node, Plan};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -74,7 +77,8 @@ fn abort_on_panic() {
 
 /// One line on stderr, for when there is no writer; a closed stderr is no reason to panic.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "multigrain: {text}");
+    // One write, for a line that is whole whoever else writes there.
+    let _ = io::stderr().write_all(format!("multigrain: {text}\n").as_bytes());
 }
 
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
@@ -90,14 +94,20 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
     let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| {
+        refused(
+            "a process descriptor (pidfd_open, which this system or a filter of it refuses)",
+            e.into(),
+        )
+    })?;
     let group = Cgroup::new(&job);
     let warden =
-        Warden::start(&job, group.as_ref()).map_err(|e| refused("the warden process", e))?;
+        Warden::start(&job, own, group.as_ref()).map_err(|e| refused("the warden process", e))?;
     let result = set_child_subreaper(Some(getpid()))
         .map_err(|e| refused("the child subreaper", e.into()))
         .and_then(|()| {
             group.iter().for_each(Cgroup::enter);
-            let nodes = start_all(args, program, &job, secret, &warden);
+            let nodes = start_all(args, program, &job, secret, (&warden, signals.before()));
             group.iter().for_each(Cgroup::leave);
             nodes
         })
@@ -128,7 +138,7 @@ fn start_all(
     program: std::path::PathBuf,
     job: &str,
     secret: String,
-    warden: &Warden,
+    (warden, signals): (&Warden, Inherited),
 ) -> Result<Vec<Node>, LaunchError> {
     if let Err(error) = signals::fix_addresses() {
         say(&format!(
@@ -143,13 +153,18 @@ fn start_all(
         listeners.push(listener.map_err(|e| LaunchError::listening(rank, args.nodes, e))?);
     }
     let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
+    let variables = environment::common(args, job, secret, peers.join(","));
+    if let Some(why) = environment::contradiction(&variables) {
+        return Err(LaunchError::Contradiction(why));
+    }
     let plan = Plan {
         nodes: args.nodes,
         program,
         command: args.command.clone(),
-        variables: environment::common(args, job, secret, peers.join(",")),
+        variables,
         tagged: args.tagged(),
         descriptors,
+        signals,
     };
     let mut nodes: Vec<Node> = Vec::new();
     for (rank, listener) in (0..args.nodes).zip(listeners) {

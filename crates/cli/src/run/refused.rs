@@ -10,7 +10,7 @@ use std::time::Duration;
 const MOST: usize = 32;
 /// How long a line waits that may be about a node of the job.
 const WAIT: Duration = Duration::from_secs(1);
-/// How a line ends that may be about a node of the job.
+/// What a line says that may be about a node of the job; how many were refused may follow.
 const HUNG_UP: &str = "it hung up in the middle of the handshake";
 
 /// What the nodes of a job have said of refused connections.
@@ -23,14 +23,24 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// A node has turned somebody away; the line to be said at once, if there is one.
-    pub(super) fn hear(&mut self, rank: usize, text: String, now: Duration) -> Option<String> {
+    /// A node has turned somebody away; the line to be said at once, if there is one. Another node of the job
+    /// says itself why it may not come in.
+    pub(super) fn hear(
+        &mut self,
+        rank: usize,
+        text: String,
+        now: Duration,
+        is_node: impl Fn(i32) -> bool,
+    ) -> Option<String> {
+        if who(&text).is_some_and(is_node) {
+            return None;
+        }
         let many = self.heard.iter().filter(|(of, _)| *of == rank).count() >= MOST;
         if many || !self.heard.insert((rank, text.clone())) {
             return None;
         }
         let line = format!("node {rank}: {text}");
-        if !text.ends_with(HUNG_UP) {
+        if !text.contains(HUNG_UP) {
             return Some(line);
         }
         if !self.failed {
@@ -58,16 +68,36 @@ impl Refused {
     }
 }
 
+/// The process that was turned away, if the line names it.
+fn who(text: &str) -> Option<i32> {
+    let (_, rest) = text.split_once("refused a connection from process ")?;
+    rest.split_once(' ')?.0.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SOON: Duration = Duration::from_millis(10);
 
+    fn nobody(_: i32) -> bool {
+        false
+    }
+
+    #[test]
+    fn a_node_of_the_job_that_is_refused_says_so_itself() {
+        let mut refused = Refused::default();
+        let line =
+            "refused a connection from process 7 of user 0: it runs another build of the program";
+        assert_eq!(refused.hear(0, line.to_owned(), SOON, |pid| pid == 7), None);
+        assert_eq!(refused.next(), None);
+        assert!(refused.hear(0, line.to_owned(), SOON, nobody).is_some());
+    }
+
     #[test]
     fn a_refused_connection_is_reported_once_for_each_node_and_not_too_many_are() {
         let mut refused = Refused::default();
-        let mut hear = |rank, text: &str| refused.hear(rank, text.to_owned(), SOON);
+        let mut hear = |rank, text: &str| refused.hear(rank, text.to_owned(), SOON, nobody);
         assert_eq!(
             hear(0, "an unauthenticated connection"),
             Some("node 0: an unauthenticated connection".to_owned())
@@ -82,21 +112,30 @@ mod tests {
     }
 
     #[test]
+    fn who_hangs_up_is_not_reported_at_once_with_the_number_of_the_refused_either() {
+        let mut refused = Refused::default();
+        let text = format!("refused a connection: {HUNG_UP} (16 refused so far)");
+        assert_eq!(refused.hear(0, text.clone(), SOON, nobody), None);
+        assert!(refused.end(true).is_empty());
+        assert_eq!((refused.hear(1, text, SOON, nobody), refused.next()), (None, None));
+    }
+
+    #[test]
     fn who_hangs_up_is_reported_unless_the_job_fails_soon_after() {
         let text = || format!("refused a connection: {HUNG_UP}");
         let line = || format!("node 0: {}", text());
         for failed in [false, true] {
             let mut refused = Refused::default();
-            assert_eq!(refused.hear(0, text(), SOON), None);
+            assert_eq!(refused.hear(0, text(), SOON, nobody), None);
             assert_eq!((refused.next(), refused.due(SOON)), (Some(SOON + WAIT), Vec::new()));
             assert_eq!(refused.end(failed).len(), usize::from(!failed));
             assert_eq!(refused.next(), None);
         }
         let mut refused = Refused::default();
-        assert_eq!(refused.hear(0, text(), SOON), None);
+        assert_eq!(refused.hear(0, text(), SOON, nobody), None);
         assert_eq!(refused.due(SOON + WAIT), [line()]);
         let _ = refused.end(true);
-        assert_eq!(refused.hear(1, text(), SOON), None, "it is a node that ends");
+        assert_eq!(refused.hear(1, text(), SOON, nobody), None, "it is a node that ends");
         assert_eq!(refused.next(), None);
     }
 }

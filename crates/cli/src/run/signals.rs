@@ -22,15 +22,28 @@ const READ: [Signal; 8] = [
 /// The launcher's blocked signals.
 pub(super) struct Signals {
     fd: OwnedFd,
+    before: Inherited,
+}
+
+/// What who started the launcher has chosen, which the nodes get back.
+#[derive(Clone, Copy)]
+pub(super) struct Inherited {
+    mask: libc::sigset_t,
+    /// SIGCHLD was ignored: then no child could be waited for.
+    ignores_children: bool,
 }
 
 impl Signals {
-    /// Blocks [`READ`] and SIGXFSZ in this thread and those it starts. Children
-    /// inherit that and have to call [`unblock`]. SIGXFSZ goes to who writes too much, and is not read
-    /// here: the write fails.
+    /// Blocks [`READ`] and SIGXFSZ, and nothing else, in this thread and those it starts, and has the
+    /// ends of children told. Children inherit that and have to call [`Inherited::restore`]. SIGXFSZ goes
+    /// to who writes too much, and is not read here: the write fails.
     pub(super) fn block() -> io::Result<Self> {
-        change_mask(libc::SIG_BLOCK, &[Signal::XFSZ])?;
-        let set = change_mask(libc::SIG_BLOCK, &READ)?;
+        let ignores_children = set_child_action(libc::SIG_DFL)? == libc::SIG_IGN;
+        let set = set_of(&READ);
+        let mut blocked = set;
+        // SAFETY: the set is whole.
+        unsafe { libc::sigaddset(&raw mut blocked, libc::SIGXFSZ) };
+        let before = Inherited { mask: set_mask(&blocked)?, ignores_children };
         // SAFETY: the set is whole; -1 asks for a new descriptor.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -38,7 +51,12 @@ impl Signals {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: signalfd just made this descriptor, and nobody else owns it.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, before })
+    }
+
+    /// What was so before.
+    pub(super) fn before(&self) -> Inherited {
+        self.before
     }
 
     /// The next pending signal, if there is one.
@@ -64,13 +82,32 @@ impl AsFd for Signals {
     }
 }
 
-/// Undoes [`Signals::block`] in a node, between fork and exec: async-signal-safe.
-pub(super) fn unblock() -> io::Result<()> {
-    change_mask(libc::SIG_UNBLOCK, &[Signal::XFSZ])?;
-    change_mask(libc::SIG_UNBLOCK, &READ).map(drop)
+impl Inherited {
+    /// Undoes [`Signals::block`] in a node, between fork and exec: async-signal-safe.
+    pub(super) fn restore(&self) -> io::Result<()> {
+        if self.ignores_children {
+            set_child_action(libc::SIG_IGN)?;
+        }
+        set_mask(&self.mask).map(drop)
+    }
 }
 
-fn change_mask(how: libc::c_int, signals: &[Signal]) -> io::Result<libc::sigset_t> {
+/// Has the ends of children told, in a command that starts launchers, whatever it has inherited.
+pub(crate) fn notice_children() {
+    // SIGCHLD has an action in every process.
+    let _ = set_child_action(libc::SIG_DFL);
+}
+
+/// Sets what SIGCHLD does; what it did before.
+fn set_child_action(action: libc::sighandler_t) -> io::Result<libc::sighandler_t> {
+    // SAFETY: the action is SIG_DFL or SIG_IGN, which run no code.
+    match unsafe { libc::signal(libc::SIGCHLD, action) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        before => Ok(before),
+    }
+}
+
+fn set_of(signals: &[Signal]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the pointer is to a sigset_t, which the call fills.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
@@ -79,10 +116,15 @@ fn change_mask(how: libc::c_int, signals: &[Signal]) -> io::Result<libc::sigset_
         unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
     }
     // SAFETY: sigemptyset has filled it.
-    let set = unsafe { set.assume_init() };
-    // SAFETY: the set is whole; the old mask is not asked for.
-    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
-        0 => Ok(set),
+    unsafe { set.assume_init() }
+}
+
+/// Blocks these signals and no others in this thread; which it blocked before.
+fn set_mask(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = set_of(&[]);
+    // SAFETY: both sets are whole.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, &raw mut before) } {
+        0 => Ok(before),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }

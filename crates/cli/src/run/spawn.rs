@@ -5,7 +5,7 @@ use super::control::Channel;
 use super::error::LaunchError;
 use super::listen::Listener;
 use super::output::{Format, Pipe};
-use super::signals;
+use super::signals::Inherited;
 use super::warden::{self, Warden};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) tagged: bool,
     /// The user's limit of descriptors, which the nodes get back.
     pub(super) descriptors: Rlimit,
+    /// And what signals did to the user.
+    pub(super) signals: Inherited,
 }
 
 /// A started node, as the launcher holds it.
@@ -94,14 +96,30 @@ pub(super) fn start(
     command.env("MULTIGRAIN_LISTEN_FD", listener.fd.as_raw_fd().to_string());
     command.env("MULTIGRAIN_CONTROL_FD", theirs.as_raw_fd().to_string());
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    leash(&mut command, [listener.fd, theirs], enrolment, plan.descriptors);
+    leash(&mut command, [listener.fd, theirs], enrolment, (plan.descriptors, plan.signals));
     let mut child = command.spawn().map_err(|error| spawn_error(plan, rank, error))?;
 
-    adopt(&mut child, ours, format_of(plan, rank)).map_err(|error| refused("its pipes", error))
+    let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    let adopted = match pidfd {
+        Ok(pidfd) => adopt(&mut child, pidfd, ours, format_of(plan, rank))
+            .map_err(|error| refused("its pipes", error)),
+        Err(error) => Err(refused("its process descriptor (pidfd_open)", error.into())),
+    };
+    if adopted.is_err() {
+        // Nobody else knows of this child yet.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    adopted
 }
 
 /// What happens in the child between fork and exec. Only system calls: no memory is allocated.
-fn leash(command: &mut Command, own: [OwnedFd; 2], enrolment: OwnedFd, descriptors: Rlimit) {
+fn leash(
+    command: &mut Command,
+    own: [OwnedFd; 2],
+    enrolment: OwnedFd,
+    (descriptors, signals): (Rlimit, Inherited),
+) {
     let launcher = getpid();
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -110,7 +128,7 @@ fn leash(command: &mut Command, own: [OwnedFd; 2], enrolment: OwnedFd, descripto
             return Err(io::ErrorKind::Interrupted.into());
         }
         warden::enroll(&enrolment)?;
-        signals::unblock()?;
+        signals.restore()?;
         for fd in &own {
             fcntl_setfd(fd, FdFlags::empty())?;
         }
@@ -129,27 +147,18 @@ fn format_of(plan: &Plan, rank: u32) -> Format {
     }
 }
 
-fn adopt(child: &mut Child, control: OwnedFd, format: Format) -> io::Result<Node> {
+fn adopt(child: &mut Child, pidfd: OwnedFd, control: OwnedFd, format: Format) -> io::Result<Node> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);
-    let pid = Pid::from_child(child);
-    let node = (|| {
-        let stdout = child.stdout.take().ok_or_else(missing)?;
-        let stderr = child.stderr.take().ok_or_else(missing)?;
-        Ok(Node {
-            pid,
-            pidfd: pidfd_open(pid, PidfdFlags::empty())?,
-            control: Channel::new(control)?,
-            stdout: Some(Pipe::new(stdout.into(), format.clone())?),
-            stderr: Some(Pipe::new(stderr.into(), format)?),
-            stdin: child.stdin.take().map(OwnedFd::from),
-        })
-    })();
-    if node.is_err() {
-        // Nobody else knows of this child yet.
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    node
+    let stdout = child.stdout.take().ok_or_else(missing)?;
+    let stderr = child.stderr.take().ok_or_else(missing)?;
+    Ok(Node {
+        pid: Pid::from_child(child),
+        pidfd,
+        control: Channel::new(control)?,
+        stdout: Some(Pipe::new(stdout.into(), format.clone())?),
+        stderr: Some(Pipe::new(stderr.into(), format)?),
+        stdin: child.stdin.take().map(OwnedFd::from),
+    })
 }
 
 fn spawn_error(plan: &Plan, rank: u32, error: io::Error) -> LaunchError {

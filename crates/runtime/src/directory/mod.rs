@@ -77,11 +77,18 @@ pub(crate) fn new_area(
 }
 
 /// Any node: map what node 0 announced.
-pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> bool {
-    let Some(record) = AreaRecord::from_bytes(body) else { return false };
-    let asked = record.owner != driver.me() || driver.awaits_any(kind::AREA_REQUEST);
-    if !record.is_sound(driver.nodes()) || !asked {
-        return false;
+///
+/// # Errors
+/// What node 0 does not announce.
+pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Result<(), String> {
+    let makes_sense = |record: &AreaRecord| {
+        let asked = record.owner != driver.me() || driver.awaits_any(kind::AREA_REQUEST);
+        record.is_sound(driver.nodes()) && asked
+    };
+    let record = AreaRecord::from_bytes(body).filter(makes_sense);
+    let record = record.ok_or("it announces an area that makes no sense")?;
+    if driver.tables().area(record.area.id).is_some() {
+        return Err(format!("it announces area {} again", record.area.id.0));
     }
     let code = map_record(driver, record);
     let header = Header {
@@ -92,7 +99,7 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> bool
         ..Header::default()
     };
     driver.platform().send_frame(from, header, Payload::None);
-    true
+    Ok(())
 }
 
 /// Gives an area back that nothing is allocated of: no node has it any more when this returns.

@@ -136,11 +136,12 @@ impl Engine {
             node.step(input, &mut world)
         };
         world.finish();
-        done.map_err(|violation| self.judge(violation))
+        done.map_err(|violation| self.judge(from, violation))
     }
 
-    /// Who broke a rule: the program, which is told, or a node, which is the end of the job.
-    fn judge(&self, violation: Violation) -> Error {
+    /// Who broke a rule: the program, which is told, or a node, which is the end of the job. What a message
+    /// of `cause` leads this node to tell itself is of that node, too.
+    fn judge(&self, cause: NodeId, violation: Violation) -> Error {
         let me = self.platform.me();
         match violation {
             Violation::Misuse(text) => Error::NotPermitted(text),
@@ -151,9 +152,9 @@ impl Engine {
                 Error::Limit(text)
             }
             Violation::Limit { from, text } => self.platform.peer_broke(from, text),
-            Violation::Peer { from, role, state, event } if from != me => {
+            Violation::Peer { from, role, state, event } if from != me || cause != me => {
                 let what = format!("{event} for the {role} in state {state}");
-                self.platform.peer_broke(from, what)
+                self.platform.peer_broke(if from == me { cause } else { from }, what)
             }
             violation @ (Violation::Peer { .. } | _) => self.platform.fatal(&violation.to_string()),
         }

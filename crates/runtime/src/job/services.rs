@@ -34,7 +34,9 @@ impl Services for Shared {
         let Header { kind, subject, value, .. } = *header;
         let makes_sense = match kind {
             kind::AREA_REQUEST => directory.serve_request(driver, asker, body),
-            kind::AREA_ANNOUNCE => crate::directory::serve_announce(driver, asker.node, body),
+            kind::AREA_ANNOUNCE => {
+                return crate::directory::serve_announce(driver, asker.node, body);
+            }
             kind::AREA_MAPPED => directory.serve_mapped(driver, asker.node, subject, value),
             kind::AREA_RETURN => directory.serve_return(driver, asker, subject),
             kind::AREA_RETIRE => crate::directory::serve_retire(driver, subject),
