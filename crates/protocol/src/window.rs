@@ -6,7 +6,7 @@
 //! travel: its *passage*. On the manager's own node that is nothing, elsewhere the length of a round
 //! trip, or of the scheduler's slices. So a node that has waited for others' turns, and knows for how
 //! many, has a turn of most of their length itself, its passage included: MIRAGE+'s time window
-//! (section 2.1), with a length that is measured.
+//! (section 2.1), with a length that is measured. The clock and the timer are `runtime/src/windows.rs`.
 //!
 //! Invariants: no clock and no allocation; times are nanoseconds of any clock that does not go back.
 

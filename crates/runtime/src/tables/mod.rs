@@ -1,7 +1,7 @@
 //! The protocol's states of this node, shared by its threads.
 //!
-//! One lock per shard of minipages guards a minipage's state together with its protection
-//! (KERNEL-FACTS: "a lock per minipage around state and PTE together"). Blocks of states come into
+//! One lock per shard of minipages guards a minipage's state together with its protection: were the page
+//! tables changed outside it, two threads could leave them as the state is not. Blocks of states come into
 //! being at first use, so an area nobody touches costs nothing, and no cost grows with the number
 //! of minipages.
 
