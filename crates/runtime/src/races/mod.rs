@@ -33,13 +33,13 @@
 #![expect(unsafe_code, reason = "copies pages, by pointer")]
 
 mod clock;
+mod clock_exchange;
 mod judge;
 mod orders;
+mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
-mod site;
-mod tell;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ use crate::shim::{Mutex, lock};
 use judge::{Judge, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;
-use site::Sites;
+use report::Sites;
 use written::Written;
 
 /// What a node that checks for races knows.
