@@ -109,16 +109,16 @@ fn is_zero(page: *const u8, len: usize) -> bool {
 }
 
 impl World for RealWorld<'_> {
-    fn asks(&mut self, asked: &SyncInput) {
-        self.engine.races().asks(asked);
+    fn on_request(&mut self, asked: &SyncInput) {
+        self.engine.races().on_request(asked);
     }
 
-    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
-        self.engine.races().posts(to, id, message);
+    fn on_send(&mut self, to: NodeId, id: u64, message: SyncMessage) {
+        self.engine.races().on_send(to, id, message);
     }
 
-    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
-        self.engine.races().takes(from, id, message);
+    fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
+        self.engine.races().on_receive(from, id, message);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
@@ -143,7 +143,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
-        self.engine.races().leaves(to, message);
+        self.engine.races().on_departure(to, message);
         let header = header_of(message);
         let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
         let page = match (message.attach(), message.minipage()) {
