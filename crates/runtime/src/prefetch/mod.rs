@@ -127,7 +127,7 @@ impl Prefetcher {
         }
         driver.mesh().flush_deferred();
         for &(minipage, kind) in wishes {
-            let access = driver.tables().lend(minipage).access();
+            let access = driver.tables().lock(minipage).access();
             let enough = match kind {
                 Kind::Read => access != Access::NoAccess,
                 Kind::Write => access == Access::ReadWrite,

@@ -98,7 +98,7 @@ pub(super) fn fetch(
         let others = page.others(minipage.index());
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
         let missing = others.filter(|&other| {
-            driver.tables().knows(other) && driver.tables().lend(other).access() == Access::NoAccess
+            driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess
         });
         asked.extend(missing.take(MOST));
         asked.iter().for_each(|&other| {
@@ -107,14 +107,14 @@ pub(super) fn fetch(
     }
     driver.mesh().flush_deferred();
     driver.wait_for(slot, Wait::Fault);
-    if driver.tables().lend(minipage).copy().is_exclusive() {
+    if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
         scan.forget();
     }
     driver.engine().step_sure(Input::Resumed { thread, minipage });
     // Who asks waits: a home may be on its way here.
     for minipage in asked {
-        if !driver.tables().lend(minipage).copy().is_idle() {
+        if !driver.tables().lock(minipage).copy().is_idle() {
             driver.fetch((thread, slot), minipage, Kind::Read, For::Call);
         }
     }

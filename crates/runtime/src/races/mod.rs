@@ -224,9 +224,9 @@ impl<'a> Races<'a> {
     fn renew_watch(&self, races: &Checker) {
         let open: Vec<MinipageId> = lock(&races.open).watched.keys().copied().collect();
         for minipage in open {
-            let lent = self.platform.tables().lend(minipage);
+            let cell = self.platform.tables().lock(minipage);
             self.close_watched(minipage);
-            drop(lent);
+            drop(cell);
         }
     }
 
