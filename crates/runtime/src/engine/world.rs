@@ -206,7 +206,7 @@ impl World for RealWorld<'_> {
             self.engine.races().watch(minipage);
         }
         if to < from {
-            self.engine.windows.taken(minipage);
+            self.engine.windows.revoked(minipage);
         }
         let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
         if !(closes && self.is_closed(minipage))
