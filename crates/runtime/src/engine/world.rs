@@ -102,9 +102,12 @@ unsafe fn append(page: *const u8, len: usize, out: &mut Vec<u8>) {
     unsafe { out.set_len(whole) };
 }
 
-/// Whether all bytes of a minipage are zero.
-fn is_zero(page: *const u8, len: usize) -> bool {
-    // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
+/// Whether all bytes of a minipage are zero; threads may write it meanwhile.
+///
+/// # Safety
+/// `page` is readable for `len` bytes.
+unsafe fn is_zero(page: *const u8, len: usize) -> bool {
+    // SAFETY: every index is below the length for which the caller promises that.
     (0..len).all(|index| unsafe { page.wrapping_add(index).read_volatile() } == 0)
 }
 
@@ -340,12 +343,14 @@ impl ReleaseWorld for RealWorld<'_> {
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
         let (page, len) = self.platform().memory().privileged(minipage);
-        if !is_zero(page, len) {
+        // SAFETY: the privileged view is readable for the length of the minipage.
+        if !unsafe { is_zero(page, len) } {
             return false;
         }
         self.protect(minipage, Access::ReadWrite, Access::NoAccess);
         // A thread may have written between the look and the closing.
-        let zero = is_zero(page, len);
+        // SAFETY: as above.
+        let zero = unsafe { is_zero(page, len) };
         if !zero {
             self.protect(minipage, Access::NoAccess, Access::ReadWrite);
         }
