@@ -19,11 +19,13 @@ fn check(message: &Message) {
         | Message::Note(text)
         | Message::Race(text)
         | Message::Fatal(text)
+        | Message::Crash { text, .. }
         | Message::Lost { text, .. } => text,
         Message::Joining
         | Message::Ready
         | Message::Left
         | Message::Progress(_)
+        | Message::Waits(_)
         | Message::Stats(_) => return,
     };
     assert!(!text.contains(char::is_control), "{text:?}");

@@ -297,7 +297,7 @@ fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
     assert_eq!((two.code, two.out.as_str()), (Some(125), ""), "{two:?}");
     assert!(two.line().contains("/dev/null, the stdin of node 1 (is /dev mounted?)"), "{two:?}");
     // Its warden waits for the launcher's end, instead of having taken it for dead.
-    let warden = "run --timeout 10 sh -c 'until cat $(grep -l multigrain-ward $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
+    let warden = "run --timeout 10 sh -c 'until cat $(grep -l mg-warden $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
                   /proc/$PPID/task/$PPID/children) | sed s/comm/status/) | grep -q State:.S; \
                   do sleep 0.01; done'";
     let one = in_namespaces(no_dev, warden).unwrap();

@@ -137,6 +137,8 @@ fn work(runtime: &Runtime, scene: Scene, number: u64, counter: &AtomicU64) {
         let answer = runtime.driver.request(NodeId(1), kind::LOOKUP, subject, 0, &[]);
         assert_eq!(answer, Ok(answer_to(subject)));
     }
+    // SAFETY: it lives until this thread has been joined, and without deadlines no other keeps it.
+    let runtime: &'static Runtime = unsafe { &*core::ptr::from_ref(runtime) };
     for _ in 0..scene.locks {
         runtime.lock(LOCK).unwrap();
         let before = counter.load(Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use super::RandomArgs;
 use super::setting::Setting;
 use anyhow::{Context, Result};
+use multigrain_types::waits::DEADLOCKED;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -23,7 +24,7 @@ pub(super) enum End {
     Right,
     /// Something else was found, or a node failed: what the nodes said.
     Wrong(String),
-    /// It did not end in time.
+    /// It did not end by itself: in time, or ever, for its launcher proved a deadlock.
     Hang(String),
 }
 
@@ -68,7 +69,7 @@ fn wait(child: Child, limit: Duration) -> Result<End> {
     said.truncate(said.trim_end().len());
     Ok(match output.status.code() {
         Some(0) if in_time => End::Right,
-        Some(TIME_OVER) => End::Hang(said),
+        Some(TIME_OVER | DEADLOCKED) => End::Hang(said),
         _ if !in_time => End::Hang(said),
         _ => End::Wrong(said),
     })

@@ -132,7 +132,7 @@ pub(crate) fn handles(signal: c_int) -> bool {
 
 /// Whether a signal does what it does in programs that know nothing of it.
 pub(crate) fn is_default(signal: c_int) -> bool {
-    system_action(signal, None).is_ok_and(|action| action == Action::DEFAULT)
+    system_action(signal, None).is_ok_and(|action| action.handler == libc::SIG_DFL)
 }
 
 /// Not our trap: what the program wants, or the default, which ends it as it should.

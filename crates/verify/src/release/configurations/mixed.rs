@@ -21,7 +21,7 @@ pub(super) fn rows() -> Vec<Configuration> {
         row("mixed/one-lock", 123, three(2, 0, 1, 0).thread(0, &ALL).thread(1, &ALL)),
         row(
             "mixed/one-lock-whose-token-goes-home",
-            913,
+            960,
             three(2, 0, 1, 0).keeping(0).thread(0, &ALL).thread(1, &ALL).thread(1, &ALL),
         ),
         row(
