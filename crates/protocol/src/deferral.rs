@@ -2,7 +2,8 @@
 //!
 //! Role: the only place that decides it, as one pure table; the runtime asks it for every message, and so do
 //! the sequential model checker and the simulator. The world of release consistency (`verify::release`) delivers
-//! messages one by one: batches change no order. How frames then wait is the transport's (its `outbox`), and so is
+//! messages one by one: batches change no order. Whether somebody waits is its caller's to say; for a sequentially consistent
+//! ack `coherence/holder/grant.rs` does (`AckTiming`). How frames then wait is the transport's (its `outbox`), and so is
 //! that no order changes: what is deferred goes before what follows it to the same node.
 //!
 //! | message                                          | goes                                           |

@@ -6,7 +6,7 @@
 //! travel: its *passage*. On the manager's own node that is nothing, elsewhere the length of a round
 //! trip, or of the scheduler's slices. So a node that has waited for others' turns, and knows for how
 //! many, has a turn of most of their length itself, its passage included: MIRAGE+'s time window
-//! (section 2.1), with a length that is measured.
+//! (section 2.1), with a length that is measured. The clock and the timer are `runtime/src/windows.rs`.
 //!
 //! Invariants: no clock and no allocation; times are nanoseconds of any clock that does not go back.
 
@@ -30,8 +30,8 @@ pub struct Estimator {
     /// Its passage, a moving average.
     passage_ns: u64,
     /// Minipages let go and not yet taken, and when.
-    let_go: [Option<(MinipageId, u64)>; MEASURED],
-    /// The place in `let_go` that is used next.
+    released: [Option<(MinipageId, u64)>; MEASURED],
+    /// The place in `released` that is used next.
     next: usize,
 }
 
@@ -50,16 +50,16 @@ impl Estimator {
     }
 
     /// A minipage that another node manages is let go: its ack leaves.
-    pub fn let_go(&mut self, minipage: MinipageId, now_ns: u64) {
+    pub fn released(&mut self, minipage: MinipageId, now_ns: u64) {
         let same = |place: &Option<(MinipageId, u64)>| place.is_some_and(|(of, _)| of == minipage);
-        let place = self.let_go.iter().position(same).unwrap_or(self.next);
-        self.let_go[place] = Some((minipage, now_ns));
+        let place = self.released.iter().position(same).unwrap_or(self.next);
+        self.released[place] = Some((minipage, now_ns));
         self.next = (place + 1) % MEASURED;
     }
 
     /// Threads of this node lose access to a minipage.
-    pub fn taken(&mut self, minipage: MinipageId, now_ns: u64) {
-        for place in &mut self.let_go {
+    pub fn revoked(&mut self, minipage: MinipageId, now_ns: u64) {
+        for place in &mut self.released {
             if let Some((_, since_ns)) = place.take_if(|(of, _)| *of == minipage) {
                 let passage_ns = now_ns.saturating_sub(since_ns).min(MOST_NS);
                 self.passage_ns = (7 * self.passage_ns + passage_ns) / 8;
@@ -67,10 +67,10 @@ impl Estimator {
         }
     }
 
-    /// Whether [`Estimator::taken`] has anything to measure.
+    /// Whether [`Estimator::revoked`] has anything to measure.
     #[must_use]
     pub fn measures(&self) -> bool {
-        self.let_go.iter().any(Option::is_some)
+        self.released.iter().any(Option::is_some)
     }
 }
 
@@ -93,10 +93,10 @@ mod tests {
     fn the_passage_is_a_part_of_the_turn_where_there_is_one() {
         let mut estimator = Estimator::default();
         for round in 0..100 {
-            estimator.let_go(PAGE, round * 1_000_000);
+            estimator.released(PAGE, round * 1_000_000);
             assert!(estimator.measures());
-            estimator.taken(PAGE, round * 1_000_000 + 40_000);
-            estimator.taken(PAGE, round * 1_000_000 + 90_000);
+            estimator.revoked(PAGE, round * 1_000_000 + 40_000);
+            estimator.revoked(PAGE, round * 1_000_000 + 90_000);
             assert!(!estimator.measures());
         }
         assert!((39_900..=40_000).contains(&estimator.passage_ns), "{estimator:?}");
@@ -109,11 +109,11 @@ mod tests {
     fn minipages_that_are_never_taken_are_forgotten() {
         let mut estimator = Estimator::default();
         for minipage in 0..100 {
-            estimator.let_go(MinipageId(minipage), 0);
+            estimator.released(MinipageId(minipage), 0);
         }
-        estimator.taken(MinipageId(0), 1_000_000);
+        estimator.revoked(MinipageId(0), 1_000_000);
         assert_eq!(estimator.passage_ns, 0);
-        estimator.taken(MinipageId(99), 800_000);
+        estimator.revoked(MinipageId(99), 800_000);
         assert_eq!(estimator.passage_ns, 100_000);
     }
 }

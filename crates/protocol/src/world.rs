@@ -41,18 +41,18 @@ pub trait World {
 
     /// Observed, for the detection of data races: the synchronization engines have granted what a
     /// thread asks of them; before its effects.
-    fn asks(&mut self, asked: &SyncInput) {
+    fn on_request(&mut self, asked: &SyncInput) {
         let _ = asked;
     }
     /// Observed: the synchronization engines want this message sent, perhaps to this node itself. It
-    /// may have to wait for a flush: [`World::send`] comes later, or [`World::takes`] if it is for this
+    /// may have to wait for a flush: [`World::send`] comes later, or [`World::on_receive`] if it is for this
     /// node.
-    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
+    fn on_send(&mut self, to: NodeId, id: u64, message: SyncMessage) {
         let _ = (to, id, message);
     }
     /// Observed: the synchronization engines are about to take this message, perhaps of this node
     /// itself.
-    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
+    fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         let _ = (from, id, message);
     }
 }

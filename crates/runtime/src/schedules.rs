@@ -134,7 +134,7 @@ fn play(scene: Scene) {
 fn work(runtime: &Runtime, scene: Scene, number: u64, counter: &AtomicU64) {
     for question in 0..scene.questions {
         let subject = number << 32 | question;
-        let answer = runtime.driver.ask(NodeId(1), kind::LOOKUP, subject, 0, &[]);
+        let answer = runtime.driver.request(NodeId(1), kind::LOOKUP, subject, 0, &[]);
         assert_eq!(answer, Ok(answer_to(subject)));
     }
     // SAFETY: it lives until this thread has been joined, and without deadlines no other keeps it.

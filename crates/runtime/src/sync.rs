@@ -284,7 +284,7 @@ impl Synchronization {
         driver.end_epoch();
         let post = SyncInput::SemaphorePost { id, count };
         driver.step(Input::Sync(post))?;
-        driver.relieve(manager_of(driver, id))
+        driver.apply_back_pressure(manager_of(driver, id))
     }
 
     /// Gives `lock` back, waits for a signal on condition `id`, takes `lock` again.
@@ -328,7 +328,7 @@ impl Synchronization {
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
         driver.step(Input::Sync(signal))?;
-        driver.relieve(manager_of(driver, id))
+        driver.apply_back_pressure(manager_of(driver, id))
     }
 
     /// Asks and waits, as long as is wanted; true if there was nothing to wait for.

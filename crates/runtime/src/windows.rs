@@ -198,16 +198,16 @@ impl Windows {
     }
 
     /// A minipage that another node manages is let go.
-    pub(crate) fn let_go(&self, minipage: MinipageId) {
-        lock(&self.open_windows).turns.let_go(minipage, now_ns());
+    pub(crate) fn released(&self, minipage: MinipageId) {
+        lock(&self.open_windows).turns.released(minipage, now_ns());
         self.measures.store(true, Ordering::Relaxed);
     }
 
     /// Threads of this node lose access to a minipage.
-    pub(crate) fn taken(&self, minipage: MinipageId) {
+    pub(crate) fn revoked(&self, minipage: MinipageId) {
         if self.measures.load(Ordering::Relaxed) {
             let mut open_windows = lock(&self.open_windows);
-            open_windows.turns.taken(minipage, now_ns());
+            open_windows.turns.revoked(minipage, now_ns());
             self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
         }
     }

@@ -5,7 +5,7 @@
 //! What this node sends it besides, be it a gigabyte, does not count.
 //!
 //! What counts is what the queue holds: owned bytes and its own entries, not memory that frames refer
-//! to. The numbers change under the lock of their outbox; a glance at them may be a little old.
+//! to. The numbers change under the lock of their outbox; a relaxed read of them may be a little old.
 #![expect(unsafe_code, reason = "asks for the number of this thread, as a signal handler may")]
 
 use crate::sink::LostReason;

@@ -47,7 +47,7 @@ pub(crate) struct Peer {
     tally: Tally,
     /// What is in the queue.
     load: Load,
-    /// There is a queue; a glance that spares the lock.
+    /// There is a queue; a relaxed read that spares the lock.
     backlog: AtomicBool,
     /// Nothing more is received from it.
     lost: AtomicBool,

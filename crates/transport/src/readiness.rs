@@ -42,7 +42,7 @@ pub(crate) struct Waiting {
     inner_wake: OwnedFd,
     outer_wake: OwnedFd,
     suppression: Mutex<Suppression>,
-    look_around: AtomicBool,
+    rescan: AtomicBool,
 }
 
 impl Waiting {
@@ -60,7 +60,7 @@ impl Waiting {
             inner_wake: event()?,
             outer_wake: event()?,
             suppression: Mutex::new(Suppression::default()),
-            look_around: AtomicBool::new(true),
+            rescan: AtomicBool::new(true),
         };
         waiting.watch(&waiting.inner_wake, WAKE)?;
         for (source, key) in [(&waiting.inner, INNER), (&waiting.outer_wake, WAKE)] {
@@ -150,19 +150,19 @@ impl Waiting {
         }
         if input {
             // The service thread cannot know what is ready; it may be more than the links.
-            self.look_around.store(true, Ordering::Release);
+            self.rescan.store(true, Ordering::Release);
             lock(&self.suppression).woken(links, || self.set_inner(Inner::Mute));
         }
         input
     }
 
     /// Whether the next receive must ask epoll instead of trying each link.
-    pub(crate) fn must_look_around(&self) -> bool {
-        if !self.look_around.load(Ordering::Relaxed) {
+    pub(crate) fn must_rescan(&self) -> bool {
+        if !self.rescan.load(Ordering::Relaxed) {
             return false;
         }
         // Reads what it overwrites: what the last who set it has done before is seen then.
-        self.look_around.swap(false, Ordering::AcqRel)
+        self.rescan.swap(false, Ordering::AcqRel)
     }
 
     /// An application thread begins to receive. `links` are those that may suppress; so below.
@@ -210,7 +210,7 @@ impl Waiting {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
             shim::changed();
         }
-        self.look_around.store(true, Ordering::Release);
+        self.rescan.store(true, Ordering::Release);
     }
 
     /// The wake-up of the receiving thread has reached it.

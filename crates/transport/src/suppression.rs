@@ -144,6 +144,7 @@ fn resume<'a>(links: impl Iterator<Item = &'a dyn Link>) {
 #[expect(unsafe_code, reason = "implements a link")]
 mod tests {
     use super::*;
+    use crate::handshake::Refusal;
     use crate::link::Close;
     use crate::span::Span;
     use rustix::fd::BorrowedFd;
@@ -185,6 +186,10 @@ mod tests {
         }
 
         fn tune(&self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn authenticate(&self) -> Result<(), Refusal> {
             Ok(())
         }
 

@@ -1,7 +1,7 @@
 //! The faults, and what a job owes its user after each of them.
 
-use super::random_source::RandomSource;
 use clap::ValueEnum;
+use multigrain_verify::sim::rng::Rng;
 use rustix::net::Shutdown;
 use rustix::process::Resource;
 use std::fmt;
@@ -87,16 +87,16 @@ pub(super) enum Strike {
 
 impl Fault {
     /// One of this sort, for a job of so many nodes.
-    pub(super) fn draw(self, random: &mut RandomSource, nodes: u32) -> Strike {
-        let node = random.below(nodes);
-        let link = random.below(nodes) as usize;
+    pub(super) fn draw(self, random: &mut Rng, nodes: u32) -> Strike {
+        let node = random.below32(nodes);
+        let link = random.below32(nodes) as usize;
         match self {
-            Self::Kill => match random.below(6) {
+            Self::Kill => match random.below32(6) {
                 0 => Strike::Kill(Target::Launcher),
                 1 => Strike::Kill(Target::Warden),
                 _ => Strike::Kill(Target::Node(node)),
             },
-            Self::Stop => match random.below(5) {
+            Self::Stop => match random.below32(5) {
                 0 => Strike::Stop(Target::Launcher),
                 _ => Strike::Stop(Target::Node(node)),
             },
@@ -108,7 +108,7 @@ impl Fault {
             Self::Unauthenticated => Strike::Unauthenticated { node },
             Self::Shm => Strike::Shm,
             Self::FileSize | Self::AddressSpace | Self::Data | Self::Descriptors => {
-                let target = match random.below(4) {
+                let target = match random.below32(4) {
                     0 => Target::Launcher,
                     _ => Target::Node(node),
                 };
@@ -118,15 +118,14 @@ impl Fault {
     }
 
     /// Values that let a program start, and that hurt it.
-    fn draw_limit(self, random: &mut RandomSource) -> Limit {
-        let later = random.below(2) == 0;
-        let power = |random: &mut RandomSource, from: u32, to: u32| {
-            1_u64 << (from + random.below(to - from))
-        };
+    fn draw_limit(self, random: &mut Rng) -> Limit {
+        let later = random.below32(2) == 0;
+        let power =
+            |random: &mut Rng, from: u32, to: u32| 1_u64 << (from + random.below32(to - from));
         match (self, later) {
-            (Self::Descriptors, true) => Limit::Later(random.below(4).into()),
-            (Self::Descriptors, false) => Limit::Start(u64::from(4 + random.below(36))),
-            (_, true) => Limit::Later(u64::from(random.below(128)) << 12),
+            (Self::Descriptors, true) => Limit::Later(random.below32(4).into()),
+            (Self::Descriptors, false) => Limit::Start(u64::from(4 + random.below32(36))),
+            (_, true) => Limit::Later(u64::from(random.below32(128)) << 12),
             (Self::AddressSpace, false) => Limit::Start(power(random, 28, 38)),
             (Self::Data, false) => Limit::Start(power(random, 22, 28)),
             (_, false) => Limit::Start(power(random, 12, 36)),

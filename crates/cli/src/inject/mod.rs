@@ -21,7 +21,6 @@ mod job;
 mod judge;
 mod links;
 mod plan;
-mod random_source;
 mod running;
 mod strike;
 mod tally;

@@ -2,8 +2,8 @@
 
 use super::apps::App;
 use super::fault::{Fault, Strike};
-use super::random_source::RandomSource;
 use clap::ValueEnum;
+use multigrain_verify::sim::rng::Rng;
 use std::fmt;
 use std::time::Duration;
 
@@ -27,16 +27,16 @@ impl Plan {
         let turn = |count: usize, turn: u64| usize::try_from(turn % count as u64).unwrap_or(0);
         let fault = faults[turn(faults.len(), seed)];
         let app = apps[turn(apps.len(), seed / faults.len() as u64)];
-        let mut random = RandomSource::new(seed);
-        let nodes = 2 + random.below(3);
+        let mut random = Rng::new(seed);
+        let nodes = 2 + random.below32(3);
         let strike = fault.draw(&mut random, nodes);
         // Unix sockets have no filters, and no other host.
         let tcp_alone = fault == Fault::Silence;
         let transport = if tcp_alone { "tcp" } else { random.pick(&["unix", "tcp"]) };
         // Some hit the start: boot and the first allocations.
-        let early = random.below(4) < if strike.hurts_early() { 3 } else { 1 };
-        let moment = if early { random.below(60) } else { random.below(800) };
-        let (threads, guard) = (1 + random.below(2), random.pick(&["auto", "mprotect"]));
+        let early = random.below32(4) < if strike.hurts_early() { 3 } else { 1 };
+        let moment = if early { random.below32(60) } else { random.below32(800) };
+        let (threads, guard) = (1 + random.below32(2), random.pick(&["auto", "mprotect"]));
         Self { app, nodes, threads, guard, transport, strike, moment }
     }
 

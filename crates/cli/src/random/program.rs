@@ -4,7 +4,7 @@ use core::fmt;
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
-/// A thread by number: the residents of node 0 first, then those of node 1 and so on, then the
+/// A thread by number: the initial threads of node 0 first, then those of node 1 and so on, then the
 /// threads that others start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ThreadId(pub(super) usize);
@@ -129,7 +129,7 @@ pub(super) enum Op {
         condition: u32,
         all: bool,
     },
-    /// A total of 0 is all residents, node by node.
+    /// A total of 0 is all initial threads, node by node.
     Barrier {
         id: u32,
         total: u32,
@@ -220,7 +220,7 @@ impl fmt::Display for Op {
             Self::Signal { condition, all } => {
                 write!(out, "{} condition {condition}", if *all { "broadcast" } else { "signal" })
             }
-            Self::Barrier { id, total: 0 } => write!(out, "barrier {id} of all residents"),
+            Self::Barrier { id, total: 0 } => write!(out, "barrier {id} of all initial threads"),
             Self::Barrier { id, total } => write!(out, "barrier {id} of {total} threads"),
             Self::Post { id, units } => write!(out, "post {units} to semaphore {id}"),
             Self::Down(id) => write!(out, "wait for semaphore {id}"),

@@ -45,7 +45,7 @@ struct Run<'a> {
     /// By object: allocated at some time, so that its name is known.
     named: Vec<bool>,
     sync: Sync,
-    residents: usize,
+    initial_threads: usize,
 }
 
 /// What a thread did.
@@ -58,7 +58,7 @@ enum Turn {
 }
 
 /// Executes a program in an order drawn from a seed; a line for what is wrong with it.
-pub(super) fn execute(program: &Program, residents: usize, seed: u64) -> Result<(), String> {
+pub(super) fn execute(program: &Program, initial_threads: usize, seed: u64) -> Result<(), String> {
     let threads = program.threads.len();
     let mut clocks = vec![vec![0; threads]; threads];
     (0..threads).for_each(|thread| clocks[thread][thread] = 1);
@@ -67,12 +67,12 @@ pub(super) fn execute(program: &Program, residents: usize, seed: u64) -> Result<
         expected: reference::execute(program),
         rng: Rng::new(seed),
         next: vec![0; threads],
-        started: (0..threads).map(|thread| thread < residents).collect(),
+        started: (0..threads).map(|thread| thread < initial_threads).collect(),
         clocks,
         objects: vec![None; program.objects.len()],
         named: vec![false; program.objects.len()],
         sync: Sync { released: vec![None; threads], ..Sync::default() },
-        residents,
+        initial_threads,
     };
     run.all()
 }
@@ -269,7 +269,7 @@ impl Run<'_> {
             join(&mut self.clocks[thread.0], &known);
             return Turn::Done;
         }
-        let total = if total == 0 { self.residents } else { total as usize };
+        let total = if total == 0 { self.initial_threads } else { total as usize };
         let (come, known) = self.sync.barriers.entry(id).or_default();
         if come.contains(&thread) {
             return Turn::Waits;

@@ -11,9 +11,9 @@ fn generated_programs_have_neither_races_nor_deadlocks_in_any_order() {
     for seed in 1..=40 {
         let setting = Setting::of_seed(seed);
         let program = generate(&setting, None);
-        let residents = usize::from(setting.nodes * setting.threads);
+        let initial_threads = usize::from(setting.nodes * setting.threads);
         for order in 0..3 {
-            let done = execute(&program, residents, order);
+            let done = execute(&program, initial_threads, order);
             assert_eq!(done, Ok(()), "seed {seed}, order {order}\n{}", program.show());
         }
     }
@@ -39,7 +39,7 @@ fn a_program_cut_short_is_the_beginning_of_the_whole() {
     assert_eq!(short.order[..10], whole.order[..10]);
 }
 
-/// Two residents on one object of 8 bytes, which the first allocates.
+/// Two initial threads on one object of 8 bytes, which the first allocates.
 fn pair(first: &[Op], second: &[Op]) -> Program {
     let object = ObjectId(0);
     let place = Span { object, from: 0, bytes: 8 };

@@ -39,7 +39,7 @@ impl Mode {
 pub(super) struct Setting {
     pub(super) seed: u64,
     pub(super) nodes: u16,
-    /// Residents of a node.
+    /// Initial threads of a node.
     pub(super) threads: u16,
     pub(super) mode: Mode,
     /// What `multigrain run --consistency` is given.

@@ -181,7 +181,7 @@ pub struct OwnedCell<'a> {
 }
 
 impl Cell for OwnedCell<'_> {
-    type ReleaseTracker<'a>
+    type TrackerGuard<'a>
         = &'a mut ReleaseTracker
     where
         Self: 'a;
@@ -219,11 +219,11 @@ impl Cell for OwnedCell<'_> {
 }
 
 impl SyncCell for &mut OwnedTables {
-    type Borrowed<'a>
+    type CellGuard<'a>
         = OwnedCell<'a>
     where
         Self: 'a;
-    type ReleaseTracker<'a>
+    type TrackerGuard<'a>
         = &'a mut ReleaseTracker
     where
         Self: 'a;
@@ -240,9 +240,9 @@ impl SyncCell for &mut OwnedTables {
 }
 
 impl Tables for OwnedTables {
-    type Borrowed<'a> = OwnedCell<'a>;
+    type CellGuard<'a> = OwnedCell<'a>;
     type Sync<'a> = &'a mut OwnedTables;
-    type ReleaseTracker<'a> = &'a mut ReleaseTracker;
+    type TrackerGuard<'a> = &'a mut ReleaseTracker;
 
     fn minipage(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
         self.borrow(minipage)

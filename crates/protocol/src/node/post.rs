@@ -29,7 +29,7 @@ pub(super) fn apply(
     for effect in effects.drain(..) {
         match effect {
             Effect::Send { to, message: Message::Sync { id, body } } => {
-                world.posts(to, id, body);
+                world.on_send(to, id, body);
                 post(place, Ready::Send { to, id, body }, own, guard, world)?;
             }
             Effect::Wake { thread } => {

@@ -181,7 +181,7 @@ impl<T: Tables> Node<T> {
                     .tables()
                     .ask(me, nodes, &asked, &mut effects)
                     .map_err(|error| refuse(me, &asked, error))?;
-                world.asks(&asked);
+                world.on_request(&asked);
             }
             Ok(message) => own.push_back(message),
         }
@@ -216,7 +216,7 @@ fn settle(
         post::apply(place, &mut effects, &mut sent, guard, world)?;
         own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
         let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
-        world.takes(from, id, message);
+        world.on_receive(from, id, message);
         migrate::before_taking(place, from, id, message, guard, world)?;
         let done = guard.tables().receive(me, nodes, from, (id, message), &mut effects);
         done.map_err(|error| refuse(from, &message, error))?;

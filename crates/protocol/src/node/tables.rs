@@ -10,8 +10,8 @@ use crate::{hlrc, mgs};
 
 /// The engines of one minipage on one node, borrowed for one step.
 pub trait Cell {
-    /// Borrows the tracker.
-    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
+    /// The tracker, locked until dropped.
+    type TrackerGuard<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
@@ -38,49 +38,49 @@ pub trait Cell {
     /// Lazy: this node's copy, or the home.
     fn copy(&mut self) -> &mut hlrc::Copy;
     /// The tracker, locked until dropped. It may be locked while a cell is, never the other way.
-    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
+    fn tracker(&mut self) -> Self::TrackerGuard<'_>;
 }
 
 /// The synchronization states of a node, borrowed for one step. While they are, minipages may be borrowed
 /// as well, never the other way.
 pub trait SyncCell {
-    /// Borrows the states of one minipage.
-    type Borrowed<'a>: Cell
+    /// The states of one minipage, locked until dropped.
+    type CellGuard<'a>: Cell
     where
         Self: 'a;
-    /// Borrows the tracker.
-    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
+    /// The tracker, locked until dropped.
+    type TrackerGuard<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
     /// The synchronization states.
     fn tables(&mut self) -> &mut SyncTables;
     /// The states of one minipage, locked until dropped.
-    fn minipage(&mut self, minipage: MinipageId) -> Self::Borrowed<'_>;
+    fn minipage(&mut self, minipage: MinipageId) -> Self::CellGuard<'_>;
     /// The tracker, locked until dropped.
-    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
+    fn tracker(&mut self) -> Self::TrackerGuard<'_>;
 }
 
 /// Where a node keeps its engines' states. The runtime's tables are shared by threads and lock what
 /// is borrowed; the checker's are plain maps.
 pub trait Tables {
-    /// Borrows the states of one minipage.
-    type Borrowed<'a>: Cell
+    /// The states of one minipage, locked until dropped.
+    type CellGuard<'a>: Cell
     where
         Self: 'a;
-    /// Borrows the synchronization states.
+    /// The synchronization states, locked until dropped.
     type Sync<'a>: SyncCell
     where
         Self: 'a;
-    /// Borrows the tracker.
-    type ReleaseTracker<'a>: core::ops::DerefMut<Target = ReleaseTracker>
+    /// The tracker, locked until dropped.
+    type TrackerGuard<'a>: core::ops::DerefMut<Target = ReleaseTracker>
     where
         Self: 'a;
 
     /// The states of one minipage, locked until dropped.
-    fn minipage(&mut self, minipage: MinipageId) -> Self::Borrowed<'_>;
+    fn minipage(&mut self, minipage: MinipageId) -> Self::CellGuard<'_>;
     /// The synchronization states, locked until dropped.
     fn sync(&mut self) -> Self::Sync<'_>;
     /// The tracker, locked until dropped.
-    fn tracker(&mut self) -> Self::ReleaseTracker<'_>;
+    fn tracker(&mut self) -> Self::TrackerGuard<'_>;
 }

@@ -1,6 +1,7 @@
 //! Write notices: a batch of what one node sends another of lazily consistent writes, and its bytes.
 //!
-//! Role: travels with the message that carries a release, or right before it. It is a row of numbers, which are
+//! Role: travels with the message that carries a release, or right before it. Who knows of which writes is `interval_log.rs`;
+//! times are `vector_time.rs`. It is a row of numbers, which are
 //! small mostly: seven bits a byte, the low ones first, the top bit of all bytes but the last set.
 //! Count of clock entries, then each; count of notices, then writer, interval, area and index of
 //! each; count of floor entries, then each; 0 or 1, and if 1 the plan: epoch, clock as above, count

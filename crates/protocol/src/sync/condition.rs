@@ -1,6 +1,6 @@
 //! Condition variables: the manager queues waiting threads, first come first woken.
 //!
-//! A waiter is in the manager's queue before its lock is released (`ConditionQueued`), so a signal
+//! A waiter is in the manager's queue before its lock is released ([`ConditionMessage::Queued`]), so a signal
 //! sent by whoever takes the lock next cannot be lost. One that withdraws is taken out of the queue by the
 //! manager, which then wakes another for the next signal; if it was signalled already it is not refused.
 

@@ -53,7 +53,7 @@ pub(crate) fn new_area(
     let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
     let wish = AreaRecord { area, owner: driver.me(), items, consistency };
     let body = wish.to_bytes()?;
-    let id = driver.ask(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
+    let id = driver.request(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
         let views = shape.views();
         let shared = driver.memory().shared_bytes();
         Error::from_code(code, &match code {
@@ -105,7 +105,7 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Resu
 /// Gives an area back that nothing is allocated of: no node has it any more when this returns.
 pub(crate) fn return_area(driver: &Driver, id: AreaId) {
     // It is used up if some node cannot take it away, which that node has told.
-    let _ = driver.ask(NodeId(0), kind::AREA_RETURN, id.0.into(), 0, &[]);
+    let _ = driver.request(NodeId(0), kind::AREA_RETURN, id.0.into(), 0, &[]);
 }
 
 /// Any node: an area is no more.

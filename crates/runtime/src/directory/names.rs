@@ -39,7 +39,7 @@ impl Names {
         tsan::give(Token::Names);
         driver.release()?;
         driver
-            .ask(NodeId(0), kind::PUBLISH, address as u64, 0, name)
+            .request(NodeId(0), kind::PUBLISH, address as u64, 0, name)
             .map(drop)
             .map_err(|(code, _)| Error::from_code(code, &format!("a job has at most {MOST} names")))
     }
@@ -51,7 +51,7 @@ impl Names {
     pub(crate) fn lookup(driver: &Driver, name: &[u8]) -> Result<usize, Error> {
         check(name)?;
         let address = driver
-            .ask(NodeId(0), kind::LOOKUP, 0, 0, name)
+            .request(NodeId(0), kind::LOOKUP, 0, 0, name)
             .map_err(|(code, _)| Error::from_code(code, "look-up"))?;
         tsan::take(Token::Names);
         usize::try_from(address).map_err(|_| Error::System("address out of range".into()))

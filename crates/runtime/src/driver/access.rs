@@ -127,7 +127,7 @@ impl Driver {
     /// Somebody waits for them.
     fn retire(&self, thread: ThreadId, minipages: impl IntoIterator<Item = MinipageId>) {
         for minipage in minipages {
-            self.let_go(minipage);
+            self.released(minipage);
             self.engine.step_sure(Input::Retired { thread, minipage });
         }
     }
@@ -193,9 +193,9 @@ impl Driver {
     }
 
     /// A minipage is let go: somebody waits for it.
-    fn let_go(&self, minipage: MinipageId) {
+    fn released(&self, minipage: MinipageId) {
         if !self.tables().manages(minipage) {
-            self.engine.windows().let_go(minipage);
+            self.engine.windows().released(minipage);
         }
     }
 
@@ -217,7 +217,7 @@ impl Driver {
     fn retire_ended(&self, ended: Vec<Ended>) {
         for Ended { thread, minipage, urgent } in ended {
             if urgent {
-                self.let_go(minipage);
+                self.released(minipage);
             }
             self.engine.step_sure(Input::Retired { thread, minipage });
         }

@@ -25,7 +25,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
-    pub(crate) fn relieve(&self, to: NodeId) -> Result<(), Error> {
+    pub(crate) fn apply_back_pressure(&self, to: NodeId) -> Result<(), Error> {
         let (room, most) = (WAITING, HELD);
         #[cfg(feature = "mutants")]
         let (room, most) = (
@@ -43,7 +43,7 @@ impl Driver {
     }
 
     /// The same, whoever it was sent to.
-    pub(crate) fn relieve_all(&self) {
+    pub(crate) fn apply_back_pressure_to_all(&self) {
         let room = WAITING;
         #[cfg(feature = "mutants")]
         let room = bound(Mutant::named("hints-without-room"), room);

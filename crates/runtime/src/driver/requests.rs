@@ -41,7 +41,7 @@ fn place_of(to: NodeId, kind: u8) -> Option<Place> {
 
 impl Driver {
     /// Sends a request to a node and waits for its answer. `to` may be this node itself.
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &self,
         to: NodeId,
         kind: u8,
@@ -49,13 +49,13 @@ impl Driver {
         value: u64,
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
-        let answer = self.question(to, kind, (subject, value), body);
+        let answer = self.request_without_acquire(to, kind, (subject, value), body);
         self.acquire();
         answer
     }
 
-    /// The same, after which this node may still look at what it has.
-    pub(crate) fn question(
+    /// The same without the acquire: this node may still look at what it has.
+    pub(crate) fn request_without_acquire(
         &self,
         to: NodeId,
         kind: u8,
@@ -236,7 +236,7 @@ impl Driver {
         for judge in self.races().end_epoch() {
             // Links keep their order: who answers this has all that was sent before. A node without
             // a slot for this thread has told its caller, or will.
-            let _ = self.question(judge, kind::RACE_JUDGED, (0, 0), &[]);
+            let _ = self.request_without_acquire(judge, kind::RACE_JUDGED, (0, 0), &[]);
         }
     }
 

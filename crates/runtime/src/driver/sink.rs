@@ -66,7 +66,7 @@ impl<'a> NodeSink<'a> {
     /// Whether the minipage's bytes may come in with this message: no thread of this node has
     /// access, and they are awaited.
     fn may_receive(&self, from: NodeId, message: Message, minipage: MinipageId) -> bool {
-        let mut cell = self.driver.tables().lend(minipage);
+        let mut cell = self.driver.tables().lock(minipage);
         match (message, Engine::of(cell.consistency())) {
             (Message::Page { .. }, Engine::Sequential) => cell.holder().may_receive(),
             (Message::Mgs { body: MgsMessage::SingleWriterData, .. }, Engine::Eager) => {

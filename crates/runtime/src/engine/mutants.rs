@@ -72,16 +72,16 @@ impl World for Bent<'_> {
         self.protect_now();
     }
 
-    fn asks(&mut self, asked: &SyncInput) {
-        self.real.asks(asked);
+    fn on_request(&mut self, asked: &SyncInput) {
+        self.real.on_request(asked);
     }
 
-    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
-        self.real.posts(to, id, message);
+    fn on_send(&mut self, to: NodeId, id: u64, message: SyncMessage) {
+        self.real.on_send(to, id, message);
     }
 
-    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
-        self.real.takes(from, id, message);
+    fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
+        self.real.on_receive(from, id, message);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {

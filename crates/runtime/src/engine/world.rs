@@ -102,23 +102,26 @@ unsafe fn append(page: *const u8, len: usize, out: &mut Vec<u8>) {
     unsafe { out.set_len(whole) };
 }
 
-/// Whether all bytes of a minipage are zero.
-fn is_zero(page: *const u8, len: usize) -> bool {
-    // SAFETY: callers give a minipage's place in the privileged view, readable for its length.
+/// Whether all bytes of a minipage are zero; threads may write it meanwhile.
+///
+/// # Safety
+/// `page` is readable for `len` bytes.
+unsafe fn is_zero(page: *const u8, len: usize) -> bool {
+    // SAFETY: every index is below the length for which the caller promises that.
     (0..len).all(|index| unsafe { page.wrapping_add(index).read_volatile() } == 0)
 }
 
 impl World for RealWorld<'_> {
-    fn asks(&mut self, asked: &SyncInput) {
-        self.engine.races().asks(asked);
+    fn on_request(&mut self, asked: &SyncInput) {
+        self.engine.races().on_request(asked);
     }
 
-    fn posts(&mut self, to: NodeId, id: u64, message: SyncMessage) {
-        self.engine.races().posts(to, id, message);
+    fn on_send(&mut self, to: NodeId, id: u64, message: SyncMessage) {
+        self.engine.races().on_send(to, id, message);
     }
 
-    fn takes(&mut self, from: NodeId, id: u64, message: SyncMessage) {
-        self.engine.races().takes(from, id, message);
+    fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
+        self.engine.races().on_receive(from, id, message);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
@@ -143,7 +146,7 @@ impl World for RealWorld<'_> {
     }
 
     fn send(&mut self, to: NodeId, message: Message) {
-        self.engine.races().leaves(to, message);
+        self.engine.races().on_departure(to, message);
         let header = header_of(message);
         let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
         let page = match (message.attach(), message.minipage()) {
@@ -206,7 +209,7 @@ impl World for RealWorld<'_> {
             self.engine.races().watch(minipage);
         }
         if to < from {
-            self.engine.windows.taken(minipage);
+            self.engine.windows.revoked(minipage);
         }
         let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
         if !(closes && self.is_closed(minipage))
@@ -340,12 +343,14 @@ impl ReleaseWorld for RealWorld<'_> {
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
         let (page, len) = self.platform().memory().privileged(minipage);
-        if !is_zero(page, len) {
+        // SAFETY: the privileged view is readable for the length of the minipage.
+        if !unsafe { is_zero(page, len) } {
             return false;
         }
         self.protect(minipage, Access::ReadWrite, Access::NoAccess);
         // A thread may have written between the look and the closing.
-        let zero = is_zero(page, len);
+        // SAFETY: as above.
+        let zero = unsafe { is_zero(page, len) };
         if !zero {
             self.protect(minipage, Access::NoAccess, Access::ReadWrite);
         }

@@ -324,7 +324,7 @@ impl Heap {
         };
         tsan::give(Token::Free);
         driver.release()?;
-        let freed = driver.ask(record.owner, kind::FREE, address as u64, 0, &[]);
+        let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
             -6 => Error::NotShared(address),
             _ => twice(),

@@ -13,7 +13,8 @@ use crate::pthread;
 type Helper = (&'static str, fn(&Driver));
 
 /// Those of a node that has peers.
-const HELPERS: [Helper; 2] = [("mg-service", Driver::serve_peers), ("mg-turns", Driver::keep_time)];
+const HELPERS: [Helper; 2] =
+    [("mg-service", Driver::serve_peers), ("mg-windows", Driver::keep_time)];
 
 /// Starts them.
 ///

@@ -18,19 +18,19 @@ const MOST: usize = 32;
 /// One interval in so many goes without fetching ahead.
 const RELEARN: u32 = 16;
 
-pub(super) type Wish = (MinipageId, Kind);
+pub(super) type Candidate = (MinipageId, Kind);
 
 /// What this node fetched in the last intervals.
 #[derive(Debug, Default)]
 pub(super) struct AccessHistory {
     /// Faults of the present interval, in order.
-    present: Vec<Wish>,
+    present: Vec<Candidate>,
     /// Too many to remember.
     overflow: bool,
     /// Fetched ahead at the start of the present interval.
-    ahead: Vec<Wish>,
+    ahead: Vec<Candidate>,
     /// The last interval's set and the one before, sorted.
-    last: [Vec<Wish>; 2],
+    last: [Vec<Candidate>; 2],
     interval: u32,
 }
 
@@ -45,7 +45,7 @@ impl AccessHistory {
     }
 
     /// An interval ends: what the next one will probably fetch.
-    pub(super) fn end_interval(&mut self) -> Vec<Wish> {
+    pub(super) fn end_interval(&mut self) -> Vec<Candidate> {
         let mut set = core::mem::take(&mut self.present);
         set.append(&mut self.ahead);
         if core::mem::take(&mut self.overflow) || set.len() > MOST {
@@ -85,7 +85,7 @@ mod tests {
                 history.note(MinipageId(page), Kind::Read);
             }
         }
-        history.end_interval().iter().map(|wish| wish.0.0).collect()
+        history.end_interval().iter().map(|candidate| candidate.0.0).collect()
     }
 
     #[test]

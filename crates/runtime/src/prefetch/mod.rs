@@ -56,9 +56,9 @@ impl Prefetcher {
     pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, first: bool) {
         spatial::forget(slot);
         if first && self.learns {
-            let wishes = lock(&self.history).end_interval();
+            let candidates = lock(&self.history).end_interval();
             driver.forget_access();
-            self.obtain(driver, thread, slot, &wishes);
+            self.obtain(driver, thread, slot, &candidates);
         }
     }
 
@@ -75,7 +75,7 @@ impl Prefetcher {
     ) -> Result<(), Error> {
         each_minipage(driver, address, bytes, |minipage| {
             driver.engine().step_sure(Input::Prefetch { minipage, kind });
-            driver.relieve_all();
+            driver.apply_back_pressure_to_all();
         })
     }
 
@@ -87,7 +87,7 @@ impl Prefetcher {
     pub(crate) fn push(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
         each_minipage(driver, address, bytes, |minipage| {
             driver.engine().step_sure(Input::Push { minipage });
-            driver.relieve_all();
+            driver.apply_back_pressure_to_all();
         })
     }
 
@@ -104,9 +104,9 @@ impl Prefetcher {
         kind: Kind,
     ) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
-        let mut wishes = Vec::new();
-        each_minipage(driver, address, bytes, |minipage| wishes.push((minipage, kind)))?;
-        self.obtain(driver, thread, slot, &wishes);
+        let mut candidates = Vec::new();
+        each_minipage(driver, address, bytes, |minipage| candidates.push((minipage, kind)))?;
+        self.obtain(driver, thread, slot, &candidates);
         Ok(())
     }
 
@@ -116,18 +116,18 @@ impl Prefetcher {
         driver: &Driver,
         thread: ThreadId,
         slot: &Slot,
-        wishes: &[(MinipageId, Kind)],
+        candidates: &[(MinipageId, Kind)],
     ) {
         // What a node remembers may have been freed since.
         let is_there =
             |(minipage, _): &&(MinipageId, Kind)| driver.memory().area(minipage.area()).is_some();
-        let wishes: Vec<_> = wishes.iter().filter(is_there).collect();
-        for &&(minipage, kind) in &wishes {
+        let candidates: Vec<_> = candidates.iter().filter(is_there).collect();
+        for &&(minipage, kind) in &candidates {
             driver.engine().step_gathered(Input::Prefetch { minipage, kind });
         }
         driver.mesh().flush_deferred();
-        for &(minipage, kind) in wishes {
-            let access = driver.tables().lend(minipage).access();
+        for &(minipage, kind) in candidates {
+            let access = driver.tables().lock(minipage).access();
             let enough = match kind {
                 Kind::Read => access != Access::NoAccess,
                 Kind::Write => access == Access::ReadWrite,

@@ -3,9 +3,9 @@
 //!
 //! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
 //! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
-//! of a page to read it, with nothing fetched in between, *scans*; it asks for the others of the page
-//! that are not here at once, and as long as it goes on with the next page, for all of that one. The
-//! requests to one node are one message, and so are the answers. That each is under a lock of its own
+//! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
+//! page that are not here, [`MOST`] at a time, and as long as it goes on with the next page, for those of that
+//! one. The requests to one node are one message, and so are the answers. That each is under a lock of its own
 //! changes nothing: who was there before has told of all it wrote with the first lock.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
@@ -24,7 +24,7 @@ use crate::receiver::slots::Slot;
 use crate::shim::AtomicU64;
 use crate::tables::SharedTables;
 
-/// Asked for at once, at most: a request and an answer each cost more than the smallest minipages hold.
+/// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more than the smallest minipages hold.
 const MOST: usize = 64;
 
 /// Whether a thread scans, in [`Slot::remembered`]: twice the number of the page fetched from last, and 1
@@ -98,7 +98,7 @@ pub(super) fn fetch(
         let others = page.others(minipage.index());
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
         let missing = others.filter(|&other| {
-            driver.tables().knows(other) && driver.tables().lend(other).access() == Access::NoAccess
+            driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess
         });
         asked.extend(missing.take(MOST));
         asked.iter().for_each(|&other| {
@@ -107,14 +107,14 @@ pub(super) fn fetch(
     }
     driver.mesh().flush_deferred();
     driver.wait_for(slot, Wait::Fault);
-    if driver.tables().lend(minipage).copy().is_exclusive() {
+    if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
         scan.forget();
     }
     driver.engine().step_sure(Input::Resumed { thread, minipage });
     // Who asks waits: a home may be on its way here.
     for minipage in asked {
-        if !driver.tables().lend(minipage).copy().is_idle() {
+        if !driver.tables().lock(minipage).copy().is_idle() {
             driver.fetch((thread, slot), minipage, Kind::Read, For::Call);
         }
     }

@@ -80,10 +80,11 @@ impl Judge {
             both.ranges().into_iter().map(move |bytes| (bytes, nodes))
         };
         let found: Vec<_> = met.into_iter().flat_map(ranges).collect();
-        found.into_iter().filter_map(|(bytes, nodes)| self.tell(minipage, bytes, nodes)).collect()
+        found.into_iter().filter_map(|(bytes, nodes)| self.report(minipage, bytes, nodes)).collect()
     }
 
-    fn tell(
+    /// A race, unless it is known or there are enough.
+    fn report(
         &mut self,
         minipage: MinipageId,
         bytes: Range<usize>,

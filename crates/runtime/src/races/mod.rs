@@ -33,13 +33,13 @@
 #![expect(unsafe_code, reason = "copies pages, by pointer")]
 
 mod clock;
+mod clock_exchange;
 mod judge;
 mod orders;
+mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
-mod site;
-mod tell;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ use crate::shim::{Mutex, lock};
 use judge::{Judge, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;
-use site::Sites;
+use report::Sites;
 use written::Written;
 
 /// What a node that checks for races knows.
@@ -224,9 +224,9 @@ impl<'a> Races<'a> {
     fn renew_watch(&self, races: &Checker) {
         let open: Vec<MinipageId> = lock(&races.open).watched.keys().copied().collect();
         for minipage in open {
-            let lent = self.platform.tables().lend(minipage);
+            let cell = self.platform.tables().lock(minipage);
             self.close_watched(minipage);
-            drop(lent);
+            drop(cell);
         }
     }
 

@@ -84,7 +84,7 @@ struct Posted {
 
 impl Orders {
     /// The engines have granted what a thread asks for.
-    pub(super) fn asks(&mut self, asked: &SyncInput, now: &Clock) {
+    pub(super) fn on_request(&mut self, asked: &SyncInput, now: &Clock) {
         match *asked {
             // The lock that a condition gives up is given up a little later, and its thread waits.
             SyncInput::Unlock { id, .. } | SyncInput::ConditionWait { lock: id, .. } => {
@@ -107,7 +107,7 @@ impl Orders {
     }
 
     /// The engines want a synchronization message sent.
-    pub(super) fn posts(&mut self, to: NodeId, id: u64, body: SyncMessage, now: &Clock) {
+    pub(super) fn on_send(&mut self, to: NodeId, id: u64, body: SyncMessage, now: &Clock) {
         let clock = match body {
             SyncMessage::Lock(LockMessage::Grant) => self.give(&Object::Lock(id)),
             SyncMessage::Semaphore(SemaphoreMessage::Grant { .. }) => {
@@ -130,7 +130,7 @@ impl Orders {
     }
 
     /// The clock of a synchronization message that leaves now, or that this node takes from itself.
-    pub(super) fn leaves(&mut self, to: NodeId, id: u64, body: SyncMessage) -> Clock {
+    pub(super) fn on_departure(&mut self, to: NodeId, id: u64, body: SyncMessage) -> Clock {
         let same = |posted: &Posted| posted.to == to && posted.message == (id, body);
         let first = self.posted.iter().position(same);
         first
@@ -140,7 +140,7 @@ impl Orders {
     }
 
     /// A synchronization message is taken; what a thread of this node follows by it.
-    pub(super) fn takes(&mut self, id: u64, body: SyncMessage, clock: Clock) -> Option<Clock> {
+    pub(super) fn on_receive(&mut self, id: u64, body: SyncMessage, clock: Clock) -> Option<Clock> {
         match body {
             SyncMessage::Lock(LockMessage::Grant) => {
                 self.keep(Object::Lock(id), clock.clone());

@@ -17,8 +17,8 @@ const NODE: NodeId = NodeId(1);
 
 /// The clock that goes with a message.
 fn sent(orders: &mut Orders, id: u64, body: SyncMessage, now: &Clock) -> Clock {
-    orders.posts(NODE, id, body, now);
-    orders.leaves(NODE, id, body)
+    orders.on_send(NODE, id, body, now);
+    orders.on_departure(NODE, id, body)
 }
 
 #[test]
@@ -26,22 +26,25 @@ fn a_lock_brings_the_clock_of_its_last_unlock_and_none_of_what_the_node_did_sinc
     let mut orders = Orders::default();
     let later = Clock::from([9, 9]);
     assert!(sent(&mut orders, LOCK, GRANT, &later).is_empty(), "nobody has held it");
-    assert_eq!(orders.takes(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
-    orders.asks(&UNLOCK, &[3, 5].into());
+    assert_eq!(orders.on_receive(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
+    orders.on_request(&UNLOCK, &[3, 5].into());
     assert_eq!(sent(&mut orders, LOCK, GRANT, &later), [3, 5].into());
 }
 
 #[test]
 fn a_lock_that_came_and_goes_unused_brings_what_it_came_with() {
     let mut orders = Orders::default();
-    assert_eq!(orders.takes(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
+    assert_eq!(orders.on_receive(LOCK, GRANT, [1, 5].into()), Some([1, 5].into()));
     assert_eq!(sent(&mut orders, LOCK, GRANT, &[9].into()), [1, 5].into());
 }
 
 #[test]
 fn a_lock_given_up_for_a_condition_is_unlocked_and_the_condition_orders_nothing() {
     let mut orders = Orders::default();
-    orders.asks(&SyncInput::ConditionWait { thread: ThreadId(0), id: 5, lock: LOCK }, &[2].into());
+    orders.on_request(
+        &SyncInput::ConditionWait { thread: ThreadId(0), id: 5, lock: LOCK },
+        &[2].into(),
+    );
     for message in [
         ConditionMessage::Enqueue { thread: ThreadId(0) },
         ConditionMessage::Queued { thread: ThreadId(0) },
@@ -50,7 +53,7 @@ fn a_lock_given_up_for_a_condition_is_unlocked_and_the_condition_orders_nothing(
     ] {
         let message = SyncMessage::Condition(message);
         assert!(sent(&mut orders, 5, message, &[9].into()).is_empty());
-        assert_eq!(orders.takes(5, message, Clock::default()), None);
+        assert_eq!(orders.on_receive(5, message, Clock::default()), None);
     }
     assert_eq!(sent(&mut orders, LOCK, GRANT, &[9].into()), [2].into());
 }
@@ -58,37 +61,37 @@ fn a_lock_given_up_for_a_condition_is_unlocked_and_the_condition_orders_nothing(
 #[test]
 fn a_barrier_is_left_with_what_all_brought_and_nobody_learns_by_an_arrival() {
     let mut orders = Orders::default();
-    assert_eq!(orders.takes(3, ARRIVE, [0, 4].into()), None, "its manager has not come yet");
-    assert_eq!(orders.takes(3, ARRIVE, [2].into()), None);
-    orders.posts(NODE, 3, RELEASE, &[9, 9].into());
-    orders.posts(NodeId(0), 3, RELEASE, &[9, 9].into());
+    assert_eq!(orders.on_receive(3, ARRIVE, [0, 4].into()), None, "its manager has not come yet");
+    assert_eq!(orders.on_receive(3, ARRIVE, [2].into()), None);
+    orders.on_send(NODE, 3, RELEASE, &[9, 9].into());
+    orders.on_send(NodeId(0), 3, RELEASE, &[9, 9].into());
     // The release may have to wait for a flush: the next episode is none of it.
-    assert_eq!(orders.takes(3, ARRIVE, [7, 7, 7].into()), None);
-    assert_eq!(orders.leaves(NODE, 3, RELEASE), [2, 4].into());
-    assert_eq!(orders.leaves(NodeId(0), 3, RELEASE), [2, 4].into());
+    assert_eq!(orders.on_receive(3, ARRIVE, [7, 7, 7].into()), None);
+    assert_eq!(orders.on_departure(NODE, 3, RELEASE), [2, 4].into());
+    assert_eq!(orders.on_departure(NodeId(0), 3, RELEASE), [2, 4].into());
     assert_eq!(sent(&mut orders, 3, RELEASE, &[9].into()), [7, 7, 7].into());
-    let left = orders.takes(3, RELEASE, [2, 4].into());
+    let left = orders.on_receive(3, RELEASE, [2, 4].into());
     assert_eq!(left, Some([2, 4].into()));
 }
 
 #[test]
 fn an_arrival_brings_what_its_node_knew_when_it_came() {
     let mut orders = Orders::default();
-    orders.posts(NODE, 3, ARRIVE, &[5].into());
-    orders.posts(NODE, 6, ARRIVE, &[6].into());
-    assert_eq!(orders.leaves(NODE, 6, ARRIVE), [6].into());
-    assert_eq!(orders.leaves(NODE, 3, ARRIVE), [5].into());
+    orders.on_send(NODE, 3, ARRIVE, &[5].into());
+    orders.on_send(NODE, 6, ARRIVE, &[6].into());
+    assert_eq!(orders.on_departure(NODE, 6, ARRIVE), [6].into());
+    assert_eq!(orders.on_departure(NODE, 3, ARRIVE), [5].into());
 }
 
 #[test]
 fn a_semaphore_brings_all_posts_so_far_and_its_manager_learns_none_by_them() {
     let mut orders = Orders::default();
     assert_eq!(sent(&mut orders, 8, POST, &[1, 1].into()), [1, 1].into());
-    assert_eq!(orders.takes(8, POST, [0, 1].into()), None);
-    assert_eq!(orders.takes(8, POST, [0, 0, 2].into()), None);
+    assert_eq!(orders.on_receive(8, POST, [0, 1].into()), None);
+    assert_eq!(orders.on_receive(8, POST, [0, 0, 2].into()), None);
     assert_eq!(sent(&mut orders, 8, WAIT, &[9].into()), [0, 1, 2].into());
     assert_eq!(sent(&mut orders, 8, WAIT, &[9].into()), [0, 1, 2].into(), "for every unit");
-    assert_eq!(orders.takes(8, WAIT, [0, 1].into()), Some([0, 1].into()));
+    assert_eq!(orders.on_receive(8, WAIT, [0, 1].into()), Some([0, 1].into()));
 }
 
 #[test]
@@ -128,14 +131,14 @@ fn a_clock_waits_for_its_own_message_and_clocks_without_messages_are_not_taken_f
 fn ever_new_barriers_and_semaphores_leave_no_clock_each() {
     let mut orders = Orders::default();
     for id in 0..100 {
-        assert_eq!(orders.takes(id, ARRIVE, [id].into()), None);
+        assert_eq!(orders.on_receive(id, ARRIVE, [id].into()), None);
         assert_eq!(sent(&mut orders, id, RELEASE, &[9].into()), [id].into());
     }
     assert!(orders.barriers.is_empty());
     let nothing = SyncMessage::Semaphore(SemaphoreMessage::Post { count: 0 });
     let most = u64::try_from(MOST_SEMAPHORES).unwrap();
     for id in 0..most + 2 {
-        assert_eq!(orders.takes(id, nothing, [0, id + 1].into()), None);
+        assert_eq!(orders.on_receive(id, nothing, [0, id + 1].into()), None);
     }
     assert_eq!(orders.semaphores.len(), MOST_SEMAPHORES);
     assert_eq!(sent(&mut orders, most, WAIT, &[9].into()), [0, most + 1].into());
@@ -148,10 +151,10 @@ fn who_gets_a_read_write_lock_follows_all_who_gave_it_back() {
     let mut orders = Orders::default();
     for clock in [[3, 0], [0, 4]] {
         let release = SyncMessage::ReadWrite(Release { kind: multigrain_protocol::Kind::Read });
-        assert_eq!(orders.takes(LOCK, release, clock.into()), None);
+        assert_eq!(orders.on_receive(LOCK, release, clock.into()), None);
     }
     let grant = SyncMessage::ReadWrite(Grant { thread: ThreadId(0) });
     assert_eq!(sent(&mut orders, LOCK, grant, &[9].into()), [3, 4].into());
     assert_eq!(sent(&mut orders, LOCK, WAIT, &[9].into()), Clock::default(), "no semaphore's");
-    assert_eq!(orders.takes(LOCK, grant, [3, 4].into()), Some([3, 4].into()));
+    assert_eq!(orders.on_receive(LOCK, grant, [3, 4].into()), Some([3, 4].into()));
 }

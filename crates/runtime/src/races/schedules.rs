@@ -60,11 +60,11 @@ fn write_and_post() {
     let memory = Memory::new(&memory).unwrap();
     let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
     let minipage = adopt(&runtime, NodeId(1));
-    let lent = runtime.driver.tables().lend(minipage);
+    let cell = runtime.driver.tables().lock(minipage);
     runtime.driver.races().watch(minipage);
     // SAFETY: the privileged view is writable for the length of the minipage.
     unsafe { runtime.driver.memory().privileged(minipage).0.write(7) };
-    drop(lent);
+    drop(cell);
 
     let poster = {
         let runtime = Arc::clone(&runtime);

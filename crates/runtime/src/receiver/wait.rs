@@ -58,11 +58,7 @@ impl Receiver {
         mesh.flush_deferred();
         let mut polling_since = None;
         while !slot.is_woken() {
-            if self.mode == WaitMode::Block {
-                sleep(slot, mesh, sink);
-                continue;
-            }
-            if mesh.receive(sink, Timeout::Now) > 0 {
+            if self.mode != WaitMode::Block && mesh.receive(sink, Timeout::Now) > 0 {
                 polling_since = None;
                 continue;
             }
@@ -73,7 +69,8 @@ impl Receiver {
                     if since.elapsed() < POLL_FOR { spin_loop() } else { yield_now() }
                 }
                 WaitMode::Yield => yield_now(),
-                WaitMode::Adaptive | WaitMode::Block => {
+                WaitMode::Block => sleep(slot, mesh, sink),
+                WaitMode::Adaptive => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < POLL_FOR {
                         yield_now();

@@ -1,7 +1,7 @@
 //! The protocol's states of this node, shared by its threads.
 //!
-//! One lock per shard of minipages guards a minipage's state together with its protection
-//! (KERNEL-FACTS: "a lock per minipage around state and PTE together"). Blocks of states come into
+//! One lock per shard of minipages guards a minipage's state together with its protection: were the page
+//! tables changed outside it, two threads could leave them as the state is not. Blocks of states come into
 //! being at first use, so an area nobody touches costs nothing, and no cost grows with the number
 //! of minipages.
 
@@ -11,14 +11,14 @@
 )]
 
 mod blocks;
-mod borrowed;
+mod guards;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
 use blocks::{BLOCK, Blocks};
-pub(crate) use borrowed::Borrowed;
+pub(crate) use guards::CellGuard;
 
 use multigrain_memory::MAX_AREAS;
 use multigrain_protocol::Engine;
@@ -100,7 +100,7 @@ impl AreaStates {
     }
 }
 
-// SAFETY: the cells are only reached through `Borrowed`, under the shard lock of their minipage.
+// SAFETY: the cells are only reached through `CellGuard`, under the shard lock of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
 unsafe impl Send for AreaStates {}
@@ -256,14 +256,14 @@ impl SharedTables {
         done
     }
 
-    /// Lends the states of a known minipage until the result is dropped.
+    /// Locks the states of a known minipage until the result is dropped.
     ///
     /// # Panics
     /// If the minipage is unknown: callers translate or check ids first.
-    pub(crate) fn lend(&self, minipage: MinipageId) -> Borrowed<'_> {
+    pub(crate) fn lock(&self, minipage: MinipageId) -> CellGuard<'_> {
         let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
         let lock = lock(&self.shards[shard_of(minipage)]);
-        Borrowed::new(self, area, minipage, lock)
+        CellGuard::new(self, area, minipage, lock)
     }
 }
 
@@ -295,18 +295,18 @@ mod tests {
         let minipage = MinipageId::new(id, 0);
         let swap = || {
             for _ in 0..8 {
-                let mut lent = tables.lend(minipage);
-                let now = core::mem::take(lent.holder());
-                *lent.holder() = if now == Holder::default() { Holder::owner() } else { now };
-                let entry = lent.entry().clone();
-                *lent.entry() = entry;
+                let mut cell = tables.lock(minipage);
+                let now = core::mem::take(cell.holder());
+                *cell.holder() = if now == Holder::default() { Holder::owner() } else { now };
+                let entry = cell.entry().clone();
+                *cell.entry() = entry;
             }
         };
         std::thread::scope(|scope| {
             scope.spawn(swap);
             scope.spawn(swap);
         });
-        assert_eq!(*tables.lend(minipage).holder(), Holder::owner());
+        assert_eq!(*tables.lock(minipage).holder(), Holder::owner());
         assert!(!tables.knows(MinipageId::new(id, 1)));
     }
 

@@ -191,7 +191,7 @@ impl Threads {
         tsan::give(Token::ThreadStart);
         driver.release()?;
         let body = attributes.to_bytes();
-        let started = driver.ask(to, kind::THREAD_START, address as u64, argument, &body);
+        let started = driver.request(to, kind::THREAD_START, address as u64, argument, &body);
         started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
             Some(refusal) => {
                 Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
@@ -364,7 +364,7 @@ fn ask_about(driver: &Driver, handle: ThreadHandle, kind: u8) -> Result<u64, Err
     if handle.node().0 >= driver.nodes() {
         return Err(unknown());
     }
-    driver.ask(handle.node(), kind, handle.0, 0, &[]).map_err(|_| unknown())
+    driver.request(handle.node(), kind, handle.0, 0, &[]).map_err(|_| unknown())
 }
 
 #[cfg(all(test, not(miri), not(feature = "shuttle")))]

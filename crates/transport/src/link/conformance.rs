@@ -6,11 +6,14 @@
 
 use super::{Close, Link, Listener, bind, connect};
 use crate::address::Address;
+use crate::handshake::Refusal;
 use crate::span::Span;
 use core::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,6 +46,7 @@ conformance! {
     memory_that_is_not_mapped_is_an_error
     connecting_where_nobody_listens_fails
     both_ends_are_authenticated_tuned_and_described
+    another_user_is_refused_where_the_transport_knows_users
     binding_gives_an_address_to_connect_to
 }
 
@@ -57,16 +61,25 @@ fn links(address: &str) -> [Box<dyn Link>; 2] {
     let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
     let listener = Listener::new(socket, &bound).unwrap();
     assert_eq!(listener.accept().unwrap_err(), Errno::AGAIN, "nobody has connected");
-    let one = connect(&bound, PATIENCE).unwrap();
-    ready(&*one, PollFlags::OUT);
-    one.connected().unwrap();
-    let other = loop {
+    let one = connected(&bound);
+    [one, accepted(&listener)]
+}
+
+fn connected(address: &Address) -> Box<dyn Link> {
+    let link = connect(address, PATIENCE).unwrap();
+    ready(&*link, PollFlags::OUT);
+    link.connected().unwrap();
+    link
+}
+
+/// The link of who has connected.
+fn accepted(listener: &Listener) -> Box<dyn Link> {
+    loop {
         match listener.accept() {
             Err(Errno::AGAIN) => std::thread::yield_now(),
-            accepted => break accepted.unwrap(),
+            accepted => return accepted.unwrap(),
         }
-    };
-    [one, other]
+    }
 }
 
 /// Sleeps until the link is ready for this.
@@ -331,6 +344,26 @@ fn both_ends_are_authenticated_tuned_and_described(address: &str) {
         let who = link.describe();
         assert!(!who.is_empty() && !who.contains("unknown") && !who.contains('\n'), "{who}");
     }
+}
+
+fn another_user_is_refused_where_the_transport_knows_users(address: &str) {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not tried: only root can act as another user");
+    }
+    let other = Uid::from_raw(65_534);
+    let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
+    let listener = Listener::new(socket, &bound).unwrap();
+    let connecting = || {
+        // Of this thread alone.
+        set_thread_res_uid(other, other, other).unwrap();
+        connected(&bound)
+    };
+    let _theirs = std::thread::scope(|scope| scope.spawn(connecting).join().unwrap());
+    let expected = match bound {
+        Address::Unix(_) => Err(Refusal::User(other.as_raw())),
+        Address::Tcp(_) => Ok(()),
+    };
+    assert_eq!(accepted(&listener).authenticate(), expected);
 }
 
 fn binding_gives_an_address_to_connect_to(address: &str) {

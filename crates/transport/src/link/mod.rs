@@ -1,17 +1,15 @@
 //! Links: one stream of bytes to one peer, whatever carries it.
 //!
 //! Role: [`Link`] is all that the rest of the crate knows of a connection, and [`Backend`] makes links.
-//! A backend is one file here and one line in [`BACKENDS`], which says what serves an address (a new kind
-//! of address is a variant of [`Address`] first); every backend passes `conformance.rs`. The rest of the crate neither asks which backend it has nor
-//! touches the descriptor but to sleep on it.
+//! A backend is one file here and one line in the list `backends!`, which says what serves an address (a new
+//! kind of address is a variant of [`Address`] first); every backend passes `conformance.rs`. The rest of the
+//! crate neither asks which backend it has nor touches the descriptor but to sleep on it.
 //!
 //! A link may hold bytes of its own between the stream and the socket (encryption does): see
 //! [`Link::send`] and [`Link::holds_input`]. Dispatch is dynamic: an indirect call a system call.
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
 mod socket;
-mod tcp;
-mod unix;
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod conformance;
@@ -28,8 +26,21 @@ use rustix::io::Errno;
 #[cfg(any(feature = "shuttle", feature = "mutants", feature = "fuzzing", test))]
 pub(crate) use unix::pair;
 
-/// The backends. The first that serves an address makes its links.
-static BACKENDS: &[&dyn Backend] = &[&unix::Unix, &tcp::Tcp];
+/// Declares the files of the backends, each of which has a `BACKEND`, and lists these in order.
+macro_rules! backends {
+    ($(mod $backend:ident;)+) => {
+        $(mod $backend;)+
+
+        /// The backends. The first that serves an address makes its links.
+        static BACKENDS: &[&dyn Backend] = &[$($backend::BACKEND),+];
+    };
+}
+
+// `cargo fmt` does not look into macros; `rustfmt crates/transport/src/link/*.rs` formats these files.
+backends! {
+    mod unix;
+    mod tcp;
+}
 
 /// What of a link is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +118,12 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// The kernel refuses an option.
     fn tune(&self) -> Result<(), Errno>;
 
-    /// What the transport itself proves about the other end, before it has said anything.
+    /// What the transport itself proves about the other end, before it has said anything. It has no default:
+    /// a link says itself that it proves nothing, and one around another link asks that.
     ///
     /// # Errors
     /// Why it may not be a node of this job.
-    fn authenticate(&self) -> Result<(), Refusal> {
-        Ok(())
-    }
+    fn authenticate(&self) -> Result<(), Refusal>;
 
     /// Who is at the other end, in words, for one line of a log.
     fn describe(&self) -> String;

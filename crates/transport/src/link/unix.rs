@@ -17,7 +17,9 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, sockopt};
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// The backend.
-pub(super) struct Unix;
+pub(super) const BACKEND: &dyn Backend = &Unix;
+
+struct Unix;
 
 impl Backend for Unix {
     fn serves(&self, address: &Address) -> bool {

@@ -1,7 +1,7 @@
 //! The mesh: this node's links to all other nodes.
 //!
 //! Role: owns the peers and what is common to them. `send` routes frames to outboxes, `receive` reads the
-//! links that have input and tells the sink what came, `backpressure` says how much waits. Any thread
+//! links that have input and tells the sink what came, `backlog` says how much waits. Any thread
 //! sends; one thread at a time receives (the caller sees to that).
 
 mod backlog;

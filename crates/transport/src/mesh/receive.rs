@@ -66,7 +66,7 @@ impl Mesh {
         }
         let mut context = ReceiveContext::new(staging, sink);
         let tries = self.peers.len() <= FEW_LINKS + 1 && wait == Timeout::Now;
-        if tries && *fruitless < TRIES && !self.waiting.must_look_around() {
+        if tries && *fruitless < TRIES && !self.waiting.must_rescan() {
             for (peer, incoming) in self.peers.iter().zip(incoming) {
                 if let Some(peer) = peer {
                     self.serve(peer, incoming, EventFlags::IN, &mut context);

@@ -7,7 +7,7 @@
 //! read-modify-writes of one word, so they have one order, and a mark is read by the first taking after
 //! it: no taking overwrites a mark that it has not read, as a load and a store of zero would. Release
 //! and acquire put the frame before that taking, and so before the taker's turn at the outbox's lock. The
-//! glance of [`Marks::take`] may be old, but not older than what happened before it: a thread sees at
+//! read of [`Marks::take`] may be old, but not older than what happened before it: a thread sees at
 //! least its own marks, and those of whoever told it of them, or that somebody has taken them
 //! since, who sends them next.
 //!

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::frame::BATCH;
+use crate::handshake::Refusal;
 use crate::link::Close;
 use rustix::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -46,6 +47,10 @@ impl Link for Fake {
     }
 
     fn tune(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn authenticate(&self) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 //! Threads that start, end and join anywhere and at any moment, as the runtime does it
-//! (`runtime/threads.rs`): a release, then the request; the node takes the thread up before it runs and
+//! (`runtime/src/threads/`): a release, then the request; the node takes the thread up before it runs and
 //! before its starter knows; at its end a release, then the answer to who joins.
 
 use multigrain_protocol::Input;

@@ -18,6 +18,12 @@ impl Rng {
         Self(rng.bits())
     }
 
+    /// A stream of its own for every list of numbers.
+    #[must_use]
+    pub fn of_all(seeds: &[u64]) -> Self {
+        Self(seeds.iter().fold(0, |state, &seed| Self(state ^ seed).bits()))
+    }
+
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -38,6 +44,11 @@ impl Rng {
         u32::try_from(self.below(bound.into())).unwrap_or(0)
     }
 
+    /// An index into a slice of so many elements; 0 if it has none.
+    pub fn index(&mut self, count: usize) -> usize {
+        usize::try_from(self.below(count as u64)).unwrap_or(0)
+    }
+
     /// True once in `times`, never if that is 0.
     pub fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
@@ -48,8 +59,7 @@ impl Rng {
     /// # Panics
     /// If there is none.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        let index = self.below(choices.len() as u64);
-        choices[usize::try_from(index).unwrap_or(0)]
+        choices[self.index(choices.len())]
     }
 
     /// A number from `low` to `high`, every order of magnitude as likely as any other.
@@ -75,6 +85,22 @@ mod tests {
         let mut rng = Rng::new(1_234_567);
         assert_eq!(rng.bits(), 6_457_827_717_110_365_317);
         assert_eq!(rng.bits(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn every_list_of_numbers_has_its_stream() {
+        let first = |seeds: &[u64]| Rng::of_all(seeds).bits();
+        assert_eq!(first(&[1, 2]), first(&[1, 2]));
+        assert_ne!(first(&[1, 2]), first(&[2, 1]));
+        assert_ne!(first(&[1, 2]), first(&[1, 3]));
+    }
+
+    #[test]
+    fn every_index_comes_up_as_often() {
+        let mut rng = Rng::new(7);
+        let mut times = [0; 6];
+        (0..600).for_each(|_| times[rng.index(6)] += 1);
+        assert!(times.iter().all(|&times| times > 50), "{times:?}");
     }
 
     #[test]

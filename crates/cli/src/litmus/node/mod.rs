@@ -3,11 +3,10 @@
 //! `race`: one test, round by round. `variables`: the memory it is about. `board`: memory that the
 //! processes share beside Multigrain, to start a round together and to bring registers together:
 //! over shared memory of Multigrain itself a meeting would take longer than what is to race, and
-//! would order it. `random`: random numbers that all nodes throw alike.
+//! would order it.
 
 mod board;
 mod race;
-mod random_source;
 mod variables;
 
 use super::LitmusArgs;

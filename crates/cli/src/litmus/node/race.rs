@@ -11,12 +11,12 @@ use super::super::plan::{BATCH, NODES, Run};
 use super::super::program::Cell;
 use super::super::word::Word;
 use super::Team;
-use super::random_source::RandomSource;
 use super::variables::Set;
 use core::hint::spin_loop;
 use core::sync::atomic::Ordering;
 use multigrain_protocol::Kind;
 use multigrain_runtime::Stats;
+use multigrain_verify::sim::rng::Rng;
 use std::collections::BTreeMap;
 use std::thread::{available_parallelism, scope};
 
@@ -51,7 +51,7 @@ enum Part {
     Assistant,
 }
 
-/// What is thrown for a batch, the same on all nodes.
+/// What is drawn for a batch, the same on all nodes.
 struct Batch<'a> {
     sets: &'a [Set],
     /// For every variable that is used.
@@ -63,7 +63,7 @@ struct Batch<'a> {
 
 impl<'a> Race<'a> {
     pub(super) fn new(team: &'a Team, run: &'a Run, seeds: [u64; 2]) -> Self {
-        let shift = RandomSource::new(&seeds).below(NODES);
+        let shift = Rng::of_all(&seeds).index(NODES);
         let hosts: Vec<usize> = run.nodes.iter().map(|node| (node + shift) % NODES).collect();
         let idle = (0..NODES).filter(|node| !hosts.contains(node)).collect();
         let cores = available_parallelism().map_or(1, usize::from);
@@ -86,7 +86,7 @@ impl<'a> Race<'a> {
 
     /// The part of a thread of the test beside this node's first.
     fn assist(&self, number: usize, thread: usize) {
-        let batch = self.throw(number);
+        let batch = self.draw(number);
         self.meet_all(Part::Assistant);
         self.meet_all(Part::Assistant);
         self.race(number, &batch, Some(thread));
@@ -97,7 +97,7 @@ impl<'a> Race<'a> {
     fn keep(&self, thread: Option<usize>) -> Record {
         let (mut states, mut moves) = (BTreeMap::new(), Moves::default());
         for number in 0..self.run.batches {
-            let batch = self.throw(number);
+            let batch = self.draw(number);
             self.team.runtime.barrier(BATCHES, 0).expect("every node comes with one thread");
             self.zero(&batch);
             self.meet_all(Part::First);
@@ -116,20 +116,20 @@ impl<'a> Race<'a> {
         self.sum(moves, states)
     }
 
-    fn throw(&self, number: usize) -> Batch<'a> {
-        let mut random = RandomSource::new(&[self.seeds[0], self.seeds[1], number as u64]);
-        let sets = self.team.variables.of(self.run.layout, random.below(NODES));
-        let local = random.one_in(3);
+    fn draw(&self, number: usize) -> Batch<'a> {
+        let mut random = Rng::of_all(&[self.seeds[0], self.seeds[1], number as u64]);
+        let sets = self.team.variables.of(self.run.layout, random.index(NODES));
+        let local = random.once_in(3);
         let mut before = || {
             if local {
                 return (self.hosts[0], [false; NODES]);
             }
-            (random.below(NODES), [(); NODES].map(|()| random.one_in(4)))
+            (random.index(NODES), [(); NODES].map(|()| random.once_in(4)))
         };
         let words = sets.iter().flat_map(|set| self.used(set));
         let before = words.map(|&word| (word, before())).collect();
-        let disturbs = !local && !self.idle.is_empty() && random.one_in(2);
-        let disturber = disturbs.then(|| self.idle[random.below(self.idle.len())]);
+        let disturbs = !local && !self.idle.is_empty() && random.once_in(2);
+        let disturber = disturbs.then(|| self.idle[random.index(self.idle.len())]);
         Batch { sets, before, disturber, local }
     }
 
@@ -163,14 +163,14 @@ impl<'a> Race<'a> {
     /// All rounds of a batch, as a thread of the test or as the disturber.
     fn race(&self, number: usize, batch: &Batch<'_>, thread: Option<usize>) {
         let member = thread.map_or(u64::MAX, |thread| thread as u64);
-        let mut random = RandomSource::new(&[self.seeds[0], self.seeds[1], number as u64, member]);
+        let mut random = Rng::of_all(&[self.seeds[0], self.seeds[1], number as u64, member]);
         let racers = self.hosts.len() + usize::from(batch.disturber.is_some());
         for (round, set) in batch.sets.iter().enumerate() {
             self.prepare(set, &mut random);
             self.team.board.racers.wait(racers, self.cores);
             let delays = if batch.local { SHORT_DELAYS } else { DELAYS.len() };
-            let longest = DELAYS[random.below(delays)];
-            (0..random.below(longest)).for_each(|_| spin_loop());
+            let longest = DELAYS[random.index(delays)];
+            (0..random.index(longest)).for_each(|_| spin_loop());
             let Some(thread) = thread else {
                 self.disturb(set, &mut random);
                 continue;
@@ -199,28 +199,28 @@ impl<'a> Race<'a> {
     }
 
     /// Copies in this processor's cache, or on their way to this node, or neither.
-    fn prepare(&self, set: &Set, random: &mut RandomSource) {
-        if random.one_in(2) {
+    fn prepare(&self, set: &Set, random: &mut Rng) {
+        if random.once_in(2) {
             self.used(set).iter().for_each(|word| {
                 word.load();
             });
-        } else if random.one_in(2) {
+        } else if random.once_in(2) {
             let (word, kind) = self.any_of(set, random);
             self.ask(word, kind);
         }
     }
 
     /// Takes a variable's minipage away, or a copy of it, and changes nothing.
-    fn disturb(&self, set: &Set, random: &mut RandomSource) {
+    fn disturb(&self, set: &Set, random: &mut Rng) {
         let (word, kind) = self.any_of(set, random);
         let taken = self.team.runtime.touch(word.address(), size_of::<u64>(), kind);
         taken.expect("variables are shared memory");
     }
 
-    fn any_of(&self, set: &Set, random: &mut RandomSource) -> (Word, Kind) {
+    fn any_of(&self, set: &Set, random: &mut Rng) -> (Word, Kind) {
         let used = self.used(set);
-        let word = used[random.below(used.len())];
-        (word, if random.one_in(2) { Kind::Read } else { Kind::Write })
+        let word = used[random.index(used.len())];
+        (word, if random.once_in(2) { Kind::Read } else { Kind::Write })
     }
 
     fn used<'s>(&self, set: &'s Set) -> &'s [Word] {

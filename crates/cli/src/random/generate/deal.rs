@@ -22,7 +22,7 @@ const PLACES: usize = 5;
 const LOCKS: u32 = 8;
 
 impl Draft {
-    /// Deals out all cells that no started thread holds. All residents have just met.
+    /// Deals out all cells that no started thread holds. All initial threads have just met.
     pub(super) fn deal(&mut self) {
         self.close_groups();
         for object in (0..self.fates.len()).map(ObjectId) {
@@ -56,13 +56,13 @@ impl Draft {
         }
     }
 
-    fn resident(&mut self) -> ThreadId {
-        let residents = self.residents;
-        ThreadId(self.below(residents))
+    fn initial_thread(&mut self) -> ThreadId {
+        let initial_threads = self.initial_threads;
+        ThreadId(self.below(initial_threads))
     }
 
     fn sharing(&mut self) -> Sharing {
-        let (one, two) = (self.resident(), self.resident());
+        let (one, two) = (self.initial_thread(), self.initial_thread());
         match self.rng.below(8) {
             0..3 => Sharing::One(one),
             3 => Sharing::Halves(one, two),
@@ -72,7 +72,7 @@ impl Draft {
     }
 
     fn deal_object(&mut self, object: ObjectId, sharing: Sharing) {
-        let all: Vec<_> = (0..self.residents).map(ThreadId).collect();
+        let all: Vec<_> = (0..self.initial_threads).map(ThreadId).collect();
         let half = self.program.objects[object.0].bytes / 2;
         for number in 0..self.cells.len() {
             let cell = &self.cells[number];
@@ -85,7 +85,7 @@ impl Draft {
                 Sharing::Halves(thread, other) => vec![if first { thread } else { other }],
                 Sharing::Read => all.clone(),
                 Sharing::Mixed if self.rng.once_in(5) => all.clone(),
-                Sharing::Mixed => vec![self.resident()],
+                Sharing::Mixed => vec![self.initial_thread()],
             };
             self.cells[number].owner = Owner::Threads(owner);
         }
@@ -113,7 +113,7 @@ impl Draft {
             self.open_group(Access::Open, PLACES);
         }
         for _ in 0..self.rng.below(3) {
-            let teller = self.resident();
+            let teller = self.initial_thread();
             self.open_group(Access::Flag(teller), 1);
         }
     }

@@ -115,8 +115,8 @@ impl Draft {
 
     /// A thread asks for copies, or hands them out, whoever has the cells now.
     pub(super) fn hint(&mut self, thread: ThreadId) {
-        let resident = self.is_resident(thread);
-        let named = |cell: &Cell| resident && self.fates[cell.object.0] == Fate::Lives;
+        let initial = self.is_initial(thread);
+        let named = |cell: &Cell| initial && self.fates[cell.object.0] == Fate::Lives;
         let cells: Vec<usize> = (0..self.cells.len())
             .filter(|&cell| named(&self.cells[cell]) || self.cells[cell].lets(thread, Kind::Write))
             .collect();

@@ -1,6 +1,6 @@
 //! Random programs without data races.
 //!
-//! A program is a sequence of phases with barriers of all residents in between. It is written
+//! A program is a sequence of phases with barriers of all initial threads in between. It is written
 //! phrase by phrase: a phrase appends operations to one thread or to several, and waits only for
 //! what is written already. So the order in which operations are written is a legal execution, and
 //! in no other execution does anybody wait for ever: of all that is not done yet, what was written
@@ -55,7 +55,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
-    Resident,
+    Initial,
     /// Started in a phase by a thread.
     Started {
         by: ThreadId,
@@ -99,7 +99,7 @@ struct Draft {
     rng: Rng,
     mode: Mode,
     nodes: usize,
-    residents: usize,
+    initial_threads: usize,
     program: Program,
     /// Of all objects that are not freed, in order.
     cells: Vec<Cell>,
@@ -142,18 +142,19 @@ pub(super) fn generate(setting: &Setting, most: Option<u32>) -> Program {
 impl Draft {
     fn new(setting: &Setting) -> Self {
         let (nodes, each) = (usize::from(setting.nodes), usize::from(setting.threads));
-        let residents = nodes * each;
-        let threads = (0..residents).map(|thread| Thread { node: thread / each, ops: Vec::new() });
+        let initial_threads = nodes * each;
+        let threads =
+            (0..initial_threads).map(|thread| Thread { node: thread / each, ops: Vec::new() });
         let (objects, groups, order) = (Vec::new(), Vec::new(), Vec::new());
         let program = Program { objects, groups, threads: threads.collect(), order };
         Self {
             rng: Rng::of(setting.seed, 2),
             mode: setting.mode,
             nodes,
-            residents,
+            initial_threads,
             program,
             cells: Vec::new(),
-            states: vec![State { phase: 0, life: Life::Resident }; residents],
+            states: vec![State { phase: 0, life: Life::Initial }; initial_threads],
             uses: Vec::new(),
             fates: Vec::new(),
             allocators: Vec::new(),
@@ -194,8 +195,8 @@ impl Draft {
         threads.filter(|thread| self.states[thread.0].life != Life::Ended).collect()
     }
 
-    fn is_resident(&self, thread: ThreadId) -> bool {
-        thread.0 < self.residents
+    fn is_initial(&self, thread: ThreadId) -> bool {
+        thread.0 < self.initial_threads
     }
 
     fn someone(&mut self) -> ThreadId {
@@ -216,17 +217,17 @@ impl Draft {
         *known = (*known).max(phase);
     }
 
-    /// All residents meet, and a phase begins.
+    /// All initial threads meet, and a phase begins.
     fn meet(&mut self) {
         let id = self.rng.below32(4);
-        let all = u32::try_from(self.residents).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.initial_threads).unwrap_or(u32::MAX);
         // Now and then each thread sends a message of its own.
         let (id, total) = if self.rng.once_in(6) { (4 + id, all) } else { (id, 0) };
-        for thread in (0..self.residents).map(ThreadId) {
+        for thread in (0..self.initial_threads).map(ThreadId) {
             self.emit(thread, Op::Barrier { id, total });
         }
         self.phase += 1;
-        for state in &mut self.states[..self.residents] {
+        for state in &mut self.states[..self.initial_threads] {
             state.phase = self.phase;
         }
     }

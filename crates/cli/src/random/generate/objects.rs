@@ -13,8 +13,8 @@ impl Draft {
     /// What is there when the first phase begins.
     pub(super) fn allocate_first(&mut self) {
         for _ in 0..=self.rng.below(6) {
-            let residents = self.residents;
-            let thread = ThreadId(self.below(residents));
+            let initial_threads = self.initial_threads;
+            let thread = ThreadId(self.below(initial_threads));
             let object = self.object();
             self.allocate(thread, object);
         }

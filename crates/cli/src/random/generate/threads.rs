@@ -11,7 +11,7 @@ const STARTED: usize = 6;
 impl Draft {
     /// A thread starts one on any node, and gives it some of its cells.
     pub(super) fn start(&mut self, thread: ThreadId) {
-        if self.alive().len() >= self.residents + STARTED {
+        if self.alive().len() >= self.initial_threads + STARTED {
             return;
         }
         let cells = self.choose_to_hand_on(thread);
@@ -46,8 +46,8 @@ impl Draft {
     /// at the barrier by now, gives it a part of that page, perhaps waits for it to write there, and
     /// goes to the barrier itself. The started thread may live on.
     pub(super) fn start_late(&mut self) {
-        let residents = self.residents;
-        let by = ThreadId(self.below(residents));
+        let initial_threads = self.initial_threads;
+        let by = ThreadId(self.below(initial_threads));
         let here = self.program.threads[by.0].node;
         let elsewhere = 1 + self.below(self.nodes - 1);
         let node = (here + elsewhere) % self.nodes;
@@ -89,7 +89,7 @@ impl Draft {
 
     /// A started thread ends; its starter joins it, or a later thread of that node.
     pub(super) fn join_one(&mut self) {
-        let started: Vec<_> = (self.residents..self.states.len())
+        let started: Vec<_> = (self.initial_threads..self.states.len())
             .map(ThreadId)
             .filter(|&thread| self.can_end(thread))
             .collect();
@@ -100,9 +100,9 @@ impl Draft {
         let Life::Started { by, born } = self.states[ended.0].life else { return };
         let node = self.program.threads[by.0].node;
         let mut joiners = vec![by];
-        if self.is_resident(by) {
-            let residents = (0..self.residents).map(ThreadId);
-            joiners.extend(residents.filter(|other| {
+        if self.is_initial(by) {
+            let initial_threads = (0..self.initial_threads).map(ThreadId);
+            joiners.extend(initial_threads.filter(|other| {
                 let there = self.program.threads[other.0].node == node;
                 there && self.states[other.0].phase > born
             }));
@@ -141,7 +141,7 @@ impl Draft {
 
     /// All started threads end, who was started last first.
     pub(super) fn join_all(&mut self) {
-        for thread in (self.residents..self.states.len()).rev().map(ThreadId) {
+        for thread in (self.initial_threads..self.states.len()).rev().map(ThreadId) {
             if let Life::Started { by, .. } = self.states[thread.0].life {
                 self.join(thread, by);
             }

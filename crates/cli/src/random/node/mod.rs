@@ -1,7 +1,7 @@
 //! A node of a random program: executes what its threads do and compares what they read.
 //!
-//! Every node generates the program and executes the reference itself. The main thread is the first
-//! resident, so that a node has no threads but those of the program.
+//! Every node generates the program and executes the reference itself. The main thread is the first of
+//! the initial threads, so that a node has no threads but those of the program.
 
 mod memory;
 mod play;

@@ -85,7 +85,7 @@ pub(super) struct Lens<'a> {
     pub(super) cells: &'a mut Cells,
 }
 
-pub(super) struct Borrowed<'a> {
+pub(super) struct CellGuard<'a> {
     manager: NodeId,
     holder: &'a mut Holder,
     entry: &'a mut Entry,
@@ -95,8 +95,8 @@ pub(super) struct Borrowed<'a> {
 /// Why the engines of release consistency are not asked for.
 const SEQUENTIAL: &str = "all minipages here are sequentially consistent";
 
-impl Cell for Borrowed<'_> {
-    type ReleaseTracker<'a>
+impl Cell for CellGuard<'_> {
+    type TrackerGuard<'a>
         = &'a mut ReleaseTracker
     where
         Self: 'a;
@@ -135,9 +135,9 @@ impl Cell for Borrowed<'_> {
 }
 
 impl Lens<'_> {
-    fn borrow(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+    fn borrow(&mut self, minipage: MinipageId) -> CellGuard<'_> {
         let (place, index) = (self.cells.place(self.me, minipage), minipage.index() as usize);
-        Borrowed {
+        CellGuard {
             manager: self.cells.places[index].manager,
             holder: &mut self.cells.holders[place],
             entry: &mut self.cells.entries[index],
@@ -147,11 +147,11 @@ impl Lens<'_> {
 }
 
 impl<'l> SyncCell for &mut Lens<'l> {
-    type Borrowed<'a>
-        = Borrowed<'a>
+    type CellGuard<'a>
+        = CellGuard<'a>
     where
         Self: 'a;
-    type ReleaseTracker<'a>
+    type TrackerGuard<'a>
         = &'a mut ReleaseTracker
     where
         Self: 'a;
@@ -160,7 +160,7 @@ impl<'l> SyncCell for &mut Lens<'l> {
         &mut self.cells.sync[self.me.index()]
     }
 
-    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+    fn minipage(&mut self, minipage: MinipageId) -> CellGuard<'_> {
         self.borrow(minipage)
     }
 
@@ -170,20 +170,20 @@ impl<'l> SyncCell for &mut Lens<'l> {
 }
 
 impl<'l> Tables for Lens<'l> {
-    type Borrowed<'a>
-        = Borrowed<'a>
+    type CellGuard<'a>
+        = CellGuard<'a>
     where
         Self: 'a;
     type Sync<'a>
         = &'a mut Lens<'l>
     where
         Self: 'a;
-    type ReleaseTracker<'a>
+    type TrackerGuard<'a>
         = &'a mut ReleaseTracker
     where
         Self: 'a;
 
-    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
+    fn minipage(&mut self, minipage: MinipageId) -> CellGuard<'_> {
         self.borrow(minipage)
     }
 

@@ -335,7 +335,7 @@ impl<T: Timing> Cluster<T> {
         minipage: MinipageId,
     ) -> Result<(), Broken> {
         if self.cells.manager(minipage) != node {
-            self.turns[node.index()].let_go(minipage, self.now_ns);
+            self.turns[node.index()].released(minipage, self.now_ns);
         }
         self.step(node, Input::Retired { thread, minipage })
     }

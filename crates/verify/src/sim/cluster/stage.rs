@@ -127,7 +127,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
-            self.turns.taken(minipage, self.now_ns);
+            self.turns.revoked(minipage, self.now_ns);
         }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);

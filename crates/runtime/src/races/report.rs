@@ -1,4 +1,4 @@
-//! What a race is about: the allocation, and where the program made it.
+//! The report of a race: what it is about, the allocation, and where the program made it.
 
 use core::fmt::Write as _;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -161,7 +161,7 @@ mod tests {
         let trace = "   0: <std::backtrace::Backtrace>::create
              at /rustc/0/library/std/src/backtrace.rs:331:13
    1: note_site
-             at ./crates/runtime/src/races/site.rs:49:21
+             at ./crates/runtime/src/races/report.rs:49:21
    2: multigrain_capi::memory::mg_malloc
    3: mg_malloc
    4: set_up

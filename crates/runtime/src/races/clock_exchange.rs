@@ -24,32 +24,32 @@ fn header_of_sync(id: u64, body: SyncMessage) -> Header {
 
 impl Races<'_> {
     /// A thread's request to the synchronization engines was granted.
-    pub(crate) fn asks(&self, asked: &SyncInput) {
+    pub(crate) fn on_request(&self, asked: &SyncInput) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
-        lock(&races.orders).asks(asked, &now);
+        lock(&races.orders).on_request(asked, &now);
     }
 
     /// The synchronization engines want this message sent, when what it releases is seen.
-    pub(crate) fn posts(&self, to: NodeId, id: u64, body: SyncMessage) {
+    pub(crate) fn on_send(&self, to: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
-        lock(&races.orders).posts(to, id, body, &now);
+        lock(&races.orders).on_send(to, id, body, &now);
     }
 
     /// This message leaves for another node now.
-    pub(crate) fn leaves(&self, to: NodeId, message: Message) {
+    pub(crate) fn on_departure(&self, to: NodeId, message: Message) {
         let Some(races) = self.checker else { return };
         if let Message::Sync { id, body } = message
             && body.is_release()
         {
-            let clock = lock(&races.orders).leaves(to, id, body);
+            let clock = lock(&races.orders).on_departure(to, id, body);
             self.send_clock(races, to, &header_of(message), clock);
         }
     }
 
     /// The synchronization engines are about to take this message, perhaps from their own node.
-    pub(crate) fn takes(&self, from: NodeId, id: u64, body: SyncMessage) {
+    pub(crate) fn on_receive(&self, from: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
         if !body.is_release() {
             return;
@@ -57,12 +57,12 @@ impl Races<'_> {
         let followed = {
             let mut orders = lock(&races.orders);
             let clock = if from == self.platform.me() {
-                orders.leaves(from, id, body)
+                orders.on_departure(from, id, body)
             } else {
                 let header = header_of_sync(id, body);
                 orders.came_with((from, header.kind, ThreadId(header.thread)))
             };
-            orders.takes(id, body, clock)
+            orders.on_receive(id, body, clock)
         };
         if let Some(clock) = followed {
             self.merge(races, &clock);

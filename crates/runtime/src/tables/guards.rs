@@ -18,7 +18,7 @@ use crate::shim::{MutexGuard, lock};
 
 /// The states of one minipage, under its shard's lock.
 #[derive(Debug)]
-pub(crate) struct Borrowed<'a> {
+pub(crate) struct CellGuard<'a> {
     tables: &'a SharedTables,
     area: &'a AreaStates,
     minipage: MinipageId,
@@ -28,7 +28,7 @@ pub(crate) struct Borrowed<'a> {
 /// Why a state of another protocol is never asked for.
 const OTHER: &str = "engines are chosen by the consistency of the area";
 
-impl<'a> Borrowed<'a> {
+impl<'a> CellGuard<'a> {
     pub(super) fn new(
         tables: &'a SharedTables,
         area: &'a AreaStates,
@@ -52,8 +52,8 @@ impl<'a> Borrowed<'a> {
     }
 }
 
-impl Cell for Borrowed<'_> {
-    type ReleaseTracker<'b>
+impl Cell for CellGuard<'_> {
+    type TrackerGuard<'b>
         = MutexGuard<'b, ReleaseTracker>
     where
         Self: 'b;
@@ -115,17 +115,17 @@ impl Cell for Borrowed<'_> {
 
 /// The synchronization states, under their lock.
 #[derive(Debug)]
-pub(crate) struct SyncBorrowed<'a> {
+pub(crate) struct SyncGuard<'a> {
     tables: &'a SharedTables,
     states: MutexGuard<'a, SyncTables>,
 }
 
-impl SyncCell for SyncBorrowed<'_> {
-    type Borrowed<'b>
-        = Borrowed<'b>
+impl SyncCell for SyncGuard<'_> {
+    type CellGuard<'b>
+        = CellGuard<'b>
     where
         Self: 'b;
-    type ReleaseTracker<'b>
+    type TrackerGuard<'b>
         = MutexGuard<'b, ReleaseTracker>
     where
         Self: 'b;
@@ -134,8 +134,8 @@ impl SyncCell for SyncBorrowed<'_> {
         &mut self.states
     }
 
-    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
-        self.tables.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> CellGuard<'_> {
+        self.tables.lock(minipage)
     }
 
     fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
@@ -144,25 +144,25 @@ impl SyncCell for SyncBorrowed<'_> {
 }
 
 impl Tables for &SharedTables {
-    type Borrowed<'a>
-        = Borrowed<'a>
+    type CellGuard<'a>
+        = CellGuard<'a>
     where
         Self: 'a;
     type Sync<'a>
-        = SyncBorrowed<'a>
+        = SyncGuard<'a>
     where
         Self: 'a;
-    type ReleaseTracker<'a>
+    type TrackerGuard<'a>
         = MutexGuard<'a, ReleaseTracker>
     where
         Self: 'a;
 
-    fn minipage(&mut self, minipage: MinipageId) -> Borrowed<'_> {
-        self.lend(minipage)
+    fn minipage(&mut self, minipage: MinipageId) -> CellGuard<'_> {
+        self.lock(minipage)
     }
 
-    fn sync(&mut self) -> SyncBorrowed<'_> {
-        SyncBorrowed { tables: self, states: lock(&self.sync) }
+    fn sync(&mut self) -> SyncGuard<'_> {
+        SyncGuard { tables: self, states: lock(&self.sync) }
     }
 
     fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
