@@ -41,6 +41,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+struct timespec; /* C89 and C99 alone have none */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

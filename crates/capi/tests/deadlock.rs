@@ -79,6 +79,8 @@ fn whatever_is_waited_for_is_named() {
     let two = Setting::nodes(2);
     let held = "node 1 waits for lock 7, which node 0 holds, node 0 for semaphore 4";
     program.must_name(&two, "held", held);
+    let many = "node 1 waits for lock 10, which node 0 holds, node 0 for semaphore 4";
+    program.must_name(&two, "many", many);
     let condition = "nodes 0 and 1 wait for a signal on condition 6";
     program.must_name(&two, "condition", condition);
     program.must_name(&two, "name", "nodes 0 and 1 wait for a name that nobody publishes");

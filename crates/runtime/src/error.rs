@@ -23,7 +23,9 @@ pub enum Error {
     #[error("no node {0}: the job has {1} nodes")]
     NoNode(i64, u16),
     /// Not shared, or not the start of an allocation.
-    #[error("address {0:#x} is not the start of a shared allocation")]
+    #[error(
+        "address {0:#x} is not shared memory, or not where an allocation of this kind begins: globals, stacks and malloc memory are private"
+    )]
     NotShared(usize),
     /// A limit of the guard or of the system.
     #[error("{0}")]
@@ -69,7 +71,7 @@ impl Error {
     pub(crate) fn from_code(code: i32, what: &str) -> Self {
         match code {
             -2 => Self::NoMemory(what.into()),
-            -6 => Self::NotPermitted(format!("{what}: not the start of a shared allocation")),
+            -6 => Self::NotPermitted(format!("{what}: not where a shared allocation begins")),
             -7 => Self::Limit(what.into()),
             -10 => Self::NotPermitted(what.into()),
             _ => Self::System(format!("{what} (code {code})")),

@@ -104,6 +104,11 @@ int main(int argc, char **argv)
             OK(mg_lock(7));
         OK(mg_barrier(1, 0));
         OK(node == 0 ? mg_sem_wait(4) : mg_lock(7));
+    } else if (strcmp(what, "many") == 0) {
+        for (uint32_t id = 0; node == 0 && id < 60000; id++)
+            OK(mg_lock(10 + id));
+        OK(mg_barrier(1, 0));
+        OK(node == 0 ? mg_sem_wait(4) : mg_lock(10));
     } else if (strcmp(what, "condition") == 0) {
         OK(mg_lock(9));
         OK(mg_cond_wait(6, 9));

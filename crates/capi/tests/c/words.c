@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     CHECK(pthread_create(&thread, NULL, other, NULL) == 0 && pthread_join(thread, NULL) == 0);
     OK(mg_unlock(7));
     SAYS(mg_thread_join(0x1234, NULL), MG_EINVAL, "thread 0x1234 does not exist");
-    SAYS(mg_free(&thread), MG_ENOTSHARED, "is not the start of a shared allocation");
+    SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory, or not where an allocation of this kind begins");
     SAYS(mg_set_chunking(0), MG_EINVAL, "chunking level of 0");
     SAYS(mg_get_stats(NULL, 8), MG_EINVAL, "NULL for the statistics");
     SAYS(mg_init(&argc, &argv), MG_EAGAIN, "already");
