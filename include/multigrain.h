@@ -23,7 +23,8 @@
  * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
  * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
  * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
- * memory.
+ * memory. Do not give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses
+ * shared memory needs a stack of 64 KiB.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.
@@ -181,7 +182,7 @@ int mg_elements(void *array, size_t count, void **out);
 /*
  * One contiguous block divided into minipages of `grain` bytes; grain is rounded up to whole
  * pages. grain >= bytes makes the whole block one minipage. MG_ELIMIT: a minipage, of whatever call, has
- * 1 GiB at most.
+ * 1 GiB at most. In a job that is not sequential the grain is its consistency's (mg_malloc_with).
  */
 void *mg_malloc_grain(size_t bytes, size_t grain);
 /*
@@ -375,7 +376,7 @@ int mg_thread_create(mg_thread *thread, int node, void *(*start)(void *), void *
  */
 struct mg_thread_attr {
     size_t size;        /* sizeof(struct mg_thread_attr) */
-    size_t stack_bytes; /* of its stack; 0: as pthread_create has it (ulimit -s). At least 65,536 */
+    size_t stack_bytes; /* of its stack; 0: as pthread_create has it (ulimit -s). 65,536 to 2^40 */
     int detached;       /* not 0: begins detached, and cannot be joined */
 };
 /* As mg_thread_create, with attributes; NULL for none. MG_EINVAL for a size or stack that is none. */

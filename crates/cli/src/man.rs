@@ -14,7 +14,12 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("1-255", "That of the first node that failed; 128 + S if signal S killed it."),
     ("1", "Also: a node exited with 0 but left the others without mg_finalize."),
     ("2", "The command line is wrong."),
+    ("35", "A deadlock: the line before it says who waits where."),
     ("66", "All went well, but --check-races has reported races."),
+    (
+        "70",
+        "A node ended itself, and its line says why: barriers that disagree, or shared memory touched after mg_finalize.",
+    ),
     ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
     ("124", "The time of --timeout was over."),
     ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),

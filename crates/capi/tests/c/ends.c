@@ -92,6 +92,8 @@ static void results(void)
     CHECK((size_t)result == attributes.stack_bytes);
     attributes.stack_bytes = 1000;
     CODE(mg_thread_create_with(&thread, to, &attributes, stack_bytes, NULL), MG_EINVAL);
+    attributes.stack_bytes = ~(size_t)0;
+    CODE(mg_thread_create_with(&thread, to, &attributes, stack_bytes, NULL), MG_EINVAL);
     attributes.stack_bytes = 0;
     attributes.detached = 1;
     OK(mg_thread_create_with(&thread, to, &attributes, counts_and_exits, ended));

@@ -344,8 +344,8 @@ impl Runtime {
     /// The same, of a thread with these attributes.
     ///
     /// # Errors
-    /// As [`Runtime::thread_create`]; [`Error::Invalid`] for a stack below
-    /// [`ThreadAttributes::LEAST_STACK_BYTES`].
+    /// As [`Runtime::thread_create`]; [`Error::Invalid`] for a stack of less than
+    /// [`ThreadAttributes::LEAST_STACK_BYTES`], or more than [`ThreadAttributes::MOST_STACK_BYTES`].
     pub fn thread_create_with(
         &self,
         node: i64,

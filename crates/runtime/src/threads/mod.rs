@@ -57,6 +57,8 @@ pub struct ThreadAttributes {
 impl ThreadAttributes {
     /// Room for a trap, which is served on the thread's own stack, and for the program.
     pub const LEAST_STACK_BYTES: usize = 1 << 16;
+    /// Bytes of the largest stack.
+    pub const MOST_STACK_BYTES: usize = 1 << 40;
 
     /// Nothing for those of every thread.
     fn to_bytes(self) -> Vec<u8> {
@@ -86,10 +88,12 @@ impl ThreadAttributes {
     /// [`Error::Invalid`].
     fn check(self) -> Result<(), Error> {
         match self.stack_bytes {
-            Some(bytes) if bytes < Self::LEAST_STACK_BYTES => Err(Error::Invalid(format!(
-                "a stack of {bytes} bytes: a thread has {} at least",
-                Self::LEAST_STACK_BYTES
-            ))),
+            Some(bytes) if !(Self::LEAST_STACK_BYTES..=Self::MOST_STACK_BYTES).contains(&bytes) => {
+                let (least, most) = (Self::LEAST_STACK_BYTES, Self::MOST_STACK_BYTES);
+                Err(Error::Invalid(format!(
+                    "a stack of {bytes} bytes: a thread has {least} to {most}"
+                )))
+            }
             Some(_) | None => Ok(()),
         }
     }
