@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
-use multigrain_types::waits::{DEADLOCKED, Report};
+use multigrain_types::deadlock::{DEADLOCKED, Report};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use multigrain_protocol::sync::{Awaited, ONCE, SyncInput, SyncSite};
 use multigrain_protocol::{Input, Kind};
-use multigrain_types::waits::Place;
+use multigrain_types::deadlock::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};

@@ -3,9 +3,9 @@
 //! Role: the smallest common vocabulary, so that `memory`, `transport` and `protocol` agree on
 //! names without seeing each other. It knows nothing of pages, sockets or messages.
 
+pub mod deadlock;
 mod runs;
 pub mod sync_id;
-pub mod waits;
 
 pub use runs::in_runs;
 

@@ -3,7 +3,7 @@
 use super::RandomArgs;
 use super::setting::Setting;
 use anyhow::{Context, Result};
-use multigrain_types::waits::DEADLOCKED;
+use multigrain_types::deadlock::DEADLOCKED;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -3,7 +3,7 @@
 //! The other way goes a number a line: the question what the node's threads wait for (`deadlock`). A node
 //! that reads end-of-file knows that the launcher is gone.
 
-use multigrain_types::waits::Report;
+use multigrain_types::deadlock::Report;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use serde_json::{Map, Value};

@@ -2,9 +2,9 @@
 //!
 //! A node speaks up when nothing has moved in it for a while. If what all have said could be a deadlock,
 //! each is asked once more; what was so before the question and is so in all answers was so at one moment
-//! ([`multigrain_types::waits`]).
+//! ([`multigrain_types::deadlock`]).
 
-use multigrain_types::waits::{Report, deadlock};
+use multigrain_types::deadlock::{Report, deadlock};
 
 /// What the nodes have said.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use multigrain_types::waits::{Place, Waiter};
+    use multigrain_types::deadlock::{Place, Waiter};
 
     fn report(question: u64, sent: u64, place: Place) -> Report {
         let waiter = Waiter { thread: 0, turn: 1, place, holds: Vec::new() };

@@ -8,7 +8,7 @@ use super::source::Source;
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
-use multigrain_types::waits::Report;
+use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid};
 use std::io;

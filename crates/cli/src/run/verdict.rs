@@ -4,7 +4,7 @@
 //! a peer is a consequence; the verdict names the peer, and waits a moment to learn how it died.
 
 use super::signals;
-use multigrain_types::waits::DEADLOCKED;
+use multigrain_types::deadlock::DEADLOCKED;
 use std::time::Duration;
 
 /// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,

@@ -1,5 +1,5 @@
 //! Deadlocks: a thread of the node's own looks at what the program's threads wait for, and tells the
-//! launcher, which hears of all nodes and decides ([`multigrain_types::waits`]).
+//! launcher, which hears of all nodes and decides ([`multigrain_types::deadlock`]).
 //!
 //! A look costs next to nothing while a thread runs, and is taken a few times a second. The time between
 //! looks decides how soon a deadlock is named, never whether there is one.
@@ -12,7 +12,7 @@ mod process;
 
 use core::time::Duration;
 
-use multigrain_types::waits::{Place, Report, Waiter, deadlock};
+use multigrain_types::deadlock::{Place, Report, Waiter, deadlock};
 
 use crate::driver::Driver;
 use crate::receiver::slots;

@@ -17,7 +17,7 @@ mod asked;
 mod back_pressure;
 mod lifecycle;
 mod requests;
-mod retire;
+mod retire_areas;
 pub(crate) mod sink;
 
 use core::fmt;
@@ -26,7 +26,7 @@ use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
 use multigrain_types::NodeId;
-use multigrain_types::waits::Place;
+use multigrain_types::deadlock::Place;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -43,7 +43,7 @@ use crate::tables::SharedTables;
 use crate::windows::now_ns;
 use asked::Asked;
 use lifecycle::ThreadCounts;
-use retire::Retiring;
+use retire_areas::Retiring;
 use sink::NodeSink;
 
 /// What serves the requests of this node and of its peers.

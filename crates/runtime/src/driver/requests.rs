@@ -6,7 +6,7 @@
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::waits::Place;
+use multigrain_types::deadlock::Place;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, Wait};

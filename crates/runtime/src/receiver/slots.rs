@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 use multigrain_types::ThreadId;
-use multigrain_types::waits::{Place, Waiter};
+use multigrain_types::deadlock::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};

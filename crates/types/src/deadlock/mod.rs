@@ -7,10 +7,10 @@
 //! What counts as waiting is the node's word. It says so only of a thread that nothing but the job itself
 //! can let go on: no time-out, no signal, no other process.
 
-mod judge;
+mod proof;
 mod words;
 
-pub use judge::deadlock;
+pub use proof::deadlock;
 
 use serde::{Deserialize, Serialize};
 
