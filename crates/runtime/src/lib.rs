@@ -15,7 +15,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    crash  program  config  error  shim
+//! area  run  membership   launcher     stats       frames    crash  program  config  error  shim
 //! signals    child        descriptors  mappings    pthread   what is between the program and the C library
 //! ```
 //!
@@ -66,6 +66,7 @@ mod program;
 mod pthread;
 mod races;
 mod receiver;
+mod run;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
