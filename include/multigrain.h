@@ -217,14 +217,19 @@ int mg_free(void *p);
 int mg_set_chunking(unsigned level);
 
 /*
- * Makes an address known to the job under a name (up to 63 bytes), or known anew under an old one.
- * MG_ELIMIT: the job has 65536 names already.
+ * Makes an address of shared memory known to the job under a name (up to 63 bytes), or known anew under an
+ * old one. MG_ENOTSHARED: the address is this node's own, and means nothing on others. MG_ELIMIT: the job
+ * has 65536 names already.
  */
 int mg_publish(const char *name, const void *p);
 /* The address published under a name; waits until some node has published it. */
 void *mg_lookup(const char *name);
 
-/* Asks for read or write copies of [p, p + bytes) without waiting. */
+/*
+ * Asks for read or write copies of [p, p + bytes) without waiting. MG_EINVAL, here and in the next three: the
+ * range ends beyond its allocation (of an array of elements that share pages: beyond its element), and
+ * nothing is done; 0 bytes are none.
+ */
 int mg_prefetch_read(const void *p, size_t bytes);
 int mg_prefetch_write(void *p, size_t bytes);
 /* Hands read copies of the minipages in [p, p + bytes) to every node. Does not wait. */
@@ -245,6 +250,8 @@ int mg_touch_write(void *p, size_t bytes);
  * write(2), pread(2), pwrite(2), recv(2), send(2), fread(3) and fwrite(3) do, with buffers anywhere: the
  * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
  * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
+ * A shared buffer that ends beyond its allocation is refused before anything is done: -1 and EFAULT, of
+ * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL.
  */
 
 ssize_t mg_read(int file, void *buffer, size_t bytes);

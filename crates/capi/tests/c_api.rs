@@ -444,6 +444,11 @@ fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
 }
 
 #[test]
+fn a_range_that_leaves_its_allocation_is_refused_and_so_is_a_private_name() {
+    run_in_every_way("ranges", &[1, 2], 1);
+}
+
+#[test]
 fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
     let dir = TestDir::new();
     let program = compile(&dir, "room");

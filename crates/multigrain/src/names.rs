@@ -79,11 +79,12 @@ impl Job {
         Ok(handle)
     }
 
-    /// Publishes a raw address, as `mg_publish` does.
+    /// Publishes a raw address of shared memory, as `mg_publish` does.
     ///
     /// # Errors
-    /// A name that is empty, longer than 63 bytes or begins with a zero byte.
+    /// An address that is private to this node; a name that is empty, longer than 63 bytes or begins with a zero byte.
     pub fn publish_ptr<T>(&self, name: &str, address: NonNull<T>) -> Result<()> {
+        self.runtime().check_range(address.addr().get(), 0)?;
         self.runtime().publish(raw(name)?, address.addr().get())
     }
 

@@ -10,6 +10,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use crate::driver::Driver;
 use crate::driver::access::For;
 use crate::error::Error;
+use crate::heap::Heap;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use history::AccessHistory;
@@ -66,7 +67,7 @@ impl Prefetcher {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn prefetch(
         driver: &Driver,
         address: usize,
@@ -83,7 +84,7 @@ impl Prefetcher {
     /// for them.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn push(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
         each_minipage(driver, address, bytes, |minipage| {
             driver.engine().step_sure(Input::Push { minipage });
@@ -95,7 +96,7 @@ impl Prefetcher {
     /// needs, for the kernel does not trap but fails.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn touch(
         &self,
         driver: &Driver,
@@ -146,9 +147,7 @@ fn each_minipage(
     bytes: usize,
     mut act: impl FnMut(MinipageId),
 ) -> Result<(), Error> {
-    if driver.memory().translate(address).is_none_or(|minipage| !driver.tables().knows(minipage)) {
-        return Err(Error::NotShared(address));
-    }
+    Heap::check_range(driver, address, bytes)?;
     driver.memory().translate_range(address, bytes).for_each(&mut act);
     Ok(())
 }
