@@ -246,6 +246,7 @@ impl Synchronization {
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
+        slot.set_party(total);
         let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
         synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id));

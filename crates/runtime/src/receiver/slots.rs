@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     place: AtomicU64,
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
+    /// How many threads are to come to the barrier where it waits.
+    party: AtomicU32,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -63,6 +65,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         remembered: AtomicU64::new(0),
         place: AtomicU64::new(0),
         turns: AtomicU64::new(0),
+        party: AtomicU32::new(0),
     }
 }; MAX_THREADS];
 
@@ -296,6 +299,11 @@ impl Slot {
         self.place.store(0, Ordering::SeqCst);
     }
 
+    /// Its thread is about to wait with so many others at a barrier.
+    pub(crate) fn set_party(&self, threads: u32) {
+        self.party.store(threads, Ordering::SeqCst);
+    }
+
     /// Where its thread waits, and in which turn; none if it runs or is about to.
     fn waits(&self) -> Option<(Place, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
@@ -354,7 +362,9 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
-        Some(Waiter { thread, turn, place, holds: Vec::new() })
+        let at_barrier = matches!(place, Place::Barrier(_));
+        let party = if at_barrier { slot.party.load(Ordering::SeqCst) } else { 0 };
+        Some(Waiter { thread, turn, place, holds: Vec::new(), party })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }
