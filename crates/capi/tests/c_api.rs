@@ -557,6 +557,11 @@ fn a_peer_that_does_not_come_is_an_error_of_its_own() {
 }
 
 #[test]
+fn locks_that_needed_no_message_are_not_remote() {
+    run_in_every_way("remote", &[1, 2, 3], 1);
+}
+
+#[test]
 fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let dir = TestDir::new();
     let program = compile(&dir, "times");

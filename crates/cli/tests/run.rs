@@ -164,6 +164,23 @@ fn the_summary_and_the_stats_file_hold_the_counters() {
 }
 
 #[test]
+fn the_stats_file_says_why_a_job_that_ended_badly_has_no_counters() {
+    let file = std::env::temp_dir().join(format!("multigrain-no-stats-{}", std::process::id()));
+    let options = format!("-n 2 --timeout 1 --stats {}", file.display());
+    let script = r#"exec >&$MULTIGRAIN_CONTROL_FD; echo ready
+        [ $MULTIGRAIN_RANK = 1 ] && echo 'stats {"locks": 3}'; exec sleep 100"#;
+    let ended = run(&mut launcher(&options, script));
+    assert_eq!(ended.code, Some(124));
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(json["why"], "time-out after 1 s; the job ends");
+    assert_eq!((&json["counted_nodes"], &json["total"]["locks"]), (&1.into(), &3.into()));
+    let why = json["nodes"][0]["no_stats"].as_str().unwrap();
+    assert!(why.contains("sends its counters in mg_finalize"), "{why}");
+    assert_eq!(json["nodes"][1].get("no_stats"), None);
+}
+
+#[test]
 fn big_output_of_many_nodes_keeps_its_lines() {
     let script = "seq -f 'line %.0f of some length, to fill the pipes' 100000; printf partial";
     let ended = run(&mut launcher("-n 4", script));

@@ -145,10 +145,7 @@ impl Synchronization {
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
             Patience::None => SyncInput::TryLock { thread, id },
         };
-        let at_once = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
-        if !at_once {
-            driver.counters().add(Count::LockMessages, 1);
-        }
+        self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -309,10 +306,10 @@ impl Synchronization {
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
-        if matches!(waited, Ok(_) | Err(Error::TimedOut)) {
+        if matches!(waited, Ok(()) | Err(Error::TimedOut)) {
             tsan::take(Token::Lock(lock));
         }
-        waited.map(drop)
+        waited
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
@@ -332,19 +329,19 @@ impl Synchronization {
         driver.apply_back_pressure(manager_of(driver, id))
     }
 
-    /// Asks and waits, as long as is wanted; true if there was nothing to wait for.
+    /// Asks and waits, as long as is wanted.
     fn wait(
         &'static self,
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
         (patience, from): (Patience, Awaited),
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) | Patience::None => Wait::Other,
         };
-        let asked = ask(driver, slot, input)?;
+        ask(driver, slot, input)?;
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
             && !slot.is_woken()
@@ -359,7 +356,7 @@ impl Synchronization {
         }
         driver.wait_for(slot, wait);
         match (slot.is_refused(), patience) {
-            (false, _) => Ok(asked),
+            (false, _) => Ok(()),
             (true, Patience::None) => Err(Error::Busy),
             (true, Patience::Endless | Patience::Until(_)) => added.and(Err(Error::TimedOut)),
         }
@@ -373,16 +370,15 @@ fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncSite::new(driver.me(), driver.nodes(), id).manager
 }
 
-/// Asks; true if there is nothing to wait for.
-fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+/// Asks.
+fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
     slot.arm();
     driver.step(Input::Sync(input))?;
-    let at_once = slot.word.is_woken_at_once();
-    if at_once {
+    if slot.word.is_woken_at_once() {
         // No message took the last acks along, and the program may now compute for long.
         driver.mesh().flush_deferred();
     }
-    Ok(at_once)
+    Ok(())
 }
 
 /// Asks and waits.

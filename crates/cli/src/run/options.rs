@@ -112,7 +112,8 @@ pub(crate) struct RunArgs {
     #[arg(long, overrides_with = "summary")]
     no_summary: bool,
 
-    /// Writes the counters of every node to this file, as JSON.
+    /// Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that
+    /// ended before, or whose job did, the file says so.
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
 

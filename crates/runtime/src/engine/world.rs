@@ -32,6 +32,8 @@ pub(super) struct RealWorld<'a> {
     notices: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is pending.
     gather: bool,
+    /// A thread asks for a lock in this step, and nothing has been sent for it yet.
+    asks_lock: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
 }
@@ -46,7 +48,16 @@ impl<'a> RealWorld<'a> {
         diff: Option<&'a [u8]>,
         gather: bool,
     ) -> Self {
-        Self { engine, from, diff, held: None, notices: None, gather, closed: None }
+        Self {
+            engine,
+            from,
+            diff,
+            held: None,
+            notices: None,
+            gather,
+            asks_lock: false,
+            closed: None,
+        }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -113,6 +124,10 @@ unsafe fn is_zero(page: *const u8, len: usize) -> bool {
 
 impl World for RealWorld<'_> {
     fn on_request(&mut self, asked: &SyncInput) {
+        self.asks_lock = matches!(
+            asked,
+            SyncInput::Lock { .. } | SyncInput::TryLock { .. } | SyncInput::TimedLock { .. }
+        );
         self.engine.races().on_request(asked);
     }
 
@@ -147,6 +162,9 @@ impl World for RealWorld<'_> {
 
     fn send(&mut self, to: NodeId, message: Message) {
         self.engine.races().on_departure(to, message);
+        if matches!(message, Message::Sync { .. }) && core::mem::take(&mut self.asks_lock) {
+            self.platform().counters().add(Count::LockMessages, 1);
+        }
         let header = header_of(message);
         let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
         let page = match (message.attach(), message.minipage()) {
