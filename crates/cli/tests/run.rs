@@ -278,6 +278,13 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         ("--tracking scans --guard uffd", ("", ""), "--tracking scans needs the guard mprotect"),
         ("--check-races", ("MULTIGRAIN_TRACKING", "scans"), "--check-races finds races by faults"),
         ("-x MULTIGRAIN_TRACKING=scans --check-races", ("", ""), "--check-races finds races"),
+        (
+            "--tag-output",
+            ("MULTIGRAIN_WAIT", "doze"),
+            "invalid argument: MULTIGRAIN_WAIT cannot be",
+        ),
+        ("--tag-output", ("MULTIGRAIN_THREADS", "4097"), "invalid argument: MULTIGRAIN_THREADS"),
+        ("-x MULTIGRAIN_CHUNK=65537", ("", ""), "invalid argument: MULTIGRAIN_CHUNK cannot be"),
     ] {
         let mut command = multigrain();
         command.args(["run", "-n", "3"]).args(options.split(' ')).args(["--", "echo", "there"]);
@@ -287,6 +294,18 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         let ended = run(&mut command);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
         assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{ended:?}");
+    }
+    for (option, value, limit) in [
+        ("-t", "4097", "4096"),
+        ("-t", "65536", "4096"),
+        ("--chunk", "65537", "65536"),
+        ("--shared", "16T", "17587891077120 bytes, almost 16T"),
+        ("--shared", "999T", "almost 16T, at most"),
+    ] {
+        let ended =
+            run(multigrain().args(["run", "-n", "3", option, value, "--", "echo", "there"]));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains(limit), "{ended:?}");
     }
     let ended = run(multigrain().args(["run", "--tracking", "scans", "--", "echo", "there"]));
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "there\n"), "{ended:?}");

@@ -4,17 +4,18 @@
 #include <pthread.h>
 
 #define CALLS 200
+#define LOCK 60 /* node 0 manages it, of 1 to 6 nodes */
 
 static volatile int *held;
 
 static void *compete(void *arg)
 {
     for (int i = 0; i < CALLS; i++) {
-        OK(mg_lock(2));
+        OK(mg_lock(LOCK));
         *held += 1;
         if (i % 10 == 0)
             usleep(100); /* the other thread waits meanwhile */
-        OK(mg_unlock(2));
+        OK(mg_unlock(LOCK));
     }
     return arg;
 }
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
 
     OK(mg_init(&argc, &argv));
     me = mg_node();
-    if (me == 0) { /* it manages the lock, and has it free */
+    if (me == 0) {
         held = MUST(mg_calloc(1, sizeof *held));
         CHECK(pthread_create(&thread, NULL, compete, NULL) == 0);
         compete(NULL);
@@ -40,8 +41,8 @@ int main(int argc, char **argv)
     for (int node = 1; node < mg_nodes(); node++) {
         if (me == node) {
             for (int again = 0; again < 3; again++) {
-                OK(mg_lock(2));
-                OK(mg_unlock(2));
+                OK(mg_lock(LOCK));
+                OK(mg_unlock(LOCK));
             }
             stats = stats_now();
             CHECK(stats.locks == 3 && stats.lock_messages == 1);
@@ -49,8 +50,8 @@ int main(int argc, char **argv)
         OK(mg_barrier(0, 0));
     }
     if (me == 0) { /* the last node has it */
-        OK(mg_lock(2));
-        OK(mg_unlock(2));
+        OK(mg_lock(LOCK));
+        OK(mg_unlock(LOCK));
         CHECK(stats_now().lock_messages == (mg_nodes() > 1));
     }
     return mg_finalize();
