@@ -515,6 +515,15 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
         assert!(line("wild").contains("(SIGSEGV) at address 0x123456789000"));
         assert!(line("unallocated").contains("at address 0x1fff00000040, where shared memory"));
         assert!(line("far").contains("at an address that cannot be: a damaged pointer"));
+        for place in ["stack", "thread"] {
+            let said = line(place);
+            // Where accesses wait in this signal's handler, it stands on the thread's own stack.
+            let words = match guard {
+                "uffd" => "beyond the end of its thread's stack: a recursion without end",
+                _ => "and could not say where: its stack was full (ulimit -s), or",
+            };
+            assert!(said.contains("(SIGSEGV)") && said.contains(words), "{guard}: {said}");
+        }
     }
 }
 

@@ -378,6 +378,18 @@ fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
 }
 
 #[test]
+fn a_mistyped_command_gets_a_hint() {
+    for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
+        let ended = run(multigrain().arg(given));
+        assert_eq!(ended.code, Some(2));
+        let hint = format!("a similar subcommand exists: '{meant}'");
+        assert!(ended.err.contains(&hint), "{ended:?}");
+    }
+    let ended = run(multigrain().arg("something"));
+    assert!(ended.code == Some(2) && !ended.err.contains("similar"), "{ended:?}");
+}
+
+#[test]
 fn options_after_the_program_are_the_programs() {
     for words in ["run printf %s --version -n 3 --", "run -n 1 -- printf %s --version -n 3 --"] {
         let ended = run(multigrain().args(words.split(' ')));

@@ -10,7 +10,7 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, Wait};
-use crate::error::Error;
+use crate::error::{Error, Unavailable};
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
@@ -178,7 +178,7 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
         if slot.is_refused() {
-            return Err(Error::Busy);
+            return Err(Error::Busy(Unavailable::ReadWriteLock(id)));
         }
         tsan::take(Token::ReadWrite(id));
         Ok(())
@@ -218,7 +218,7 @@ impl Synchronization {
         self.lock(driver, id, Patience::Endless)?;
         match self.semaphore_wait(driver, id, Patience::None) {
             Ok(()) => {}
-            Err(Error::Busy) => run(),
+            Err(Error::Busy(_)) => run(),
             Err(error) => return Err(error),
         }
         self.semaphore_post(driver, id, 2)?;
@@ -306,7 +306,7 @@ impl Synchronization {
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
-        if matches!(waited, Ok(()) | Err(Error::TimedOut)) {
+        if matches!(waited, Ok(()) | Err(Error::TimedOut(_))) {
             tsan::take(Token::Lock(lock));
         }
         waited
@@ -357,9 +357,21 @@ impl Synchronization {
         driver.wait_for(slot, wait);
         match (slot.is_refused(), patience) {
             (false, _) => Ok(()),
-            (true, Patience::None) => Err(Error::Busy),
-            (true, Patience::Endless | Patience::Until(_)) => added.and(Err(Error::TimedOut)),
+            (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
+            (true, Patience::Endless | Patience::Until(_)) => {
+                added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
+            }
         }
+    }
+}
+
+/// What a thread did not get.
+fn unavailable(driver: &Driver, thread: ThreadId, from: Awaited) -> Unavailable {
+    match from {
+        Awaited::Lock(id) if driver.tables().owns_lock(thread, id) => Unavailable::OwnLock(id),
+        Awaited::Lock(id) => Unavailable::Lock(id),
+        Awaited::Semaphore(id) => Unavailable::Semaphore(id),
+        Awaited::Condition(id) => Unavailable::Signal(id),
     }
 }
 

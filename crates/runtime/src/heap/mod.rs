@@ -285,7 +285,7 @@ impl Heap {
         let record = record.ok_or(Error::NotShared(array))?;
         if index as u64 >= record.items.count {
             return Err(Error::Invalid(format!(
-                "element {index} of an array of {}",
+                "index {index}, counted from 0, of an array of {} elements",
                 record.items.count
             )));
         }

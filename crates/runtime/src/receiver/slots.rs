@@ -20,7 +20,7 @@ use multigrain_types::deadlock::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
-use crate::signals::SignalMask;
+use crate::signals::{SignalMask, stack};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -186,6 +186,7 @@ pub(crate) fn leave() {
 /// Takes this thread's slot from it as the thread ends, for another thread to end it.
 pub(crate) fn disown() -> Option<Reserved> {
     let ThreadId(index) = held()?;
+    stack::take_back();
     at_exit_free(core::ptr::null());
     MINE.with(|mine| mine.set(0));
     Some(Reserved(index))
@@ -212,6 +213,7 @@ fn give_back_after(index: u32, end: impl FnOnce(u32)) {
     end(index);
     at_exit_free(core::ptr::null());
     MINE.with(|mine| mine.set(0));
+    stack::take_back();
     free(index);
     drop(masked);
 }
@@ -233,6 +235,7 @@ fn free(index: u32) {
 fn hold(index: u32) {
     MINE.with(|mine| mine.set(index + 1));
     at_exit_free(core::ptr::without_provenance(index as usize + 1));
+    stack::lend();
 }
 
 /// What [`at_thread_end`] gets; nothing for NULL.
