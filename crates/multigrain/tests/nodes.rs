@@ -345,11 +345,8 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// As a node: runs the scenario the environment names.
 fn as_node(name: &str) -> ExitCode {
-    let mut scenarios = SCENARIOS
-        .iter()
-        .chain(waits::SCENARIOS)
-        .chain(release::SCENARIOS)
-        .chain(races::SCENARIOS);
+    let mut scenarios =
+        SCENARIOS.iter().chain(waits::SCENARIOS).chain(release::SCENARIOS).chain(races::SCENARIOS);
     let Some((_, scenario)) = scenarios.find(|(known, _)| *known == name) else {
         return failing_node(name);
     };
