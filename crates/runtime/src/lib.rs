@@ -83,7 +83,7 @@ mod windows;
 
 pub use config::Config;
 pub use deadlines::Deadline;
-pub use error::Error;
+pub use error::{Error, Unavailable};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;

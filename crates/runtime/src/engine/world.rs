@@ -37,6 +37,8 @@ pub(super) struct RealWorld<'a> {
     notices: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is pending.
     gather: bool,
+    /// A thread asks for a lock in this step, and nothing has been sent for it yet.
+    asks_lock: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
@@ -53,7 +55,17 @@ impl<'a> RealWorld<'a> {
         diff: Option<&'a [u8]>,
         gather: bool,
     ) -> Self {
-        Self { engine, from, diff, held: None, notices: None, gather, closed: None, gathered: None }
+        Self {
+            engine,
+            from,
+            diff,
+            held: None,
+            notices: None,
+            gather,
+            asks_lock: false,
+            closed: None,
+            gathered: None,
+        }
     }
 
     /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
@@ -138,6 +150,10 @@ impl<'a> RealWorld<'a> {
 
 impl World for RealWorld<'_> {
     fn on_request(&mut self, asked: &SyncInput) {
+        self.asks_lock = matches!(
+            asked,
+            SyncInput::Lock { .. } | SyncInput::TryLock { .. } | SyncInput::TimedLock { .. }
+        );
         self.engine.races().on_request(asked);
     }
 
@@ -188,6 +204,9 @@ impl World for RealWorld<'_> {
             let run = (message.attach() == Attach::Page && !self.is_zero(minipage))
                 .then_some(Run::one(minipage));
             return self.send_contents(to, header_of(message), run);
+        }
+        if matches!(message, Message::Sync { .. }) && core::mem::take(&mut self.asks_lock) {
+            self.platform().counters().add(Count::LockMessages, 1);
         }
         let header = header_of(message);
         let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };

@@ -12,6 +12,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use crate::driver::Driver;
 use crate::driver::access::For;
 use crate::error::Error;
+use crate::heap::Heap;
 use crate::receiver::slots::Slot;
 use crate::run::{MAX_RUN, MAX_RUN_BYTES, Run};
 use crate::shim::{Mutex, lock};
@@ -75,7 +76,7 @@ impl Prefetcher {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn prefetch(
         driver: &Driver,
         address: usize,
@@ -92,7 +93,7 @@ impl Prefetcher {
     /// for them.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn push(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
         each_run(driver, address, bytes, |run| {
             driver.step_run(run, |minipage| Input::Push { minipage });
@@ -104,7 +105,7 @@ impl Prefetcher {
     /// needs, for the kernel does not trap but fails.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn touch(
         &self,
         driver: &Driver,
@@ -195,9 +196,7 @@ fn each_run(
     bytes: usize,
     mut act: impl FnMut(Run),
 ) -> Result<(), Error> {
-    if driver.memory().translate(address).is_none_or(|minipage| !driver.tables().knows(minipage)) {
-        return Err(Error::NotShared(address));
-    }
+    Heap::check_range(driver, address, bytes)?;
     let mut minipages = driver.memory().translate_range(address, bytes).peekable();
     while let Some(first) = minipages.next() {
         let most = may_go_together(driver, first);

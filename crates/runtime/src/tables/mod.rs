@@ -170,6 +170,11 @@ impl SharedTables {
         lock(&self.sync).held_by(thread)
     }
 
+    /// Whether a thread of this node holds a lock.
+    pub(crate) fn owns_lock(&self, thread: ThreadId, id: u64) -> bool {
+        lock(&self.sync).owner_of(id) == Some(thread)
+    }
+
     /// Whether any area of the job is release consistent.
     pub(crate) fn is_relaxed(&self) -> bool {
         self.relaxed.load(Ordering::Acquire)
