@@ -19,7 +19,6 @@
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
 pub mod access;
-mod bend;
 pub mod coherence;
 mod consistency;
 pub mod deferral;
@@ -28,6 +27,7 @@ pub mod hlrc;
 mod message;
 pub mod mgs;
 pub mod migration;
+mod mutant_macro;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod node;

@@ -11,8 +11,8 @@ use super::event::CopyEvent;
 #[cfg(feature = "mutants")]
 use super::event::FlushEvent;
 use super::state::Copy;
-use crate::bend::mutant;
 use crate::effect::Effects;
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 impl Copy {
