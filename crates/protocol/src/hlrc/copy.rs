@@ -1,9 +1,9 @@
 //! A node's copy of a minipage, or its home: routes an event to the concern that knows its rows.
 
 mod access;
+mod diffs;
 mod dynamic;
 mod fetch;
-mod flush;
 mod migrate;
 mod notice;
 
@@ -47,11 +47,11 @@ impl Copy {
             }
             (E::Fetch(event), Self::Away(away)) => fetch::away(away, site, epoch, event, out)?,
             (E::Flush(event), Self::Home { home, .. }) => {
-                flush::at_home(home, site, event, out)?;
+                diffs::at_home(home, site, event, out)?;
                 None
             }
             (E::Flush(event), Self::Away(away)) => {
-                flush::away(away, site, epoch, event, out)?;
+                diffs::away(away, site, epoch, event, out)?;
                 None
             }
             // What others wrote is here.
