@@ -25,9 +25,6 @@
 
 mod area;
 mod atomics;
-#[cfg(test)]
-#[cfg(feature = "shuttle")]
-mod bounds;
 mod child;
 mod config;
 mod crash;
@@ -47,14 +44,17 @@ pub mod fuzzing;
 mod heap;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod hostile;
+pub mod hostile_peer;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod hostile_tests;
 mod job;
 mod launcher;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
-mod loomed;
+mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod loomed;
+pub mod loom_tests;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod mappings;
 mod membership;
@@ -67,11 +67,11 @@ mod pthread;
 mod races;
 mod receiver;
 mod run;
-#[cfg(test)]
-#[cfg(feature = "shuttle")]
-mod schedules;
 mod secret;
 mod shim;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod shuttle_tests;
 mod signals;
 mod stats;
 mod sync;

@@ -13,12 +13,12 @@
 //! services above, which the driver only knows as [`Services`].
 
 pub(crate) mod access;
-mod asked;
 mod back_pressure;
 mod lifecycle;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
+mod unanswered;
 
 use core::fmt;
 
@@ -42,10 +42,10 @@ use crate::shim::Mutex;
 use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
 use crate::windows::now_ns;
-use asked::Asked;
 use lifecycle::ThreadCounts;
 use retire_areas::Retiring;
 use sink::NodeSink;
+use unanswered::Unanswered;
 
 /// What serves the requests of this node and of its peers.
 pub(crate) trait Services: Send + Sync + fmt::Debug {
@@ -93,7 +93,7 @@ pub(crate) struct Driver {
     engine: Engine,
     receiver: Receiver,
     membership: Membership,
-    asked: Mutex<Asked>,
+    unanswered: Mutex<Unanswered>,
     threads: ThreadCounts,
     retiring: Retiring,
     services: Box<dyn Services>,
@@ -106,7 +106,7 @@ impl Driver {
             engine,
             receiver: Receiver::new(wait),
             membership: Membership::default(),
-            asked: Mutex::default(),
+            unanswered: Mutex::default(),
             threads: ThreadCounts::default(),
             retiring,
             services,

@@ -4,11 +4,11 @@
 //! Any thread may step. States are locked by the tables; nothing is left over when a step ends, but what
 //! it deferred in the links, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
 
-mod closed;
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
 mod pending_diffs;
 mod world;
+mod write_protected;
 
 use std::os::fd::RawFd;
 use std::sync::Once;
@@ -24,9 +24,9 @@ use crate::run::Run;
 use crate::shim::{Mutex, lock};
 use crate::stats::Stats;
 use crate::windows::Windows;
-use closed::Openings;
 use pending_diffs::PendingDiffs;
 use world::RealWorld;
+use write_protected::Openings;
 
 /// The engines of a node and what their effects need.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::Engine;
-use super::closed::Closed;
+use super::write_protected::Closed;
 use crate::frames::{header_of, kind, words_of};
 use crate::platform::Platform;
 use crate::receiver::slots;
