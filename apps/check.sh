@@ -14,6 +14,11 @@ small_lu="--size 192 --block 16"
 small_tsp="--cities 13 --level 8"
 small_jacobi="--size 130 --iterations 9"
 small_falseshare="--pages 5 --iterations 6"
+small_queue="--tasks 300"
+small_counter="--handovers 60"
+small_bulk="--mib 1"
+small_lurows="--size 96"
+small_radix="--keys 12"
 
 once() { # program, then its command line
     if ! "$@" >"$dir/check.log" 2>&1 || ! grep -q 'result .* check=ok ' "$dir/check.log"; then
@@ -23,7 +28,7 @@ once() { # program, then its command line
     fi
 }
 
-for app in sor is water lu tsp jacobi falseshare; do
+for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix; do
     eval "flags=\$small_$app"
     # shellcheck disable=SC2086 # flags are words
     if [ "${BUILD:-pthreads}" = mg ]; then
