@@ -30,6 +30,9 @@ flags_of() {
     bulk) echo "--mib 1 --what 1" ;;
     lurows) echo "--size 96" ;;
     radix) echo "--keys 12" ;;
+    fft) echo "--numbers 10" ;;
+    reduce) echo "--rounds 20" ;;
+    alloc) echo "--count 500" ;;
     esac
 }
 
@@ -53,7 +56,7 @@ job() { # application, then the options of the launcher
 }
 
 every_kind_of_job() {
-    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix}; do
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
                 job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
