@@ -1,9 +1,9 @@
 /*
  * bulk.c - much memory moved at once, in the four ways that programs do it without knowing.
  *
- * Shared: a plain block of --mib, or as many elements of --element bytes, each by itself. The first worker (the giver) allocated it, and the last one (the
- * taker, of another node if there is one) goes through it from beginning to end in the part that is
- * timed:
+ * Shared: a plain block of --mib, or as many elements of --element bytes, each by itself. The first
+ * worker (the giver) allocated it, and the last one (the taker, of another node if there is one) goes
+ * through it from beginning to end in the part that is timed:
  *   --what 0  first read: of what the giver wrote
  *   --what 1  read again: the giver wrote all of it once more since
  *   --what 2  remote write: of what the giver wrote, which has the only copy

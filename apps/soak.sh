@@ -1,8 +1,8 @@
 #!/bin/sh
 # soak.sh DIR MULTIGRAIN [TIMES] - applications on small inputs on real nodes, their answers checked:
 # every one on 1, 2, 4 and 8 nodes, 1 and 3 threads each, both guards, both transports; then SOR,
-# WATER, falseshare, queue and lurows under each consistency on 2, 4 and 8 nodes, lazy release also with homes whose
-# writes are found by scans; TIMES times (default 1).
+# WATER, falseshare, queue, lurows and tree under each consistency on 2, 4 and 8 nodes, lazy release
+# also with homes whose writes are found by scans; TIMES times (default 1).
 # Says what failed with its output; ends with a line "N passed, M failed".
 # In the environment, lists that take the place of these: APPS NODES THREADS GUARDS TRANSPORTS, and
 # for the second part CONSISTENCIES (may be empty) RELEASE_APPS RELEASE_SIZES (nodes x threads).
@@ -33,6 +33,7 @@ flags_of() {
     fft) echo "--numbers 10" ;;
     reduce) echo "--rounds 20" ;;
     alloc) echo "--count 500" ;;
+    tree) echo "--bodies 90" ;;
     esac
 }
 
@@ -56,7 +57,7 @@ job() { # application, then the options of the launcher
 }
 
 every_kind_of_job() {
-    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc}; do
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
                 job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
@@ -67,7 +68,7 @@ every_kind_of_job() {
 
 every_consistency() {
     for consistency in $consistencies; do
-        for app in ${RELEASE_APPS:-sor water falseshare queue lurows}; do
+        for app in ${RELEASE_APPS:-sor water falseshare queue lurows tree}; do
             for size in ${RELEASE_SIZES:-2x3 4x3 8x1}; do
                 job "$app" -n "${size%x*}" -t "${size#*x}" --consistency "$consistency"
                 [ "$consistency" != lazy-release ] ||
