@@ -23,6 +23,7 @@ small_fft="--numbers 10"
 small_reduce="--rounds 20"
 small_alloc="--count 500"
 small_tree="--bodies 90"
+small_barrier="--rounds 20 --lock 1"
 
 once() { # program, then its command line
     if ! "$@" >"$dir/check.log" 2>&1 || ! grep -q 'result .* check=ok ' "$dir/check.log"; then
@@ -32,7 +33,7 @@ once() { # program, then its command line
     fi
 }
 
-for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree; do
+for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier; do
     eval "flags=\$small_$app"
     # shellcheck disable=SC2086 # flags are words
     if [ "${BUILD:-pthreads}" = mg ]; then

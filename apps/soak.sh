@@ -34,6 +34,7 @@ flags_of() {
     reduce) echo "--rounds 20" ;;
     alloc) echo "--count 500" ;;
     tree) echo "--bodies 90" ;;
+    barrier) echo "--rounds 20 --lock 1" ;;
     esac
 }
 
@@ -57,7 +58,7 @@ job() { # application, then the options of the launcher
 }
 
 every_kind_of_job() {
-    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree}; do
+    for app in ${APPS:-sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier}; do
         for nodes in $nodes_list; do for threads in $threads_list; do
             for guard in $guards; do for transport in $transports; do
                 job "$app" -n "$nodes" -t "$threads" --guard "$guard" --transport "$transport"
