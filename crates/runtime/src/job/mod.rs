@@ -112,7 +112,7 @@ impl Runtime {
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = match nodes {
             1 => {
-                drop(boot::listener(config)?);
+                drop(boot::listeners(config)?);
                 Mesh::single()
             }
             _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
