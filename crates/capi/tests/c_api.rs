@@ -380,6 +380,7 @@ fn scans_get_their_minipages_in_runs() {
     let dir = TestDir::new();
     let program = compile(&dir, "runs");
     for setting in settings(&[1, 2, 3], guards()) {
+        let setting = Setting { options: &["--learn", "on"], ..setting };
         run_well(&launcher(), &setting, &program, &["counts"]);
         for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
             run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);

@@ -72,6 +72,7 @@ static void counts(void)
             CHECK(((char *)fresh)[i] == 3);
 
     /* Here and there: nothing more than what is touched. */
+    OK(mg_barrier(0, 0));
     before = since(NONE_YET);
     OK(mg_barrier(0, 0));
     if (mg_node() == 0)
