@@ -120,15 +120,12 @@ impl<'a> RealWorld<'a> {
 
     /// A message goes with those of its run.
     fn gather(&mut self, to: NodeId, minipage: MinipageId, message: Message) {
-        let (bytes, zero) = match message.attach() {
-            Attach::Page => {
-                let (_, len) = self.platform().memory().privileged(minipage);
-                (len, matches!(message, Message::Page { .. }) && self.is_zero(minipage))
-            }
-            Attach::Nothing | Attach::Diff => (0, true),
+        let bytes = match message.attach() {
+            Attach::Page => self.platform().memory().privileged(minipage).1,
+            Attach::Nothing | Attach::Diff => 0,
         };
         if let Some(gathered) = &mut self.gathered {
-            gathered.say((to, false), (minipage, message), (bytes, zero));
+            gathered.say((to, false), (minipage, message), bytes);
         }
     }
 
@@ -172,7 +169,7 @@ impl World for RealWorld<'_> {
         }
         match (&mut self.gathered, message.minipage()) {
             (Some(gathered), Some(minipage)) if message.goes_in_runs() => {
-                return gathered.say((to, true), (minipage, message), (0, true));
+                return gathered.say((to, true), (minipage, message), 0);
             }
             _ => self.do_gathered(),
         }

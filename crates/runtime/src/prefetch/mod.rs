@@ -6,9 +6,11 @@ mod history;
 mod spatial;
 mod streams;
 
+use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
+use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::driver::access::For;
 use crate::error::Error;
@@ -186,7 +188,27 @@ fn may_go_together(driver: &Driver, first: MinipageId) -> u32 {
     }
     let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(first.index()).max(1);
     let by_bytes = u32::try_from(by_bytes).unwrap_or(MAX_RUN);
-    by_bytes.min(MAX_RUN).min(area.minipages().saturating_sub(first.index())).max(1)
+    by_bytes.min(MAX_RUN).min(in_use_together(driver, first)).max(1)
+}
+
+/// Minipages from this one on that are handed out by its owner, or made ready for that, if this one is. What lies
+/// behind may not be: its owner will open it without asking anybody.
+fn in_use_together(driver: &Driver, first: MinipageId) -> u32 {
+    let Some(states) = driver.tables().area(first.area()) else { return 1 };
+    let AreaRecord { area, items, .. } = states.record;
+    let index = first.index();
+    let end = match area.shape {
+        _ if items.array || items.count == 1 => area.minipages(),
+        Shape::Sub { per_page, .. } => {
+            let group = GROUP_PAGES * u32::from(per_page);
+            (index / group + 1).saturating_mul(group).min(area.minipages())
+        }
+        Shape::Pages { .. } => {
+            let span = u32::try_from(items.span(area.shape)).unwrap_or(u32::MAX).max(1);
+            (index / span + 1).saturating_mul(span).min(area.minipages())
+        }
+    };
+    end.saturating_sub(index)
 }
 
 /// The minipages in `bytes` from `address`, as many at a time as go together.

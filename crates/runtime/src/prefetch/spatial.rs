@@ -18,6 +18,7 @@ use multigrain_memory::Shape;
 use multigrain_protocol::{Cell as _, Homes, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
+use super::in_use_together;
 use crate::driver::access::For;
 use crate::driver::{Driver, Wait};
 use crate::receiver::slots::Slot;
@@ -113,7 +114,8 @@ pub(super) fn fetch(
     let mut asked = Vec::new();
     let pages = if at_once { 0 } else { scan.reads(page.number) };
     if pages > 0 {
-        let others = page.others(minipage.index(), pages);
+        let end = minipage.index().saturating_add(in_use_together(driver, minipage));
+        let others = page.others(minipage.index(), pages).filter(|&other| other < end);
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
         let missing = others.filter(|&other| {
             driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess

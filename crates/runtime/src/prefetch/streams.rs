@@ -3,8 +3,10 @@
 //!
 //! As read-ahead of files has it, but for reads and for writes. Each thread follows a few scans at once:
 //! a loop over two arrays makes two. What a thread needs elsewhere ends no scan, but the longest unused one when
-//! there are too many. A wrong guess costs messages, and may take a minipage from a node that writes it; so two hits
-//! come before the first guess, and a scan that is left begins again with nothing.
+//! there are too many. A wrong guess costs messages, and may take a minipage from a node that writes it. So two hits
+//! come before the first guess, and a scan that is left begins again with nothing. What a thread got ahead and needs again
+//! was taken away meanwhile: others use it, that scan is given up, and the thread's guesses need more hits, fewer again with
+//! each that was right.
 
 use core::cell::Cell;
 
@@ -34,17 +36,25 @@ struct Stream {
     assumed: u8,
 }
 
-/// What a thread scans, the last used first.
+/// What a thread scans.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Streams([Option<Stream>; MOST]);
+pub(super) struct Streams {
+    /// The last used first.
+    scans: [Option<Stream>; MOST],
+    /// Hits beyond [`CONFIRMED`] before a guess.
+    doubt: u8,
+}
+
+/// The most of them.
+const MOST_DOUBT: u8 = 60;
 
 thread_local! {
     /// Constant and without destructor: usable in a trap.
-    static STREAMS: Cell<Streams> = const { Cell::new(Streams([None; MOST])) };
+    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
 }
 
 impl Streams {
-    const NONE: Self = Self([None; MOST]);
+    const NONE: Self = Self { scans: [None; MOST], doubt: 0 };
 
     /// This thread needs a minipage: how many it gets, that one included, if up to `most` of them may be had,
     /// and what for.
@@ -59,25 +69,30 @@ impl Streams {
 
     /// What this thread has scanned says nothing about what comes.
     pub(super) fn forget() {
-        STREAMS.with(|cell| cell.set(Self::NONE));
+        STREAMS.with(|cell| cell.set(Self { doubt: cell.get().doubt, ..Self::NONE }));
     }
 
     fn needed(&mut self, minipage: MinipageId, kind: Kind, most: u32) -> (u32, Kind) {
-        let mut stream = self.take(minipage, kind).unwrap_or(Stream {
-            next: minipage,
-            kind,
-            hits: 0,
-            window: 0,
-            assumed: 0,
-        });
+        let scan = self.take(minipage, kind);
+        match scan {
+            Some(scan) if scan.window > 0 => self.doubt /= 2,
+            None if self.give_up(minipage, kind) => {
+                self.doubt = (2 * self.doubt + 1).min(MOST_DOUBT);
+            }
+            Some(_) | None => {}
+        }
+        let confirmed = CONFIRMED + self.doubt;
+        let first = Stream { next: minipage, kind, hits: 0, window: 0, assumed: 0 };
+        let mut stream = scan.unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
-        let written = (kind == Kind::Read && stream.hits >= CONFIRMED && stream.assumed < RELEARN)
+        let written = (kind == Kind::Read && stream.hits >= confirmed && stream.assumed < RELEARN)
             .then(|| self.take(minipage, Kind::Write))
             .flatten();
         stream.assumed = written.map_or(0, |_| stream.assumed + 1);
-        if stream.hits >= CONFIRMED {
-            stream.window = (stream.window * 2).max(FIRST_WINDOW);
-        }
+        stream.window = match stream.hits >= confirmed {
+            true => (stream.window * 2).max(FIRST_WINDOW),
+            false => 0,
+        };
         let count = (stream.window + 1).min(most.max(1));
         stream.window = count - 1;
         // At the end of an area it wraps to a minipage that nobody needs next.
@@ -89,21 +104,40 @@ impl Streams {
         (count, if written.is_some() { Kind::Write } else { kind })
     }
 
+    /// Gives up the scans that got a minipage ahead which is needed again; false if there are none.
+    fn give_up(&mut self, minipage: MinipageId, kind: Kind) -> bool {
+        let mut given_up = false;
+        for place in &mut self.scans {
+            let lost = place.is_some_and(|scan| {
+                let end = scan.next.index();
+                let ahead = end.wrapping_sub(scan.window)..end;
+                scan.kind == kind
+                    && scan.next.area() == minipage.area()
+                    && ahead.contains(&minipage.index())
+            });
+            if lost {
+                *place = None;
+                given_up = true;
+            }
+        }
+        given_up
+    }
+
     /// Takes out the scan that needs a minipage next, with one hit more.
     fn take(&mut self, minipage: MinipageId, kind: Kind) -> Option<Stream> {
         let hit = |stream: &Option<Stream>| {
             stream.is_some_and(|stream| (stream.next, stream.kind) == (minipage, kind))
         };
-        let place = self.0.iter().position(hit)?;
-        let stream = self.0[place].take()?;
-        self.0[place..].rotate_left(1);
+        let place = self.scans.iter().position(hit)?;
+        let stream = self.scans[place].take()?;
+        self.scans[place..].rotate_left(1);
         Some(Stream { hits: stream.hits.saturating_add(1), ..stream })
     }
 
     /// Puts a scan in front; the last one goes if there are too many.
     fn put(&mut self, stream: Stream) {
-        self.0.rotate_right(1);
-        self.0[0] = Some(stream);
+        self.scans.rotate_right(1);
+        self.scans[0] = Some(stream);
     }
 }
 
@@ -216,5 +250,28 @@ mod tests {
         let writes = asked.iter().filter(|&&kind| kind == Kind::Write).count();
         assert!(writes <= usize::from(RELEARN), "{asked:?}");
         assert_eq!(asked[29], Kind::Read);
+    }
+
+    #[test]
+    fn a_thread_whose_guesses_are_taken_away_guesses_less_often() {
+        let mut streams = Streams::default();
+        let mut ahead = Vec::new();
+        for round in 0..6 {
+            // Twenty in a row, whatever came with others: somebody has taken it.
+            let first = round * 100;
+            let counts = (0..20).map(|index| need(&mut streams, 1, first + index, Kind::Write));
+            ahead.push(counts.map(|count| count - 1).sum::<u32>());
+        }
+        assert!(ahead[0] > 4, "{ahead:?}");
+        assert!(ahead[5] <= 2, "{ahead:?}");
+        // A long scan shows that guesses are right again.
+        let mut next = 10_000;
+        let mut counts = Vec::new();
+        for _ in 0..100 {
+            let count = need(&mut streams, 1, next, Kind::Write);
+            counts.push(count);
+            next += count;
+        }
+        assert_eq!(counts.last(), Some(&64), "{counts:?}");
     }
 }
