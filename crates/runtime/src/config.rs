@@ -27,8 +27,8 @@ pub struct Config {
     pub secret: Option<[u8; 32]>,
     /// Every node's address by rank; one entry for a job of one node.
     pub peers: Vec<Address>,
-    /// This node's listening socket.
-    pub listen_fd: Option<RawFd>,
+    /// This node's listening sockets.
+    pub listen_fds: Vec<RawFd>,
     /// The launcher's end of this node's life.
     pub control_fd: Option<RawFd>,
     /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
@@ -79,7 +79,7 @@ impl Config {
             job: 0,
             secret: None,
             peers: Vec::new(),
-            listen_fd: None,
+            listen_fds: Vec::new(),
             control_fd: None,
             boot: None,
             guard: GuardChoice::Auto,
@@ -233,8 +233,9 @@ impl Config {
                 &format!("{nodes}, with {} peers and rank {}", self.peers.len(), self.rank.0),
             ));
         }
-        if let Some(fd) = variables.get("LISTEN_FD")? {
-            self.listen_fd = Some(descriptor("LISTEN_FD", &fd)?);
+        if let Some(fds) = variables.get("LISTEN_FD")? {
+            let fds = fds.split(',').map(|fd| descriptor("LISTEN_FD", fd));
+            self.listen_fds = fds.collect::<Result<_, _>>()?;
         }
         if let Some(fd) = variables.get("CONTROL_FD")? {
             self.control_fd = Some(descriptor("CONTROL_FD", &fd)?);

@@ -8,19 +8,19 @@ use std::collections::btree_map::Entry;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
-mod ask;
+mod requests;
 
 use super::barrier::Barrier;
 use super::condition::Condition;
 use super::input::SyncError;
 use super::lock::Lock;
+use super::quota::Uses;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
 use super::site::{SyncSite, SyncState};
-use super::uses::Uses;
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{LockMessage, SyncMessage};
+use crate::mutant_macro::mutant;
 use multigrain_types::sync_id::IdName;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.

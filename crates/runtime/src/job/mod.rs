@@ -7,7 +7,7 @@
 mod boot;
 mod calls;
 mod helpers;
-mod last;
+mod main_exit;
 mod services;
 
 use core::sync::atomic::Ordering;
@@ -88,7 +88,7 @@ impl Runtime {
         secret::leave_environment();
         RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-        last::watch_main_thread()?;
+        main_exit::watch_main_thread()?;
         slots::prepare(threads::ends_early, thread_ends).map_err(|errno| {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
@@ -112,7 +112,7 @@ impl Runtime {
             .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
         let mesh = match nodes {
             1 => {
-                drop(boot::listener(config)?);
+                drop(boot::listeners(config)?);
                 Mesh::single()
             }
             _ => boot::boot_mesh(config, secret, &Launcher::new(config.rank, control))?,
