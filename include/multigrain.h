@@ -23,8 +23,9 @@
  * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
  * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
  * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
- * memory. Do not give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses
- * shared memory needs a stack of 64 KiB.
+ * memory, and what was mapped with MAP_NORESERVE, such as the library's tables, only as it is used. Do not
+ * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
+ * needs a stack of 64 KiB.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.
@@ -93,7 +94,8 @@ int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
  * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
- * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line.
+ * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line. A
+ * thread that waits in one of these functions meanwhile, for a lock or a signal, waits until the process ends.
  */
 int mg_finalize(void);
 

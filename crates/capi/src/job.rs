@@ -1,6 +1,6 @@
 //! Joining and leaving; place in the job; statistics.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_long, c_void};
 use std::io::Write;
 
 use multigrain_runtime::{Error, Runtime, Stats, runtime};
@@ -9,11 +9,22 @@ use crate::status::{code, failed, with_runtime};
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+
+    /// Of the library's allocator: a default that its variable of the environment overrides.
+    fn mi_option_set_default(option: c_int, value: c_long);
 }
+
+/// `mi_option_arena_reserve`: how much the allocator maps at a time, in KiB.
+const ARENA_RESERVE: c_int = 23;
+
+/// What it maps is allocated at once in a program that has all its memory locked: not a gibibyte.
+const ARENA_KIB: c_long = 32 << 10;
 
 /// Joins the job; prints one line if that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
+    // SAFETY: sets a number that the allocator reads; from the main thread, as is said of this call.
+    unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
     match Runtime::join() {
         Ok(_) => {
             // SAFETY: the function has the signature on_exit asks for.

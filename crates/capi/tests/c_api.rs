@@ -313,6 +313,11 @@ fn a_tebibyte_is_freed_at_once_and_is_no_minipage() {
 }
 
 #[test]
+fn a_node_has_no_huge_pages_of_its_own() {
+    run_in_every_way("small", &[1, 2], 1);
+}
+
+#[test]
 fn touches_that_are_far_apart_cost_little() {
     let dir = TestDir::new();
     let program = compile(&dir, "sparse");

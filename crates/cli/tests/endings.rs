@@ -215,6 +215,57 @@ fn a_daemon_without_an_environment_does_not_outlive_a_killed_launcher() {
     assert_eq!(job.wait().code, None);
 }
 
+/// The children of a process with this name.
+fn children_named(parent: u32, name: &str) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    let named = |pid: &&str| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let named = children.split_whitespace().filter(named);
+    named.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+#[test]
+fn what_nodes_forked_does_not_outlive_a_launcher_whose_warden_was_killed_before() {
+    let time = unique_time();
+    let script = format!("(setsid sleep {time} &); sleep {time} & echo there; sleep {time}");
+    let mut job = start(&mut launcher("-n 2", &script));
+    job.lines(2);
+    wait_until("all run", || alive(&format!("sleep {time}")).len() >= 6);
+    let wardens = || children_named(job.pid(), "mg-warden");
+    for _ in 0..2 {
+        let first = wardens()[0];
+        kill_process(first, Signal::KILL).unwrap();
+        wait_until("there is another warden", || wardens().iter().any(|&warden| warden != first));
+    }
+    job.signal(Signal::KILL);
+    assert_gone_within(SOON, &time);
+    assert_eq!(job.wait().code, None);
+}
+
+#[test]
+fn a_job_whose_wardens_are_all_killed_says_so_and_goes_on() {
+    let mut launcher = launcher("-n 1", "read line; echo $line");
+    let job = start(launcher.stdin(std::process::Stdio::piped()));
+    for _ in 0..17 {
+        let mut found = Vec::new();
+        wait_until("there is a warden", || {
+            found = children_named(job.pid(), "mg-warden");
+            !found.is_empty()
+        });
+        kill_process(found[0], Signal::KILL).unwrap();
+        let gone = || !std::path::Path::new(&format!("/proc/{}", found[0])).exists();
+        wait_until("the launcher has noticed", gone);
+    }
+    job.say("on");
+    let ended = job.wait();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "on\n"), "{ended:?}");
+    let line =
+        "multigrain: the warden was killed, and there is no other (16 in its place were killed";
+    assert!(ended.line().starts_with(line), "{ended:?}");
+}
+
 /// What a process says of its signals that `env` has started with these options, and that it starts in turn.
 fn signals_of(options: &[&str], starter: &[&str]) -> support::Ended {
     let mut command = std::process::Command::new("env");

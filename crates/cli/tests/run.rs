@@ -382,8 +382,8 @@ fn a_mistyped_command_gets_a_hint() {
     for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
         let ended = run(multigrain().arg(given));
         assert_eq!(ended.code, Some(2));
-        let hint = format!("a similar subcommand exists: '{meant}'");
-        assert!(ended.err.contains(&hint), "{ended:?}");
+        let hint = ended.err.lines().find(|line| line.contains("similar subcommand"));
+        assert!(hint.is_some_and(|hint| hint.contains(&format!("'{meant}'"))), "{ended:?}");
     }
     let ended = run(multigrain().arg("something"));
     assert!(ended.code == Some(2) && !ended.err.contains("similar"), "{ended:?}");

@@ -12,10 +12,15 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::error::MemoryError;
+use crate::object;
 
 /// Miri knows no lazy commitment.
 const FLAGS: MapFlags =
     if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE.union(MapFlags::NORESERVE) };
+
+/// It gets its protection later, see [`object::open`].
+const CLOSED: ProtFlags =
+    if cfg!(miri) { ProtFlags::READ.union(ProtFlags::WRITE) } else { ProtFlags::empty() };
 
 /// Types that are valid when all their bytes are zero and are shared by atomics only.
 ///
@@ -38,14 +43,16 @@ impl<T: ZeroValid> ZeroTable<T> {
     pub(crate) fn new(len: usize) -> Result<Self, MemoryError> {
         let bytes = len * size_of::<T>();
         // SAFETY: the kernel picks the address, so no memory in use is replaced.
-        let mapped = unsafe {
-            mmap_anonymous(core::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, FLAGS)
-        };
+        let mapped = unsafe { mmap_anonymous(core::ptr::null_mut(), bytes, CLOSED, FLAGS) };
         let system = |errno| match errno {
             Errno::NOMEM => MemoryError::NoAddresses { bytes },
             errno => MemoryError::System { call: "mmap", address: 0, bytes, errno },
         };
         let start = mapped.map_err(system)?;
+        if !cfg!(miri) {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            object::open(start.expose_provenance(), bytes, protection).map_err(system)?;
+        }
         let start = NonNull::new(start.cast()).ok_or_else(|| system(Errno::INVAL))?;
         Ok(Self { start, len, owns: PhantomData })
     }

@@ -86,18 +86,30 @@ fn lock_all(flags: c_int) -> c_int {
     c_int::try_from(done).unwrap_or(-1)
 }
 
-/// Locks what is mapped at present and not ours as `mlockall` does, that is with its pages.
+/// Locks what is mapped at present and not ours as `mlockall` does, that is with its pages; but what was
+/// mapped with MAP_NORESERVE, such as the library's tables and heap, for whose every page there may be no
+/// memory, as it is used.
 fn populate_but(memory: &Memory) {
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
-    let address = |text| usize::from_str_radix(text, 16).ok();
+    let Ok(maps) = fs::read_to_string("/proc/self/smaps") else { return };
+    let mut mapping = None;
     for line in maps.lines() {
-        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
-        let Some((start, end)) = range else { continue };
-        let (Some(start), Some(end)) = (address(start), address(end)) else { continue };
-        if !memory.keeps(&(start..end)) {
-            // Where there is nothing to lock it fails, as it does unnoticed within mlockall.
-            // SAFETY: locking changes no contents.
-            unsafe { libc::mlock(core::ptr::without_provenance(start), end - start) };
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            let Some((start, end)) = mapping.take() else { continue };
+            let sparse = flags.split_whitespace().any(|flag| flag == "nr");
+            if !sparse && !memory.keeps(&(start..end)) {
+                // Where there is nothing to lock it fails, as it does unnoticed within mlockall.
+                // SAFETY: locking changes no contents.
+                unsafe { libc::mlock(core::ptr::without_provenance(start), end - start) };
+            }
+        } else {
+            mapping = range_of(line).or(mapping);
         }
     }
+}
+
+/// The addresses of a mapping, if this line begins with them.
+fn range_of(line: &str) -> Option<(usize, usize)> {
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some((address(start)?, address(end)?))
 }

@@ -3,7 +3,8 @@
 //!
 //! While the launcher lives it finds such a process as its child, for it is a child subreaper. The group is
 //! for the warden, once the launcher was killed. What escapes both: a process that moves to another group
-//! by itself, and a launcher and a warden that are killed together, after which nobody is left to look.
+//! by itself, and a launcher and a warden that are killed at the same moment, after which nobody is left to
+//! look (ADR 34).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -35,6 +36,17 @@ impl Cgroup {
         fs::create_dir(&path).ok()?;
         let group = Self { path, parent };
         group.path.join("cgroup.kill").exists().then_some(group)
+    }
+
+    /// The group of this directory, which another process has made.
+    pub(super) fn at(path: &Path) -> Self {
+        let parent = path.parent().unwrap_or(path).to_path_buf();
+        Self { path: path.to_path_buf(), parent }
+    }
+
+    /// Its directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The caller, and who it forks, is in the group from now on.

@@ -10,7 +10,9 @@ use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid,
+};
 use std::io;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ impl NodeFacts {
     }
 }
 
-impl Job {
+impl Job<'_> {
     /// One event of the event loop.
     pub(super) fn handle(&mut self, source: Source, buffer: &mut [u8]) {
         match source {
@@ -52,6 +54,7 @@ impl Job {
     fn on_signal(&mut self, signal: Signal) {
         let now = self.now();
         if signal == Signal::CHILD {
+            self.keep_warden();
             self.reap_later(now);
         } else if signal == Signal::TSTP {
             self.stop();
@@ -226,6 +229,16 @@ impl Job {
         let place = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
         let at = self.now();
         self.facts.nodes[rank].end = Some(End { at, place, status: status_of(&status) });
+    }
+
+    fn keep_warden(&mut self) {
+        let nodes: Vec<Pid> = self.nodes.iter().map(|live| live.node.pid).collect();
+        if let Err(error) = self.settings.warden.keep(&nodes) {
+            self.writer.say(&format!(
+                "the warden was killed, and there is no other ({error}): if the launcher is killed, too, what \
+                 nodes have forked stays"
+            ));
+        }
     }
 
     fn reap_later(&mut self, now: Duration) {

@@ -15,6 +15,7 @@ use super::spawn::Node;
 use super::stdin::Relay;
 use super::summary::{NodeReport, Report};
 use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
+use super::warden::Warden;
 use super::writer::{Target, Writer, write_if_possible};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
@@ -49,7 +50,7 @@ const OUTPUT_LOST: u8 = 125;
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
 /// What the user and the launch decided.
-pub(super) struct Settings {
+pub(super) struct Settings<'a> {
     pub(super) start: Instant,
     pub(super) timeout: Option<Duration>,
     /// Whether there is a progress line.
@@ -58,7 +59,7 @@ pub(super) struct Settings {
     pub(super) summary: bool,
     pub(super) stats: Option<File>,
     /// A child that is not of the job.
-    pub(super) warden: Pid,
+    pub(super) warden: &'a mut Warden,
 }
 
 /// Where a job is. Times are since its start.
@@ -89,8 +90,8 @@ pub(super) struct Live {
 }
 
 /// See the module.
-pub(super) struct Job {
-    settings: Settings,
+pub(super) struct Job<'a> {
+    pub(super) settings: Settings<'a>,
     pub(super) epoll: OwnedFd,
     pub(super) signals: Signals,
     pub(super) writer: Writer,
@@ -117,9 +118,13 @@ pub(super) struct Job {
     wall: Option<Duration>,
 }
 
-impl Job {
+impl<'a> Job<'a> {
     /// A job of nodes that were just started.
-    pub(super) fn new(settings: Settings, signals: Signals, nodes: Vec<Node>) -> io::Result<Self> {
+    pub(super) fn new(
+        settings: Settings<'a>,
+        signals: Signals,
+        nodes: Vec<Node>,
+    ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let writer = Writer::start(settings.line.then(Line::new))?;
         let facts = Facts { nodes: nodes.iter().map(NodeFacts::of).collect(), ..Facts::default() };
@@ -381,7 +386,7 @@ impl Job {
 
     fn own_children(&self) -> Vec<Pid> {
         let nodes = self.nodes.iter().map(|live| live.node.pid);
-        nodes.chain([self.settings.warden]).collect()
+        nodes.chain(self.settings.warden.pid()).collect()
     }
 
     /// A single untagged node may have written half a line, a prompt for one: there the line

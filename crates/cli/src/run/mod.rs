@@ -38,6 +38,7 @@ mod writer;
 
 pub(crate) use options::RunArgs;
 pub(crate) use signals::notice_children;
+pub(crate) use warden::{WardenArgs, succeed};
 
 use cgroup::Cgroup;
 use error::LaunchError;
@@ -101,7 +102,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
         )
     })?;
     let group = Cgroup::new(&job);
-    let warden =
+    let mut warden =
         Warden::start(&job, own, group.as_ref()).map_err(|e| refused("the warden process", e))?;
     let result = set_child_subreaper(Some(getpid()))
         .map_err(|e| refused("the child subreaper", e.into()))
@@ -120,13 +121,13 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 tagged: args.tagged(),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
-                warden: warden.pid(),
+                warden: &mut warden,
             };
             Job::new(settings, signals, nodes).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {
-        leftovers::kill_but(&[warden.pid()], Duration::from_secs(1));
+        leftovers::kill_but(warden.pid().as_slice(), Duration::from_secs(1));
     }
     warden.dismiss();
     result

@@ -17,7 +17,7 @@ const MAX_NODES: i64 = 1024;
 ///
 /// Processes that nodes fork end with the job, also if the launcher is killed. Only what runs in another
 /// session without the job's environment stays then, unless this user may make control groups; and so does
-/// all that nodes have forked if the launcher's warden (mg-warden) is killed, too.
+/// all that nodes have forked if the launcher and its warden (mg-warden) are killed at the same moment.
 ///
 /// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds are killed, and
 /// so are all at a second Ctrl-C.

@@ -94,7 +94,9 @@ fn the_first_failure_is_named_at_once() {
 #[test]
 fn a_core_file_is_mentioned() {
     let facts = job(1).end(0, 5, Status::Killed { signal: 11, core: true });
-    assert!(over(&facts, 5).1.ends_with("(SIGSEGV), core dumped; the job ends"));
+    let line = over(&facts, 5).1;
+    assert!(line.contains("(SIGSEGV) and could not say where: its stack was full"), "{line}");
+    assert!(line.ends_with(", core dumped; the job ends"), "{line}");
 }
 
 #[test]

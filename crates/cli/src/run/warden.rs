@@ -8,20 +8,25 @@
 //! of the launcher that has not executed the program yet holds the socket, too: once the launcher is dead,
 //! who still does is killed.
 //!
-//! Its name is another than the launcher's, so that who kills all launchers by name does not kill it.
+//! Its name is another than the launcher's, so that who kills all launchers by name does not kill it. A
+//! warden that is killed itself gets a successor: the launcher has threads by then and may not fork, so it
+//! executes itself as the hidden command `warden`. What outlives whom: ADR 34.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
 use super::cgroup::Cgroup;
 use super::leftovers;
+use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, kill_process_group, set_parent_process_death_signal,
-    setsid, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, setsid, waitpid,
 };
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Command;
 
 /// Rounds of looking for processes with the job's id; each finds what forked during the last.
 const SWEEPS: usize = 5;
@@ -29,10 +34,31 @@ const SWEEPS: usize = 5;
 const LOOKS: usize = 100;
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
+/// Successors a warden may have: whoever kills more of them means it, or they cannot live here.
+const SUCCESSORS: usize = 16;
+
 /// The launcher's handle on its warden.
 pub(super) struct Warden {
-    pid: Pid,
+    /// None for one that was killed and has no successor.
+    pid: Option<Pid>,
     socket: OwnedFd,
+    job: String,
+    /// The directory of the job's control group.
+    group: Option<PathBuf>,
+    successors: usize,
+}
+
+/// What a successor is told: `multigrain warden`, which no user calls.
+#[derive(Debug, Args)]
+pub(crate) struct WardenArgs {
+    /// The job's id.
+    #[arg(long)]
+    job: String,
+    /// The directory of its control group.
+    #[arg(long)]
+    group: Option<PathBuf>,
+    /// The process groups of its nodes.
+    nodes: Vec<i32>,
 }
 
 impl Warden {
@@ -51,7 +77,10 @@ impl Warden {
                 keep_watch([reader, launcher], &held, job, group)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
-                Some(pid) => Ok(Self { pid, socket: writer }),
+                pid @ Some(_) => {
+                    let group = group.map(|group| group.path().to_path_buf());
+                    Ok(Self { pid, socket: writer, job: job.to_owned(), group, successors: 0 })
+                }
                 None => Err(io::Error::last_os_error()),
             },
         }
@@ -62,15 +91,44 @@ impl Warden {
         self.socket.try_clone()
     }
 
-    /// The job is over and swept: the warden goes without doing anything.
-    pub(super) fn dismiss(self) {
-        // The pid is that of an unreaped child of ours, so it cannot be somebody else's.
-        let _ = kill_process(self.pid, Signal::KILL);
-        let _ = waitpid(Some(self.pid), WaitOptions::empty());
+    /// Puts another one in its place if it has been killed.
+    ///
+    /// # Errors
+    /// A failing system call, or too many that were killed.
+    pub(super) fn keep(&mut self, nodes: &[Pid]) -> io::Result<()> {
+        let lives = |pid| !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)));
+        if self.pid.is_none_or(lives) {
+            return Ok(());
+        }
+        self.pid = None;
+        if self.successors == SUCCESSORS {
+            return Err(io::Error::other(format!("{SUCCESSORS} in its place were killed as well")));
+        }
+        self.successors += 1;
+        let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
+        let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["warden", "--job", &self.job]);
+        command.args(self.group.iter().flat_map(|group| ["--group".as_ref(), group.as_os_str()]));
+        command.args(nodes.iter().map(|node| node.as_raw_nonzero().to_string()));
+        command.stdin(reader).stdout(launcher).stderr(nowhere()?);
+        self.pid = Some(Pid::from_child(&command.spawn()?));
+        self.socket = writer;
+        Ok(())
     }
 
-    /// Its process id.
-    pub(super) fn pid(&self) -> Pid {
+    /// The job is over and swept: the warden goes without doing anything.
+    pub(super) fn dismiss(self) {
+        if let Some(pid) = self.pid {
+            // That of an unreaped child of ours, so it cannot be somebody else's.
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+
+    /// Its process id, if it lives.
+    pub(super) fn pid(&self) -> Option<Pid> {
         self.pid
     }
 }
@@ -87,16 +145,34 @@ pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
 }
 
 fn keep_watch(ends: [OwnedFd; 2], held: &str, job: &str, group: Option<&Cgroup>) -> ! {
+    become_warden();
+    let groups = match seclude(ends) {
+        Ok(()) => read_groups(held),
+        Err(_) => Vec::new(),
+    };
+    end(&groups, job, group)
+}
+
+/// The successor of a warden: a program of its own, whose descriptors 0 and 1 are the socket and the launcher.
+pub(crate) fn succeed(args: &WardenArgs) -> ! {
+    become_warden();
+    // Its nodes have all executed their program, so nobody holds the launcher's end.
+    let _ = read_groups("");
+    let groups: Vec<Pid> = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
+    end(&groups, &args.job, args.group.as_deref().map(Cgroup::at).as_ref())
+}
+
+fn become_warden() {
     // A warden that somebody stopped goes on when it is needed.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let _ = setsid();
     let _ = rustix::thread::set_name(c"mg-warden");
     let _ = std::env::set_current_dir("/");
-    let groups = match seclude(ends) {
-        Ok(()) => read_groups(held),
-        Err(_) => Vec::new(),
-    };
-    for group in groups {
+}
+
+/// The launcher is gone: ends its job.
+fn end(groups: &[Pid], job: &str, group: Option<&Cgroup>) -> ! {
+    for &group in groups {
         let _ = kill_process_group(group, Signal::KILL);
     }
     for _ in 0..SWEEPS {
@@ -120,13 +196,17 @@ fn keep_watch(ends: [OwnedFd; 2], held: &str, job: &str, group: Option<&Cgroup>)
 fn seclude([reader, launcher]: [OwnedFd; 2]) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&reader)?;
     rustix::stdio::dup2_stdout(&launcher)?;
-    // Nothing is written there; /dev/null may be missing.
-    let null = rustix::fs::memfd_create(c"null", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let null = nowhere()?;
     rustix::stdio::dup2_stderr(&null)?;
     drop((reader, launcher, null));
     // SAFETY: the warden never returns to code that owns a descriptor above 2.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     Ok(())
+}
+
+/// Where nothing is written; /dev/null may be missing.
+fn nowhere() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::memfd_create(c"null", rustix::fs::MemfdFlags::CLOEXEC)?)
 }
 
 /// Reads process ids until the launcher is gone, and nobody holds its end of the socket any more.
