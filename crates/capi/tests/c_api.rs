@@ -287,6 +287,11 @@ fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
 }
 
 #[test]
+fn a_range_that_leaves_its_allocation_is_refused_and_so_is_a_private_name() {
+    run_in_every_way("ranges", &[1, 2], 1);
+}
+
+#[test]
 fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
     let dir = TestDir::new();
     let program = compile(&dir, "room");
@@ -353,6 +358,33 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
         assert!(line("wild").contains("(SIGSEGV) at address 0x123456789000"));
         assert!(line("unallocated").contains("at address 0x1fff00000040, where shared memory"));
         assert!(line("far").contains("at an address that cannot be: a damaged pointer"));
+        for place in ["stack", "thread"] {
+            let said = line(place);
+            // Where accesses wait in this signal's handler, it stands on the thread's own stack.
+            let words = match guard {
+                "uffd" => "beyond the end of its thread's stack: a recursion without end",
+                _ => "and could not say where: its stack was full (ulimit -s), or",
+            };
+            assert!(said.contains("(SIGSEGV)") && said.contains(words), "{guard}: {said}");
+        }
+    }
+}
+
+#[test]
+fn locks_that_needed_no_message_are_not_remote() {
+    run_in_every_way("remote", &[1, 2, 3], 1);
+}
+
+#[test]
+fn scans_get_their_minipages_in_runs() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "runs");
+    for setting in settings(&[1, 2, 3], guards()) {
+        let setting = Setting { options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &["counts"]);
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
+        }
     }
 }
 

@@ -15,7 +15,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    crash  program  config  error  shim
+//! area  run  membership   launcher     stats       frames    crash  program  config  error  shim
 //! signals    child        descriptors  mappings    pthread   what is between the program and the C library
 //! ```
 //!
@@ -66,6 +66,7 @@ mod program;
 mod pthread;
 mod races;
 mod receiver;
+mod run;
 mod secret;
 mod shim;
 #[cfg(test)]
@@ -82,7 +83,7 @@ mod windows;
 
 pub use config::Config;
 pub use deadlines::Deadline;
-pub use error::Error;
+pub use error::{Error, Unavailable};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;

@@ -102,11 +102,9 @@ impl TransportError {
     #[must_use]
     pub fn lost_peer(&self) -> Option<NodeId> {
         match self {
-            Self::Connect { peer, errno: Errno::CONNREFUSED, .. }
-            | Self::Handshake { peer, .. } => Some(*peer),
+            Self::Connect { peer, .. } | Self::Handshake { peer, .. } => Some(*peer),
             Self::Missing { missing, .. } => missing.first().copied(),
-            Self::Connect { .. }
-            | Self::Bind { .. }
+            Self::Bind { .. }
             | Self::Refused { .. }
             | Self::Config { .. }
             | Self::System { .. } => None,

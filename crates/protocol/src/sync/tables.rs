@@ -116,6 +116,12 @@ impl SyncTables {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
+    /// The thread of this node that holds a lock.
+    #[must_use]
+    pub fn owner_of(&self, lock: u64) -> Option<ThreadId> {
+        self.locks.get(&lock)?.owner()
+    }
+
     /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
     pub fn is_declared_quiescent(&self, id: u64) -> bool {

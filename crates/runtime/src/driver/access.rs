@@ -24,6 +24,7 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use super::{Driver, Wait};
 use crate::receiver::slots::{self, Slot};
+use crate::run::Run;
 use crate::windows::Ended;
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
@@ -161,17 +162,19 @@ impl Driver {
         }
     }
 
-    /// Steps the protocol for a thread that needs access and waits for it; true if no message was
-    /// needed.
+    /// Steps the protocol for a thread that needs access to the first minipage of a run, asks for the others
+    /// with it, and waits for the first; true if no message was needed.
     pub(crate) fn fetch(
         &self,
         (thread, slot): (ThreadId, &Slot),
-        minipage: MinipageId,
+        run: Run,
         kind: Kind,
         for_: For,
     ) -> bool {
         slot.arm();
-        self.engine.step_sure(match for_ {
+        let first = run.first();
+        self.step_run(run, |minipage| match for_ {
+            _ if minipage != first => Input::Prefetch { minipage, kind },
             For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
             For::Instruction { pinned: false, .. } | For::Call => {
                 Input::Fault { thread, minipage, kind }
@@ -179,7 +182,7 @@ impl Driver {
         });
         let at_once = slot.word.is_woken_at_once();
         self.wait_for(slot, Wait::Fault);
-        self.resume((thread, slot), minipage, for_);
+        self.resume((thread, slot), first, for_);
         at_once
     }
 

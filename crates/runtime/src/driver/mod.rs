@@ -25,8 +25,8 @@ use core::fmt;
 use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
-use multigrain_types::NodeId;
 use multigrain_types::deadlock::Place;
+use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -37,6 +37,7 @@ use crate::races::Races;
 use crate::receiver::Receiver;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
+use crate::run::Run;
 use crate::shim::Mutex;
 use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
@@ -158,6 +159,15 @@ impl Driver {
     /// [`Error::NotPermitted`] and [`Error::Limit`].
     pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
         self.engine.step(input)
+    }
+
+    /// One protocol step for each minipage of a run.
+    pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
+        if run.count() == 1 {
+            self.engine.step_sure(input(run.first()));
+        } else {
+            self.engine.step_run(run, input);
+        }
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.

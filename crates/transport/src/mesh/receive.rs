@@ -150,13 +150,14 @@ impl Mesh {
     }
 
     fn refuse_connections(&self, sink: &mut dyn Sink) {
-        let Some(listener) = &self.listener else { return };
-        let refused = &mut |line| sink.refused(line);
-        let done =
-            unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
-        if let Err(errno) = done {
-            self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
-            sink.refused(format!("listens no more: accept: {errno}"));
+        for listener in &self.listeners {
+            let refused = &mut |line| sink.refused(line);
+            let done =
+                unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
+            if let Err(errno) = done {
+                self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
+                sink.refused(format!("listens no more: accept: {errno}"));
+            }
         }
     }
 }
