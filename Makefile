@@ -34,7 +34,7 @@ TO = $(DESTDIR)$(PREFIX)
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
 	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
 
-.PHONY: all apps demo test build-tests soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
+.PHONY: all apps demo test build-checks build-tests soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -48,12 +48,17 @@ demo: apps
 
 # Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests.
 test:
-	$(MAKE) -j2 all build-tests build-mutants
+	$(MAKE) -j2 all build-checks
 	$(MAKE) check-install apps
 	$(CARGO) test --workspace
 	$(MAKE) test-mutants shuttle loom fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 1
+
+# One after the other: both make the command, and the tests want the one without mutants.
+build-checks:
+	$(MAKE) build-mutants
+	$(MAKE) build-tests
 
 build-tests:
 	$(CARGO) test --workspace --no-run
@@ -62,10 +67,11 @@ build-tests:
 soak: apps
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
 
-# Seeded faults (crates/protocol/src/mutants): which tool catches which. Built apart, for no other
-# build has them, and quickly, for nobody measures it. The short form is the model checkers against
-# those of the protocol, and the tools for flags and queues against theirs.
-MUTANTS = $(TARGET)/mutants/debug/multigrain mutants
+# Seeded faults (crates/protocol/src/mutants): which tool catches which. No other command has them, so
+# this one is copied away from where cargo puts the next; what it shares with the tests is built once.
+# The short form is the model checkers against those of the protocol, and the tools for flags and
+# queues against theirs.
+MUTANTS = $(TARGET)/mutants/multigrain mutants
 
 mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
@@ -75,7 +81,8 @@ test-mutants: build-mutants
 	$(MUTANTS) --without-control --jobs 2 --tools loom,peers,bounds
 
 build-mutants:
-	$(CARGO) build -p multigrain-cli --features mutants --target-dir $(TARGET)/mutants
+	$(CARGO) build -p multigrain-cli --features mutants
+	install -D $(TARGET)/debug/multigrain $(TARGET)/mutants/multigrain
 
 # Hostile input (fuzz/fuzz_targets): the corpus again, then new input. Needs g++ for libFuzzer.
 fuzz:

@@ -1,17 +1,20 @@
-//! Coverage marks: which rows of Figure 22 have run on this thread. Compiled in by the feature `marks`
-//! alone, for the golden tests, which have the table; without it a mark is nothing.
+//! Coverage marks: which rows of Figure 22 have run on this thread. For the golden tests, which have the table.
+//!
+//! In builds with debug assertions alone; elsewhere a mark is nothing. No feature of this crate, for tests and
+//! programs would want a build each. Until a test asks, nothing is noted: a node marks in signal handlers, where
+//! thread-local storage of a shared library may want memory.
 
-#[cfg(feature = "marks")]
+#[cfg(debug_assertions)]
 pub use self::reached::{Mark, take_reached};
 
 /// Notes that a row runs: `mark!(Row)`, or `mark!(Row, or Other if condition)`.
 macro_rules! mark {
     ($row:ident) => {
-        #[cfg(feature = "marks")]
+        #[cfg(debug_assertions)]
         $crate::mgs::marks::note($crate::mgs::marks::Mark::$row);
     };
     ($row:ident, or $other:ident if $condition:expr) => {
-        #[cfg(feature = "marks")]
+        #[cfg(debug_assertions)]
         $crate::mgs::marks::note(if $condition {
             $crate::mgs::marks::Mark::$other
         } else {
@@ -20,12 +23,13 @@ macro_rules! mark {
     };
 }
 pub(super) use mark;
-#[cfg(feature = "marks")]
+#[cfg(debug_assertions)]
 pub(super) use reached::note;
 
-#[cfg(feature = "marks")]
+#[cfg(debug_assertions)]
 mod reached {
     use core::cell::Cell;
+    use core::sync::atomic::{AtomicBool, Ordering};
 
     macro_rules! marks {
         ($($mark:ident,)*) => {
@@ -96,17 +100,24 @@ mod reached {
         ThirdWrite,
     }
 
+    /// Whether a test has asked.
+    static ASKED: AtomicBool = AtomicBool::new(false);
+
     std::thread_local! {
         static REACHED: Cell<u64> = const { Cell::new(0) };
     }
 
     pub(crate) fn note(mark: Mark) {
-        REACHED.with(|reached| reached.set(reached.get() | 1 << (mark as u8)));
+        if ASKED.load(Ordering::Relaxed) {
+            REACHED.with(|reached| reached.set(reached.get() | 1 << (mark as u8)));
+        }
     }
 
-    /// The rows that have run on this thread since the last call, in the order of the enum.
+    /// The rows that have run on this thread since the last call, in the order of the enum. Marks are noted from
+    /// the first call on.
     #[must_use]
     pub fn take_reached() -> Vec<Mark> {
+        ASKED.store(true, Ordering::Relaxed);
         let reached = REACHED.take();
         Mark::ALL.iter().copied().filter(|&mark| reached >> (mark as u8) & 1 == 1).collect()
     }

@@ -2,13 +2,17 @@
 //! test says otherwise.
 
 mod faults;
+// The table, whose rows are marked in builds with debug assertions alone.
+#[cfg(debug_assertions)]
 mod figure_22;
 mod races;
 mod refusals;
 mod releases;
+#[cfg(debug_assertions)]
 mod table;
 
 use multigrain_protocol::Kind;
+#[cfg(debug_assertions)]
 use multigrain_protocol::mgs::marks;
 use multigrain_types::Consistency;
 
@@ -25,6 +29,7 @@ fn shared(nodes: u16, readers: &[u16], writers: &[u16]) -> Cluster {
     let mut cluster = eager(nodes);
     readers.iter().for_each(|&reader| cluster.access(reader, Kind::Read));
     writers.iter().for_each(|&writer| cluster.access(writer, Kind::Write));
+    #[cfg(debug_assertions)]
     drop(marks::take_reached());
     cluster
 }

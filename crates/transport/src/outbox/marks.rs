@@ -11,7 +11,7 @@
 //! least its own marks, and those of whoever told it of them, or that somebody has taken them
 //! since, who sends them next.
 //!
-//! `loomed.rs` checks this file with loom's atomics in the place of `shim`'s.
+//! `loom_tests.rs` checks this file with loom's atomics in the place of `shim`'s.
 
 use super::shim::AtomicU64;
 #[cfg(feature = "mutants")]
