@@ -10,6 +10,7 @@
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
 //!                                                                atomics   looks at instructions
+//! collective
 //! sync       prefetch     threads      heap
 //! deadlines                            directory             services
 //! driver     a step and what it waits for; requests between nodes
@@ -29,6 +30,7 @@ mod atomics;
 #[cfg(feature = "shuttle")]
 mod bounds;
 mod child;
+mod collective;
 mod config;
 mod crash;
 mod deadlines;
@@ -80,6 +82,7 @@ mod trap;
 mod tsan;
 mod windows;
 
+pub use collective::{Collective, Combine, Party};
 pub use config::Config;
 pub use deadlines::Deadline;
 pub use error::Error;

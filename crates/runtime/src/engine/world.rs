@@ -4,9 +4,11 @@
 
 mod diffs;
 
+use std::sync::Arc;
+
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -122,6 +124,15 @@ impl World for RealWorld<'_> {
 
     fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         self.engine.races().on_receive(from, id, message);
+    }
+
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
+        let header = Header { kind: kind::OPERAND, subject: id, ..Header::default() };
+        self.platform().defer_with(to, header, |out| out.extend(operand.to_bytes()));
+    }
+
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
+        lock(&self.engine.results).insert(thread, values);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
