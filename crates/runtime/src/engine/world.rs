@@ -12,6 +12,7 @@ use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use smallvec::SmallVec;
 
 use super::Engine;
 use super::closed::Closed;
@@ -36,6 +37,8 @@ pub(super) struct RealWorld<'a> {
     gather: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
+    /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
+    woken: SmallVec<[ThreadId; 4]>,
 }
 
 /// Notices, or moves, in one frame.
@@ -48,7 +51,16 @@ impl<'a> RealWorld<'a> {
         diff: Option<&'a [u8]>,
         gather: bool,
     ) -> Self {
-        Self { engine, from, diff, held: None, notices: None, gather, closed: None }
+        Self {
+            engine,
+            from,
+            diff,
+            held: None,
+            notices: None,
+            gather,
+            closed: None,
+            woken: SmallVec::new(),
+        }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -79,6 +91,7 @@ impl<'a> RealWorld<'a> {
     pub(super) fn finish(&mut self) {
         self.buffer_received();
         self.defer_notices();
+        self.woken.drain(..).for_each(|thread| self.engine.platform.wake_thread(thread));
     }
 
     /// Write notices that no message of this step takes along.
@@ -245,7 +258,7 @@ impl World for RealWorld<'_> {
     }
 
     fn wake(&mut self, thread: ThreadId) {
-        self.platform().wake_thread(thread);
+        self.woken.push(thread);
     }
 
     fn refuse(&mut self, thread: ThreadId) {
