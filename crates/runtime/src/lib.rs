@@ -52,6 +52,7 @@ mod heap;
 pub mod hostile;
 mod job;
 mod launcher;
+mod live_items;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loomed;
 #[cfg(feature = "mutants")]
