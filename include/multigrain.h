@@ -315,8 +315,20 @@ int mg_barrier(uint32_t id, uint32_t threads);
  * one line. MG_EINVAL for no elements, or a place beyond the threads. Arrays beyond 32 KiB go in pieces of that,
  * each a barrier.
  */
-enum mg_type { MG_INT32 = 0, MG_INT64 = 1, MG_UINT64 = 2, MG_FLOAT = 3, MG_DOUBLE = 4 };
-enum mg_operation { MG_SUM = 0, MG_MIN = 1, MG_MAX = 2, MG_AND = 3, MG_OR = 4 };
+enum mg_type {
+    MG_INT32 = 0,
+    MG_INT64 = 1,
+    MG_UINT64 = 2,
+    MG_FLOAT = 3,
+    MG_DOUBLE = 4
+};
+enum mg_operation {
+    MG_SUM = 0,
+    MG_MIN = 1,
+    MG_MAX = 2,
+    MG_AND = 3,
+    MG_OR = 4
+};
 int mg_broadcast(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, void *data, size_t bytes);
 int mg_reduce(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, const void *in, void *out,
               size_t count, enum mg_type type, enum mg_operation operation);
@@ -446,7 +458,7 @@ struct mg_stats {
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
-    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry; without mg_finalize's */
+    uint64_t barriers;         /* mg_barrier calls, and pieces of collective operations, of this node's threads, counted on entry; without mg_finalize's */
     uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
     uint64_t minipages;        /* made by this node's allocations; the job's are the sum */
