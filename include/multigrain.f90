@@ -169,6 +169,35 @@ module multigrain_c
             import
             integer(c_int32_t), value :: id, threads
         end function
+        integer(c_int) function c_broadcast(id, threads, place, root, data, bytes) bind(c, name="mg_broadcast")
+            import
+            integer(c_int32_t), value :: id, threads, place, root
+            type(c_ptr), value :: data
+            integer(c_size_t), value :: bytes
+        end function
+        integer(c_int) function c_reduce(id, threads, place, root, from, to, count, type, operation) &
+                bind(c, name="mg_reduce")
+            import
+            integer(c_int32_t), value :: id, threads, place, root
+            type(c_ptr), value :: from, to
+            integer(c_size_t), value :: count
+            integer(c_int), value :: type, operation
+        end function
+        integer(c_int) function c_allreduce(id, threads, place, from, to, count, type, operation) &
+                bind(c, name="mg_allreduce")
+            import
+            integer(c_int32_t), value :: id, threads, place
+            type(c_ptr), value :: from, to
+            integer(c_size_t), value :: count
+            integer(c_int), value :: type, operation
+        end function
+        integer(c_int) function c_scan(id, threads, place, from, to, count, type, operation) bind(c, name="mg_scan")
+            import
+            integer(c_int32_t), value :: id, threads, place
+            type(c_ptr), value :: from, to
+            integer(c_size_t), value :: count
+            integer(c_int), value :: type, operation
+        end function
         integer(c_int) function c_sem_post(id, count) bind(c, name="mg_sem_post")
             import
             integer(c_int32_t), value :: id, count
@@ -418,12 +447,25 @@ module multigrain
     integer(c_int), parameter :: MG_LAZY_RELEASE = 3
     integer(c_int), parameter :: MG_AUTO = 4
 
+    integer(c_int), parameter :: MG_INT32 = 0
+    integer(c_int), parameter :: MG_INT64 = 1
+    integer(c_int), parameter :: MG_UINT64 = 2
+    integer(c_int), parameter :: MG_FLOAT = 3
+    integer(c_int), parameter :: MG_DOUBLE = 4
+
+    integer(c_int), parameter :: MG_SUM = 0
+    integer(c_int), parameter :: MG_MIN = 1
+    integer(c_int), parameter :: MG_MAX = 2
+    integer(c_int), parameter :: MG_AND = 3
+    integer(c_int), parameter :: MG_OR = 4
+
     integer(c_int), parameter :: MG_ANY_NODE = -1
 
-    private :: error_unit, judge, judge_pointer, judge_try, judge_bytes, c_string, fortran_string
+    private :: error_unit, all_threads, judge, judge_pointer, judge_try, judge_bytes, c_string, fortran_string
     private :: c_init, c_finalize, c_strerror, c_malloc, c_calloc, c_malloc_array, c_element, c_malloc_grain, &
         c_malloc_with, c_malloc_array_with, c_free, c_set_chunking, c_publish, c_lookup, c_prefetch_read, &
         c_prefetch_write, c_push, c_touch_read, c_touch_write, c_lock, c_trylock, c_unlock, c_barrier, c_sem_post, &
+        c_broadcast, c_reduce, c_allreduce, c_scan, &
         c_sem_wait, c_sem_trywait, c_cond_wait, c_cond_signal, c_cond_broadcast, c_rwlock_rdlock, c_rwlock_wrlock, &
         c_rwlock_unlock, c_thread_create, c_thread_join, c_thread_detach, c_strlen
     private :: c_memalign, c_realloc, c_usable_size, c_timedlock, c_sem_timedwait, c_cond_timedwait, c_rwlock_tryrdlock, &
@@ -805,6 +847,55 @@ contains
         if (present(threads)) all = threads
         call judge('mg_barrier', c_barrier(id, all), ierr)
     end subroutine
+
+    ! Collective operations of mg_threads() threads of each node, or of so many threads; `place` is the caller's
+    ! own, from 0. The result takes the place of the values, `c_loc` of an array of `count` elements.
+    subroutine mg_broadcast(id, place, root, values, bytes, threads, ierr)
+        integer(c_int32_t), intent(in) :: id, place, root
+        type(c_ptr), intent(in) :: values
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int32_t), intent(in), optional :: threads
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_broadcast', c_broadcast(id, all_threads(threads), place, root, values, bytes), ierr)
+    end subroutine
+
+    subroutine mg_reduce(id, place, root, values, count, type, operation, threads, ierr)
+        integer(c_int32_t), intent(in) :: id, place, root
+        type(c_ptr), intent(in) :: values
+        integer(c_size_t), intent(in) :: count
+        integer(c_int), intent(in) :: type, operation
+        integer(c_int32_t), intent(in), optional :: threads
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_reduce', c_reduce(id, all_threads(threads), place, root, values, values, count, type, &
+            operation), ierr)
+    end subroutine
+
+    subroutine mg_allreduce(id, place, values, count, type, operation, threads, ierr)
+        integer(c_int32_t), intent(in) :: id, place
+        type(c_ptr), intent(in) :: values
+        integer(c_size_t), intent(in) :: count
+        integer(c_int), intent(in) :: type, operation
+        integer(c_int32_t), intent(in), optional :: threads
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_allreduce', c_allreduce(id, all_threads(threads), place, values, values, count, type, &
+            operation), ierr)
+    end subroutine
+
+    subroutine mg_scan(id, place, values, count, type, operation, threads, ierr)
+        integer(c_int32_t), intent(in) :: id, place
+        type(c_ptr), intent(in) :: values
+        integer(c_size_t), intent(in) :: count
+        integer(c_int), intent(in) :: type, operation
+        integer(c_int32_t), intent(in), optional :: threads
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_scan', c_scan(id, all_threads(threads), place, values, values, count, type, operation), ierr)
+    end subroutine
+
+    integer(c_int32_t) function all_threads(threads)
+        integer(c_int32_t), intent(in), optional :: threads
+        all_threads = 0
+        if (present(threads)) all_threads = threads
+    end function
 
     ! One unit, if no number is given.
     subroutine mg_sem_post(id, count, ierr)

@@ -307,6 +307,60 @@ int mg_timedlock(uint32_t id, const struct timespec *deadline);
  * manages the id (id mod nodes), and the end of the job with one line if it is found elsewhere.
  */
 int mg_barrier(uint32_t id, uint32_t threads);
+
+/*
+ * Collective operations: barriers that bring something along, combined inside of the barrier's messages, within a
+ * node first. All threads of the party call the same with the same arguments, but for `place` and their values:
+ * `id` and `threads` as of mg_barrier (the ids are others than a barrier's), `place` is the thread's own number of 0
+ * to threads - 1, and `root` the place of the thread that gives (mg_broadcast) or alone takes the result
+ * (mg_reduce). What was written to shared memory before is seen after, as at a barrier. `in` may be `out`;
+ * both may be private or shared memory.
+ *
+ * Values are combined in the order of the places within each node, and nodes in the order of their lowest
+ * places (of a party of so many `threads`: all in the order of the places): the same places on the same
+ * nodes give the same floating-point sum to the last bit, on every node and in every run. Sums of
+ * integers wrap around; of a number and a NaN the number is the least and the greatest; MG_AND and MG_OR give 1 or 0.
+ *
+ * Threads that disagree (about the operation, type, count or root, or two with one place) are an error of the program:
+ * MG_EPERM where it is found before the thread has come, which then has not, and else the end of the job with
+ * one line. MG_EINVAL for no elements, or a place beyond the threads. Arrays beyond 32 KiB go in pieces of that,
+ * each a barrier.
+ */
+enum mg_type {
+    MG_INT32 = 0,
+    MG_INT64 = 1,
+    MG_UINT64 = 2,
+    MG_FLOAT = 3,
+    MG_DOUBLE = 4
+};
+enum mg_operation {
+    MG_SUM = 0,
+    MG_MIN = 1,
+    MG_MAX = 2,
+    MG_AND = 3,
+    MG_OR = 4
+};
+int mg_broadcast(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, void *data, size_t bytes);
+int mg_reduce(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, const void *in, void *out,
+              size_t count, enum mg_type type, enum mg_operation operation);
+int mg_allreduce(uint32_t id, uint32_t threads, uint32_t place, const void *in, void *out,
+                 size_t count, enum mg_type type, enum mg_operation operation);
+/* The result is that of the threads of lower places and the caller's own. */
+int mg_scan(uint32_t id, uint32_t threads, uint32_t place, const void *in, void *out,
+            size_t count, enum mg_type type, enum mg_operation operation);
+/*
+ * The same with elements of `bytes` (up to 32 KiB; all threads' together up to 960 KiB) that a function of the program
+ * combines, element by element, in the order of all places: `with` is of the later one, the result goes
+ * where `into` points. It need not be commutative. Each thread that takes a result calls it itself: all
+ * values travel to all nodes.
+ */
+int mg_reduce_with(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, const void *in, void *out,
+                   size_t count, size_t bytes, void (*combine)(void *into, const void *with));
+int mg_allreduce_with(uint32_t id, uint32_t threads, uint32_t place, const void *in, void *out,
+                      size_t count, size_t bytes, void (*combine)(void *into, const void *with));
+int mg_scan_with(uint32_t id, uint32_t threads, uint32_t place, const void *in, void *out,
+                 size_t count, size_t bytes, void (*combine)(void *into, const void *with));
+
 /* Counting semaphore; its value starts at 0: post the initial value once. */
 int mg_sem_post(uint32_t id, uint32_t count);
 int mg_sem_wait(uint32_t id);
@@ -417,7 +471,7 @@ struct mg_stats {
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
-    uint64_t barriers;         /* mg_barrier calls of this node's threads, counted on entry; without mg_finalize's */
+    uint64_t barriers;         /* mg_barrier calls, and pieces of collective operations, of this node's threads, counted on entry; without mg_finalize's */
     uint64_t locks;            /* mg_lock calls of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
     uint64_t minipages;        /* made by this node's allocations; the job's are the sum */

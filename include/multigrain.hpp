@@ -467,6 +467,54 @@ private:
     std::uint32_t threads_;
 };
 
+/* ---- Collective operations ------------------------------------------------------------------ */
+
+namespace detail {
+
+template <class T> constexpr mg_type type_of() = delete;
+template <> constexpr mg_type type_of<std::int32_t>() { return MG_INT32; }
+template <> constexpr mg_type type_of<std::int64_t>() { return MG_INT64; }
+template <> constexpr mg_type type_of<std::uint64_t>() { return MG_UINT64; }
+template <> constexpr mg_type type_of<float>() { return MG_FLOAT; }
+template <> constexpr mg_type type_of<double>() { return MG_DOUBLE; }
+
+} // namespace detail
+
+/* Threads that do collective operations together; `place` is the caller's own, from 0. 0 threads: of each node. */
+struct party {
+    std::uint32_t id;
+    std::uint32_t place;
+    std::uint32_t threads = 0;
+};
+
+/* What the thread at place `root` has, for all. */
+template <class T>
+void broadcast(const party &of, std::uint32_t root, T *data, std::size_t count = 1)
+{
+    static_assert(std::is_trivially_copyable_v<T>, "values travel as bytes");
+    detail::check(mg_broadcast(of.id, of.threads, of.place, root, data, count * sizeof(T)), "mg_broadcast");
+}
+
+/* The result takes the place of the values: at `root` alone, at all threads, or up to each thread's own place. */
+template <class T>
+void reduce(const party &of, std::uint32_t root, mg_operation operation, T *data, std::size_t count = 1)
+{
+    detail::check(mg_reduce(of.id, of.threads, of.place, root, data, data, count, detail::type_of<T>(), operation),
+                  "mg_reduce");
+}
+template <class T>
+void allreduce(const party &of, mg_operation operation, T *data, std::size_t count = 1)
+{
+    detail::check(mg_allreduce(of.id, of.threads, of.place, data, data, count, detail::type_of<T>(), operation),
+                  "mg_allreduce");
+}
+template <class T>
+void scan(const party &of, mg_operation operation, T *data, std::size_t count = 1)
+{
+    detail::check(mg_scan(of.id, of.threads, of.place, data, data, count, detail::type_of<T>(), operation),
+                  "mg_scan");
+}
+
 class once_flag {
 public:
     constexpr once_flag() noexcept = default;

@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "the foreign interface")]
 
+pub mod collective;
 pub mod io;
 pub mod job;
 pub mod memory;

@@ -47,6 +47,33 @@ fn nodes_that_disagree_about_a_barrier_end_the_job_with_a_line() {
 }
 
 #[test]
+fn collective_operations_combine_what_all_threads_bring() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "collective");
+    let consistencies = ["sequential", "eager-release", "lazy-release", "auto"];
+    for (consistency, nodes) in consistencies.into_iter().zip([1, 2, 3, 2]) {
+        let ways: &[_] = if nodes == 2 { &["unix", "tcp"] } else { &["unix"] };
+        for (&transport, threads) in ways.iter().zip([3, 1]) {
+            let setting = Setting { consistency, threads, transport, ..Setting::nodes(nodes) };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
+fn threads_that_disagree_about_a_collective_operation_are_told() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "collective");
+    run_well(&launcher(), &Setting::nodes(1), &program, &["threads-disagree"]);
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &["nodes-disagree"]);
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let line = "barrier of collective 1: threads disagree: ";
+    assert!(ended.err.contains(line), "{ended:?}");
+    assert!(ended.err.contains("sum of 1 x int64"), "{ended:?}");
+    assert!(ended.err.contains("max of 1 x int64"), "{ended:?}");
+}
+
+#[test]
 fn a_thread_refused_at_a_barrier_has_not_come() {
     let dir = TestDir::new();
     let program = compile(&dir, "refused");

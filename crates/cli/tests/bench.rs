@@ -44,6 +44,9 @@ fn costs_has_every_row_of_table_1_and_the_counts_of_the_protocol() {
         assert!(row["paper_us"].is_string() && row["floor"]["what"].is_string(), "{row}");
     }
     let local = job(&result, "local");
+    for key in ["malloc-64", "malloc-64-threads-2", "malloc-102400", "malloc-102400-threads-2"] {
+        assert!(row(local, key)["ratio"].as_f64().unwrap() > 0.0, "{key}");
+    }
     for key in ["fault-local", "get-protection", "lock-cached", "barrier-1"] {
         assert!(row(local, key)["ours"]["samples"].as_u64().unwrap() > 0, "{key}");
     }
@@ -68,6 +71,10 @@ fn costs_has_every_row_of_table_1_and_the_counts_of_the_protocol() {
     assert_eq!(counts(pair, "read-fetch-first"), (3.0, 4096.0));
     assert_eq!(counts(pair, "upgrade"), (3.0, 0.0));
     assert_eq!(counts(pair, "barrier-2"), (2.0, 0.0));
+    assert_eq!(counts(pair, "allreduce-2"), (2.0, 0.0));
+    for key in ["barrier-threads-16", "barrier-threads-64"] {
+        assert!(row(pair, key)["ours"]["median_us"].as_f64().unwrap() > 0.0, "{key}");
+    }
     assert_eq!(counts(pair, "lock-remote"), (2.0, 0.0));
     assert_eq!(row(pair, "lock-cached")["counts"]["page_bytes"], 0.0);
 

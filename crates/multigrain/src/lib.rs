@@ -29,6 +29,7 @@
 //! | release consistency, or another grain | [`Job::alloc_with`] and its family: [`Policy`] |
 //! | to bring an address to other nodes | [`Job::share`], [`Job::publish`], [`Job::lookup`] |
 //! | threads that meet | [`Barrier`], [`Condvar`], [`Semaphore`], [`Once`]; [`Job::barrier`] and [`Job::lock`] by number |
+//! | sums and the like over all threads | [`Job::party`]: [`Party`] |
 //! | threads elsewhere | [`Job::scope`], [`Job::spawn`] |
 //! | to hide latency, to make system calls | [`Region`] |
 //!
@@ -94,6 +95,7 @@ mod job;
 mod memory;
 mod mutex;
 mod names;
+mod party;
 mod pointer;
 mod portable;
 mod rwlock;
@@ -112,6 +114,7 @@ pub use multigrain_runtime::{Error, Policy, Stats};
 pub use multigrain_types::Consistency;
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
+pub use party::{Number, Op, Party};
 pub use portable::Portable;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use shareable::{Atomic, Shareable};

@@ -1,10 +1,12 @@
 //! The world that a node acts on.
 
+use std::sync::Arc;
+
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use crate::message::{Message, SyncMessage};
 use crate::release::WriteNotices;
-use crate::sync::SyncInput;
+use crate::sync::{Operand, SyncInput};
 
 /// What a node lives in: real memory and sockets, a simulated cluster, or a checker's state.
 ///
@@ -32,6 +34,12 @@ pub trait World {
     fn reclaimed(&mut self, minipage: MinipageId);
     /// See [`crate::Effect::Competing`].
     fn competing(&mut self, minipage: MinipageId);
+
+    /// Sends an operand or a result of collective operation `id`, before the message to that node that it
+    /// belongs to.
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand);
+    /// The result of the collective operation that a thread is about to be woken from.
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>);
 
     /// What release consistency needs of this world; `None` if none of its minipages is release
     /// consistent.

@@ -94,6 +94,12 @@ impl AreaRecord {
         (self.item_address(index as usize) == address).then_some((index, minipage))
     }
 
+    /// Whether as an area of one allocation it has room for `bytes`, and is not twice the size.
+    pub(crate) fn holds(&self, bytes: u64) -> bool {
+        let own = self.area.bytes;
+        own >= bytes && own / 2 < bytes.next_multiple_of(PAGE_BYTES as u64)
+    }
+
     /// Bytes that the allocation that begins at an address may use; None if none does, or if it is an
     /// array, whose elements lie apart.
     pub(crate) fn usable_bytes(&self, address: usize) -> Option<usize> {

@@ -87,6 +87,8 @@ pub(crate) mod kind {
     pub(crate) const AREA_RETURN: u8 = 78;
     /// From node 0 to all: area `subject` is no more; answered with `AREA_MAPPED`.
     pub(crate) const AREA_RETIRE: u8 = 79;
+    /// What the message that follows, of collective operation `subject`, brings or takes; no answer.
+    pub(crate) const OPERAND: u8 = 80;
     /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
     pub(crate) const ANSWER: u8 = 72;
     /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes

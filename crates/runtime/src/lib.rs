@@ -10,6 +10,7 @@
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
 //!                                                                atomics   looks at instructions
+//! collective
 //! sync       prefetch     threads      heap
 //! deadlines                            directory             services
 //! driver     a step and what it waits for; requests between nodes
@@ -26,6 +27,7 @@
 mod area;
 mod atomics;
 mod child;
+mod collective;
 mod config;
 mod crash;
 mod deadlines;
@@ -50,6 +52,7 @@ pub mod hostile_peer;
 mod hostile_tests;
 mod job;
 mod launcher;
+mod live_items;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loom_tests;
 #[cfg(feature = "mutants")]
@@ -81,6 +84,7 @@ mod trap;
 mod tsan;
 mod windows;
 
+pub use collective::{Collective, Combine, Party};
 pub use config::Config;
 pub use deadlines::Deadline;
 pub use error::{Error, Unavailable};

@@ -77,23 +77,42 @@ const COUNTS: usize = Count::OtherWait as usize + 1;
 
 /// The counters of a node.
 #[derive(Debug, Default)]
-pub(crate) struct Counters([AtomicU64; COUNTS]);
+pub(crate) struct Counters {
+    each: [AtomicU64; COUNTS],
+    /// What is added to the shared bytes, and may be less than nothing, by threads that do not meet here.
+    shared: [Line; LINES],
+}
+
+/// Places where threads count by themselves.
+const LINES: usize = 16;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
 
 impl Counters {
     pub(crate) fn add(&self, count: Count, more: u64) {
-        self.0[count as usize].fetch_add(more, Ordering::Relaxed);
+        self.each[count as usize].fetch_add(more, Ordering::Relaxed);
     }
 
     pub(crate) fn subtract(&self, count: Count, less: u64) {
-        self.0[count as usize].fetch_sub(less, Ordering::Relaxed);
+        self.each[count as usize].fetch_sub(less, Ordering::Relaxed);
     }
 
     pub(crate) fn at_least(&self, count: Count, least: u64) {
-        self.0[count as usize].fetch_max(least, Ordering::Relaxed);
+        self.each[count as usize].fetch_max(least, Ordering::Relaxed);
+    }
+
+    /// More shared bytes, or less if it wraps around; `at` is any number that few threads have in common.
+    pub(crate) fn add_shared(&self, at: usize, more: u64) {
+        self.shared[at % LINES].0.fetch_add(more, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self, count: Count) -> u64 {
-        self.0[count as usize].load(Ordering::Relaxed)
+        let here = self.each[count as usize].load(Ordering::Relaxed);
+        let lines: &[Line] = if count == Count::SharedBytes { &self.shared } else { &[] };
+        let there = lines.iter().map(|line| line.0.load(Ordering::Relaxed));
+        there.fold(here, u64::wrapping_add)
     }
 }
 

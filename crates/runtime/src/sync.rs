@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 
-use multigrain_protocol::sync::{Awaited, ONCE, SyncInput, SyncSite};
+use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncInput, SyncSite};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::deadlock::Place;
 use multigrain_types::{NodeId, ThreadId};
@@ -232,6 +232,16 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] when threads disagree about the size.
     pub(crate) fn barrier(&self, driver: &Driver, id: u64, total: u32) -> Result<Passed, Error> {
+        self.meet(driver, (id, total), None)
+    }
+
+    /// The same, with what this thread brings if it is a collective operation.
+    pub(crate) fn meet(
+        &self,
+        driver: &Driver,
+        (id, total): (u64, u32),
+        operand: Option<Operand>,
+    ) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
         if id != LEAVING_BARRIER {
             driver.counters().add(Count::Barriers, 1);
@@ -244,7 +254,10 @@ impl Synchronization {
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
         slot.set_party(total);
-        let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
+        let arrive = match operand {
+            Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
+            None => SyncInput::Barrier { thread, id, local, total, quiescent },
+        };
         synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id));
         let first = local > 0 && self.left_barriers.is_first_of(local);
@@ -407,7 +420,7 @@ fn wait_for(input: &SyncInput) -> Wait {
         SyncInput::Lock { id, .. } => Place::Lock(id),
         SyncInput::ReadWriteLock { id, tries: false, .. } => Place::ReadWriteLock(id),
         SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Place::Finalize,
-        SyncInput::Barrier { id, .. } => Place::Barrier(id),
+        SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => Place::Barrier(id),
         SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
         SyncInput::ConditionWait { id, .. } => Place::Condition(id),
         SyncInput::Begin { .. }

@@ -4,7 +4,7 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::message::{Kind, Message};
 use crate::release::WriteNotices;
-use crate::sync::SyncInput;
+use crate::sync::{Operand, SyncInput};
 
 /// What can happen to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +39,8 @@ pub enum Input {
     Acquire,
     /// A message came in.
     Message { from: NodeId, message: Message },
+    /// What comes with a collective operation's message that follows it came in.
+    Operand { from: NodeId, id: u64, operand: Operand },
     /// Write notices came in.
     WriteNotices { from: NodeId, notices: WriteNotices },
 }

@@ -19,7 +19,7 @@ use crate::message::{Kind, Message, SyncMessage};
 use crate::mgs::ClientEvent;
 use crate::mutant_macro::mutant;
 use crate::release::Ready;
-use crate::sync::SyncInput;
+use crate::sync::{SyncInput, SyncSite};
 use crate::world::World;
 
 /// A node: its place in the job and its tables.
@@ -123,6 +123,12 @@ impl<T: Tables> Node<T> {
                 Some(minipage) => self.coherence(minipage, Local::Message(from, message), world),
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
+            Input::Operand { from, id, operand } => {
+                let site = SyncSite::new(self.me, self.nodes, id);
+                let mut guard = self.tables.sync();
+                let taken = guard.tables().receive_operand(&site, from, operand);
+                taken.map_err(|error| refuse(from, &"an operand", error))
+            }
             Input::WriteNotices { from, notices } => {
                 let received = self.tables.tracker().log_mut().receive(from, &notices);
                 received.map_err(|illegal| refused(from, &"write notices", illegal))

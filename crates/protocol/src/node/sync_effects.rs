@@ -7,11 +7,13 @@ use super::dispatch::Place;
 use super::flush::{acquire, flush};
 use super::input::Violation;
 use super::migrate;
+use super::refusal::refuse;
 use super::tables::SyncCell;
 use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
 use crate::mutant_macro::mutant;
 use crate::release::{Ready, ReleaseTracker};
+use crate::sync::{Collected, SyncSite};
 use crate::world::World;
 
 /// Messages of the synchronization engines to their own node.
@@ -26,6 +28,7 @@ pub(super) fn apply(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     migrate::before_sending(place, effects, guard, world)?;
+    collected(place, guard, world)?;
     for effect in effects.drain(..) {
         match effect {
             Effect::Send { to, message: Message::Sync { id, body } } => {
@@ -62,6 +65,28 @@ pub(super) fn apply(
                 )
             }
         }
+    }
+    Ok(())
+}
+
+/// Operands and results of collective operations go ahead of the messages they belong to.
+fn collected(
+    place: Place,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let Collected { sent, results } = guard.tables().take_collected();
+    for (to, id, operand) in sent {
+        if to != place.me {
+            world.send_operand(to, id, &operand);
+            continue;
+        }
+        let site = SyncSite::new(place.me, place.nodes, id);
+        let taken = guard.tables().receive_operand(&site, place.me, operand);
+        taken.map_err(|error| refuse(place.me, &"an operand", error))?;
+    }
+    for (thread, values) in results {
+        world.result(thread, values);
     }
     Ok(())
 }

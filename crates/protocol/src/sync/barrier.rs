@@ -53,6 +53,11 @@ impl SyncState for Barrier {
 }
 
 impl Barrier {
+    /// Threads of this node that wait here.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(super) fn arrive(
         &mut self,
         site: &SyncSite,

@@ -2,6 +2,7 @@
 
 use multigrain_types::ThreadId;
 
+use super::operand::Operand;
 use crate::message::Kind;
 
 /// What threads ask of the synchronization engines.
@@ -45,6 +46,16 @@ pub enum SyncInput {
         local: u32,
         total: u32,
         quiescent: bool,
+    },
+    /// As [`SyncInput::Barrier`], with an operand; the id has [`super::COLLECTIVE`]. The result comes before the
+    /// thread is woken ([`crate::World::result`]).
+    Collective {
+        thread: ThreadId,
+        id: u64,
+        local: u32,
+        total: u32,
+        quiescent: bool,
+        operand: Operand,
     },
     SemaphoreWait {
         thread: ThreadId,

@@ -1,4 +1,4 @@
-//! Synchronization engines: locks, barriers, counting semaphores, condition variables, read-write locks.
+//! Synchronization engines: locks, barriers and collective operations, counting semaphores, condition variables, read-write locks.
 //!
 //! Ids are numbers of 32 bits, managed by node `id mod nodes`, or addresses of shared memory, which are above. Each engine has two roles
 //! in one struct: the manager's, used on the managing node alone, and the node's own. States equal
@@ -6,9 +6,11 @@
 //! stay where they were used last, but a node keeps [`IDLE_TOKENS`] of them at most.
 
 mod barrier;
+mod collective;
 mod condition;
 mod input;
 mod lock;
+mod operand;
 mod quota;
 mod read_write;
 mod semaphore;
@@ -19,9 +21,13 @@ pub use barrier::Barrier;
 pub use condition::Condition;
 pub use input::{Awaited, SyncError, SyncInput};
 pub use lock::{LOCAL_HANDOVERS, Lock};
-pub use multigrain_types::sync_id::{IdName, ONCE};
+pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE};
+pub use operand::{
+    Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, OperandError, Operation, Shape,
+};
 pub use quota::MOST_IDS;
 pub use read_write::ReadWrite;
 pub use semaphore::Semaphore;
 pub use site::SyncSite;
+pub(crate) use tables::Collected;
 pub use tables::{IDLE_TOKENS, SyncTables};

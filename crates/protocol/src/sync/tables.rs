@@ -8,9 +8,13 @@ use std::collections::btree_map::Entry;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
+mod collect;
 mod requests;
 
+pub(crate) use collect::Collected;
+
 use super::barrier::Barrier;
+use super::collective::Collective;
 use super::condition::Condition;
 use super::input::SyncError;
 use super::lock::Lock;
@@ -33,6 +37,11 @@ const LOOKS: usize = 64;
 pub struct SyncTables {
     locks: BTreeMap<u64, Lock>,
     barriers: BTreeMap<u64, Barrier>,
+    /// Operands of the barriers that are collective operations.
+    collectives: BTreeMap<u64, Collective>,
+    /// Bytes of operands that have come ahead of their threads, by node.
+    ahead: BTreeMap<NodeId, usize>,
+    collected: Collected,
     semaphores: BTreeMap<u64, Semaphore>,
     conditions: BTreeMap<u64, Condition>,
     read_writes: BTreeMap<u64, ReadWrite>,
@@ -52,6 +61,9 @@ impl Default for SyncTables {
         Self {
             locks: BTreeMap::new(),
             barriers: BTreeMap::new(),
+            collectives: BTreeMap::new(),
+            ahead: BTreeMap::new(),
+            collected: Collected::default(),
             semaphores: BTreeMap::new(),
             conditions: BTreeMap::new(),
             read_writes: BTreeMap::new(),
@@ -90,6 +102,7 @@ impl SyncTables {
     pub fn is_resting(&self) -> bool {
         self.locks.is_empty()
             && self.barriers.is_empty()
+            && self.collectives.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
             && self.read_writes.is_empty()
@@ -99,6 +112,7 @@ impl SyncTables {
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         self.barriers.is_empty()
+            && self.collectives.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
             && self.read_writes.is_empty()
@@ -177,11 +191,7 @@ impl SyncTables {
             SyncMessage::Lock(message) => {
                 self.lock_step(site, |lock, site| lock.receive(site, from, message, out))
             }
-            SyncMessage::Barrier(message) => {
-                with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
-                    barrier.receive(site, from, message, out)
-                })
-            }
+            SyncMessage::Barrier(message) => self.barrier_step(site, from, message, out),
             SyncMessage::Semaphore(message) => {
                 with(&mut self.semaphores, &mut self.uses, site, |sem: &mut Semaphore, site| {
                     sem.receive(site, from, message, out)

@@ -2,10 +2,11 @@
 //! they were sent, one at a time, and every effect is a line of the trace.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::release::{ReleaseTracker, WriteNotices};
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{
     HlrcMessage, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Tables, Violation, World,
     hlrc, mgs,
@@ -36,6 +37,7 @@ struct Hub {
 enum Packet {
     Message(Message),
     WriteNotices(WriteNotices),
+    Operand(u64, Operand),
 }
 
 impl Cluster {
@@ -155,6 +157,7 @@ impl Cluster {
         let Some((from, to, packet)) = self.hub.flying.remove(place) else { return false };
         let input = match packet {
             Packet::Message(message) => Input::Message { from, message },
+            Packet::Operand(id, operand) => Input::Operand { from, id, operand },
             Packet::WriteNotices(notices) => Input::WriteNotices { from, notices },
         };
         self.input(to.0, input);
@@ -247,6 +250,13 @@ impl World for TestWorld<'_> {
         let line = format!("{} > {}: {}", self.me.0, to.0, spell(self.me, message));
         self.hub.trace.push(line);
         self.hub.flying.push_back((self.me, to, Packet::Message(message)));
+    }
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
+        self.hub.trace.push(format!("{} > {}: operand {}", self.me.0, to.0, operand.shape()));
+        self.hub.flying.push_back((self.me, to, Packet::Operand(id, operand.clone())));
+    }
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
+        self.note(&format!("result {} {values:?}", thread.0));
     }
     fn send_deferred(&mut self, to: NodeId, message: Message) {
         let line = format!("{} > {} later: {}", self.me.0, to.0, spell(self.me, message));

@@ -206,6 +206,7 @@ impl Driver {
         let from = asker.node;
         match header.kind {
             kind::WRITE_NOTICES => Some(self.receive_notices(from, body)),
+            kind::OPERAND => Some(self.engine.receive_operand(from, header.subject, body)),
             kind::RACE_CLOCK => {
                 let awaits = |thread| lock(&self.unanswered).awaits(thread, from);
                 Some(self.races().receive_clock(from, header, body, awaits))

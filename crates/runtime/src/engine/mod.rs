@@ -10,12 +10,14 @@ mod pending_diffs;
 mod world;
 mod write_protected;
 
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use multigrain_memory::Twins;
+use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Input, Message, Node, Violation};
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::error::Error;
 use crate::platform::Platform;
@@ -38,6 +40,8 @@ pub(crate) struct Engine {
     races: Option<Checker>,
     windows: Windows,
     reclaimed: Mutex<Vec<MinipageId>>,
+    /// Of collective operations, of threads that have not taken them yet.
+    results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
 }
 
 impl Engine {
@@ -52,6 +56,7 @@ impl Engine {
             races: checks_races.then(Checker::default),
             windows: Windows::new()?,
             reclaimed: Mutex::default(),
+            results: Mutex::default(),
         })
     }
 
@@ -84,6 +89,11 @@ impl Engine {
         core::mem::take(&mut lock(&self.reclaimed))
     }
 
+    /// The result of the collective operation that a thread was woken from.
+    pub(crate) fn take_result(&self, thread: ThreadId) -> Arc<[u8]> {
+        lock(&self.results).remove(&thread).unwrap_or_default()
+    }
+
     /// There are so many more minipages, whose diffs may be so long, in bytes.
     pub(crate) fn allow_diffs(&self, minipages: usize, longest: usize) {
         lock(&self.pending_diffs).allow(minipages, longest);
@@ -112,6 +122,14 @@ impl Engine {
         if let Err(error) = self.step_with(Input::Message { from, message }, diff, false) {
             self.platform.fatal(&format!("{error} (at a message of {from})"));
         }
+    }
+
+    /// What a collective operation's next message of that node belongs to; false if it makes no sense.
+    pub(crate) fn receive_operand(&self, from: NodeId, id: u64, body: &[u8]) -> bool {
+        let Ok(operand) = Operand::from_bytes(body) else { return false };
+        let taken = self.step_with(Input::Operand { from, id, operand }, None, false);
+        self.sure(taken);
+        true
     }
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
@@ -147,6 +165,8 @@ impl Engine {
             run.minipages().try_for_each(|minipage| node.step(input(minipage), world))
         };
         let done = steps(&mut world);
+        world.do_gathered();
+        drop(states);
         world.finish();
         done.map_err(|violation| self.judge(from, violation))
     }
@@ -159,7 +179,12 @@ impl Engine {
 
     fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), Error> {
         let me = self.platform.me();
-        let from = if let Input::Message { from, .. } = input { from } else { me };
+        let sender = if let Input::Message { from, .. } | Input::Operand { from, .. } = input {
+            Some(from)
+        } else {
+            None
+        };
+        let from = sender.unwrap_or(me);
         let mut node = Node { me, nodes: self.platform.nodes(), tables: self.platform.tables() };
         let mut world = RealWorld::new(self, from, diff, gather);
         let done = {

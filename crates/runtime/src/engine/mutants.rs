@@ -5,13 +5,13 @@
 
 #![expect(unsafe_code, reason = "a mutant writes page bytes at the wrong time")]
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use multigrain_protocol::mutants::{Mutant, on};
 use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -70,6 +70,14 @@ impl World for Bent<'_> {
         }
         self.real.send(to, message);
         self.protect_now();
+    }
+
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
+        self.real.send_operand(to, id, operand);
+    }
+
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
+        self.real.result(thread, values);
     }
 
     fn on_request(&mut self, asked: &SyncInput) {

@@ -6,12 +6,15 @@ mod contents;
 mod diffs;
 mod gather;
 
+use std::sync::Arc;
+
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use smallvec::SmallVec;
 
 use super::Engine;
 use super::write_protected::Closed;
@@ -43,6 +46,8 @@ pub(super) struct RealWorld<'a> {
     closed: Option<Closed>,
     /// What the steps of a run want done.
     gathered: Option<Gathered>,
+    /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
+    woken: SmallVec<[ThreadId; 4]>,
 }
 
 /// Notices, or moves, in one frame.
@@ -65,6 +70,7 @@ impl<'a> RealWorld<'a> {
             asks_lock: false,
             closed: None,
             gathered: None,
+            woken: SmallVec::new(),
         }
     }
 
@@ -134,6 +140,7 @@ impl<'a> RealWorld<'a> {
         self.do_gathered();
         self.buffer_received();
         self.defer_notices();
+        self.woken.drain(..).for_each(|thread| self.engine.platform.wake_thread(thread));
     }
 
     /// Write notices that no message of this step takes along.
@@ -160,6 +167,15 @@ impl World for RealWorld<'_> {
 
     fn on_receive(&mut self, from: NodeId, id: u64, message: SyncMessage) {
         self.engine.races().on_receive(from, id, message);
+    }
+
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
+        let header = Header { kind: kind::OPERAND, subject: id, ..Header::default() };
+        self.platform().defer_with(to, header, |out| out.extend(operand.to_bytes()));
+    }
+
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
+        lock(&self.engine.results).insert(thread, values);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
@@ -279,10 +295,7 @@ impl World for RealWorld<'_> {
     }
 
     fn wake(&mut self, thread: ThreadId) {
-        if let Some(gathered) = &mut self.gathered {
-            return gathered.wake(thread);
-        }
-        self.platform().wake_thread(thread);
+        self.woken.push(thread);
     }
 
     fn refuse(&mut self, thread: ThreadId) {

@@ -7,6 +7,7 @@
 use core::ops::Range;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, MinipageId};
@@ -14,10 +15,11 @@ use multigrain_types::{AreaId, Consistency, MinipageId};
 use super::slab::{Slab, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::error::Error;
+use crate::live_items::LiveItems;
 use crate::stats::{Count, Counters};
 
 /// Largest area that is kept for its like when nothing of it is allocated, bytes.
-const LARGEST_KEPT_BYTES: u64 = 1 << 20;
+pub(super) const LARGEST_KEPT_BYTES: u64 = 1 << 20;
 /// Areas of one allocation that are kept like that, bytes over all.
 const KEPT_BYTES: u64 = 8 << 20;
 
@@ -26,7 +28,7 @@ const KEPT_BYTES: u64 = 8 << 20;
 pub(super) struct Inventory {
     slabs: BTreeMap<SlabKey, Slab>,
     /// Live items of slab areas.
-    live: BTreeMap<AreaId, LiveItems>,
+    live: BTreeMap<AreaId, (SlabKey, Arc<LiveItems>)>,
     /// Freed items of several minipages, and how many of those are not reclaimed yet.
     returning: BTreeMap<(AreaId, u32), u32>,
     /// Areas of one allocation.
@@ -35,13 +37,6 @@ pub(super) struct Inventory {
     free: BTreeMap<(Consistency, Shape), BTreeSet<AreaId>>,
     /// Bytes of those, and of those that are on their way back.
     kept: u64,
-}
-
-#[derive(Debug)]
-struct LiveItems {
-    key: SlabKey,
-    bits: Vec<u64>,
-    count: u64,
 }
 
 /// What a free leaves to be done.
@@ -57,6 +52,7 @@ pub(super) struct Freed {
 #[derive(Debug)]
 struct SingleArea {
     record: AreaRecord,
+    live: Arc<LiveItems>,
     state: AreaState,
 }
 
@@ -73,32 +69,30 @@ impl Inventory {
         self.slabs.entry(key).or_insert_with(|| Slab::new(key))
     }
 
-    /// Enters a taken item in the counters and the inventory.
+    /// Enters a taken item in the counters and the inventory; what of its area is allocated.
     pub(super) fn count(
         &mut self,
         counters: &Counters,
         key: SlabKey,
         record: &AreaRecord,
         (index, used): (u32, bool),
-    ) {
-        let none = || LiveItems { key, bits: Vec::new(), count: 0 };
-        let live = self.live.entry(record.area.id).or_insert_with(none);
-        let word = index as usize / 64;
-        if live.bits.len() <= word {
-            live.bits.resize(word + 1, 0);
-        }
-        live.bits[word] |= 1 << (index % 64);
-        live.count += 1;
+    ) -> Arc<LiveItems> {
+        let areas = Arc::clone(self.slab(key).shared_areas());
+        let none = || LiveItems::new((record.items.count, key.item_bytes()), areas);
+        let (_, live) = self.live.entry(record.area.id).or_insert_with(|| (key, Arc::new(none())));
+        live.allocate(index);
+        let live = Arc::clone(live);
         counters.add(Count::SharedBytes, key.item_bytes());
         if !used && index % key.chunk() == 0 {
             counters.add(Count::Minipages, key.span().into());
             let view = record.area.view(index / key.chunk());
             counters.at_least(Count::Views, u64::from(view) + 1);
         }
+        live
     }
 
-    /// Enters an area of one allocation.
-    pub(super) fn enter_area(&mut self, counters: &Counters, record: AreaRecord) {
+    /// Enters an area of one allocation; what of it is allocated.
+    pub(super) fn enter_area(&mut self, counters: &Counters, record: AreaRecord) -> Arc<LiveItems> {
         let minipages = u64::from(record.area.minipages())
             .min(record.items.count.div_ceil(record.items.chunk.into()));
         let (minipages, views) = match record.area.shape {
@@ -113,7 +107,12 @@ impl Inventory {
         counters.add(Count::Minipages, minipages);
         counters.add(Count::SharedBytes, total_bytes(&record.items));
         counters.at_least(Count::Views, views);
-        self.single.insert(record.area.id, SingleArea { record, state: AreaState::Live });
+        let live = LiveItems::new((1, total_bytes(&record.items)), Arc::default());
+        live.allocate(0);
+        let live = Arc::new(live);
+        let area = SingleArea { record, live: Arc::clone(&live), state: AreaState::Live };
+        self.single.insert(record.area.id, area);
+        live
     }
 
     /// A free area that fits: the same shape and consistency, and not twice the size.
@@ -127,9 +126,8 @@ impl Inventory {
     ) -> Option<AreaRecord> {
         let free = self.free.get_mut(&(consistency, shape))?;
         let fits = |id: &&AreaId| {
-            let area = &self.single[*id].record.area;
             // What was one allocation is none of many.
-            !items.array && area.bytes >= bytes && area.bytes / 2 < bytes.next_multiple_of(4096)
+            !items.array && self.single[*id].record.holds(bytes)
         };
         let id = *free.iter().find(fits)?;
         free.remove(&id);
@@ -137,7 +135,8 @@ impl Inventory {
         area.state = AreaState::Live;
         self.kept -= area.record.area.bytes;
         // Perhaps fewer bytes than last time: what is added now is subtracted by the free.
-        area.record.items = items;
+        area.live.set_bytes(total_bytes(&items));
+        area.live.allocate(0);
         counters.add(Count::SharedBytes, total_bytes(&items));
         Some(area.record)
     }
@@ -155,10 +154,10 @@ impl Inventory {
             if address != record.area.base {
                 return Err(Error::NotShared(address));
             }
-            if area.state != AreaState::Live {
+            if area.state != AreaState::Live || area.live.free(0).is_none() {
                 return Err(twice());
             }
-            counters.subtract(Count::SharedBytes, total_bytes(&area.record.items));
+            counters.subtract(Count::SharedBytes, area.live.bytes());
             let (minipages, bytes) = (record.area.minipages(), record.area.bytes);
             // An array is none any more, as all nodes have to know.
             let returned =
@@ -174,25 +173,13 @@ impl Inventory {
         let (index, minipage) = record.item_at(address).ok_or(Error::NotShared(address))?;
         let chunk = record.items.chunk;
         let span = u32::try_from(record.items.span(record.area.shape)).unwrap_or(u32::MAX);
-        let live = self.live.get_mut(&id).ok_or_else(twice)?;
-        let bit = 1u64 << (index % 64);
-        match live.bits.get_mut(index as usize / 64) {
-            Some(word) if *word & bit != 0 => *word &= !bit,
-            Some(_) | None => return Err(twice()),
-        }
-        live.count -= 1;
-        let (key, none_left) = (live.key, live.count == 0);
+        let (key, live) = self.live.get(&id).ok_or_else(twice)?;
+        live.free(index).ok_or_else(twice)?;
+        let key = *key;
         counters.subtract(Count::SharedBytes, record.items.bytes);
         let minipages = minipage..minipage + span;
-        if none_left {
-            let large = record.area.bytes > LARGEST_KEPT_BYTES;
-            let slab = self.slab(key);
-            if large || slab.areas() > 1 {
-                slab.remove(id);
-                self.live.remove(&id);
-                self.returning.retain(|(area, _), _| *area != id);
-                return Ok(Freed { area: id, minipages, returned: true });
-            }
+        if self.ends(id, record.area.bytes) {
+            return Ok(Freed { area: id, minipages, returned: true });
         }
         if chunk == 1 {
             if span > 1 {
@@ -203,6 +190,67 @@ impl Inventory {
         // Its neighbours in the minipage are in use: the item alone is free.
         self.slab(key).give(id, index);
         Ok(Freed { area: id, minipages: 0..0, returned: false })
+    }
+
+    /// Whether an area of a slab ends, of which nothing is left: it is the slab's no more then.
+    fn ends(&mut self, id: AreaId, bytes: u64) -> bool {
+        let Some((key, live)) = self.live.get(&id) else { return false };
+        let (key, unused) = (*key, live.is_unused());
+        let slab = self.slab(key);
+        let ends = unused && (bytes > LARGEST_KEPT_BYTES || slab.areas() > 1);
+        if ends {
+            slab.remove(id);
+            self.live.remove(&id);
+            self.returning.retain(|(area, _), _| *area != id);
+        }
+        ends
+    }
+
+    /// An area of which threads kept what is free, and keep nothing any more: whether it is to go back to the
+    /// directory.
+    pub(super) fn end_unused(&mut self, record: &AreaRecord) -> bool {
+        let id = record.area.id;
+        let single = self.single.contains_key(&id);
+        if single { self.drop_block(id) } else { self.ends(id, record.area.bytes) }
+    }
+
+    /// An area of one allocation that a thread has kept free is kept for all, unless there are enough: true.
+    fn drop_block(&mut self, id: AreaId) -> bool {
+        let Some(block) = self.single.get_mut(&id) else { return false };
+        if self.kept + block.record.area.bytes > KEPT_BYTES {
+            self.single.remove(&id);
+            return true;
+        }
+        self.kept += block.record.area.bytes;
+        block.state = AreaState::Free;
+        let use_again = (block.record.consistency, block.record.area.shape);
+        self.free.entry(use_again).or_default().insert(id);
+        false
+    }
+
+    /// Lends a thread items of a slab that were used before, up to so many.
+    pub(super) fn lend(&mut self, key: SlabKey, most: usize, to: &mut Vec<(AreaId, u32)>) {
+        let Some(slab) = self.slabs.get_mut(&key) else { return };
+        for item in slab.take_used(most) {
+            if let Some((_, live)) = self.live.get(&item.0) {
+                live.lend();
+                to.push(item);
+            }
+        }
+    }
+
+    /// A thread gives items back that it was lent or has freed.
+    pub(super) fn take_back(
+        &mut self,
+        key: SlabKey,
+        items: impl IntoIterator<Item = (AreaId, u32)>,
+    ) {
+        for (area, index) in items {
+            if let Some((_, live)) = self.live.get(&area) {
+                live.end_loan();
+                self.slab(key).give(area, index);
+            }
+        }
     }
 
     /// A minipage of a freed allocation is reclaimed.
@@ -219,7 +267,7 @@ impl Inventory {
             }
             return;
         }
-        if let Some(&LiveItems { key, .. }) = self.live.get(&minipage.area()) {
+        if let Some(&(key, _)) = self.live.get(&minipage.area()) {
             let (area, index) = (minipage.area(), minipage.index() / key.span());
             if let Entry::Occupied(mut left) = self.returning.entry((area, index)) {
                 *left.get_mut() -= 1;
@@ -306,7 +354,7 @@ mod tests {
         };
         let free =
             |inventory: &Inventory| inventory.free.values().flatten().copied().collect::<Vec<_>>();
-        (0..3).for_each(|id| inventory.enter_area(&counters, record(id)));
+        (0..3).for_each(|id| drop(inventory.enter_area(&counters, record(id))));
         assert!(free(&inventory).is_empty());
         for id in [2, 1] {
             let record = record(id);

@@ -16,6 +16,7 @@
 //! directory, for any node and any shape, and its bytes to the system (ADR 26).
 
 mod inventory;
+mod lanes;
 mod policy;
 mod resize;
 mod slab;
@@ -28,6 +29,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use inventory::{Freed, Inventory};
+use lanes::Lanes;
 use multigrain_memory::Shape;
 use multigrain_protocol::Input;
 use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES};
@@ -53,6 +55,7 @@ pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Heap {
     inventory: Mutex<Inventory>,
+    lanes: Lanes,
     /// The chunking level of later allocations (Millipage 4.4).
     chunking: AtomicU32,
     /// The consistency of allocations that ask for none.
@@ -61,7 +64,8 @@ pub(crate) struct Heap {
 
 impl Heap {
     pub(crate) fn new(chunking: u32, consistency: Consistency) -> Self {
-        Self { inventory: Mutex::default(), chunking: AtomicU32::new(chunking), consistency }
+        let lanes = Lanes::default();
+        Self { inventory: Mutex::default(), lanes, chunking: AtomicU32::new(chunking), consistency }
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -148,7 +152,11 @@ impl Heap {
 
     /// An item of a slab, and whether it was used before.
     fn slab_item(&self, driver: &Driver, key: SlabKey) -> Result<(usize, bool), Error> {
-        loop {
+        if let Some(address) = self.take_kept(driver, key) {
+            return Ok((address, true));
+        }
+        let mut emptied = false;
+        'again: loop {
             let mut grow = {
                 let mut heap = self.inventory(driver);
                 match heap.slab(key).take() {
@@ -159,7 +167,11 @@ impl Heap {
                             self.populate(driver, area, pages)?;
                         }
                         let states = driver.tables().area(area).expect("slabs hold own areas");
-                        heap.count(driver.counters(), key, &states.record, (index, used));
+                        let live =
+                            heap.count(driver.counters(), key, &states.record, (index, used));
+                        drop(heap);
+                        states.enter_live(&live);
+                        self.keep_shelf(key, &live);
                         tsan::take(Token::Free);
                         return Ok((states.record.item_address(index as usize), used));
                     }
@@ -171,6 +183,11 @@ impl Heap {
                 let made = directory::new_area(driver, shape, grow, items, key.consistency());
                 match (made, key.smaller(grow)) {
                     (Err(Error::NoMemory(_)), Some(smaller)) => grow = smaller,
+                    (Err(Error::NoMemory(_)), None) if !emptied => {
+                        emptied = true;
+                        self.empty_lanes(driver);
+                        continue 'again;
+                    }
                     (made, _) => break made?,
                 }
             };
@@ -253,6 +270,9 @@ impl Heap {
         items: Items,
         consistency: Consistency,
     ) -> Result<(usize, bool), Error> {
+        if let Some(address) = self.take_block(driver, (shape, bytes), &items, consistency) {
+            return Ok((address, true));
+        }
         let mut inventory = self.inventory(driver);
         let kept = inventory.take_area(driver.counters(), shape, bytes, items, consistency);
         drop(inventory);
@@ -260,13 +280,22 @@ impl Heap {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
-        let record = directory::new_area(driver, shape, bytes, items, consistency)?;
+        let make = || directory::new_area(driver, shape, bytes, items, consistency);
+        let mut made = make();
+        if let Err(Error::NoMemory(_)) = made {
+            self.empty_lanes(driver);
+            made = make();
+        }
+        let record = made?;
         if let Shape::Sub { .. } = shape {
             let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
             self.populate(driver, record.area.id, 0..pages)?;
         }
-        self.inventory(driver).enter_area(driver.counters(), record);
+        let live = self.inventory(driver).enter_area(driver.counters(), record);
+        if let Some(states) = driver.tables().area(record.area.id) {
+            states.enter_live(&live);
+        }
         Ok((record.area.base, false))
     }
 
@@ -321,6 +350,9 @@ impl Heap {
             let retired = driver.memory().is_retired(address);
             return Err(if retired { twice() } else { Error::NotShared(address) });
         };
+        if let Some(kept) = self.keep(driver, address, &record) {
+            return kept;
+        }
         tsan::give(Token::Free);
         driver.release()?;
         let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
@@ -343,13 +375,16 @@ impl Heap {
             .filter(|(_, record)| record.owner == driver.me())
             .ok_or(Error::NotShared(0))
             .and_then(|(address, record)| {
-                self.inventory(driver).begin_free(driver.counters(), address, &record)
+                let freed =
+                    self.inventory(driver).begin_free(driver.counters(), address, &record)?;
+                let returned = freed.returned || self.end_if_unused(driver, &record);
+                Ok(Freed { returned, ..freed })
             });
         let (code, returned) = match freed {
             Ok(freed) => {
                 let object = usize::try_from(address).map(Object::Freed);
                 object.into_iter().for_each(|freed| driver.races().keep(freed, asker, kind::FREE));
-                reclaim(driver, &freed);
+                reclaim(driver, self, &freed);
                 (0, freed.returned)
             }
             Err(error) => (error.code(), false),
@@ -368,11 +403,17 @@ impl Heap {
 
 /// Invalidates all other copies of what was freed. Where nobody will use it again, this only brings
 /// states that were used to rest.
-fn reclaim(driver: &Driver, freed: &Freed) {
+fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
     let reclaim = |minipage| driver.engine().step_sure(Input::Reclaim { minipage });
     let Freed { area, minipages, returned } = freed;
     if *returned {
         driver.tables().used(*area, minipages.clone()).for_each(reclaim);
+    } else if driver.tables().used(*area, minipages.clone()).next().is_none()
+        && driver.tables().is_sequential(*area)
+    {
+        // No other node has ever asked for any of it.
+        let mut inventory = heap.inventory(driver);
+        minipages.clone().for_each(|index| inventory.end_free(MinipageId::new(*area, index)));
     } else {
         minipages.clone().map(|index| MinipageId::new(*area, index)).for_each(reclaim);
     }

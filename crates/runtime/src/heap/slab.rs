@@ -1,6 +1,8 @@
 //! Items of one size, from areas of growing size.
 
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
@@ -136,7 +138,7 @@ fn rounded(bytes: usize, align: usize) -> u32 {
 pub(crate) struct Slab {
     key: SlabKey,
     /// How many areas it has.
-    areas: usize,
+    areas: Arc<AtomicUsize>,
     /// The areas items are cut from, and how far; several if threads found it full at the same time.
     fresh: Vec<Fresh>,
     /// Items that were used before.
@@ -162,7 +164,7 @@ pub(crate) enum Taken {
 
 impl Slab {
     pub(super) fn new(key: SlabKey) -> Self {
-        Self { key, areas: 0, fresh: Vec::new(), free: Vec::new() }
+        Self { key, areas: Arc::default(), fresh: Vec::new(), free: Vec::new() }
     }
 
     /// An item of the slab.
@@ -172,7 +174,7 @@ impl Slab {
         }
         self.fresh.retain(|fresh| fresh.next < fresh.items);
         let Some(fresh) = self.fresh.first_mut() else {
-            return Taken::Full { next_bytes: self.key.area_bytes(self.areas) };
+            return Taken::Full { next_bytes: self.key.area_bytes(self.areas()) };
         };
         let index = fresh.next;
         fresh.next += 1;
@@ -188,7 +190,7 @@ impl Slab {
 
     /// A new area of this slab.
     pub(crate) fn add(&mut self, record: AreaRecord) {
-        self.areas += 1;
+        self.areas.fetch_add(1, Ordering::Relaxed);
         self.fresh.push(Fresh {
             area: record.area.id,
             items: u32::try_from(record.items.count).unwrap_or(u32::MAX),
@@ -200,12 +202,22 @@ impl Slab {
 
     /// How many areas it has.
     pub(super) fn areas(&self) -> usize {
-        self.areas
+        self.areas.load(Ordering::Relaxed)
+    }
+
+    /// The same, for who does not have the slab.
+    pub(super) fn shared_areas(&self) -> &Arc<AtomicUsize> {
+        &self.areas
+    }
+
+    /// Up to so many of the items that were used before.
+    pub(super) fn take_used(&mut self, most: usize) -> impl Iterator<Item = (AreaId, u32)> {
+        self.free.drain(self.free.len().saturating_sub(most)..)
     }
 
     /// An area of which no item is in use is the slab's no more.
     pub(super) fn remove(&mut self, area: AreaId) {
-        self.areas -= 1;
+        self.areas.fetch_sub(1, Ordering::Relaxed);
         self.fresh.retain(|fresh| fresh.area != area);
         self.free.retain(|(of, _)| *of != area);
     }

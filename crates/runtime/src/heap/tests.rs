@@ -247,3 +247,78 @@ fn an_allocation_of_another_size_keeps_its_consistency_and_grain() {
     assert_eq!(node.realloc(larger, 600_000).unwrap(), larger);
     assert!(matches!(node.free(block), Err(Error::NotPermitted(_))));
 }
+
+#[test]
+fn what_a_thread_keeps_is_allocated_once_counted_and_freed_once() {
+    let (_alone, node) = node(Consistency::Sequential);
+    let sizes = [64, 64, 1000, 100 << 10];
+    let kept: Vec<_> = sizes.iter().map(|&bytes| node.malloc(bytes).unwrap()).collect();
+    let all = node.stats();
+    let twice = |address: usize| {
+        let freed = node.free(address);
+        assert!(matches!(freed, Err(Error::NotPermitted(_))), "{freed:?}");
+    };
+    for round in 0..3 {
+        for (&address, bytes) in kept.iter().zip(sizes) {
+            let before = node.stats().shared_bytes;
+            node.free(address).unwrap();
+            assert!(before - node.stats().shared_bytes >= bytes as u64, "{round}");
+            twice(address);
+            std::thread::scope(|scope| scope.spawn(|| twice(address)).join().unwrap());
+            assert_eq!(node.malloc(bytes).unwrap(), address, "{round}: its own again");
+        }
+        let now = node.stats();
+        assert_eq!((now.shared_bytes, now.minipages), (all.shared_bytes, all.minipages));
+    }
+    kept.iter().for_each(|&address| node.free(address).unwrap());
+    assert_eq!(node.stats().shared_bytes, 0);
+}
+
+#[test]
+fn threads_that_allocate_and_free_at_once_never_have_the_same_and_leave_nothing() {
+    const ROUNDS: usize = 200;
+    let (_alone, node) = node(Consistency::Sequential);
+    let (give, take) = std::sync::mpsc::channel::<(usize, u64)>();
+    let take = Mutex::new(take);
+    let place = |address: usize| core::ptr::with_exposed_provenance_mut::<u64>(address);
+    #[expect(unsafe_code, reason = "shared memory is written by pointer")]
+    // SAFETY: an allocation of this thread's.
+    let put = |address: usize, value: u64| unsafe { place(address).write_volatile(value) };
+    #[expect(unsafe_code, reason = "shared memory is read by pointer")]
+    // SAFETY: as above.
+    let get = |address: usize| unsafe { place(address).read_volatile() };
+    let work = |thread: u64, give: std::sync::mpsc::Sender<(usize, u64)>| {
+        for round in 0..ROUNDS as u64 {
+            let sizes = [48, 64, 2000, 70_000, 48, 300, 100 << 10];
+            let mine = sizes.map(|bytes| node.malloc(bytes).unwrap());
+            let value = |nth: usize| thread << 32 | round << 8 | nth as u64;
+            (0..mine.len()).for_each(|nth| put(mine[nth], value(nth)));
+            if round % 3 == 0 {
+                std::thread::yield_now();
+            }
+            for (nth, &address) in mine.iter().enumerate() {
+                assert_eq!(get(address), value(nth));
+                // Every other one is another thread's to free.
+                if (nth as u64 + round).is_multiple_of(2) {
+                    node.free(address).unwrap();
+                } else {
+                    give.send((address, value(nth))).unwrap();
+                }
+            }
+            while let Ok((address, value)) = lock(&take).try_recv() {
+                assert_eq!(get(address), value);
+                node.free(address).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 1..=4 {
+            let give = give.clone();
+            scope.spawn(move || work(thread, give));
+        }
+    });
+    lock(&take).try_iter().for_each(|(address, _)| node.free(address).unwrap());
+    assert_eq!(node.stats().shared_bytes, 0);
+    // What is kept is found where there is no room else.
+    node.free(node.calloc(60 << 20).unwrap()).unwrap();
+}

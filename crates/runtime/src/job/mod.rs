@@ -16,9 +16,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use multigrain_memory::{GuardKind, Memory};
+use multigrain_protocol::sync::Element;
 use multigrain_transport::Mesh;
 use multigrain_types::{NodeId, ThreadId};
 
+use crate::collective::{Collective, Combine, Party};
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::directory::names::Names;
@@ -269,6 +271,26 @@ impl Runtime {
         of_program("barrier", id)?;
         self.member()?;
         self.pass_barrier(id, total)
+    }
+
+    /// Does a collective operation with `values`, whole elements in the memory of this thread; see
+    /// [`Collective`]. The result takes their place, if this thread takes one, which is told. It is a barrier of its threads as well. `combine`:
+    /// elements are combined so, in the order of the threads' places, by each thread that takes a result.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a place or root beyond the threads, or elements that are too large;
+    /// [`Error::NotPermitted`] when threads disagree, or two have one place.
+    pub fn collect(
+        &self,
+        party: Party,
+        what: Collective,
+        (element, values): (Element, &mut [u8]),
+        combine: Option<Combine<'_>>,
+    ) -> Result<bool, Error> {
+        let driver = self.member()?;
+        self.sync.collect(driver, party, (what, element), values, combine, |passed| {
+            self.prefetcher.pass_barrier(driver, passed.thread, passed.slot, passed.first);
+        })
     }
 
     fn pass_barrier(&self, id: u64, total: u32) -> Result<(), Error> {

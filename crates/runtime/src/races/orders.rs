@@ -96,6 +96,7 @@ impl Orders {
             | SyncInput::TryLock { .. }
             | SyncInput::TimedLock { .. }
             | SyncInput::Barrier { .. }
+            | SyncInput::Collective { .. }
             | SyncInput::SemaphoreWait { .. }
             | SyncInput::SemaphoreTry { .. }
             | SyncInput::SemaphorePost { .. }

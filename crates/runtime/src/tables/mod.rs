@@ -15,7 +15,7 @@ mod guards;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use blocks::{BLOCK, Blocks};
 pub(crate) use guards::{CellGuard, RunGuard};
@@ -30,6 +30,7 @@ use multigrain_protocol::sync::SyncTables;
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
+use crate::live_items::LiveItems;
 use crate::run::Run;
 use crate::shim::{Mutex, lock};
 
@@ -80,9 +81,21 @@ pub(crate) struct AreaStates {
     pub(crate) record: AreaRecord,
     minipages: u32,
     states: States,
+    /// Of an area of this node: what is allocated.
+    live: OnceLock<Arc<LiveItems>>,
 }
 
 impl AreaStates {
+    /// What of an area of this node is allocated, once anything was.
+    pub(crate) fn live(&self) -> Option<&Arc<LiveItems>> {
+        self.live.get()
+    }
+
+    /// The same is known from now on.
+    pub(crate) fn enter_live(&self, live: &Arc<LiveItems>) {
+        self.live.get_or_init(|| Arc::clone(live));
+    }
+
     /// Forgets states that are as at first; whether none is left. Those of release consistent minipages
     /// stay: write notices may name them for long.
     ///
@@ -162,7 +175,9 @@ impl SharedTables {
             self.lazy.store(true, Ordering::Release);
         }
         let states = States::new(record.consistency, minipages);
-        page[index].set(Box::new(AreaStates { record, minipages, states })).is_ok()
+        page[index]
+            .set(Box::new(AreaStates { record, minipages, states, live: OnceLock::new() }))
+            .is_ok()
     }
 
     /// What a thread of this node holds, in the words of a program.
@@ -237,6 +252,11 @@ impl SharedTables {
     /// What a minipage promises; sequential if it is unknown here.
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
         self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
+    }
+
+    /// Whether an area is sequentially consistent.
+    pub(crate) fn is_sequential(&self, id: AreaId) -> bool {
+        self.area(id).is_some_and(|area| area.record.consistency.is_sequential())
     }
 
     /// Minipages of an area that this node may have states of: of others it knows nobody with a copy.

@@ -2,7 +2,10 @@
 //! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
 //! release consistent minipages.
 
+use std::sync::Arc;
+
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
+use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -68,6 +71,14 @@ impl Stage<'_> {
 impl World for Stage<'_> {
     fn send(&mut self, to: NodeId, message: Message) {
         self.post(to, message, false);
+    }
+
+    fn send_operand(&mut self, _: NodeId, id: u64, _: &Operand) {
+        self.broken(format!("an operand of {id:#x}, and nobody collects"));
+    }
+
+    fn result(&mut self, thread: ThreadId, _: Arc<[u8]>) {
+        self.broken(format!("a result for {thread}, and nobody collects"));
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {

@@ -16,6 +16,7 @@
 //! - [`races`]: that the programs have no data races. `trace`: counterexamples for people.
 
 pub mod action;
+mod collectives;
 pub mod configurations;
 pub mod generate;
 mod graph;

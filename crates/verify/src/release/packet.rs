@@ -2,6 +2,7 @@
 
 use multigrain_protocol::Message;
 use multigrain_protocol::release::WriteNotices;
+use multigrain_protocol::sync::Operand;
 
 use super::program::{Value, WORDS, Words};
 
@@ -20,6 +21,8 @@ pub enum Packet {
         /// What was written, if that goes with the message.
         diff: Option<Diff>,
     },
+    /// What the next message of a collective operation brings or takes.
+    Operand(u64, Operand),
     /// What the sender knows of writes.
     WriteNotices(WriteNotices),
     /// A program's own means of telling.

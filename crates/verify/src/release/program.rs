@@ -30,7 +30,8 @@ pub enum Op {
     Lock(u32),
     /// Gives a lock back.
     Unlock(u32),
-    /// Meets the other threads; the fields are those of `SyncInput::Barrier`.
+    /// Meets the other threads; the fields are those of `SyncInput::Barrier`. With ids that have bit 1 they do a
+    /// collective operation.
     Barrier {
         /// Synchronization id.
         id: u32,

@@ -8,6 +8,7 @@ use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, Consistency, NodeId, ThreadId};
 
 pub use super::action::Action;
+use super::collectives::meet;
 use super::program::{Job, Op, Thread, WORDS, Words, minipage_id};
 use super::properties;
 use super::state::{Broken, Diff, NO_COPY, Packet, Phase, State};
@@ -89,6 +90,9 @@ impl State {
             }
             Packet::WriteNotices(notices) => {
                 self.input(job, to, Input::WriteNotices { from, notices })
+            }
+            Packet::Operand(id, operand) => {
+                self.input(job, to, Input::Operand { from, id, operand });
             }
             Packet::Notified(id) => self.notified[to.index()].push(id),
             Packet::Start(thread) => self.begin(job, thread),
@@ -226,10 +230,9 @@ impl State {
             }
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id: id.into() }), true),
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id: id.into() }), false),
-            Op::Barrier { id, local, total, quiescent } => (
-                Input::Sync(SyncInput::Barrier { thread, id: id.into(), local, total, quiescent }),
-                true,
-            ),
+            Op::Barrier { id, local, total, quiescent } => {
+                (Input::Sync(meet(thread, id, (local, total, quiescent))), true)
+            }
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id: id.into() }), true),
             Op::Up(id, count) => {
                 (Input::Sync(SyncInput::SemaphorePost { id: id.into(), count }), false)
@@ -291,11 +294,13 @@ impl State {
             | Input::Release { .. }
             | Input::Notify { .. }
             | Input::Acquire
+            | Input::Operand { .. }
             | Input::WriteNotices { .. } => None,
         };
         let mut nodes = core::mem::take(&mut self.nodes);
         let node = &mut nodes[me.index()];
-        let mut stage = Stage { job, me, state: self, page, diff, notices: None };
+        let mut stage =
+            Stage { job, me, state: self, page, diff, notices: None, results: Vec::new() };
         let taken = catch_unwind(AssertUnwindSafe(|| Arc::make_mut(node).step(input, &mut stage)));
         let unused = (stage.page.is_some(), stage.diff.is_some());
         let notices = stage.notices.take();

@@ -89,7 +89,10 @@ impl State {
             Packet::Started(thread) => self.answer(job, Op::Start(thread)),
             Packet::Join(thread) => self.join(job, thread),
             Packet::Ended(thread) => self.answer(job, Op::Join(thread)),
-            Packet::Message { .. } | Packet::WriteNotices(_) | Packet::Notified(_) => {
+            Packet::Message { .. }
+            | Packet::Operand(..)
+            | Packet::WriteNotices(_)
+            | Packet::Notified(_) => {
                 unreachable!("what threads ask of each other's nodes")
             }
         }

@@ -33,6 +33,7 @@ fn packet(packet: &Packet) -> String {
             }
             text
         }
+        Packet::Operand(id, operand) => format!("{operand:?} of {id:#x}"),
         Packet::WriteNotices(notices) => format!("{notices:?}"),
         Packet::Notified(id) => format!("word of {id}"),
         Packet::Start(thread) => format!("start of thread {thread}"),

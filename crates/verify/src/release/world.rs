@@ -1,7 +1,10 @@
 //! The world of the release checker: memories of a few words a minipage with twins and diffs, page tables
 //! of its own, FIFO links that carry write notices. It asserts what real ones rely on.
 
+use std::sync::Arc;
+
 use multigrain_protocol::release::WriteNotices;
+use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Attach, Message, ReleaseWorld, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -19,6 +22,8 @@ pub(super) struct Stage<'a> {
     pub(super) diff: Option<Diff>,
     /// Write notices that the next message takes along.
     pub(super) notices: Option<(NodeId, WriteNotices)>,
+    /// Threads whose results of collective operations have come in this step.
+    pub(super) results: Vec<ThreadId>,
 }
 
 impl Stage<'_> {
@@ -76,7 +81,7 @@ impl Stage<'_> {
     }
 
     /// Remembers the first thing that broke.
-    fn broken(&mut self, what: String) {
+    pub(super) fn broken(&mut self, what: String) {
         let text = format!("{}: {what}", self.me);
         self.state.breaks(Broken::World(text));
     }
@@ -126,6 +131,14 @@ impl World for Stage<'_> {
         }
     }
 
+    fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
+        self.put_operand(to, id, operand);
+    }
+
+    fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
+        self.take_result(thread, &values);
+    }
+
     fn refuse(&mut self, thread: ThreadId) {
         self.broken(format!("{thread} is refused, and none tries"));
     }
@@ -137,6 +150,8 @@ impl World for Stage<'_> {
         match (here, state.phase) {
             (true, Phase::Faulted) => state.phase = Phase::Woken,
             (true, Phase::Blocked) => {
+                self.check_result(thread);
+                let state = &mut self.state.threads[index];
                 state.phase = Phase::Running;
                 // A wait on a condition ends with a new look at what was awaited.
                 let op = self.job.threads[index].program.get(state.done as usize);

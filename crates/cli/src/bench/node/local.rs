@@ -3,7 +3,7 @@
 
 use super::team::Team;
 use super::traps::{self, EmptyTrap};
-use super::{NodeArgs, sync};
+use super::{NodeArgs, alloc, sync};
 use crate::bench::clock::{grouped, load, store, timed};
 use crate::bench::row::Row;
 use crate::bench::samples::Samples;
@@ -20,6 +20,7 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
     let mut team = Team::join(args)?;
     fault(&mut team, &empty)?;
     state(&mut team)?;
+    alloc::measure(&mut team)?;
     sync::cached(&mut team, 7)?;
     sync::barriers(&mut team, 1..=1)?;
     team.finish()

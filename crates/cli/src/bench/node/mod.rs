@@ -7,7 +7,9 @@
 //! `bare`: the companion of a node of `pair`, which fetches without a protocol. `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
 //! `release`: release consistency. `scale`: the same operations in jobs of different size.
 
+mod alloc;
 mod bare;
+mod collective;
 mod diffs;
 mod fetch;
 mod local;

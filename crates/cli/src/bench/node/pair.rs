@@ -5,7 +5,7 @@ use super::bare::Bare;
 use super::fetch::{Access, Before, Fetch, Server};
 use super::pool::Pool;
 use super::team::Team;
-use super::{NodeArgs, messages, sync};
+use super::{NodeArgs, collective, messages, sync};
 use crate::bench::row::size_name;
 use anyhow::Result;
 
@@ -26,6 +26,10 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
     drop(bare);
     first_touch(&mut team)?;
     sync::barriers(&mut team, 2..=2)?;
+    collective::allreduce(&mut team)?;
+    for threads in [16, 64] {
+        collective::barrier_of_threads(&mut team, threads)?;
+    }
     sync::locks(&mut team)?;
     team.finish()
 }

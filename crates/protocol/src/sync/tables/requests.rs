@@ -71,6 +71,10 @@ impl SyncTables {
                     barrier.arrive(site, thread, party, out)
                 })
             }
+            SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
+                let party = Party { local, total, quiescent, threads: self.threads };
+                self.collect(site(id), thread, (party, operand), out)
+            }
             SyncInput::SemaphoreWait { thread, id } => {
                 with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
                     sem.wait(site, thread, false, out)

@@ -1,13 +1,12 @@
 //! What the steps of a run have in common is done once: neighbours protected alike are one change of
 //! protection, and messages that are alike but for their minipages are one frame.
 //!
-//! The steps gather here under the locks of all their minipages, and [`RealWorld::finish`] does what was
-//! gathered before these are given back: protections first, for a page is sent only after its own; then threads
-//! are woken, which retry their accesses; then messages leave, in the order in which they were said about each
-//! minipage. A step that wants anything else has what was gathered done before it.
+//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] does it before these are
+//! given back: protections first, for a page is sent only after its own; then messages leave, in the order in which they
+//! were said about each minipage. A step that wants anything else has what was gathered done before it.
 
 use multigrain_protocol::{Attach, Message};
-use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
+use multigrain_types::{Access, MinipageId, NodeId};
 use smallvec::SmallVec;
 
 use super::RealWorld;
@@ -38,7 +37,6 @@ struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     protections: SmallVec<[Protection; 2]>,
-    woken: SmallVec<[ThreadId; 4]>,
     said: Vec<Said>,
     /// The minipage of the last message, and that message's place: what is said about it later comes behind.
     last: Option<(MinipageId, usize)>,
@@ -55,10 +53,6 @@ impl Gathered {
         if !joined {
             self.protections.push(Protection { run: Run::one(minipage), from, to });
         }
-    }
-
-    pub(super) fn wake(&mut self, thread: ThreadId) {
-        self.woken.push(thread);
     }
 
     /// A message about a minipage, with so many bytes of contents.
@@ -93,7 +87,7 @@ impl Gathered {
 
 impl RealWorld<'_> {
     /// Does what was gathered, before anything that is not: that keeps its place behind it.
-    pub(super) fn do_gathered(&mut self) {
+    pub(in crate::engine) fn do_gathered(&mut self) {
         let Some(gathered) = self.gathered.as_mut().map(core::mem::take) else { return };
         for Protection { run, from, to } in gathered.protections {
             let done = self.platform().memory().protect_run(run.first(), run.count(), from, to);
@@ -104,9 +98,6 @@ impl RealWorld<'_> {
             if to != Access::ReadWrite {
                 run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
             }
-        }
-        for thread in gathered.woken {
-            self.platform().wake_thread(thread);
         }
         for said in gathered.said {
             self.send_run(&said);

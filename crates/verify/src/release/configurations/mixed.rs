@@ -3,7 +3,7 @@
 use multigrain_types::Consistency::{EagerRelease, LazyRelease, Sequential};
 
 use super::row::{Configuration, row};
-use super::shared_programs::{meet, pass};
+use super::shared_programs::{collect, meet, pass};
 use crate::release::program::Op::{Add, Down, Lock, Read, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 
@@ -30,6 +30,21 @@ pub(super) fn rows() -> Vec<Configuration> {
             three(2, 1, 0, 0)
                 .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), meet(1, 2), Read(1, 1), Read(2, 0)])
                 .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), meet(1, 2), Read(0, 0), Read(1, 0)]),
+        ),
+        row(
+            "mixed/one-collective",
+            10_175,
+            three(2, 1, 0, 0)
+                .thread(0, &[Write(0, 0, 1), Write(1, 0, 1), collect(1, 3), Read(1, 1), Read(2, 0)])
+                .thread(1, &[Write(1, 1, 2), Write(2, 0, 2), collect(2, 3), Read(0, 0)])
+                .thread(1, &[Write(0, 1, 3), collect(2, 3), Read(1, 0), collect(0, 1)]),
+        ),
+        row(
+            "mixed/collectives-one-after-the-other",
+            109,
+            three(2, 1, 0, 1)
+                .thread(0, &[collect(0, 2), Write(0, 0, 1), collect(0, 2), Read(1, 0)])
+                .thread(1, &[Write(1, 0, 2), collect(0, 2), collect(0, 2), Read(0, 0)]),
         ),
         row(
             "mixed/three-nodes",

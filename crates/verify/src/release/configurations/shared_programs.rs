@@ -24,6 +24,11 @@ pub(super) const fn pass(local: u32, total: u32) -> Op {
     Barrier { id: 1, local, total, quiescent: false }
 }
 
+/// A collective operation, which is a barrier.
+pub(super) const fn collect(local: u32, total: u32) -> Op {
+    Barrier { id: 2, local, total, quiescent: local > 0 }
+}
+
 /// The same of three nodes with a thread each.
 const MEET_3: Op = meet(1, 3);
 

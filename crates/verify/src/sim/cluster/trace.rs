@@ -45,6 +45,7 @@ impl Subject {
             | Input::Notify { .. }
             | Input::Acquire
             | Input::WriteNotices { .. } => Self::Job,
+            Input::Operand { id, .. } => Self::Id(*id),
             Input::Sync(S::Begin { .. } | S::End { .. }) => Self::Job,
             Input::Sync(
                 S::Lock { id, .. }
@@ -56,6 +57,7 @@ impl Subject {
                 | S::Withdraw { from: A::Lock(id) | A::Semaphore(id) | A::Condition(id), .. }
                 | S::Unlock { id, .. }
                 | S::Barrier { id, .. }
+                | S::Collective { id, .. }
                 | S::SemaphoreWait { id, .. }
                 | S::SemaphorePost { id, .. }
                 | S::ConditionWait { id, .. }

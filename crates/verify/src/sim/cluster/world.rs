@@ -2,8 +2,10 @@
 //! frames of the real codec on links with delays, and wake-ups in virtual time. Sequential only.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
+use multigrain_protocol::sync::Operand;
 use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -100,6 +102,14 @@ impl<T: Timing> World for Stage<'_, T> {
     fn send(&mut self, to: NodeId, message: Message) {
         self.note(&message, to, "sends");
         self.post(to, message, Occasion::default());
+    }
+
+    fn send_operand(&mut self, _: NodeId, id: u64, _: &Operand) {
+        self.breaks(Subject::Id(id), "an operand, and nobody collects".into());
+    }
+
+    fn result(&mut self, thread: ThreadId, _: Arc<[u8]>) {
+        self.breaks(Subject::Id(0), format!("a result for {thread}, and nobody collects"));
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {

@@ -1,0 +1,111 @@
+//! Collective operations: what threads bring to a barrier of their own is combined on its way, and the result
+//! comes back with the release.
+//!
+//! Role: keeps operands beside a [`super::Barrier`] whose id has [`multigrain_types::sync_id::COLLECTIVE`]. Every
+//! arrival there has one operand and every release one result, which travel ahead of their message on the same
+//! link; so what comes first belongs to the message that comes first. Threads of a node are folded when they are
+//! announced, nodes at the manager; see [`super::operand`] for the order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use multigrain_types::NodeId;
+use multigrain_types::sync_id::IdName;
+
+use super::input::SyncError;
+use super::operand::Operand;
+
+/// The operands of one collective operation as one node sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct Collective {
+    /// Of threads of this node that are not announced.
+    brought: Option<Operand>,
+    /// Manager: whose arrival has not come yet.
+    ahead: BTreeMap<NodeId, VecDeque<Operand>>,
+    /// Manager: of the present episode, and who brought what of it.
+    here: Option<Operand>,
+    takers: BTreeMap<NodeId, bool>,
+    /// Results whose release has not come yet.
+    results: VecDeque<Operand>,
+}
+
+impl Collective {
+    /// Whether a thread of this node may bring this.
+    pub(super) fn check(&self, id: u64, operand: &Operand) -> Result<(), SyncError> {
+        let mut others = [&self.brought, &self.here].into_iter().flatten();
+        others.try_for_each(|other| other.check(operand)).map_err(misuse(id))
+    }
+
+    /// It has come; it was checked.
+    pub(super) fn bring(&mut self, operand: Operand) {
+        match &mut self.brought {
+            Some(brought) => brought.merge(operand),
+            None => self.brought = Some(operand),
+        }
+    }
+
+    /// All that is here is announced: the operand for the manager.
+    pub(super) fn announce(&mut self) -> Option<Operand> {
+        let mut brought = self.brought.take()?;
+        brought.fold();
+        Some(brought)
+    }
+
+    /// Manager: an operand comes ahead of its arrival.
+    pub(super) fn come_ahead(&mut self, from: NodeId, operand: Operand) {
+        self.ahead.entry(from).or_default().push_back(operand);
+    }
+
+    /// Manager: so many threads of a node arrive; bytes of their operand.
+    pub(super) fn arrive(
+        &mut self,
+        id: u64,
+        from: NodeId,
+        arrivals: u32,
+    ) -> Result<usize, SyncError> {
+        let ahead = self.ahead.get_mut(&from).and_then(VecDeque::pop_front);
+        self.ahead.retain(|_, operands| !operands.is_empty());
+        let operand = ahead.ok_or_else(|| {
+            SyncError::Illegal("threads that came to a collective operation with nothing".into())
+        })?;
+        let (values, bytes) = operand.size();
+        if values > arrivals as usize {
+            return Err(SyncError::Illegal(format!("{values} operands of {arrivals} threads")));
+        }
+        *self.takers.entry(from).or_default() |= operand.takes();
+        match &mut self.here {
+            Some(here) => {
+                here.check(&operand).map_err(misuse(id))?;
+                here.merge(operand);
+            }
+            None => self.here = Some(operand),
+        }
+        Ok(bytes)
+    }
+
+    /// Manager: all are here; what each node gets.
+    pub(super) fn conclude(&mut self) -> Option<(Operand, BTreeMap<NodeId, bool>)> {
+        let mut result = self.here.take()?;
+        result.fold();
+        Some((result, core::mem::take(&mut self.takers)))
+    }
+
+    /// A result comes ahead of its release, for some of `waiting` threads.
+    pub(super) fn result(&mut self, result: Operand, waiting: usize) -> Result<(), SyncError> {
+        if self.results.len() >= waiting {
+            return Err(SyncError::Illegal("results that nobody waits for".into()));
+        }
+        self.results.push_back(result);
+        Ok(())
+    }
+
+    /// Threads of this node are let go.
+    pub(super) fn release(&mut self) -> Result<Operand, SyncError> {
+        let missing = || SyncError::Illegal("a collective operation without a result".into());
+        self.results.pop_front().ok_or_else(missing)
+    }
+}
+
+/// What a program did wrong.
+fn misuse(id: u64) -> impl Fn(String) -> SyncError {
+    move |text| SyncError::Misuse(format!("barrier {}: {text}", IdName(id)))
+}

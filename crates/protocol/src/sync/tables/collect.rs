@@ -1,0 +1,165 @@
+//! Collective operations: a barrier's steps, and what is done with operands before and after each.
+
+use std::sync::Arc;
+
+use multigrain_types::sync_id::COLLECTIVE;
+use multigrain_types::{NodeId, ThreadId};
+
+use super::super::barrier::{Barrier, Party};
+use super::super::collective::Collective;
+use super::super::input::SyncError;
+use super::super::operand::{MOST_SHARE_BYTES, Operand};
+use super::super::site::SyncSite;
+use super::{SyncTables, with};
+use crate::effect::{Effect, Effects};
+use crate::message::{BarrierMessage, Message, SyncMessage};
+use crate::site::MOST_THREADS;
+
+/// Bytes of operands that one node may have sent ahead of its threads: what all of them can bring.
+const MOST_AHEAD: usize = MOST_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
+/// Bytes that any operand takes beside its values.
+const OVERHEAD: usize = 64;
+
+/// What one step leaves for the world: nothing when it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Collected {
+    /// Operands for managers and results for nodes, each ahead of its message.
+    pub(crate) sent: Vec<(NodeId, u64, Operand)>,
+    /// Results of threads that are about to be woken.
+    pub(crate) results: Vec<(ThreadId, Arc<[u8]>)>,
+}
+
+impl SyncTables {
+    /// What the step so far leaves for the world.
+    pub(crate) fn take_collected(&mut self) -> Collected {
+        core::mem::take(&mut self.collected)
+    }
+
+    /// A thread comes to a collective operation.
+    pub(super) fn collect(
+        &mut self,
+        site: SyncSite,
+        thread: ThreadId,
+        (party, operand): (Party, &Operand),
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        if let Some(collective) = self.collectives.get(&site.id) {
+            collective.check(site.id, operand)?;
+        }
+        let before = out.len();
+        with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
+            barrier.arrive(site, thread, party, out)
+        })?;
+        let collective = self.collectives.entry(site.id).or_default();
+        collective.bring(operand.clone());
+        if out.len() > before {
+            let operand = collective.announce();
+            self.collected.sent.extend(operand.map(|operand| (site.manager, site.id, operand)));
+            self.forget_collective(site.id);
+        }
+        Ok(())
+    }
+
+    /// An operand or a result has come, ahead of its message.
+    ///
+    /// # Errors
+    /// [`SyncError`] when nobody can have sent it.
+    pub(crate) fn receive_operand(
+        &mut self,
+        site: &SyncSite,
+        from: NodeId,
+        operand: Operand,
+    ) -> Result<(), SyncError> {
+        if site.id & COLLECTIVE == 0 {
+            return Err(SyncError::Illegal(
+                "an operand for what is no collective operation".into(),
+            ));
+        }
+        let collective = self.collectives.entry(site.id).or_default();
+        let waiting = self.barriers.get(&site.id).map_or(0, Barrier::waiting);
+        // The manager takes its own result at once: see `collected`.
+        if site.is_manager() {
+            let ahead = self.ahead.entry(from).or_default();
+            *ahead += operand.size().1 + OVERHEAD;
+            if from != site.me && *ahead > MOST_AHEAD {
+                return Err(SyncError::Illegal("more operands than its threads can bring".into()));
+            }
+            collective.come_ahead(from, operand);
+            Ok(())
+        } else if from == site.manager {
+            collective.result(operand, waiting)
+        } else {
+            Err(SyncError::Illegal("an operand for another node".into()))
+        }
+    }
+
+    /// A message of a barrier.
+    pub(super) fn barrier_step(
+        &mut self,
+        site: SyncSite,
+        from: NodeId,
+        message: BarrierMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let collects = site.id & COLLECTIVE != 0;
+        if collects && let BarrierMessage::Arrive { arrivals, .. } = message {
+            let collective: &mut Collective = self.collectives.entry(site.id).or_default();
+            let bytes = collective.arrive(site.id, from, arrivals)? + OVERHEAD;
+            let left = self.ahead.get(&from).map_or(0, |ahead| ahead.saturating_sub(bytes));
+            let _ = match left {
+                0 => self.ahead.remove(&from),
+                left => self.ahead.insert(from, left),
+            };
+        }
+        let before = out.len();
+        with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
+            barrier.receive(site, from, message, out)
+        })?;
+        if collects {
+            self.collected(&site, message, &out[before..])?;
+        }
+        Ok(())
+    }
+
+    /// What a barrier's step did means for its operands.
+    fn collected(
+        &mut self,
+        site: &SyncSite,
+        message: BarrierMessage,
+        done: &[Effect],
+    ) -> Result<(), SyncError> {
+        let Some(collective) = self.collectives.get_mut(&site.id) else { return Ok(()) };
+        let releases = done.iter().any(|effect| {
+            let Effect::Send { message: Message::Sync { body, .. }, .. } = effect else {
+                return false;
+            };
+            matches!(body, SyncMessage::Barrier(BarrierMessage::Release { .. }))
+        });
+        if releases && let Some((result, takers)) = collective.conclude() {
+            for (to, takes) in takers {
+                let result = if takes { result.clone() } else { Operand::nothing(result.shape()) };
+                if to == site.me {
+                    collective.result(result, usize::MAX)?;
+                } else {
+                    self.collected.sent.push((to, site.id, result));
+                }
+            }
+        }
+        if let BarrierMessage::Release { .. } = message {
+            let result: Arc<[u8]> = collective.release()?.into_values().into();
+            for effect in done {
+                if let Effect::Wake { thread } = effect {
+                    self.collected.results.push((*thread, Arc::clone(&result)));
+                }
+            }
+        }
+        self.forget_collective(site.id);
+        Ok(())
+    }
+
+    fn forget_collective(&mut self, id: u64) {
+        if self.collectives.get(&id).is_some_and(|rests| *rests == Collective::default()) {
+            self.collectives.remove(&id);
+        }
+    }
+}
