@@ -171,7 +171,7 @@ fn job(family: &str) -> Vec<Mesh> {
             let config = BootConfig {
                 rank: NodeId(rank),
                 peers,
-                listener: Some(socket),
+                listeners: vec![socket],
                 job: 1,
                 secret: [2; 32],
                 build: 3,

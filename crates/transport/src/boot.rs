@@ -2,14 +2,14 @@
 //!
 //! Role: node i connects to every j < i and accepts every j > i, all handshakes at once in one
 //! loop over an epoll set, so that a silent connection delays nobody and a thousand cost no more than those
-//! that have something to say. Listening sockets exist before any node
-//! starts, so a refused connect is an error and not a reason to try again.
+//! that have something to say. A peer that does not listen yet, or cannot be reached yet, is tried again
+//! until boot's time is over.
 //!
 //! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
 
 use crate::address::Address;
 use crate::error::TransportError;
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
 use crate::link::{self, Link, Listener};
 use crate::unauthenticated::{
@@ -33,9 +33,11 @@ const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
 const MAX_UNAUTHENTICATED: usize = 64;
 /// Connections accepted in one round, so that a flood of them holds up no peer.
 const AT_ONCE: usize = 16;
+/// Between two tries to connect to a peer that does not listen.
+const RETRY: Duration = Duration::from_millis(50);
 /// Events taken from the kernel at once.
 const EVENTS: usize = 64;
-/// The listener's key in the epoll set, where connections have numbers.
+/// The listeners' key in the epoll set, where connections have numbers.
 const LISTENER: u64 = u64::MAX;
 
 /// What a node needs to find the others.
@@ -45,9 +47,9 @@ pub struct BootConfig {
     pub rank: NodeId,
     /// Where each node listens; index = rank, length = number of nodes.
     pub peers: Vec<Address>,
-    /// This node's listening socket; without one, `peers[rank]` is bound here when a higher rank
-    /// must connect to it.
-    pub listener: Option<OwnedFd>,
+    /// This node's listening sockets: one for each kind of link that leads to it. Without any,
+    /// `peers[rank]` is bound here when a higher rank must connect to it.
+    pub listeners: Vec<OwnedFd>,
     /// The job's id.
     pub job: u128,
     /// The job's secret.
@@ -58,11 +60,11 @@ pub struct BootConfig {
     pub deadline: Duration,
 }
 
-/// The result of boot: a link for every rank but the own, and the listener.
+/// The result of boot: a link for every rank but the own, and the listeners.
 pub(crate) struct Booted {
     pub(crate) identity: Identity,
     pub(crate) links: Vec<Option<Box<dyn Link>>>,
-    pub(crate) listener: Option<Listener>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) refusals: Refusals,
 }
 
@@ -97,9 +99,11 @@ struct Boot<'a> {
     peers: Vec<Address>,
     end: Instant,
     links: Vec<Option<Box<dyn Link>>>,
-    listener: Option<Listener>,
+    listeners: Vec<Listener>,
     pending: Vec<Pending>,
-    /// The pending connections, by number, and the listener.
+    /// Peers to connect to again: when, and why it failed the last time.
+    later: Vec<(Instant, NodeId, Errno)>,
+    /// The pending connections, by number, and the listeners.
     set: OwnedFd,
     /// Connections that were numbered.
     numbered: u64,
@@ -118,19 +122,17 @@ pub(crate) fn boot(
     if rank.0 >= nodes {
         return Err(wrong);
     }
-    let address = &config.peers[rank.index()];
-    let socket = match config.listener {
-        Some(socket) => Some(socket),
-        None if rank.0 + 1 < nodes => Some(link::bind(address)?.0),
-        None => None,
-    };
-    let listener = socket.map(|socket| Listener::new(socket, address)).transpose();
-    let listener = listener.map_err(TransportError::system("FIONBIO"))?;
+    let mut sockets = config.listeners;
+    if sockets.is_empty() && rank.0 + 1 < nodes {
+        sockets.push(link::bind(&config.peers[rank.index()])?.0);
+    }
+    let listeners = sockets.into_iter().map(Listener::new).collect::<Result<Vec<_>, _>>();
+    let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
     let set =
         epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
-    if let Some(listener) = &listener {
+    for listener in &listeners {
         let key = EventData::new_u64(LISTENER);
         epoll::add(&set, listener, key, EventFlags::IN)
             .map_err(TransportError::system("epoll_ctl"))?;
@@ -140,19 +142,22 @@ pub(crate) fn boot(
         peers: config.peers,
         end: Instant::now() + config.deadline,
         links: (0..nodes).map(|_| None).collect(),
-        listener,
+        listeners,
         pending: Vec::new(),
+        later: Vec::new(),
         set,
         numbered: 0,
         refusals: Refusals::default(),
         refused,
     };
     for peer in (0..rank.0).map(NodeId) {
-        let connecting = boot.connect(peer)?;
-        boot.keep(connecting)?;
+        boot.reach(peer)?;
     }
     while boot.missing().next().is_some() {
         if Instant::now() >= boot.end {
+            if let Some(&(_, peer, errno)) = boot.later.first() {
+                return Err(boot.unreachable(peer, errno));
+            }
             let missing = boot.missing().collect();
             return Err(TransportError::Missing { missing, waited: config.deadline });
         }
@@ -167,8 +172,8 @@ pub(crate) fn boot(
     for link in boot.links.iter().flatten() {
         link.tune().map_err(TransportError::system("setsockopt"))?;
     }
-    let Boot { identity, links, listener, refusals, .. } = boot;
-    Ok(Booted { identity, links, listener, refusals })
+    let Boot { identity, links, listeners, refusals, .. } = boot;
+    Ok(Booted { identity, links, listeners, refusals })
 }
 
 impl Boot<'_> {
@@ -178,23 +183,42 @@ impl Boot<'_> {
         (0..self.identity.nodes).map(NodeId).filter(move |node| !there(node))
     }
 
-    /// Begins to connect to a peer.
-    fn connect(&self, peer: NodeId) -> Result<Pending, TransportError> {
-        let address = &self.peers[peer.index()];
+    /// Begins to connect to a peer, now or later.
+    fn reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
         let patience = self.end.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
-        let link = link::connect(address, patience.max(Duration::from_millis(1)));
-        let link = link.map_err(|errno| TransportError::Connect {
-            peer,
-            address: address.clone(),
-            errno,
-        })?;
-        Ok(Pending::new(link, Stage::Connecting { peer }))
+        let patience = patience.max(Duration::from_millis(1));
+        match link::connect(&self.peers[peer.index()], patience) {
+            Ok(link) => self.keep(Pending::new(link, Stage::Connecting { peer })),
+            Err(errno) => self.reach_later(peer, errno),
+        }
+    }
+
+    fn reach_later(&mut self, peer: NodeId, errno: Errno) -> Result<(), TransportError> {
+        if !may_change(errno) {
+            return Err(self.unreachable(peer, errno));
+        }
+        self.later.push((Instant::now() + RETRY, peer, errno));
+        Ok(())
+    }
+
+    fn unreachable(&self, peer: NodeId, errno: Errno) -> TransportError {
+        TransportError::Connect { peer, address: self.peers[peer.index()].clone(), errno }
+    }
+
+    fn reach_again(&mut self) -> Result<(), TransportError> {
+        let now = Instant::now();
+        let due = |&(at, ..): &(Instant, NodeId, Errno)| at <= now;
+        let due: Vec<_> = self.later.extract_if(.., |one| due(one)).collect();
+        due.into_iter().try_for_each(|(_, peer, _)| self.reach(peer))
     }
 
     /// Waits for one round of events and deals with them.
     fn round(&mut self) -> Result<(), TransportError> {
-        let wake = self.pending.iter().filter_map(Pending::until).fold(self.end, Instant::min);
+        self.reach_again()?;
+        let again = self.later.iter().map(|(at, ..)| *at);
+        let wake = self.pending.iter().filter_map(Pending::until).chain(again);
+        let wake = wake.fold(self.end, Instant::min);
         let ready = self.wait(wake)?;
         for mut one in core::mem::take(&mut self.pending) {
             let is_ready = one.watched.is_some_and(|(key, _)| ready.contains(&key));
@@ -256,9 +280,15 @@ impl Boot<'_> {
     }
 
     fn accept(&mut self) -> Result<(), TransportError> {
+        for index in 0..self.listeners.len() {
+            self.accept_from(index)?;
+        }
+        Ok(())
+    }
+
+    fn accept_from(&mut self, listener: usize) -> Result<(), TransportError> {
         for _ in 0..AT_ONCE {
-            let Some(listener) = &self.listener else { return Ok(()) };
-            let link = match listener.accept() {
+            let link = match self.listeners[listener].accept() {
                 Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) if is_of_one_connection(errno) => continue,
@@ -316,9 +346,9 @@ impl Boot<'_> {
     }
 
     fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
-        let broken = |why: String| TransportError::Handshake { peer, why };
         if let Err(errno) = one.link.connected() {
-            return Err(broken(format!("connect: {errno}")));
+            self.reach_later(peer, errno)?;
+            return Ok(Turn::Gone);
         }
         if let Err(why) = one.link.authenticate() {
             return Err(TransportError::Refused { peer, reason: why });
@@ -337,8 +367,8 @@ impl Boot<'_> {
                 Answer::Welcome => Ok(Turn::Joined(peer)),
                 // Others pushed us out before it received our HELLO.
                 Answer::Refused(Refusal::TooMany) => {
-                    *one = self.connect(peer)?;
-                    Ok(Turn::Wait)
+                    self.reach(peer)?;
+                    Ok(Turn::Gone)
                 }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
                 Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
@@ -359,6 +389,12 @@ impl Boot<'_> {
             (self.refused)(line);
         }
     }
+}
+
+/// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
+fn may_change(errno: Errno) -> bool {
+    let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
+    passing.contains(&errno) || errno == Errno::TIMEDOUT
 }
 
 enum Received {

@@ -1,7 +1,7 @@
 //! What can go wrong, with the operands.
 
 use crate::address::Address;
-use crate::frame::FrameError;
+use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
 use multigrain_types::{NodeId, in_runs};
@@ -102,11 +102,9 @@ impl TransportError {
     #[must_use]
     pub fn lost_peer(&self) -> Option<NodeId> {
         match self {
-            Self::Connect { peer, errno: Errno::CONNREFUSED, .. }
-            | Self::Handshake { peer, .. } => Some(*peer),
+            Self::Connect { peer, .. } | Self::Handshake { peer, .. } => Some(*peer),
             Self::Missing { missing, .. } => missing.first().copied(),
-            Self::Connect { .. }
-            | Self::Bind { .. }
+            Self::Bind { .. }
             | Self::Refused { .. }
             | Self::Config { .. }
             | Self::System { .. } => None,

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "the tests of this crate use only a part")]
 
 use crate::boot::Booted;
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
 use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
 use crate::link;
@@ -149,7 +149,7 @@ pub fn mesh_without_peers(rank: NodeId, nodes: u16) -> Mesh {
     };
     let links = (0..nodes).map(|peer| (peer != rank.0).then(half)).collect();
     let identity = Identity { rank, nodes, job: 0, secret: [0; 32], build: 0 };
-    let booted = Booted { identity, links, listener: None, refusals: Refusals::default() };
+    let booted = Booted { identity, links, listeners: Vec::new(), refusals: Refusals::default() };
     let mesh = Mesh::new(booted).expect("file descriptors for a mesh");
     mesh.close();
     mesh

@@ -67,9 +67,9 @@ pub(super) enum LaunchError {
         /// Why.
         source: io::Error,
     },
-    /// Options, or variables instead of them, that exclude each other.
+    /// Options, or variables instead of them, that every node would refuse.
     #[error("{0}")]
-    Contradiction(&'static str),
+    Refused(String),
     /// Anything else the system refused.
     #[error("{what}: {source}")]
     System {
@@ -86,7 +86,7 @@ impl LaunchError {
         match self {
             Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            Self::StatsFile { .. } | Self::Contradiction(_) => 2,
+            Self::StatsFile { .. } | Self::Refused(_) => 2,
             Self::Descriptors { .. }
             | Self::Processes { .. }
             | Self::Loopback { .. }

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "file descriptors arrive by number")]
 
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use multigrain_memory::{Memory, TrackingKind};
@@ -48,12 +48,15 @@ pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Er
     Ok(Some(control))
 }
 
-/// This node's listening socket, if its launcher made one. To be taken once: a node without peers closes it.
+/// This node's listening sockets that its launcher made. To be taken once: a node without peers closes them.
 ///
 /// # Errors
 /// [`Error::Invalid`]: there is no such socket.
-pub(super) fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
-    let Some(fd) = config.listen_fd else { return Ok(None) };
+pub(super) fn listeners(config: &Config) -> Result<Vec<OwnedFd>, Error> {
+    config.listen_fds.iter().map(|&fd| listener(fd)).collect()
+}
+
+fn listener(fd: RawFd) -> Result<OwnedFd, Error> {
     // SAFETY: it is only asked what it is.
     let found = unsafe { BorrowedFd::borrow_raw(fd) };
     let listens = sockopt::socket_acceptconn(found);
@@ -63,7 +66,7 @@ pub(super) fn listener(config: &Config) -> Result<Option<OwnedFd>, Error> {
     }
     let _ = fcntl_setfd(found, FdFlags::CLOEXEC);
     // SAFETY: the launcher gave this descriptor to this process and to nobody else.
-    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) }))
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 pub(super) fn boot_mesh(
@@ -74,7 +77,7 @@ pub(super) fn boot_mesh(
     let boot = BootConfig {
         rank: config.rank,
         peers: config.peers.clone(),
-        listener: listener(config)?,
+        listeners: listeners(config)?,
         job: config.job,
         secret,
         build: program::build_number()?,

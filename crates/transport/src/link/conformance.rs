@@ -59,7 +59,7 @@ fn abstract_name() -> String {
 /// A connected link: who connected, and who accepted.
 fn links(address: &str) -> [Box<dyn Link>; 2] {
     let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
-    let listener = Listener::new(socket, &bound).unwrap();
+    let listener = Listener::new(socket).unwrap();
     assert_eq!(listener.accept().unwrap_err(), Errno::AGAIN, "nobody has connected");
     let one = connected(&bound);
     [one, accepted(&listener)]
@@ -352,7 +352,7 @@ fn another_user_is_refused_where_the_transport_knows_users(address: &str) {
     }
     let other = Uid::from_raw(65_534);
     let (socket, bound) = bind(&address.parse().unwrap()).unwrap();
-    let listener = Listener::new(socket, &bound).unwrap();
+    let listener = Listener::new(socket).unwrap();
     let connecting = || {
         // Of this thread alone.
         set_thread_res_uid(other, other, other).unwrap();

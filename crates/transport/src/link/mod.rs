@@ -172,9 +172,9 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// The socket that listens at `address`.
-    pub(crate) fn new(socket: OwnedFd, address: &Address) -> Result<Self, Errno> {
-        let backend = backend(address)?;
+    /// A socket that listens, at an address that some backend serves.
+    pub(crate) fn new(socket: OwnedFd) -> Result<Self, Errno> {
+        let backend = backend(&socket::address(&socket)?)?;
         rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(Self { socket, backend })
     }

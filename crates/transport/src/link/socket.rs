@@ -6,11 +6,14 @@
 #![expect(unsafe_code, reason = "system calls on raw memory")]
 
 use super::Close;
+use crate::address::{Address, UnixName};
 use crate::shim::changed;
 use crate::span::Span;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 
 /// Waiting connections a listening socket holds; the kernel caps it at net.core.somaxconn.
 pub(super) const BACKLOG: i32 = 4096;
@@ -18,6 +21,23 @@ pub(super) const BACKLOG: i32 = 4096;
 /// A stream socket, close-on-exec.
 pub(super) fn stream(family: AddressFamily, flags: SocketFlags) -> Result<OwnedFd, Errno> {
     net::socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, None)
+}
+
+/// Where a socket listens.
+pub(super) fn address(socket: impl AsFd) -> Result<Address, Errno> {
+    let name = net::getsockname(socket)?;
+    if name.address_family() != AddressFamily::UNIX {
+        return Ok(Address::Tcp(name.try_into()?));
+    }
+    let name = SocketAddrUnix::try_from(name)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Address::Unix(match name.abstract_name() {
+        Some(name) => UnixName::Abstract(text(name)),
+        None => {
+            let path = name.path_bytes().unwrap_or_default();
+            UnixName::Path(text(path).into())
+        }
+    }))
 }
 
 /// The next connection.

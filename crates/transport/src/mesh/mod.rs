@@ -43,7 +43,7 @@ pub struct Mesh {
     identity: Identity,
     /// By rank; none for this node.
     peers: Vec<Option<Peer>>,
-    listener: Option<Listener>,
+    listeners: Vec<Listener>,
     refusals: Refusals,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
@@ -85,14 +85,14 @@ impl Mesh {
     pub fn single() -> Mesh {
         let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
         let refusals = Refusals::default();
-        let alone = Booted { identity, links: vec![None], listener: None, refusals };
+        let alone = Booted { identity, links: vec![None], listeners: Vec::new(), refusals };
         Self::new(alone).expect("four file descriptors for the mesh of one node")
     }
 
     pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
-        let Booted { identity, links, listener, refusals } = booted;
+        let Booted { identity, links, listeners, refusals } = booted;
         let waiting = Waiting::new()?;
-        if let Some(listener) = &listener {
+        for listener in &listeners {
             waiting.watch(listener, LISTENER)?;
         }
         let mut peers = Vec::with_capacity(links.len());
@@ -107,7 +107,7 @@ impl Mesh {
             receiving: Mutex::new(Receiving::new(&peers)),
             identity,
             peers,
-            listener,
+            listeners,
             refusals,
             waiting,
             tally: Tally::default(),
@@ -150,8 +150,8 @@ impl Mesh {
     #[must_use]
     pub fn descriptors(&self) -> Vec<RawFd> {
         let links = self.peers().map(|peer| peer.link().readiness().as_raw_fd());
-        let listener = self.listener.iter().map(|listener| listener.as_fd().as_raw_fd());
-        links.chain(listener).chain(self.waiting.descriptors()).collect()
+        let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
+        links.chain(listeners).chain(self.waiting.descriptors()).collect()
     }
 
     fn peer(&self, node: NodeId) -> Option<&Peer> {

@@ -139,9 +139,9 @@ impl Mesh {
             return;
         }
         let Some(parser) = incoming else { return };
-        peer.load().serve(true);
+        peer.replies().serve(true);
         let done = read(peer, parser, context, self.allowed_answers.load(Ordering::Relaxed));
-        peer.load().serve(false);
+        peer.replies().serve(false);
         if let Err(reason) = done {
             *incoming = None;
             peer.end(&reason, &self.waiting);
@@ -150,13 +150,14 @@ impl Mesh {
     }
 
     fn refuse_connections(&self, sink: &mut dyn Sink) {
-        let Some(listener) = &self.listener else { return };
-        let refused = &mut |line| sink.refused(line);
-        let done =
-            unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
-        if let Err(errno) = done {
-            self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
-            sink.refused(format!("listens no more: accept: {errno}"));
+        for listener in &self.listeners {
+            let refused = &mut |line| sink.refused(line);
+            let done =
+                unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
+            if let Err(errno) = done {
+                self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
+                sink.refused(format!("listens no more: accept: {errno}"));
+            }
         }
     }
 }
@@ -174,7 +175,7 @@ fn read(
         // vouches for.
         let receive = |spans: &mut [_]| unsafe { peer.link().receive(spans) };
         let input = parser.pump(receive, context)?;
-        peer.load().check(allowed)?;
+        peer.replies().check(allowed)?;
         if input == Input::Drained {
             break;
         }

@@ -61,7 +61,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
     BootConfig {
         rank: NodeId(u16::try_from(rank).unwrap()),
         peers: peers.to_vec(),
-        listener: Some(listener),
+        listeners: vec![listener],
         job: JOB,
         secret: SECRET,
         build: BUILD,

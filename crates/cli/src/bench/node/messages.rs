@@ -83,7 +83,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
     let config = BootConfig {
         rank: team.runtime.rank(),
         peers: (0..team.nodes).map(peer).collect::<Result<_>>()?,
-        listener: Some(listener),
+        listeners: vec![listener],
         job: u128::from_str_radix(&job, 16)?,
         secret: [7; 32],
         build: 0,
