@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -168,4 +170,43 @@ fn bench_programs_shows_each_build_beside_threads_and_floor() {
     let missing = bench_programs(&launcher, &dir, &["tree"]);
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(!missing.status.success() && said.contains("`make apps` builds it"), "{said}");
+}
+
+/// What a job with `--summary` says on stderr, and what its nodes counted.
+fn summarized(launcher: &Path, dir: &TestDir, words: &[&OsStr]) -> (String, Value) {
+    let stats = dir.path().join("stats.json");
+    let mut run = Command::new(launcher);
+    run.args(["run", "-n", "2", "--timeout", "120", "--stats"]).arg(&stats).args(words);
+    let output = run.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{run:?}: {said}");
+    (said, serde_json::from_slice(&fs::read(stats).unwrap()).unwrap())
+}
+
+/// Rows of 2 KB that two nodes write in turn share pages. A counter is used by both nodes.
+#[test]
+fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
+    let dir = TestDir::new();
+    let (launcher, rows) = build(&dir, "lurows");
+    let (_, counter) = build(&dir, "counter");
+    let (summary, program) = (OsStr::new("--summary"), rows.as_os_str());
+    let (said, stats) = summarized(&launcher, &dir, &[summary, program]);
+    let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+    assert!(line.contains("faults on the allocation of 1.0 MiB (shm_plain, shm_mg.c:"), "{said}");
+    assert!(line.contains("2 nodes use different parts of its minipages"), "{said}");
+    for node in stats["nodes"].as_array().unwrap() {
+        let counters = &node["stats"];
+        let number = |value: &Value| value.as_u64().unwrap();
+        let all = number(&counters["read_faults"]) + number(&counters["write_faults"]);
+        let sharing = counters["sharing"].as_array().unwrap();
+        // Every trap belongs to an allocation.
+        assert_eq!(sharing.iter().map(|of| number(&of["faults"])).sum::<u64>(), all, "{counters}");
+        assert!(sharing.iter().all(|of| number(&of["apart"]) <= number(&of["faults"])));
+    }
+
+    let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str()]);
+    assert!(said.contains("  faults ") && !said.contains("  sharing "), "{said}");
+    // It costs, so nobody pays who has not asked.
+    let (_, stats) = summarized(&launcher, &dir, &[program]);
+    assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");
 }
