@@ -183,16 +183,17 @@ fn summarized(launcher: &Path, dir: &TestDir, words: &[&OsStr]) -> (String, Valu
     (said, serde_json::from_slice(&fs::read(stats).unwrap()).unwrap())
 }
 
-/// Rows of 2 KB that two nodes write in turn share pages. A counter is used by both nodes.
+/// Rows of 1 KB that two nodes write in turn share pages. A counter is used by both nodes.
 #[test]
 fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let dir = TestDir::new();
     let (launcher, rows) = build(&dir, "lurows");
     let (_, counter) = build(&dir, "counter");
     let (summary, program) = (OsStr::new("--summary"), rows.as_os_str());
-    let (said, stats) = summarized(&launcher, &dir, &[summary, program]);
+    let small = ["--size", "256"].map(OsStr::new);
+    let (said, stats) = summarized(&launcher, &dir, &[summary, program, small[0], small[1]]);
     let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
-    assert!(line.contains("faults on the allocation of 1.0 MiB (shm_plain, shm_mg.c:"), "{said}");
+    assert!(line.contains("faults on the allocation of 256.0 KiB (shm_plain, shm_mg.c:"), "{said}");
     assert!(line.contains("2 nodes use different parts of its minipages"), "{said}");
     for node in stats["nodes"].as_array().unwrap() {
         let counters = &node["stats"];
@@ -204,9 +205,10 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
         assert!(sharing.iter().all(|of| number(&of["apart"]) <= number(&of["faults"])));
     }
 
-    let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str()]);
+    let few = ["--handovers", "1000"].map(OsStr::new);
+    let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str(), few[0], few[1]]);
     assert!(said.contains("  faults ") && !said.contains("  sharing "), "{said}");
     // It costs, so nobody pays who has not asked.
-    let (_, stats) = summarized(&launcher, &dir, &[program]);
+    let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
     assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");
 }
