@@ -1,7 +1,7 @@
 # Multigrain: the C library, the command, and what goes with them.
 #
 #   make                          the library and the command, in target/release
-#   make apps                     the applications of the Millipage paper, in build/apps
+#   make apps                     the applications (apps/README.md), in build/apps
 #   make demo                     one of them on 4 nodes
 #   make test                     everything: cargo test, an installation in use, the applications
 #   make soak                     the applications on all kinds of jobs, 20 times each
@@ -41,7 +41,7 @@ all:
 	ln -sf libmultigrain.so $(RELEASE)/$(SONAME)
 
 apps: all
-	$(MAKE) -C apps mg MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)
+	$(MAKE) -C apps MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)
 
 demo: apps
 	$(RELEASE)/multigrain run -n 4 --summary $(APPS)/sor-mg

@@ -3,14 +3,22 @@
 
 mod support;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
 use support::{Setting, TestDir, run_well, workspace};
 
 /// The Multigrain build of an application, and the launcher.
 fn build(dir: &TestDir, name: &str) -> (PathBuf, PathBuf) {
+    build_as(dir, name, "mg")
+}
+
+/// A build of an application, and the launcher.
+fn build_as(dir: &TestDir, name: &str, kind: &str) -> (PathBuf, PathBuf) {
     let built = support::build(&["multigrain-capi", "multigrain-cli"]);
     for link in ["libmultigrain.so", "libmultigrain.so.0"] {
         let place = dir.path().join(link);
@@ -18,7 +26,7 @@ fn build(dir: &TestDir, name: &str) -> (PathBuf, PathBuf) {
             symlink(built.join("libmultigrain.so"), place).unwrap();
         }
     }
-    let program = dir.path().join(format!("{name}-mg"));
+    let program = dir.path().join(format!("{name}-{kind}"));
     let mut make = Command::new("make");
     // This `make` takes no part in one that runs the tests.
     make.env_remove("MAKEFLAGS").arg("--silent").arg("-C").arg(workspace().join("apps"));
@@ -110,4 +118,97 @@ fn auto_costs_no_more_than_the_better_fixed_choice_and_a_tenth() {
             }
         }
     }
+}
+
+fn bench_programs(launcher: &Path, dir: &TestDir, words: &[&str]) -> Output {
+    let mut bench = Command::new(launcher);
+    bench.args([
+        "bench",
+        "programs",
+        "--quick",
+        "--pairs",
+        "2",
+        "--transport",
+        "unix",
+        "--apps-dir",
+    ]);
+    bench.arg(dir.path()).args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn bench_programs_shows_each_build_beside_threads_and_floor() {
+    let dir = TestDir::new();
+    let (launcher, _) = build(&dir, "counter");
+    for kind in ["seq", "pthreads", "mg"] {
+        build_as(&dir, "fft", kind);
+    }
+    let words = ["fft", "counter", "--json", "--consistency", "sequential,auto"];
+    let output = bench_programs(&launcher, &dir, &words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    let line = |row: &str, who: &str| {
+        let row = rows.iter().find(|found| found["row"] == row).unwrap();
+        let lines = row["lines"].as_array().unwrap();
+        lines.iter().find(|line| line["who"] == who).cloned().unwrap()
+    };
+    assert_eq!((rows.len(), result["pairs"].as_u64()), (2, Some(2)));
+    for who in ["sequential", "auto"] {
+        let (fft, counter) = (line("fft", who), line("counter", who));
+        assert!(fft["over_alone"].is_number() && fft["over_threads"].is_number(), "{fft}");
+        assert!(fft["numbers"]["messages"].as_f64().unwrap() > 0.0, "{fft}");
+        assert!(
+            counter["over_threads"].is_null() && counter["over_floor"].is_number(),
+            "{counter}"
+        );
+        // Each of its hand-overs comes from the other node.
+        assert_eq!(counter["numbers"]["share_min"], 50.0, "{counter}");
+    }
+    assert_eq!(line("fft", "2 threads")["over_threads"], 1.0);
+    assert_eq!(line("fft", "sequential build")["numbers"]["messages"], 0.0);
+
+    let missing = bench_programs(&launcher, &dir, &["tree"]);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(!missing.status.success() && said.contains("`make apps` builds it"), "{said}");
+}
+
+/// What a job with `--summary` says on stderr, and what its nodes counted.
+fn summarized(launcher: &Path, dir: &TestDir, words: &[&OsStr]) -> (String, Value) {
+    let stats = dir.path().join("stats.json");
+    let mut run = Command::new(launcher);
+    run.args(["run", "-n", "2", "--timeout", "120", "--stats"]).arg(&stats).args(words);
+    let output = run.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{run:?}: {said}");
+    (said, serde_json::from_slice(&fs::read(stats).unwrap()).unwrap())
+}
+
+/// Rows of 1 KB that two nodes write in turn share pages. A counter is used by both nodes.
+#[test]
+fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
+    let dir = TestDir::new();
+    let (launcher, rows) = build(&dir, "lurows");
+    let (_, counter) = build(&dir, "counter");
+    let (summary, program) = (OsStr::new("--summary"), rows.as_os_str());
+    let small = ["--size", "256"].map(OsStr::new);
+    let (said, stats) = summarized(&launcher, &dir, &[summary, program, small[0], small[1]]);
+    let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+    assert!(line.contains("faults on the allocation of 256.0 KiB (shm_plain, shm_mg.c:"), "{said}");
+    assert!(line.contains("2 nodes use different parts of its minipages"), "{said}");
+    for node in stats["nodes"].as_array().unwrap() {
+        let counters = &node["stats"];
+        let number = |value: &Value| value.as_u64().unwrap();
+        let all = number(&counters["read_faults"]) + number(&counters["write_faults"]);
+        let sharing = counters["sharing"].as_array().unwrap();
+        // Every trap belongs to an allocation.
+        assert_eq!(sharing.iter().map(|of| number(&of["faults"])).sum::<u64>(), all, "{counters}");
+        assert!(sharing.iter().all(|of| number(&of["apart"]) <= number(&of["faults"])));
+    }
+
+    let few = ["--handovers", "1000"].map(OsStr::new);
+    let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str(), few[0], few[1]]);
+    assert!(said.contains("  faults ") && !said.contains("  sharing "), "{said}");
+    // It costs, so nobody pays who has not asked.
+    let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
+    assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");
 }

@@ -58,6 +58,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
          say it.",
     ),
     ("MULTIGRAIN_CHECK_RACES", "on or off (--check-races)."),
+    (
+        "MULTIGRAIN_SHARING",
+        "on or off: what the line `sharing` of --summary is made of is counted.",
+    ),
     ("MULTIGRAIN_SHARED", "Bytes of shared address space (--shared)."),
     ("MULTIGRAIN_CHUNK", "Chunking level (--chunk)."),
 ];
@@ -102,7 +106,8 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
             "The launcher sets these for every node. THREADS, GUARD, TRACKING, WAIT, MANAGER, LEARN, \
-             CONSISTENCY, CHECK_RACES, SHARED and CHUNK may also be set by the user; options win over them.",
+             CONSISTENCY, CHECK_RACES, SHARING, SHARED and CHUNK may also be set by the user; options win \
+             over them.",
         )]);
         entries(&mut more, ENVIRONMENT);
         more.control("SH", ["SIGNALS"]);

@@ -31,6 +31,15 @@ pub(crate) struct AreaRecord {
     pub(crate) consistency: Consistency,
 }
 
+/// The item that holds an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) base: usize,
+    pub(crate) bytes: usize,
+    /// Its number in the array it is part of, and how many there are.
+    pub(crate) element: Option<(usize, u64)>,
+}
+
 /// A request for an area, and its announcement, on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct AreaBody {
@@ -80,6 +89,19 @@ impl AreaRecord {
         let minipage = u32::try_from(minipage).unwrap_or(u32::MAX);
         let within = usize::try_from(self.items.bytes).unwrap_or(0) * (index % chunk);
         self.area.address(minipage) + within
+    }
+
+    /// The item that a byte of a minipage belongs to.
+    pub(crate) fn item_of(&self, minipage: u32, offset: usize) -> Item {
+        let items = &self.items;
+        let bytes = usize::try_from(items.bytes).unwrap_or(usize::MAX);
+        let chunk = items.chunk as usize;
+        let span = usize::try_from(items.span(self.area.shape)).unwrap_or(usize::MAX).max(1);
+        let first = minipage as usize / span * chunk;
+        let within = if chunk > 1 { (offset / bytes).min(chunk - 1) } else { 0 };
+        let index = first + within;
+        let element = items.array.then_some((index, items.count));
+        Item { base: self.item_address(index), bytes, element }
     }
 
     /// The item that begins at an address of the area, and its first minipage; None if none does.

@@ -51,6 +51,8 @@ pub struct Config {
     pub consistency: Consistency,
     /// Whether release-consistent memory is checked for races.
     pub check_races: bool,
+    /// Whether the node counts which minipages are lost for the sake of other parts of them.
+    pub sharing: bool,
 }
 
 /// More than any node waits; a year.
@@ -91,6 +93,7 @@ impl Config {
             learn: true,
             consistency: Consistency::default(),
             check_races: false,
+            sharing: false,
         }
     }
 
@@ -155,6 +158,9 @@ impl Config {
         }
         if let Some(text) = variable("CHECK_RACES")? {
             config.check_races = choose("CHECK_RACES", &text, &[("on", true), ("off", false)])?;
+        }
+        if let Some(text) = variable("SHARING")? {
+            config.sharing = choose("SHARING", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("GUARD")? {
             config.guard = choose(

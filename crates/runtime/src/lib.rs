@@ -15,7 +15,7 @@
 //! deadlines                            directory             services
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
-//! races      windows      platform     tables      receiver  what the engines stand on
+//! races      sharing      sites        windows     platform    tables      receiver  what the engines stand on
 //! area  run  membership   launcher     stats       frames    crash  program  config  error  shim
 //! signals    child        descriptors  mappings    pthread   what is between the program and the C library
 //! ```
@@ -71,11 +71,13 @@ mod races;
 mod receiver;
 mod run;
 mod secret;
+mod sharing;
 mod shim;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod signals;
+mod sites;
 mod stats;
 mod sync;
 mod tables;

@@ -140,6 +140,7 @@ impl Entry {
             Kind::Write => Count::WriteFaults,
         };
         driver.counters().add(faults, 1);
+        let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
         if kind == Kind::Write {
             driver.end_windows_on(minipage);
@@ -147,6 +148,7 @@ impl Entry {
         let pinned = driver.begin_access(thread, minipage, context);
         let for_ = For::Instruction { pinned, since_ns };
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
+        driver.engine().served(trapped);
         access::leave(context);
         if at_once {
             driver.counters().add(Count::LocalFaults, 1);

@@ -5,6 +5,7 @@
 
 pub mod deadlock;
 mod runs;
+pub mod sharing;
 pub mod sync_id;
 
 pub use runs::in_runs;

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `costs/` | `bench costs` (Millipage 4.2, Table 1): starts the measuring jobs, prints the table |
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
+//! | `programs/` | `bench programs`: the applications over threads and over floors |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
+//! | `result` | what an application reports |
 //! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |
 //! | `chart` | line charts as SVG images |
 //! | `clock` | single loads and stores, timed |
@@ -14,6 +16,8 @@ mod clock;
 mod costs;
 mod node;
 pub(crate) mod options;
+mod programs;
+pub(crate) mod result;
 mod row;
 mod samples;
 pub(crate) mod table;
@@ -32,6 +36,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Costs(costs::CostsArgs),
+    Programs(programs::ProgramsArgs),
     Views(views::ViewsArgs),
     #[command(hide = true)]
     Node(node::NodeArgs),
@@ -41,6 +46,7 @@ enum What {
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::Costs(args) => costs::run(args),
+        What::Programs(args) => programs::run(args),
         What::Views(args) => views::run(args),
         What::Node(args) => node::run(args),
     };

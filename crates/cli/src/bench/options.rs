@@ -14,6 +14,28 @@ pub(crate) enum Transport {
     Tcp,
 }
 
+/// Which of them are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum TransportChoice {
+    /// Unix sockets.
+    Unix,
+    /// TCP over the loopback interface.
+    Tcp,
+    /// One after the other.
+    Both,
+}
+
+impl TransportChoice {
+    /// In their order.
+    pub(super) const fn all(self) -> &'static [Transport] {
+        match self {
+            Self::Unix => &[Transport::Unix],
+            Self::Tcp => &[Transport::Tcp],
+            Self::Both => &[Transport::Unix, Transport::Tcp],
+        }
+    }
+}
+
 /// How a thread waits; the names are those of `run --wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -11,7 +11,7 @@
 //! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
 //! | `deadlock` | whether anything can still go on |
 //! | `verdict` | who is to blame, and the exit code |
-//! | `leftovers`, `summary` | the end |
+//! | `leftovers`, `summary`, `sharing` | the end |
 
 mod cgroup;
 mod control;
@@ -26,7 +26,9 @@ mod options;
 mod output;
 mod program;
 mod progress;
+mod quantity;
 mod refused;
+mod sharing;
 mod signals;
 mod source;
 mod spawn;

@@ -106,7 +106,8 @@ pub(crate) struct RunArgs {
     #[arg(long, overrides_with = "tag_output")]
     no_tag_output: bool,
 
-    /// Prints time and counters on stderr at the end [default: when stderr is a terminal].
+    /// Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it
+    /// also names an allocation whose pages go to and fro because nodes use different parts of them.
     #[arg(long, overrides_with = "no_summary")]
     summary: bool,
 
@@ -128,6 +129,11 @@ impl RunArgs {
     /// Whether output lines carry the rank.
     pub(super) fn tagged(&self) -> bool {
         self.tag_output || (self.nodes > 1 && !self.no_tag_output)
+    }
+
+    /// Whether nodes count which minipages go to and fro for nothing: it costs, so only on request.
+    pub(super) fn names_sharing(&self) -> bool {
+        self.summary
     }
 
     /// Whether the summary is printed.

@@ -1,5 +1,7 @@
 //! The end of a job in numbers: a few lines for the user, and a JSON file.
 
+use super::quantity::quantity;
+use super::sharing;
 use super::verdict::Status;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -170,7 +172,8 @@ impl Report {
                 .collect();
             let _ = writeln!(text, "  {title:<8}{}", cells.join(" "));
         }
-        text + &self.times()
+        let stats = self.counted().map(|(_, stats)| stats);
+        text + &self.times() + &sharing::line(stats).unwrap_or_default()
     }
 
     fn json(&self) -> Value {
@@ -205,23 +208,6 @@ impl Report {
     pub(super) fn write(&self, mut file: File) -> io::Result<()> {
         file.write_all(format!("{:#}\n", self.json()).as_bytes())
     }
-}
-
-/// `12,345`, or `5.6 MiB` where the counter counts bytes.
-fn quantity(key: &str, value: u64) -> String {
-    if !key.contains("bytes") {
-        let digits = value.to_string();
-        let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-        return String::from_utf8_lossy(&groups.join(&b',')).into_owned();
-    }
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let Some(power) = (value.max(1).ilog2() / 10).checked_sub(1) else {
-        return format!("{value} B");
-    };
-    // At most 63 bits by 10 per unit: six units, and tenths are all that is shown.
-    let tenths = (u128::from(value) * 10) >> (10 * (power + 1));
-    let unit = units.get(power as usize).copied().unwrap_or("EiB");
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]
@@ -284,21 +270,6 @@ mod tests {
         assert_eq!(report(&["", ""]).text(), "multigrain: 2 nodes, 1234 ms, exit code 0\n");
         let text = report(&["{}", "", ""]).text();
         assert!(text.contains("counters of 1 nodes only"), "{text}");
-    }
-
-    #[test]
-    fn quantities_are_readable() {
-        for (key, value, text) in [
-            ("locks", 0, "0"),
-            ("locks", 999, "999"),
-            ("locks", 1_234_567, "1,234,567"),
-            ("bytes_sent", 0, "0 B"),
-            ("bytes_sent", 1023, "1023 B"),
-            ("bytes_sent", 1024, "1.0 KiB"),
-            ("bytes_sent", u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(quantity(key, value), text);
-        }
     }
 
     #[test]

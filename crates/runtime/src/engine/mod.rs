@@ -16,14 +16,17 @@ use std::sync::{Arc, Once};
 
 use multigrain_memory::Twins;
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::{Input, Message, Node, Violation};
+use multigrain_protocol::{Input, Kind, Message, Node, Violation};
+use multigrain_types::sharing::Shared;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::races::{Checker, Races};
 use crate::run::Run;
+use crate::sharing::{Sharing, Trapped};
 use crate::shim::{Mutex, lock};
+use crate::sites::Sites;
 use crate::stats::Stats;
 use crate::windows::Windows;
 use pending_diffs::PendingDiffs;
@@ -38,6 +41,9 @@ pub(crate) struct Engine {
     openings: Openings,
     pending_diffs: Mutex<PendingDiffs>,
     races: Option<Checker>,
+    sharing: Option<Sharing>,
+    /// Where allocations were made, if a report may ask.
+    sites: Option<Sites>,
     windows: Windows,
     reclaimed: Mutex<Vec<MinipageId>>,
     /// Of collective operations, of threads that have not taken them yet.
@@ -47,13 +53,19 @@ pub(crate) struct Engine {
 impl Engine {
     /// # Errors
     /// No timer is left for windows.
-    pub(crate) fn new(platform: Platform, checks_races: bool) -> Result<Self, Error> {
+    pub(crate) fn new(
+        platform: Platform,
+        checks_races: bool,
+        counts_sharing: bool,
+    ) -> Result<Self, Error> {
         Ok(Self {
             platform,
             twins: Twins::new(),
             openings: Openings::default(),
             pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
+            sharing: counts_sharing.then(Sharing::default),
+            sites: (checks_races || counts_sharing).then(Sites::default),
             windows: Windows::new()?,
             reclaimed: Mutex::default(),
             results: Mutex::default(),
@@ -65,7 +77,27 @@ impl Engine {
     }
 
     pub(crate) fn races(&self) -> Races<'_> {
-        Races::new(self.races.as_ref(), &self.platform)
+        Races::new(self.races.as_ref(), self.sites.as_ref(), &self.platform)
+    }
+
+    /// A thread has trapped at an address of a minipage; none if sharing is not counted.
+    pub(crate) fn trapped(&self, place: (MinipageId, usize), kind: Kind) -> Option<Trapped> {
+        let sharing = self.sharing.as_ref()?;
+        let consistency = self.platform.tables().consistency_of(place.0);
+        consistency.is_sequential().then(|| sharing.trapped(place, kind, &self.platform))
+    }
+
+    /// It has what it trapped for.
+    pub(crate) fn served(&self, trapped: Option<Trapped>) {
+        if let (Some(sharing), Some(trapped)) = (&self.sharing, trapped) {
+            sharing.served(trapped, &self.platform);
+        }
+    }
+
+    /// Allocations whose minipages this node lost, if that is counted.
+    pub(crate) fn sharing(&self) -> Option<Vec<Shared>> {
+        let sharing = self.sharing.as_ref()?;
+        Some(sharing.report(self.sites.as_ref(), &self.platform))
     }
 
     pub(crate) fn windows(&self) -> &Windows {

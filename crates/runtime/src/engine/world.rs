@@ -119,6 +119,12 @@ impl<'a> RealWorld<'a> {
         if to == Access::ReadWrite {
             self.engine.races().watch(minipage);
         }
+        if (from == Access::NoAccess || to == Access::NoAccess)
+            && let Some(sharing) = &self.engine.sharing
+            && self.platform().tables().consistency_of(minipage).is_sequential()
+        {
+            sharing.on_change(minipage, to, self.platform());
+        }
         if to < from {
             self.engine.windows.revoked(minipage);
         }

@@ -137,7 +137,8 @@ impl Runtime {
         let tables = SharedTables::new(me, nodes, config.placement).with_tracking(memory.tracks());
         let launcher = Launcher::new(me, control);
         let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
-        let engine = Engine::new(platform, config.check_races && nodes > 1)?;
+        let (check_races, sharing) = (config.check_races && nodes > 1, config.sharing && nodes > 1);
+        let engine = Engine::new(platform, check_races, sharing)?;
         let services = Arc::new(NodeServices {
             directory: Directory::default(),
             names: Names::default(),
@@ -252,7 +253,10 @@ impl Runtime {
             driver.leave(GOODBYE_DEADLINE);
         }
         driver.races().note_unchecked();
-        if let Ok(stats) = serde_json::to_string(&self.stats_until(end_ns)) {
+        if let Ok(mut stats) = serde_json::to_value(self.stats_until(end_ns)) {
+            if let Some(sharing) = driver.engine().sharing() {
+                stats["sharing"] = serde_json::json!(sharing);
+            }
             self.launcher().tell(format_args!("stats {stats}"));
         }
         self.launcher().tell(format_args!("left"));

@@ -52,10 +52,10 @@ use multigrain_types::{Access, MinipageId, NodeId};
 use crate::frames::kind;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
+use crate::sites::Sites;
 use judge::{Judge, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;
-use report::Sites;
 use written::Written;
 
 /// What a node that checks for races knows.
@@ -64,7 +64,6 @@ pub(crate) struct Checker {
     open: Mutex<Open>,
     orders: Mutex<Orders>,
     judge: Mutex<Judge>,
-    sites: Mutex<Sites>,
 }
 
 /// What is being written here, and when that is.
@@ -109,12 +108,17 @@ impl Open {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Races<'a> {
     checker: Option<&'a Checker>,
+    sites: Option<&'a Sites>,
     platform: &'a Platform,
 }
 
 impl<'a> Races<'a> {
-    pub(crate) fn new(checker: Option<&'a Checker>, platform: &'a Platform) -> Self {
-        Self { checker, platform }
+    pub(crate) fn new(
+        checker: Option<&'a Checker>,
+        sites: Option<&'a Sites>,
+        platform: &'a Platform,
+    ) -> Self {
+        Self { checker, sites, platform }
     }
 
     pub(crate) fn are_checked(&self) -> bool {
@@ -252,7 +256,7 @@ impl<'a> Races<'a> {
     fn judge(&self, races: &Checker, minipage: MinipageId, writes: Writes) {
         let found = lock(&races.judge).receive(minipage, writes);
         for race in found {
-            self.platform.launcher().race(&self.describe(races, &race));
+            self.platform.launcher().race(&self.describe(&race));
         }
     }
 

@@ -11,7 +11,7 @@ mod parts;
 mod print;
 mod probe;
 
-use super::options::{Transport, Wait};
+use super::options::{TransportChoice, Wait};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
@@ -36,16 +36,6 @@ pub(super) struct CostsArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TransportChoice {
-    /// Unix sockets.
-    Unix,
-    /// TCP over the loopback interface.
-    Tcp,
-    /// One after the other.
-    Both,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WaitChoice {
     /// Busy; left out where two threads cannot run at once.
     Spin,
@@ -58,14 +48,6 @@ enum WaitChoice {
 }
 
 impl CostsArgs {
-    fn transports(&self) -> &'static [Transport] {
-        match self.transport {
-            TransportChoice::Unix => &[Transport::Unix],
-            TransportChoice::Tcp => &[Transport::Tcp],
-            TransportChoice::Both => &[Transport::Unix, Transport::Tcp],
-        }
-    }
-
     fn waits(&self) -> &'static [Wait] {
         match self.wait {
             WaitChoice::Spin => &[Wait::Spin],
@@ -78,7 +60,7 @@ impl CostsArgs {
 
 /// Measures and prints.
 pub(super) fn run(args: &CostsArgs) -> Result<()> {
-    let plans = jobs::plan(args.transports(), args.waits(), args.quick);
+    let plans = jobs::plan(args.transport.all(), args.waits(), args.quick);
     let mut done = Vec::new();
     for (number, plan) in plans.iter().enumerate() {
         if !args.json {

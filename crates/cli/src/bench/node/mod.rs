@@ -18,7 +18,7 @@ mod memory;
 mod messages;
 mod pair;
 mod pool;
-mod raw;
+pub(super) mod raw;
 mod release;
 mod scale;
 mod sync;

@@ -21,7 +21,7 @@ pub(super) const REQUEST_BYTES: usize = 64;
 
 /// Node 0's sockets to all others, or another node's socket to node 0.
 #[derive(Debug)]
-pub(super) struct Raw {
+pub(in crate::bench) struct Raw {
     wait: Wait,
     sockets: Vec<OwnedFd>,
 }
@@ -67,7 +67,7 @@ impl Raw {
     }
 
     /// One end of a connection that is there already.
-    pub(super) fn of(wait: Wait, socket: OwnedFd) -> Self {
+    pub(in crate::bench) fn of(wait: Wait, socket: OwnedFd) -> Self {
         Self { wait, sockets: vec![socket] }
     }
 
@@ -100,13 +100,13 @@ impl Raw {
     }
 
     /// Node 0: so many requests to `node`, each answered with `reply` bytes; timed.
-    pub(super) fn ask(&self, node: usize, count: usize, reply: usize) -> Result<Samples> {
+    pub(in crate::bench) fn ask(&self, node: usize, count: usize, reply: usize) -> Result<Samples> {
         let socket = self.sockets.get(node - 1).context("no such raw socket")?;
         self.ping(socket, count, &[1; REQUEST_BYTES], &mut vec![0; reply])
     }
 
     /// The other end of [`Raw::ask`].
-    pub(super) fn serve(&self, count: usize, reply: usize) -> Result<()> {
+    pub(in crate::bench) fn serve(&self, count: usize, reply: usize) -> Result<()> {
         self.echo(&mut [0; REQUEST_BYTES], &vec![2; reply], count)
     }
 
@@ -123,13 +123,13 @@ impl Raw {
     }
 
     /// Node 0: `bytes` there and back; timed. The other end is [`Raw::echo_same`].
-    pub(super) fn there_and_back(&self, count: usize, bytes: usize) -> Result<Samples> {
+    pub(in crate::bench) fn there_and_back(&self, count: usize, bytes: usize) -> Result<Samples> {
         let socket = self.first()?;
         self.ping(socket, count, &vec![1; bytes], &mut vec![0; bytes])
     }
 
     /// The other end of [`Raw::there_and_back`].
-    pub(super) fn echo_same(&self, count: usize, bytes: usize) -> Result<()> {
+    pub(in crate::bench) fn echo_same(&self, count: usize, bytes: usize) -> Result<()> {
         self.echo(&mut vec![0; bytes], &vec![2; bytes], count)
     }
 

@@ -1,0 +1,38 @@
+//! Numbers for people.
+
+/// `12,345`, or `5.6 MiB` where the counter counts bytes.
+pub(super) fn quantity(key: &str, value: u64) -> String {
+    if !key.contains("bytes") {
+        let digits = value.to_string();
+        let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+        return String::from_utf8_lossy(&groups.join(&b',')).into_owned();
+    }
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let Some(power) = (value.max(1).ilog2() / 10).checked_sub(1) else {
+        return format!("{value} B");
+    };
+    // At most 63 bits by 10 per unit: six units, and tenths are all that is shown.
+    let tenths = (u128::from(value) * 10) >> (10 * (power + 1));
+    let unit = units.get(power as usize).copied().unwrap_or("EiB");
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_readable() {
+        for (key, value, text) in [
+            ("locks", 0, "0"),
+            ("locks", 999, "999"),
+            ("locks", 1_234_567, "1,234,567"),
+            ("bytes_sent", 0, "0 B"),
+            ("bytes_sent", 1023, "1023 B"),
+            ("bytes_sent", 1024, "1.0 KiB"),
+            ("bytes_sent", u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(quantity(key, value), text);
+        }
+    }
+}
