@@ -42,6 +42,9 @@ enum Command {
     Inject(inject::InjectArgs),
     Races(races::RacesArgs),
     Random(random::RandomArgs),
+    /// Serves the launcher of a job on many hosts, which starts it.
+    #[command(hide = true)]
+    Agent,
     #[command(hide = true)]
     Bounds(bounds::BoundsArgs),
     #[cfg(feature = "mutants")]
@@ -62,6 +65,9 @@ fn main() -> ExitCode {
     if let Command::Run(args) = &command {
         return run::run(args);
     }
+    if let Command::Agent = command {
+        return run::serve();
+    }
     run::notice_children();
     pipe::until_unread(|| start(command))
 }
@@ -70,6 +76,7 @@ fn main() -> ExitCode {
 fn start(command: Command) -> ExitCode {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Agent => run::serve(),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Sim(args) => sim::run(&args),

@@ -1,6 +1,6 @@
 //! How nodes find each other at boot: peers that listen late, and nodes that listen at several addresses.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test may panic")]
 
 mod support;
 

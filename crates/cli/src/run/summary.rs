@@ -63,6 +63,8 @@ const TIMED_NODES: usize = 16;
 /// How one node ended.
 pub(super) struct NodeReport {
     pub(super) pid: i32,
+    /// None for the launcher's.
+    pub(super) host: Option<String>,
     /// None for a process that could not be killed.
     pub(super) status: Option<Status>,
     /// As the node sent them at mg_finalize.
@@ -172,12 +174,16 @@ impl Report {
             let (exit, signal) = match node.status {
                 Some(Status::Exited(code)) => (Some(code), None),
                 Some(Status::Killed { signal, .. }) => (None, Some(signal)),
-                None => (None, None),
+                Some(Status::Lost) | None => (None, None),
             };
-            json!({
+            let mut object = json!({
                 "rank": rank, "pid": node.pid, "exit_code": exit, "signal": signal,
                 "stats": node.stats,
-            })
+            });
+            if let Some(host) = &node.host {
+                object["host"] = host.as_str().into();
+            }
+            object
         };
         let (total, largest) = self.totals();
         json!({
@@ -219,6 +225,7 @@ mod tests {
     fn report(stats: &[&str]) -> Report {
         let node = |stats: &&str| NodeReport {
             pid: 1,
+            host: None,
             status: Some(Status::Exited(0)),
             stats: serde_json::from_str(stats).ok(),
         };

@@ -4,7 +4,7 @@
 //! forked. The warden waits on a socket that only the launcher holds open. Each node sends its
 //! process id there before it executes the program, so no node can be missed. When the socket
 //! closes without the launcher having dismissed the warden, it kills those process groups, then
-//! whoever else carries the job's id in the environment, and then all of the job's control group. A child
+//! whoever else carries the job's mark in the environment, and then all of the job's control group. A child
 //! of the launcher that has not executed the program yet holds the socket, too: once the launcher is dead,
 //! who still does is killed.
 //!
@@ -39,7 +39,7 @@ impl Warden {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
     /// with signals blocked, which the warden inherits: it is meant to outlive them. `launcher` is the process
     /// descriptor of the caller.
-    pub(super) fn start(job: &str, launcher: OwnedFd, group: Option<&Cgroup>) -> io::Result<Self> {
+    pub(super) fn start(mark: &str, launcher: OwnedFd, group: Option<&Cgroup>) -> io::Result<Self> {
         // A socket, since writing to a pipe whose reader was killed would raise SIGPIPE.
         let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
@@ -48,7 +48,7 @@ impl Warden {
         match unsafe { libc::fork() } {
             0 => {
                 drop(writer);
-                keep_watch([reader, launcher], &held, job, group)
+                keep_watch([reader, launcher], &held, mark, group)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
                 Some(pid) => Ok(Self { pid, socket: writer }),
@@ -86,7 +86,7 @@ pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-fn keep_watch(ends: [OwnedFd; 2], held: &str, job: &str, group: Option<&Cgroup>) -> ! {
+fn keep_watch(ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>) -> ! {
     // A warden that somebody stopped goes on when it is needed.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
     let _ = setsid();
@@ -100,7 +100,7 @@ fn keep_watch(ends: [OwnedFd; 2], held: &str, job: &str, group: Option<&Cgroup>)
         let _ = kill_process_group(group, Signal::KILL);
     }
     for _ in 0..SWEEPS {
-        let found = leftovers::with_job_id(job);
+        let found = leftovers::marked(mark);
         for &pid in &found {
             let _ = kill_process(pid, Signal::KILL);
         }
