@@ -126,13 +126,18 @@ fn neighbours_talk_over_unix_sockets_and_others_over_tcp() {
     assert_eq!(peers("--hosts a:2"), [unix.clone(), unix]);
 }
 
+/// A job whose nodes do what DEED says: count, if nothing.
+fn nodes(options: &str) -> Command {
+    let mut command = job(&format!("{options} -x DEED"), "");
+    command.arg("--").arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "node", "--ignored", "--nocapture", "--test-threads", "1"]);
+    command
+}
+
 #[test]
 fn nodes_of_a_job_share_memory_over_hosts() {
     let file = hosts().join("stats.json");
-    let mut command = job("--hosts a:2,b:2 --stats", "");
-    command.arg(&file).arg("--").arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "node", "--ignored", "--nocapture"]);
-    let ended = run(command.args(["--test-threads", "1"]));
+    let ended = run(&mut nodes(&format!("--hosts a:2,b:2 --stats {}", file.display())));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.out.matches("the total is 400").count(), 4, "{ended:?}");
     let stats: serde_json::Value =
@@ -152,6 +157,10 @@ fn node() {
 
 fn count(job: &Job) -> Result<()> {
     let total = job.share("total", || Mutex::numbered(job, 7, 0u64, Policy::new()))?;
+    let deed = std::env::var("DEED").unwrap_or_default();
+    if deed == format!("kill {}", job.node()) {
+        kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+    }
     for _ in 0..100 {
         *total.lock()? += 1;
     }
@@ -187,6 +196,45 @@ fn big_output_loses_nothing_though_its_reader_is_slow() {
     let ended = job.wait();
     assert_eq!(first + ended.out.lines().count(), 1_000_000);
     assert_eq!(ended.code, Some(0));
+}
+
+#[test]
+fn output_of_nodes_that_have_ended_waits_for_its_reader() {
+    let time = unique_time();
+    let write = format!(": {time}; seq 400000");
+    let mut job = start(&mut script("--hosts a", "", &write));
+    // Read just enough that the node can end, and then not for longer than a sweep may take.
+    let mut lines = 0;
+    while alive(&time).iter().any(|line| line.starts_with("bash")) {
+        lines += job.lines(400).len();
+    }
+    assert!(lines < 390_000, "the rest is under way");
+    std::thread::sleep(Duration::from_secs(5));
+    let ended = job.wait();
+    assert_eq!((ended.code, lines + ended.out.lines().count()), (Some(0), 400_000));
+}
+
+#[test]
+fn a_node_that_is_killed_is_named_and_not_who_lost_it_on_another_host() {
+    for victim in 0..4 {
+        let deed = format!("kill {victim}");
+        let ended = run(nodes("--hosts a:2,b:2 --timeout 60").env("DEED", deed));
+        let (host, line) = (["a", "b"][victim / 2], ended.line());
+        assert!(line.starts_with(&format!("multigrain: node {victim} (pid ")), "{ended:?}");
+        assert!(
+            line.ends_with(&format!(" on {host}) was killed by signal 9 (SIGKILL); the job ends")),
+            "{line}"
+        );
+        assert_eq!(ended.code, Some(137));
+    }
+}
+
+#[test]
+fn eight_hosts_with_four_nodes_each_make_a_job() {
+    let hosts: Vec<String> = (0..8).map(|host| format!("h{host}:4")).collect();
+    let ended = run(&mut nodes(&format!("--hosts {} --timeout 100", hosts.join(","))));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.out.matches("the total is 3200").count(), 32, "{ended:?}");
 }
 
 #[test]

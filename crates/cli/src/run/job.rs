@@ -314,12 +314,12 @@ impl Job {
                 Some(self.sweep(now))
             }
             Phase::Lingering { until } => {
-                let over = now >= until && self.paused.is_empty();
+                let over = now >= until && !self.is_held_back();
                 (silent || over || !patient).then(|| self.sweep(now))
             }
             Phase::Swept { since } => {
                 let quiet = now >= since.max(self.last_output) + SILENCE_WAIT;
-                let over = quiet && (self.paused.is_empty() || !patient);
+                let over = quiet && (!self.is_held_back() || !patient);
                 let swept = self.agents.are_swept() || (over && now >= since + SWEEP_WAIT);
                 ((swept && (silent || over)) || self.hurry).then(|| self.close(now))
             }
@@ -343,8 +343,8 @@ impl Job {
                 ends.chain(self.kill_at).min()
             }
             Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
-            Phase::Lingering { until } if self.paused.is_empty() => Some(until),
-            Phase::Swept { since } if self.paused.is_empty() || !patient => {
+            Phase::Lingering { until } if !self.is_held_back() => Some(until),
+            Phase::Swept { since } if !self.is_held_back() || !patient => {
                 Some(since.max(self.last_output) + SILENCE_WAIT)
             }
             Phase::Draining { since } if !patient => Some(since + self.drain_wait()),
@@ -357,6 +357,11 @@ impl Job {
         let beat = self.agents.period().map(|period| self.now() + period);
         let own = self.reap_at.into_iter().chain(self.refused.next()).chain(beat);
         phase.into_iter().chain(own).chain(line).min()
+    }
+
+    /// Whether output waits at its source because the writer is behind.
+    fn is_held_back(&self) -> bool {
+        !self.paused.is_empty() || self.agents.is_paused()
     }
 
     /// How long what is to be written is waited for, if somebody is impatient.

@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) tracking: Option<Tracking>,
 
-    /// The command that runs another on a host, if not `ssh -T`: `ssh -F FILE`, for one. It gets the host's
+    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's
     /// name and one word for the host's shell, and has to pass stdin and stdout on.
     #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
     pub(super) launcher_command: Option<String>,

@@ -104,6 +104,11 @@ impl Agents {
         }
     }
 
+    /// Whether it is.
+    pub(in super::super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// The launcher is about to be stopped, or was. Hosts that could not be told believe that it is gone.
     pub(in super::super) fn hold(&mut self, held: bool) {
         self.tell_all(&Order::Hold(held));

@@ -22,7 +22,7 @@ const MOST_BEFORE_GREETING: usize = 64 << 10;
 /// Bytes of one complaint that are kept.
 const MOST_OF_COMPLAINT: usize = 4 << 10;
 /// How long the command may take to end once its output has.
-const END_WAIT: Duration = Duration::from_secs(1);
+const END_WAIT: Duration = Duration::from_millis(200);
 
 /// One agent.
 pub(super) struct Contact {

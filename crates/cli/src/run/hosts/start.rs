@@ -19,6 +19,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// What leads to a host. A connection that others might come to share would end with the job.
+const SSH: [&str; 4] = ["ssh", "-T", "-o", "ControlMaster=no"];
 /// How long the agents may take to be there, if the user gives no boot time.
 const START_WAIT: Duration = Duration::from_secs(30);
 /// Between two looks whether it is time for something.
@@ -91,7 +93,7 @@ impl Start<'_> {
         let agent = format!("exec {} agent", quoted(&path));
         let command: Vec<String> = match &self.args.launcher_command {
             Some(command) => command.split_whitespace().map(str::to_owned).collect(),
-            None => ["ssh", "-T"].map(str::to_owned).to_vec(),
+            None => SSH.map(str::to_owned).to_vec(),
         };
         let mut agents = Agents::new(own, self.input);
         for share in self.shares {
