@@ -97,12 +97,12 @@ miri:
 # MULTIGRAIN_SCHEDULES=10000 for the long form.
 shuttle:
 	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/shuttle -- schedules bounds
+		--features multigrain-runtime/shuttle -- shuttle_tests hostile_tests
 
 # What shuttle cannot see: the orders that weak memory allows. Seconds.
 loom:
 	$(CARGO) test -p multigrain-transport -p multigrain-runtime --lib \
-		--features multigrain-runtime/loom loomed
+		--features multigrain-runtime/loom loom_tests
 
 asan: all
 	$(MAKE) -C apps mg-asan MULTIGRAIN_LIB=$(RELEASE) OUT=$(APPS)

@@ -14,6 +14,16 @@ small_lu="--size 192 --block 16"
 small_tsp="--cities 13 --level 8"
 small_jacobi="--size 130 --iterations 9"
 small_falseshare="--pages 5 --iterations 6"
+small_queue="--tasks 300"
+small_counter="--handovers 60"
+small_bulk="--mib 1"
+small_lurows="--size 96"
+small_radix="--keys 12"
+small_fft="--numbers 10"
+small_reduce="--rounds 20"
+small_alloc="--count 500"
+small_tree="--bodies 90"
+small_barrier="--rounds 20 --lock 1"
 
 once() { # program, then its command line
     if ! "$@" >"$dir/check.log" 2>&1 || ! grep -q 'result .* check=ok ' "$dir/check.log"; then
@@ -23,7 +33,7 @@ once() { # program, then its command line
     fi
 }
 
-for app in sor is water lu tsp jacobi falseshare; do
+for app in sor is water lu tsp jacobi falseshare queue counter bulk lurows radix fft reduce alloc tree barrier; do
     eval "flags=\$small_$app"
     # shellcheck disable=SC2086 # flags are words
     if [ "${BUILD:-pthreads}" = mg ]; then

@@ -6,6 +6,9 @@
 ! What each call does is said in multigrain.h; these have the same names. All end with an optional `ierr`: 0, or a
 ! negative code (mg_strerror explains). Without it an error is printed and ends the program, and with it the job.
 !
+! Of multigrain.h only mg_elements, mg_strdup, mg_fread, mg_fwrite, mg_thread_create_with, mg_get_stats and mg_version
+! are not here.
+!
 ! Memory comes as type(c_ptr); c_f_pointer makes an array of it. Module variables, saved variables and what
 ! `allocate` gives are private to a node.
 !
@@ -22,6 +25,11 @@ module multigrain_c
     implicit none
     public
 
+    ! A deadline: struct timespec of CLOCK_REALTIME; mg_after makes one.
+    type, bind(c) :: mg_timespec
+        integer(c_long) :: tv_sec, tv_nsec
+    end type
+
     interface
         ! This node's rank, from 0; nodes in the job; threads each node is meant to run.
         integer(c_int) function mg_node() bind(c, name="mg_node")
@@ -37,11 +45,11 @@ module multigrain_c
             import
             integer(c_int64_t), value :: done, total
         end subroutine
-        ! The last error of a call of this thread that gave a pointer.
+        ! The code of this thread's last failed call of the library, MG_OK before any.
         integer(c_int) function mg_last_error() bind(c, name="mg_last_error")
             import
         end function
-        ! A number for a lock, barrier, semaphore or condition that no other node has.
+        ! An id for a lock, barrier, semaphore, condition, read-write lock or once that nobody in the job has.
         integer(c_int32_t) function mg_new_id() bind(c, name="mg_new_id")
             import
         end function
@@ -65,6 +73,19 @@ module multigrain_c
         type(c_ptr) function c_calloc(count, bytes) bind(c, name="mg_calloc")
             import
             integer(c_size_t), value :: count, bytes
+        end function
+        type(c_ptr) function c_memalign(align, bytes) bind(c, name="mg_memalign")
+            import
+            integer(c_size_t), value :: align, bytes
+        end function
+        type(c_ptr) function c_realloc(p, bytes) bind(c, name="mg_realloc")
+            import
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+        end function
+        integer(c_size_t) function c_usable_size(p) bind(c, name="mg_usable_size")
+            import
+            type(c_ptr), value :: p
         end function
         type(c_ptr) function c_malloc_array(count, bytes) bind(c, name="mg_malloc_array")
             import
@@ -185,6 +206,166 @@ module multigrain_c
             integer(c_int32_t), value :: id
         end function
 
+        integer(c_int) function c_timedlock(id, deadline) bind(c, name="mg_timedlock")
+            import
+            integer(c_int32_t), value :: id
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_sem_timedwait(id, deadline) bind(c, name="mg_sem_timedwait")
+            import
+            integer(c_int32_t), value :: id
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_cond_timedwait(id, lock, deadline) bind(c, name="mg_cond_timedwait")
+            import
+            integer(c_int32_t), value :: id, lock
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_rwlock_tryrdlock(id) bind(c, name="mg_rwlock_tryrdlock")
+            import
+            integer(c_int32_t), value :: id
+        end function
+        integer(c_int) function c_rwlock_trywrlock(id) bind(c, name="mg_rwlock_trywrlock")
+            import
+            integer(c_int32_t), value :: id
+        end function
+        integer(c_int) function c_once(id, f) bind(c, name="mg_once")
+            import
+            integer(c_int32_t), value :: id
+            type(c_funptr), value :: f
+        end function
+
+        integer(c_int) function c_lock_at(lock) bind(c, name="mg_lock_at")
+            import
+            type(c_ptr), value :: lock
+        end function
+        integer(c_int) function c_unlock_at(lock) bind(c, name="mg_unlock_at")
+            import
+            type(c_ptr), value :: lock
+        end function
+        integer(c_int) function c_trylock_at(lock) bind(c, name="mg_trylock_at")
+            import
+            type(c_ptr), value :: lock
+        end function
+        integer(c_int) function c_timedlock_at(lock, deadline) bind(c, name="mg_timedlock_at")
+            import
+            type(c_ptr), value :: lock
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_barrier_at(barrier, threads) bind(c, name="mg_barrier_at")
+            import
+            type(c_ptr), value :: barrier
+            integer(c_int32_t), value :: threads
+        end function
+        integer(c_int) function c_sem_post_at(sem, count) bind(c, name="mg_sem_post_at")
+            import
+            type(c_ptr), value :: sem
+            integer(c_int32_t), value :: count
+        end function
+        integer(c_int) function c_sem_wait_at(sem) bind(c, name="mg_sem_wait_at")
+            import
+            type(c_ptr), value :: sem
+        end function
+        integer(c_int) function c_sem_trywait_at(sem) bind(c, name="mg_sem_trywait_at")
+            import
+            type(c_ptr), value :: sem
+        end function
+        integer(c_int) function c_sem_timedwait_at(sem, deadline) bind(c, name="mg_sem_timedwait_at")
+            import
+            type(c_ptr), value :: sem
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_cond_wait_at(cond, lock) bind(c, name="mg_cond_wait_at")
+            import
+            type(c_ptr), value :: cond, lock
+        end function
+        integer(c_int) function c_cond_timedwait_at(cond, lock, deadline) bind(c, name="mg_cond_timedwait_at")
+            import
+            type(c_ptr), value :: cond, lock
+            type(mg_timespec), intent(in) :: deadline
+        end function
+        integer(c_int) function c_cond_signal_at(cond) bind(c, name="mg_cond_signal_at")
+            import
+            type(c_ptr), value :: cond
+        end function
+        integer(c_int) function c_cond_broadcast_at(cond) bind(c, name="mg_cond_broadcast_at")
+            import
+            type(c_ptr), value :: cond
+        end function
+        integer(c_int) function c_rwlock_rdlock_at(rwlock) bind(c, name="mg_rwlock_rdlock_at")
+            import
+            type(c_ptr), value :: rwlock
+        end function
+        integer(c_int) function c_rwlock_wrlock_at(rwlock) bind(c, name="mg_rwlock_wrlock_at")
+            import
+            type(c_ptr), value :: rwlock
+        end function
+        integer(c_int) function c_rwlock_tryrdlock_at(rwlock) bind(c, name="mg_rwlock_tryrdlock_at")
+            import
+            type(c_ptr), value :: rwlock
+        end function
+        integer(c_int) function c_rwlock_trywrlock_at(rwlock) bind(c, name="mg_rwlock_trywrlock_at")
+            import
+            type(c_ptr), value :: rwlock
+        end function
+        integer(c_int) function c_rwlock_unlock_at(rwlock) bind(c, name="mg_rwlock_unlock_at")
+            import
+            type(c_ptr), value :: rwlock
+        end function
+        integer(c_int) function c_once_at(once, f) bind(c, name="mg_once_at")
+            import
+            type(c_ptr), value :: once
+            type(c_funptr), value :: f
+        end function
+
+        integer(c_intptr_t) function c_read(file, p, bytes) bind(c, name="mg_read")
+            import
+            integer(c_int), value :: file
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+        end function
+        integer(c_intptr_t) function c_write(file, p, bytes) bind(c, name="mg_write")
+            import
+            integer(c_int), value :: file
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+        end function
+        integer(c_intptr_t) function c_pread(file, p, bytes, offset) bind(c, name="mg_pread")
+            import
+            integer(c_int), value :: file
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+            integer(c_int64_t), value :: offset
+        end function
+        integer(c_intptr_t) function c_pwrite(file, p, bytes, offset) bind(c, name="mg_pwrite")
+            import
+            integer(c_int), value :: file
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+            integer(c_int64_t), value :: offset
+        end function
+        integer(c_intptr_t) function c_recv(file, p, bytes, flags) bind(c, name="mg_recv")
+            import
+            integer(c_int), value :: file, flags
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+        end function
+        integer(c_intptr_t) function c_send(file, p, bytes, flags) bind(c, name="mg_send")
+            import
+            integer(c_int), value :: file, flags
+            type(c_ptr), value :: p
+            integer(c_size_t), value :: bytes
+        end function
+        subroutine c_perror(text) bind(c, name="perror")
+            import
+            character(kind=c_char), intent(in) :: text(*)
+        end subroutine
+        integer(c_int) function c_clock_gettime(clock, time) bind(c, name="clock_gettime")
+            import
+            integer(c_int), value :: clock
+            type(mg_timespec), intent(out) :: time
+        end function
+
         integer(c_int) function c_thread_create(thread, node, start, arg) bind(c, name="mg_thread_create")
             import
             integer(c_int64_t), intent(out) :: thread
@@ -239,12 +420,18 @@ module multigrain
 
     integer(c_int), parameter :: MG_ANY_NODE = -1
 
-    private :: error_unit, judge, judge_pointer, c_string, fortran_string
+    private :: error_unit, judge, judge_pointer, judge_try, judge_bytes, c_string, fortran_string
     private :: c_init, c_finalize, c_strerror, c_malloc, c_calloc, c_malloc_array, c_element, c_malloc_grain, &
         c_malloc_with, c_malloc_array_with, c_free, c_set_chunking, c_publish, c_lookup, c_prefetch_read, &
         c_prefetch_write, c_push, c_touch_read, c_touch_write, c_lock, c_trylock, c_unlock, c_barrier, c_sem_post, &
         c_sem_wait, c_sem_trywait, c_cond_wait, c_cond_signal, c_cond_broadcast, c_rwlock_rdlock, c_rwlock_wrlock, &
         c_rwlock_unlock, c_thread_create, c_thread_join, c_thread_detach, c_strlen
+    private :: c_memalign, c_realloc, c_usable_size, c_timedlock, c_sem_timedwait, c_cond_timedwait, c_rwlock_tryrdlock, &
+        c_rwlock_trywrlock, c_once, c_lock_at, c_unlock_at, c_trylock_at, c_timedlock_at, c_barrier_at, &
+        c_sem_post_at, c_sem_wait_at, c_sem_trywait_at, c_sem_timedwait_at, c_cond_wait_at, c_cond_timedwait_at, &
+        c_cond_signal_at, c_cond_broadcast_at, c_rwlock_rdlock_at, c_rwlock_wrlock_at, c_rwlock_tryrdlock_at, &
+        c_rwlock_trywrlock_at, c_rwlock_unlock_at, c_once_at, c_read, c_write, c_pread, c_pwrite, c_recv, c_send, &
+        c_perror, c_clock_gettime
 
 contains
 
@@ -277,6 +464,31 @@ contains
         code = MG_OK
         if (.not. c_associated(p)) code = mg_last_error()
         call judge(call, code, ierr)
+    end subroutine
+
+    ! Whether what was tried was had; what was not is no error.
+    function judge_try(call, code, ierr) result(had)
+        character(*), intent(in) :: call
+        integer(c_int), intent(in) :: code
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = code == MG_OK
+        if (code == MG_EBUSY .or. code == MG_ETIMEDOUT) then
+            call judge(call, MG_OK, ierr)
+        else
+            call judge(call, code, ierr)
+        end if
+    end function
+
+    ! Of a call that is like a system call; errno says more.
+    subroutine judge_bytes(call, done, ierr)
+        character(*), intent(in) :: call
+        integer(c_intptr_t), intent(in) :: done
+        integer(c_int), intent(out), optional :: ierr
+        if (present(ierr)) ierr = merge(MG_OK, MG_ESYS, done >= 0)
+        if (done >= 0 .or. present(ierr)) return
+        call c_perror(c_string(call))
+        error stop 1
     end subroutine
 
     function c_string(text) result(c)
@@ -326,6 +538,37 @@ contains
         type(c_ptr) :: p
         p = c_calloc(count, bytes)
         call judge_pointer('mg_calloc', p, ierr)
+    end function
+
+    ! At a multiple of `align`, a power of two up to 4 MiB.
+    function mg_memalign(align, bytes, ierr) result(p)
+        integer(c_size_t), intent(in) :: align, bytes
+        integer(c_int), intent(out), optional :: ierr
+        type(c_ptr) :: p
+        p = c_memalign(align, bytes)
+        call judge_pointer('mg_memalign', p, ierr)
+    end function
+
+    ! The allocation `old` with another size, perhaps elsewhere; on failure `old` is as it was.
+    function mg_realloc(old, bytes, ierr) result(p)
+        type(c_ptr), intent(in) :: old
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(out), optional :: ierr
+        type(c_ptr) :: p
+        p = c_realloc(old, bytes)
+        call judge_pointer('mg_realloc', p, ierr)
+    end function
+
+    ! Bytes that the allocation p may use.
+    function mg_usable_size(p, ierr) result(bytes)
+        type(c_ptr), intent(in) :: p
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_size_t) :: bytes
+        integer(c_int) :: code
+        bytes = c_usable_size(p)
+        code = MG_OK
+        if (bytes == 0) code = mg_last_error()
+        call judge('mg_usable_size', code, ierr)
     end function
 
     function mg_malloc_array(count, bytes, ierr) result(p)
@@ -463,6 +706,73 @@ contains
         call judge('mg_touch_write', c_touch_write(p, bytes), ierr)
     end subroutine
 
+    ! ---- System calls ----------------------------------------------------------------------------
+
+    ! As read(2) and its kin, of file descriptors, with buffers anywhere: the bytes that were passed on, or -1 (ierr:
+    ! MG_ESYS). Fortran units read and write what mg_touch_write and mg_touch_read have made ready.
+
+    function mg_read(file, p, bytes, ierr) result(done)
+        integer(c_int), intent(in) :: file
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_read(file, p, bytes)
+        call judge_bytes('mg_read', done, ierr)
+    end function
+
+    function mg_write(file, p, bytes, ierr) result(done)
+        integer(c_int), intent(in) :: file
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_write(file, p, bytes)
+        call judge_bytes('mg_write', done, ierr)
+    end function
+
+    function mg_pread(file, p, bytes, offset, ierr) result(done)
+        integer(c_int), intent(in) :: file
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int64_t), intent(in) :: offset
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_pread(file, p, bytes, offset)
+        call judge_bytes('mg_pread', done, ierr)
+    end function
+
+    function mg_pwrite(file, p, bytes, offset, ierr) result(done)
+        integer(c_int), intent(in) :: file
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int64_t), intent(in) :: offset
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_pwrite(file, p, bytes, offset)
+        call judge_bytes('mg_pwrite', done, ierr)
+    end function
+
+    function mg_recv(file, p, bytes, flags, ierr) result(done)
+        integer(c_int), intent(in) :: file, flags
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_recv(file, p, bytes, flags)
+        call judge_bytes('mg_recv', done, ierr)
+    end function
+
+    function mg_send(file, p, bytes, flags, ierr) result(done)
+        integer(c_int), intent(in) :: file, flags
+        type(c_ptr), intent(in) :: p
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_intptr_t) :: done
+        done = c_send(file, p, bytes, flags)
+        call judge_bytes('mg_send', done, ierr)
+    end function
+
     ! ---- Synchronization -------------------------------------------------------------------------
 
     subroutine mg_lock(id, ierr)
@@ -476,11 +786,7 @@ contains
         integer(c_int32_t), intent(in) :: id
         integer(c_int), intent(out), optional :: ierr
         logical :: held
-        integer(c_int) :: code
-        code = c_trylock(id)
-        held = code == MG_OK
-        if (code == MG_EBUSY) code = MG_OK
-        call judge('mg_trylock', code, ierr)
+        held = judge_try('mg_trylock', c_trylock(id), ierr)
     end function
 
     subroutine mg_unlock(id, ierr)
@@ -522,11 +828,7 @@ contains
         integer(c_int32_t), intent(in) :: id
         integer(c_int), intent(out), optional :: ierr
         logical :: taken
-        integer(c_int) :: code
-        code = c_sem_trywait(id)
-        taken = code == MG_OK
-        if (code == MG_EBUSY) code = MG_OK
-        call judge('mg_sem_trywait', code, ierr)
+        taken = judge_try('mg_sem_trywait', c_sem_trywait(id), ierr)
     end function
 
     subroutine mg_cond_wait(id, lock, ierr)
@@ -563,6 +865,205 @@ contains
         integer(c_int32_t), intent(in) :: id
         integer(c_int), intent(out), optional :: ierr
         call judge('mg_rwlock_unlock', c_rwlock_unlock(id), ierr)
+    end subroutine
+
+    ! So many seconds from now, for the calls with a deadline: whether what they wait for came by then.
+    function mg_after(seconds) result(deadline)
+        real(c_double), intent(in) :: seconds
+        type(mg_timespec) :: deadline
+        integer(c_long) :: whole
+        integer(c_int) :: failed
+        failed = c_clock_gettime(0_c_int, deadline) ! CLOCK_REALTIME
+        if (failed /= 0) error stop 'mg_after: clock_gettime failed'
+        whole = floor(seconds, c_long)
+        deadline%tv_sec = deadline%tv_sec + whole
+        deadline%tv_nsec = deadline%tv_nsec + int((seconds - real(whole, c_double)) * 1d9, c_long)
+        if (deadline%tv_nsec >= 1000000000) then
+            deadline%tv_sec = deadline%tv_sec + 1
+            deadline%tv_nsec = deadline%tv_nsec - 1000000000
+        end if
+    end function
+
+    function mg_timedlock(id, deadline, ierr) result(had)
+        integer(c_int32_t), intent(in) :: id
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_timedlock', c_timedlock(id, deadline), ierr)
+    end function
+
+    function mg_sem_timedwait(id, deadline, ierr) result(had)
+        integer(c_int32_t), intent(in) :: id
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_sem_timedwait', c_sem_timedwait(id, deadline), ierr)
+    end function
+
+    ! Whether a signal came; the lock is held again in any case.
+    function mg_cond_timedwait(id, lock, deadline, ierr) result(had)
+        integer(c_int32_t), intent(in) :: id, lock
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_cond_timedwait', c_cond_timedwait(id, lock, deadline), ierr)
+    end function
+
+    function mg_rwlock_tryrdlock(id, ierr) result(had)
+        integer(c_int32_t), intent(in) :: id
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_rwlock_tryrdlock', c_rwlock_tryrdlock(id), ierr)
+    end function
+
+    function mg_rwlock_trywrlock(id, ierr) result(had)
+        integer(c_int32_t), intent(in) :: id
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_rwlock_trywrlock', c_rwlock_trywrlock(id), ierr)
+    end function
+
+    ! Calls `subroutine f() bind(c)` once in the job: call mg_once(id, c_funloc(f)).
+    subroutine mg_once(id, f, ierr)
+        integer(c_int32_t), intent(in) :: id
+        type(c_funptr), value :: f
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_once', c_once(id, f), ierr)
+    end subroutine
+
+    ! The same, keyed by an address of shared memory.
+
+    subroutine mg_lock_at(lock, ierr)
+        type(c_ptr), intent(in) :: lock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_lock_at', c_lock_at(lock), ierr)
+    end subroutine
+
+    subroutine mg_unlock_at(lock, ierr)
+        type(c_ptr), intent(in) :: lock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_unlock_at', c_unlock_at(lock), ierr)
+    end subroutine
+
+    function mg_trylock_at(lock, ierr) result(had)
+        type(c_ptr), intent(in) :: lock
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_trylock_at', c_trylock_at(lock), ierr)
+    end function
+
+    function mg_timedlock_at(lock, deadline, ierr) result(had)
+        type(c_ptr), intent(in) :: lock
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_timedlock_at', c_timedlock_at(lock, deadline), ierr)
+    end function
+
+    subroutine mg_barrier_at(barrier, threads, ierr)
+        type(c_ptr), intent(in) :: barrier
+        integer(c_int32_t), intent(in), optional :: threads
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_int32_t) :: all
+        all = 0
+        if (present(threads)) all = threads
+        call judge('mg_barrier_at', c_barrier_at(barrier, all), ierr)
+    end subroutine
+
+    subroutine mg_sem_post_at(sem, count, ierr)
+        type(c_ptr), intent(in) :: sem
+        integer(c_int32_t), intent(in), optional :: count
+        integer(c_int), intent(out), optional :: ierr
+        integer(c_int32_t) :: units
+        units = 1
+        if (present(count)) units = count
+        call judge('mg_sem_post_at', c_sem_post_at(sem, units), ierr)
+    end subroutine
+
+    subroutine mg_sem_wait_at(sem, ierr)
+        type(c_ptr), intent(in) :: sem
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_sem_wait_at', c_sem_wait_at(sem), ierr)
+    end subroutine
+
+    function mg_sem_trywait_at(sem, ierr) result(had)
+        type(c_ptr), intent(in) :: sem
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_sem_trywait_at', c_sem_trywait_at(sem), ierr)
+    end function
+
+    function mg_sem_timedwait_at(sem, deadline, ierr) result(had)
+        type(c_ptr), intent(in) :: sem
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_sem_timedwait_at', c_sem_timedwait_at(sem, deadline), ierr)
+    end function
+
+    subroutine mg_cond_wait_at(cond, lock, ierr)
+        type(c_ptr), intent(in) :: cond, lock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_cond_wait_at', c_cond_wait_at(cond, lock), ierr)
+    end subroutine
+
+    function mg_cond_timedwait_at(cond, lock, deadline, ierr) result(had)
+        type(c_ptr), intent(in) :: cond, lock
+        type(mg_timespec), intent(in) :: deadline
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_cond_timedwait_at', c_cond_timedwait_at(cond, lock, deadline), ierr)
+    end function
+
+    subroutine mg_cond_signal_at(cond, ierr)
+        type(c_ptr), intent(in) :: cond
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_cond_signal_at', c_cond_signal_at(cond), ierr)
+    end subroutine
+
+    subroutine mg_cond_broadcast_at(cond, ierr)
+        type(c_ptr), intent(in) :: cond
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_cond_broadcast_at', c_cond_broadcast_at(cond), ierr)
+    end subroutine
+
+    subroutine mg_rwlock_rdlock_at(rwlock, ierr)
+        type(c_ptr), intent(in) :: rwlock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_rwlock_rdlock_at', c_rwlock_rdlock_at(rwlock), ierr)
+    end subroutine
+
+    subroutine mg_rwlock_wrlock_at(rwlock, ierr)
+        type(c_ptr), intent(in) :: rwlock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_rwlock_wrlock_at', c_rwlock_wrlock_at(rwlock), ierr)
+    end subroutine
+
+    function mg_rwlock_tryrdlock_at(rwlock, ierr) result(had)
+        type(c_ptr), intent(in) :: rwlock
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_rwlock_tryrdlock_at', c_rwlock_tryrdlock_at(rwlock), ierr)
+    end function
+
+    function mg_rwlock_trywrlock_at(rwlock, ierr) result(had)
+        type(c_ptr), intent(in) :: rwlock
+        integer(c_int), intent(out), optional :: ierr
+        logical :: had
+        had = judge_try('mg_rwlock_trywrlock_at', c_rwlock_trywrlock_at(rwlock), ierr)
+    end function
+
+    subroutine mg_rwlock_unlock_at(rwlock, ierr)
+        type(c_ptr), intent(in) :: rwlock
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_rwlock_unlock_at', c_rwlock_unlock_at(rwlock), ierr)
+    end subroutine
+
+    subroutine mg_once_at(once, f, ierr)
+        type(c_ptr), intent(in) :: once
+        type(c_funptr), value :: f
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_once_at', c_once_at(once, f), ierr)
     end subroutine
 
     ! ---- Threads ---------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ extern "C" {
 
 /* Errors. Values are fixed for ever. */
 enum mg_error {
-    MG_OK = 0,
+    MG_OK = 0,         /* all went well */
     MG_EINVAL = -1,    /* an argument is wrong: NULL, zero, out of range */
     MG_ENOMEM = -2,    /* no memory, or the job's shared size is used up */
     MG_ENOTINIT = -3,  /* mg_init was not called, or mg_finalize was */
@@ -76,7 +76,7 @@ enum mg_error {
 const char *mg_strerror(int error);
 /* The code of this thread's last failed call, MG_OK before any; what goes well does not change it. */
 int mg_last_error(void);
-/* "multigrain 0.1.0" */
+/* Name and version: "multigrain 0.1.0". */
 const char *mg_version(void);
 
 /* ---- Job ------------------------------------------------------------------------------------ */
@@ -123,16 +123,17 @@ void mg_progress(uint64_t done, uint64_t total);
  *   in sequential memory; what they announce must be sequential too. The first atomic instruction
  *   that a node traps at here is named on stderr with file and line (built with -g), and is an error
  *   under `multigrain run --check-races`.
+ *
  * Eager: the call that releases (unlocks, arrives, posts, starts, ends) has notified all nodes with a
  * copy of what was written before it returns. Lazy: the call that acquires learns of it. Auto: lazy,
  * as fine as the allocations, and adapted at barriers by what is counted.
  */
 enum mg_consistency {
-    MG_DEFAULT = 0, /* as the job has it */
-    MG_SEQUENTIAL = 1,
-    MG_EAGER_RELEASE = 2,
-    MG_LAZY_RELEASE = 3,
-    MG_AUTO = 4
+    MG_DEFAULT = 0,       /* as the job has it */
+    MG_SEQUENTIAL = 1,    /* one order of all accesses */
+    MG_EAGER_RELEASE = 2, /* releases notify */
+    MG_LAZY_RELEASE = 3,  /* acquires learn */
+    MG_AUTO = 4           /* lazy and adaptive */
 };
 
 /*
@@ -142,9 +143,9 @@ enum mg_consistency {
  * allocations above half a page, and 8 bytes for those of less than 16 bytes, which no type of more
  * fits in. So a minipage of less than 16 bytes has 8; any other up to half a page has a multiple of
  * 16 bytes, as many as lets the most of them share a page; larger ones have whole pages. The contents
- * are undefined (mg_calloc zeroes). 0 bytes are 1, here and in the next five: a pointer of its own.
- * Allocation calls may be made by any node and thread; the memory belongs to the whole job until
- * mg_free.
+ * are undefined (mg_calloc zeroes). 0 bytes are 1, as of mg_calloc, mg_memalign, mg_realloc and
+ * mg_malloc_with: a pointer of its own. Allocation calls may be made by any node and thread; the memory
+ * belongs to the whole job until mg_free.
  */
 void *mg_malloc(size_t bytes);
 /* As mg_malloc, zeroed. */
@@ -217,14 +218,19 @@ int mg_free(void *p);
 int mg_set_chunking(unsigned level);
 
 /*
- * Makes an address known to the job under a name (up to 63 bytes), or known anew under an old one.
- * MG_ELIMIT: the job has 65536 names already.
+ * Makes an address of shared memory known to the job under a name (up to 63 bytes), or known anew under an
+ * old one. MG_ENOTSHARED: the address is this node's own, and means nothing on others. MG_ELIMIT: the job
+ * has 65536 names already.
  */
 int mg_publish(const char *name, const void *p);
 /* The address published under a name; waits until some node has published it. */
 void *mg_lookup(const char *name);
 
-/* Asks for read or write copies of [p, p + bytes) without waiting. */
+/*
+ * Asks for read or write copies of [p, p + bytes) without waiting. MG_EINVAL, as of mg_push, mg_touch_read and
+ * mg_touch_write: the range ends beyond its allocation (of an array of elements that share pages: beyond its
+ * element), and nothing is done; 0 bytes are none.
+ */
 int mg_prefetch_read(const void *p, size_t bytes);
 int mg_prefetch_write(void *p, size_t bytes);
 /* Hands read copies of the minipages in [p, p + bytes) to every node. Does not wait. */
@@ -232,7 +238,7 @@ int mg_push(const void *p, size_t bytes);
 /*
  * Makes [p, p + bytes) accessible to system calls, which do not fault (they fail with EFAULT):
  * returns once this node holds every minipage for reading, or writing. Another node that wants one may
- * take it away before the call: see mg_read below.
+ * take it away before the call: mg_read and its kin have no such gap.
  */
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
@@ -245,6 +251,8 @@ int mg_touch_write(void *p, size_t bytes);
  * write(2), pread(2), pwrite(2), recv(2), send(2), fread(3) and fwrite(3) do, with buffers anywhere: the
  * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
  * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
+ * A shared buffer that ends beyond its allocation is refused before anything is done: -1 and EFAULT, of
+ * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL.
  */
 
 ssize_t mg_read(int file, void *buffer, size_t bytes);
@@ -259,7 +267,7 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
 /*
  * ---- Synchronization: ids are any numbers below 2^32 - 1, ready to use --------------------------
  *
- * A job all of whose threads wait here, in mg_finalize, mg_thread_join, mg_lookup or pthread_join for each
+ * A job all of whose threads wait in such calls, in mg_finalize, mg_thread_join, mg_lookup or pthread_join for each
  * other, or some of whose threads hold locks that each other of them waits for, ends with one line that
  * says who waits where, and with exit code 35 (EDEADLK). A thread that does anything else counts as one that
  * may go on; so does a program with a handler for a signal such as SIGTERM, which may post a semaphore.
@@ -288,6 +296,7 @@ int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);
 /* MG_EBUSY if any thread holds it, the caller too. */
 int mg_trylock(uint32_t id);
+/* Waits until the deadline at most; MG_ETIMEDOUT if the lock was held all the time. */
 int mg_timedlock(uint32_t id, const struct timespec *deadline);
 /*
  * Waits until `threads` threads of the job have called it with this id; threads = 0 means
@@ -301,6 +310,7 @@ int mg_sem_post(uint32_t id, uint32_t count);
 int mg_sem_wait(uint32_t id);
 /* MG_EBUSY if it has no unit; one that was just posted elsewhere may be on its way still. */
 int mg_sem_trywait(uint32_t id);
+/* Waits until the deadline at most; MG_ETIMEDOUT if there was no unit. */
 int mg_sem_timedwait(uint32_t id, const struct timespec *deadline);
 /*
  * Condition variable `id` used with lock `lock`, which the caller holds. No wake-up is spurious, and
@@ -309,6 +319,7 @@ int mg_sem_timedwait(uint32_t id, const struct timespec *deadline);
 int mg_cond_wait(uint32_t id, uint32_t lock);
 /* As mg_cond_wait; MG_ETIMEDOUT, with the lock held again, if no signal came by then. */
 int mg_cond_timedwait(uint32_t id, uint32_t lock, const struct timespec *deadline);
+/* Wakes one thread that waits, or all of them; the caller need not hold the lock. */
 int mg_cond_signal(uint32_t id);
 int mg_cond_broadcast(uint32_t id);
 /*
@@ -394,7 +405,7 @@ int mg_thread_detach(mg_thread thread);
 
 struct mg_stats {
     uint64_t read_faults;      /* traps of this node's threads that asked for a read copy */
-    uint64_t write_faults;     /* ... for a writable copy */
+    uint64_t write_faults;     /* those that asked for a writable copy */
     uint64_t local_faults;     /* traps answered without any message */
     uint64_t messages_sent;    /* frames; frames that travel together are one */
     uint64_t bytes_sent;       /* headers and payload */

@@ -6,8 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What a node counted in the section. */
+struct node_counts {
+    struct shm_counts counts;
+    uint64_t switches;
+};
+
+/* A number of the application's own in the result line. */
+struct figure {
+    const char *key;
+    double value;
+};
+
+enum { MAX_FIGURES = 16, SECTION_COUNTS = 14 };
 
 static struct {
     const struct app *app;
@@ -16,11 +31,27 @@ static struct {
     char difference[256];
     double started_ms, elapsed_ms;
     struct shm_counts at_start; /* this node's, when the parallel section began */
-    struct shm_counts *nodes;   /* shared: what each node counted in it */
-    struct shm_counts total;    /* node 0: over all nodes */
+    uint64_t switches_at_start;
+    struct node_counts *nodes; /* shared: what each node counted in it */
+    struct node_counts total;  /* node 0: over all nodes */
+    struct figure figures[MAX_FIGURES];
+    int figure_count;
 } run = {.check = true};
 
-static double now_ms(void)
+/* The counts that are the section's alone. */
+static uint64_t *section_count(struct shm_counts *c, size_t i)
+{
+    uint64_t *const all[] = {
+        &c->read_faults,   &c->write_faults, &c->messages,        &c->bytes,      &c->competing,
+        &c->twins,         &c->diffs,        &c->diff_bytes,      &c->notices,    &c->compute_ns,
+        &c->fault_wait_ns, &c->lock_wait_ns, &c->barrier_wait_ns, &c->other_wait_ns,
+    };
+
+    _Static_assert(sizeof all / sizeof *all == SECTION_COUNTS, "all of them");
+    return all[i];
+}
+
+double now_ms(void)
 {
     struct timespec t;
 
@@ -153,31 +184,55 @@ static bool leads_its_node(int worker)
     return worker % shm_threads() == 0;
 }
 
+/* Voluntary and involuntary, of all threads of this node. */
+static uint64_t context_switches(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        die("getrusage: %s", strerror(errno));
+    return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
+}
+
+/* The first worker of the node to leave the barrier starts it. */
+static void start_clock(void)
+{
+    double now = now_ms(), stopped = 0;
+
+    __atomic_compare_exchange(&run.started_ms, &stopped, &now, false, __ATOMIC_RELAXED,
+                              __ATOMIC_RELAXED);
+}
+
 void bench_start(int worker)
 {
     shm_barrier();
-    if (leads_its_node(worker))
+    if (leads_its_node(worker)) {
         shm_get_counts(&run.at_start);
-    if (worker == 0)
-        run.started_ms = now_ms();
+        run.switches_at_start = context_switches();
+    }
+    start_clock();
+}
+
+static void subtract(struct shm_counts *from, struct shm_counts what)
+{
+    for (size_t i = 0; i < SECTION_COUNTS; i++)
+        *section_count(from, i) -= *section_count(&what, i);
+}
+
+static void add(struct shm_counts *to, struct shm_counts what)
+{
+    for (size_t i = 0; i < SECTION_COUNTS; i++)
+        *section_count(to, i) += *section_count(&what, i);
 }
 
 /* Faults and messages of the section alone; barriers and locks since the start of the program. */
-static struct shm_counts section_counts(void)
+static struct node_counts section_counts(void)
 {
-    struct shm_counts now;
+    struct node_counts now = {.switches = context_switches() - run.switches_at_start};
 
-    shm_get_counts(&now);
-    now.barriers -= 1; /* bench_stop's own */
-    now.read_faults -= run.at_start.read_faults;
-    now.write_faults -= run.at_start.write_faults;
-    now.messages -= run.at_start.messages;
-    now.bytes -= run.at_start.bytes;
-    now.competing -= run.at_start.competing;
-    now.twins -= run.at_start.twins;
-    now.diffs -= run.at_start.diffs;
-    now.diff_bytes -= run.at_start.diff_bytes;
-    now.notices -= run.at_start.notices;
+    shm_get_counts(&now.counts);
+    now.counts.barriers -= 1; /* bench_stop's own */
+    subtract(&now.counts, run.at_start);
     return now;
 }
 
@@ -185,27 +240,19 @@ static void sum_over_nodes(void)
 {
     run.total = run.nodes[0];
     for (int n = 1; n < shm_nodes(); n++) {
-        run.total.locks += run.nodes[n].locks;
-        run.total.read_faults += run.nodes[n].read_faults;
-        run.total.write_faults += run.nodes[n].write_faults;
-        run.total.messages += run.nodes[n].messages;
-        run.total.bytes += run.nodes[n].bytes;
-        run.total.competing += run.nodes[n].competing;
-        run.total.twins += run.nodes[n].twins;
-        run.total.diffs += run.nodes[n].diffs;
-        run.total.diff_bytes += run.nodes[n].diff_bytes;
-        run.total.notices += run.nodes[n].notices;
+        run.total.counts.locks += run.nodes[n].counts.locks;
+        run.total.switches += run.nodes[n].switches;
+        add(&run.total.counts, run.nodes[n].counts);
     }
 }
 
 void bench_stop(int worker)
 {
-    struct shm_counts counts;
+    struct node_counts counts = {0};
 
     shm_barrier();
     if (worker == 0)
         run.elapsed_ms = now_ms() - run.started_ms;
-    counts = (struct shm_counts){0};
     if (leads_its_node(worker))
         counts = section_counts();
     shm_barrier();
@@ -214,6 +261,11 @@ void bench_stop(int worker)
     shm_barrier();
     if (worker == 0)
         sum_over_nodes();
+}
+
+double bench_ms(void)
+{
+    return run.elapsed_ms;
 }
 
 /* ---- The verdict and the report ------------------------------------------------------------- */
@@ -235,6 +287,13 @@ void check_failed(const char *format, ...)
     va_end(args);
 }
 
+void app_figure(const char *key, double value)
+{
+    if (run.figure_count == MAX_FIGURES)
+        die("more than %d figures", (int)MAX_FIGURES);
+    run.figures[run.figure_count++] = (struct figure){key, value};
+}
+
 static void print_row(const char *who, const struct app_row *row)
 {
     printf("  %-9s %-34s %-9s %-6s %-22s %-9s %s\n", who, row->input, row->shared, row->views,
@@ -249,12 +308,12 @@ static void print_table(const char *input, const char *grain, size_t shared_byte
     struct app_row ours = {input, shared, views, grain, barriers, locks};
 
     snprintf(shared, sizeof shared, "%.0f KB", (double)shared_bytes / 1024);
-    if (run.total.views > 0)
-        snprintf(views, sizeof views, "%llu", (unsigned long long)run.total.views);
+    if (run.total.counts.views > 0)
+        snprintf(views, sizeof views, "%llu", (unsigned long long)run.total.counts.views);
     else
         snprintf(views, sizeof views, "-");
-    snprintf(barriers, sizeof barriers, "%llu", (unsigned long long)run.total.barriers);
-    snprintf(locks, sizeof locks, "%llu", (unsigned long long)run.total.locks);
+    snprintf(barriers, sizeof barriers, "%llu", (unsigned long long)run.total.counts.barriers);
+    snprintf(locks, sizeof locks, "%llu", (unsigned long long)run.total.counts.locks);
 
     printf("%s, %s build: %d node%s x %d thread%s\n", run.app->name, shm_build(), shm_nodes(),
            shm_nodes() == 1 ? "" : "s", shm_threads(), shm_threads() == 1 ? "" : "s");
@@ -266,7 +325,7 @@ static void print_table(const char *input, const char *grain, size_t shared_byte
 
 static void print_result(const char *verdict)
 {
-    const struct shm_counts *c = &run.total;
+    const struct shm_counts *c = &run.total.counts;
 
     printf("result app=%s nodes=%d threads=%d ms=%.2f check=%s views=%llu barriers=%llu locks=%llu",
            run.app->name, shm_nodes(), shm_threads(), run.elapsed_ms, verdict,
@@ -276,9 +335,17 @@ static void print_result(const char *verdict)
            (unsigned long long)c->shared_bytes, (unsigned long long)c->read_faults,
            (unsigned long long)c->write_faults, (unsigned long long)c->messages,
            (unsigned long long)c->bytes, (unsigned long long)c->competing);
-    printf(" twins=%llu diffs=%llu diff_bytes=%llu notices=%llu build=%s\n",
+    printf(" twins=%llu diffs=%llu diff_bytes=%llu notices=%llu",
            (unsigned long long)c->twins, (unsigned long long)c->diffs,
-           (unsigned long long)c->diff_bytes, (unsigned long long)c->notices, shm_build());
+           (unsigned long long)c->diff_bytes, (unsigned long long)c->notices);
+    printf(" switches=%llu compute_ms=%.2f fault_wait_ms=%.2f lock_wait_ms=%.2f",
+           (unsigned long long)run.total.switches, (double)c->compute_ns * 1e-6,
+           (double)c->fault_wait_ns * 1e-6, (double)c->lock_wait_ns * 1e-6);
+    printf(" barrier_wait_ms=%.2f other_wait_ms=%.2f", (double)c->barrier_wait_ns * 1e-6,
+           (double)c->other_wait_ns * 1e-6);
+    for (int i = 0; i < run.figure_count; i++)
+        printf(" %s=%.6g", run.figures[i].key, run.figures[i].value);
+    printf(" build=%s\n", shm_build());
     fflush(stdout);
 }
 

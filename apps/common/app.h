@@ -40,14 +40,22 @@ _Noreturn void app_usage(const char *format, ...) __attribute__((format(printf, 
  * holds the first: the second stands for the join that a program without a report would have. */
 void bench_start(int worker);
 void bench_stop(int worker);
+/* What the section took, on node 0 behind bench_stop. */
+double bench_ms(void);
 
 /* True on the node that checks, unless --no-check. */
 bool check_wanted(void);
 /* Notes the first difference found; the program will fail. */
 void check_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A number of the application's own for the result line, `key=value`; node 0, before app_finish. */
+void app_figure(const char *key, double value);
+
 /* Prints the report on node 0, leaves the job; returns the exit status. */
 int app_finish(const char *input, const char *grain, size_t shared_bytes);
+
+/* A clock, ms. */
+double now_ms(void);
 
 /* Zeroed, cache-line aligned private memory; never NULL. free() it. */
 void *private_alloc(size_t bytes);

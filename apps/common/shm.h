@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /* Lock ids are 0 .. SHM_LOCKS - 1. */
-enum { SHM_LOCKS = 4096 };
+enum { SHM_LOCKS = 16384 };
 
 /* One node's counters since shm_init; a build without nodes fills in barriers and locks only. */
 struct shm_counts {
@@ -33,6 +33,11 @@ struct shm_counts {
     uint64_t notices;
     uint64_t views;
     uint64_t shared_bytes;
+    uint64_t compute_ns; /* of all threads together; this and the rest only where there are nodes */
+    uint64_t fault_wait_ns;
+    uint64_t lock_wait_ns;
+    uint64_t barrier_wait_ns;
+    uint64_t other_wait_ns;
 };
 
 void shm_init(int *argc, char ***argv);
@@ -49,11 +54,19 @@ int shm_workers(void); /* nodes x threads */
 
 /* A zeroed block divided into minipages of `grain` bytes, which is a multiple of the page size. */
 void *shm_block(const char *name, size_t bytes, size_t grain);
+/* A block divided as the library thinks best: what a program without hints gets. Not zeroed. */
+void *shm_plain(const char *name, size_t bytes);
+/* A zeroed block for atomics, sequentially consistent whatever the job is. */
+void *shm_atomics(const char *name, size_t bytes);
 /*
  * `count` elements of `bytes` each, each a minipage of its own (or `chunk` neighbours in one);
  * their addresses go to out[0 .. count), which is private to the node. Not zeroed.
  */
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out);
+
+/* Shared memory of the calling worker, without a name, and its end; as malloc and free. */
+void *shm_alloc(size_t bytes);
+void shm_free(void *p);
 
 void shm_lock(uint32_t id);
 void shm_unlock(uint32_t id);

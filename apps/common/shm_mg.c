@@ -63,15 +63,42 @@ int shm_workers(void)
     return mg_nodes() * mg_threads();
 }
 
+/* What node 0 allocated, on every node. */
+static void *known_as(const char *name, void *allocated)
+{
+    if (mg_node() != 0)
+        return must_have(mg_lookup(name), "mg_lookup", name);
+    must(mg_publish(name, allocated), "mg_publish");
+    return allocated;
+}
+
 void *shm_block(const char *name, size_t bytes, size_t grain)
 {
-    if (mg_node() == 0) {
-        void *p = must_have(mg_malloc_grain(bytes, grain), "mg_malloc_grain", name);
+    void *p = NULL;
 
-        must(mg_publish(name, p), "mg_publish");
-        return p;
+    if (mg_node() == 0)
+        p = must_have(mg_malloc_grain(bytes, grain), "mg_malloc_grain", name);
+    return known_as(name, p);
+}
+
+void *shm_plain(const char *name, size_t bytes)
+{
+    void *p = NULL;
+
+    if (mg_node() == 0)
+        p = must_have(mg_malloc(bytes), "mg_malloc", name);
+    return known_as(name, p);
+}
+
+void *shm_atomics(const char *name, size_t bytes)
+{
+    void *p = NULL;
+
+    if (mg_node() == 0) {
+        p = must_have(mg_malloc_with(bytes, 0, MG_SEQUENTIAL), "mg_malloc_with", name);
+        memset(p, 0, bytes);
     }
-    return must_have(mg_lookup(name), "mg_lookup", name);
+    return known_as(name, p);
 }
 
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out)
@@ -87,6 +114,16 @@ void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, voi
         array = must_have(mg_lookup(name), "mg_lookup", name);
     }
     must(mg_elements(array, count, out), "mg_elements");
+}
+
+void *shm_alloc(size_t bytes)
+{
+    return must_have(mg_malloc(bytes), "mg_malloc", "a worker");
+}
+
+void shm_free(void *p)
+{
+    must(mg_free(p), "mg_free");
 }
 
 void shm_lock(uint32_t id)
@@ -161,5 +198,10 @@ void shm_get_counts(struct shm_counts *out)
         .notices = stats.notices_sent,
         .views = stats.views,
         .shared_bytes = stats.shared_bytes,
+        .compute_ns = stats.compute_ns,
+        .fault_wait_ns = stats.fault_wait_ns,
+        .lock_wait_ns = stats.lock_wait_ns,
+        .barrier_wait_ns = stats.barrier_wait_ns,
+        .other_wait_ns = stats.other_wait_ns,
     };
 }

@@ -53,6 +53,18 @@ void *shm_block(const char *name, size_t bytes, size_t grain)
     return private_alloc(bytes);
 }
 
+void *shm_plain(const char *name, size_t bytes)
+{
+    (void)name;
+    return private_alloc(bytes);
+}
+
+void *shm_atomics(const char *name, size_t bytes)
+{
+    (void)name;
+    return private_alloc(bytes);
+}
+
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out)
 {
     size_t stride = (bytes + 63) / 64 * 64;
@@ -62,6 +74,20 @@ void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, voi
     (void)chunk;
     for (size_t i = 0; i < count; i++)
         out[i] = base + i * stride;
+}
+
+void *shm_alloc(size_t bytes)
+{
+    void *p = malloc(bytes);
+
+    if (p == NULL)
+        die("no memory for %zu bytes", bytes);
+    return p;
+}
+
+void shm_free(void *p)
+{
+    free(p);
 }
 
 void shm_lock(uint32_t id)

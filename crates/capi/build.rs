@@ -1,6 +1,6 @@
 //! Gives the shared library its SONAME: programs ask for `libmultigrain.so.0`, the interface, and
 //! not for a version of it. Rust exports `#[no_mangle]` functions alone, so no version script is
-//! needed; `tests/c_api.rs` checks that.
+//! needed; `tests/library.rs` checks that.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -8,6 +8,8 @@ use core::ffi::{c_int, c_void};
 
 use multigrain_runtime::runtime;
 
+use crate::status::failed;
+
 /// Bytes that are passed on at a time: more than any datagram has, and than a pipe takes at once.
 const MOST_BYTES: usize = 4 << 20;
 
@@ -25,8 +27,34 @@ impl Bounce {
     }
 }
 
-fn is_shared(buffer: *const c_void) -> bool {
-    runtime().is_ok_and(|runtime| runtime.is_shared(buffer.addr()))
+/// Where a buffer is.
+enum Buffer {
+    /// Of this process: the system judges it.
+    Private,
+    Shared,
+    /// It begins in an allocation of shared memory, and ends beyond it.
+    Refused,
+}
+
+impl Buffer {
+    /// `errno` and the last error say why one is refused.
+    fn of(buffer: *const c_void, bytes: usize) -> Self {
+        let Ok(runtime) = runtime() else { return Self::Private };
+        if bytes == 0 || !runtime.is_shared(buffer.addr()) {
+            return Self::Private;
+        }
+        match runtime.check_range(buffer.addr(), bytes) {
+            Ok(()) => Self::Shared,
+            Err(error) => {
+                failed(&error);
+                // SAFETY: it gives the place of this thread.
+                let errno = unsafe { libc::__errno_location() };
+                // SAFETY: that place is valid.
+                unsafe { errno.write(libc::EFAULT) };
+                Self::Refused
+            }
+        }
+    }
 }
 
 /// Passes `bytes` from shared memory to `call`, which gives how many it took or a negative number.
@@ -38,8 +66,10 @@ unsafe fn pass_on(
     bytes: usize,
     mut call: impl FnMut(*const c_void, usize, usize) -> isize,
 ) -> isize {
-    if bytes == 0 || !is_shared(buffer) {
-        return call(buffer, bytes, 0);
+    match Buffer::of(buffer, bytes) {
+        Buffer::Private => return call(buffer, bytes, 0),
+        Buffer::Refused => return -1,
+        Buffer::Shared => {}
     }
     let mut bounce = Bounce::new(bytes);
     let mut done = 0;
@@ -74,8 +104,10 @@ unsafe fn fetch(
     mut call: impl FnMut(*mut c_void, usize, usize) -> isize,
     more: impl Fn() -> bool,
 ) -> isize {
-    if bytes == 0 || !is_shared(buffer) {
-        return call(buffer, bytes, 0);
+    match Buffer::of(buffer, bytes) {
+        Buffer::Private => return call(buffer, bytes, 0),
+        Buffer::Refused => return -1,
+        Buffer::Shared => {}
     }
     let mut bounce = Bounce::new(bytes);
     let mut done = 0;

@@ -172,6 +172,7 @@ pub unsafe extern "C" fn mg_publish(name: *const c_char, p: *const c_void) -> c_
                 "NULL cannot be published: look-ups return it for failure".into(),
             ));
         }
+        runtime.check_range(p.addr(), 0)?;
         runtime.publish(name, p.addr())
     })
 }

@@ -5,13 +5,12 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use support::c::{built, compile, compiler, guards, include, launcher, must_succeed, source};
-use support::{Ended, Setting, TestDir, run, run_well, settings};
+use support::c::{compile, guards, launcher};
+use support::{Setting, TestDir, run, run_well, settings};
 
 /// Runs a program on these numbers of nodes in every way.
 fn run_in_every_way(name: &str, nodes: &[u32], threads: u32) {
@@ -20,116 +19,6 @@ fn run_in_every_way(name: &str, nodes: &[u32], threads: u32) {
     for setting in settings(nodes, guards()) {
         run_well(&launcher(), &Setting { threads, ..setting }, &program, &[]);
     }
-}
-
-/// Names of the functions `multigrain.h` declares.
-fn declared() -> BTreeSet<String> {
-    let header = fs::read_to_string(include().join("multigrain.h")).unwrap();
-    let code: String = header
-        .split("/*")
-        .map(|part| part.split_once("*/").map_or(part, |(_, code)| code))
-        .collect();
-    let name = |text: &str| -> String {
-        let letters = text.chars().rev().take_while(|c| c.is_ascii_alphanumeric() || *c == '_');
-        letters.collect::<Vec<_>>().into_iter().rev().collect()
-    };
-    let before_parentheses = code.split('(').map(name);
-    before_parentheses.filter(|name| name.starts_with("mg_")).collect()
-}
-
-/// Functions of the C library in whose place the program finds the library's.
-const INTERPOSED: [&str; 12] = [
-    "__sysv_signal",
-    "close",
-    "close_range",
-    "closefrom",
-    "dup2",
-    "dup3",
-    "mlockall",
-    "mprotect",
-    "pthread_sigmask",
-    "sigaction",
-    "signal",
-    "sigprocmask",
-];
-
-#[test]
-fn the_library_exports_the_functions_of_the_header_and_what_it_interposes() {
-    let library = built().join("libmultigrain.so");
-    let nm = must_succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
-    let exported: BTreeSet<String> =
-        nm.lines().filter_map(|line| Some(line.split_whitespace().last()?.to_owned())).collect();
-    assert!(declared().len() > 30, "{:?}", declared());
-    let promised = declared().into_iter().chain(INTERPOSED.map(str::to_owned)).collect();
-    assert_eq!(exported, promised);
-}
-
-#[test]
-fn the_library_has_the_name_of_its_interface() {
-    let library = built().join("libmultigrain.so");
-    let head = must_succeed(Command::new("readelf").arg("-d").arg(&library));
-    assert!(head.contains("soname: [libmultigrain.so.0]"), "{head}");
-}
-
-#[test]
-fn the_header_is_c11_and_cpp_and_every_function_can_be_linked() {
-    let dir = TestDir::new();
-    let every: Vec<String> =
-        declared().iter().map(|name| format!("(any_function){name},")).collect();
-    let template = fs::read_to_string(source("header.c")).unwrap();
-    let code = template.replace("EVERY_FUNCTION", &every.join("\n"));
-    let c = dir.path().join("header.c");
-    let cpp = dir.path().join("header.cpp");
-    fs::write(&c, &code).unwrap();
-    fs::write(&cpp, &code).unwrap();
-    let strict = ["-pedantic-errors", "-Wconversion", "-Wshadow", "-O1"];
-    let object = dir.path().join("header.o");
-    for (compiler_name, standard, file) in
-        [("cc", "-std=c11", &c), ("c++", "-std=c++11", &cpp), ("c++", "-std=c++20", &cpp)]
-    {
-        let mut command = compiler(compiler_name, &strict);
-        must_succeed(command.arg(standard).arg("-c").arg(file).arg("-o").arg(&object));
-        let mut link = compiler(compiler_name, &[]);
-        link.arg(&object).arg("-L").arg(built()).arg("-lmultigrain");
-        must_succeed(link.arg("-o").arg(dir.path().join("header")));
-    }
-}
-
-#[test]
-fn the_static_library_makes_programs_that_need_no_other() {
-    let dir = TestDir::new();
-    let program = dir.path().join("static");
-    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE"]);
-    command.arg(source("outside.c")).arg(built().join("libmultigrain.a"));
-    command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
-    must_succeed(command.arg("-o").arg(&program));
-    let needed = must_succeed(Command::new("readelf").arg("-d").arg(&program));
-    assert!(!needed.contains("libmultigrain"), "{needed}");
-    run_well(&launcher(), &Setting::nodes(2), &program, &[]);
-}
-
-#[test]
-fn threads_start_in_programs_without_any_shared_object() {
-    let dir = TestDir::new();
-    let program = dir.path().join("threads");
-    let mut command = compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
-    command.arg(source("threads.c")).arg(built().join("libmultigrain.a"));
-    command.args(["-lgcc_eh", "-lpthread", "-lm", "-ldl", "-lc"]);
-    must_succeed(command.arg("-o").arg(&program));
-    let dynamic = must_succeed(Command::new("readelf").arg("-d").arg(&program));
-    assert!(dynamic.contains("no dynamic section"), "{dynamic}");
-    run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
-}
-
-#[test]
-fn threads_start_in_libraries_of_the_program() {
-    let dir = TestDir::new();
-    let program = compile(&dir, "plugin");
-    let library = dir.path().join("libplugin.so");
-    let mut command = compiler("cc", &["-shared", "-fPIC", "-DPLUGIN"]);
-    command.arg(source("plugin.c")).arg("-L").arg(built()).arg("-lmultigrain");
-    must_succeed(command.arg("-o").arg(&library));
-    run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
 }
 
 #[test]
@@ -379,52 +268,6 @@ fn a_node_keeps_65536_results_and_starts_again_when_they_are_asked_for() {
 }
 
 #[test]
-fn the_secret_leaves_the_environment_and_nothing_else_does() {
-    let dir = TestDir::new();
-    let program = compile(&dir, "environment");
-    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let line = "a node started this program, and only `multigrain run` makes nodes";
-    assert_eq!(ended.err.matches(line).count(), 2, "one line a child: {ended:?}");
-}
-
-/// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.
-fn two_builds(flags: &[&str], second: u32) -> Ended {
-    let dir = TestDir::new();
-    let library = built();
-    let link = dir.path().join("libmultigrain.so.0");
-    std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
-    let programs = [1, second].map(|number| {
-        let program = dir.path().join(format!("build{number}"));
-        let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
-        command.arg(format!("-DNUMBER={number}")).arg(source("build.c")).arg("-o").arg(&program);
-        command.arg("-L").arg(&library).arg("-lmultigrain").args(flags);
-        must_succeed(command.arg(format!("-Wl,-rpath,{}", dir.path().display())));
-        program
-    });
-    let lengths = programs.each_ref().map(|program| fs::metadata(program).unwrap().len());
-    assert_eq!(lengths[0], lengths[1], "a length tells nothing");
-    let pick = dir.path().join("pick");
-    let [first, second] = programs.each_ref().map(|program| program.display());
-    let script = format!("#!/bin/sh\n[ $MULTIGRAIN_RANK = 0 ] && exec {first}\nexec {second}\n");
-    fs::write(&pick, script).unwrap();
-    fs::set_permissions(&pick, PermissionsExt::from_mode(0o755)).unwrap();
-    run(&launcher(), &Setting::nodes(2), &pick, &[])
-}
-
-#[test]
-fn programs_of_one_length_that_differ_in_a_byte_do_not_join() {
-    for flags in [["-Wl,--build-id"], ["-Wl,--build-id=none"]] {
-        let same = two_builds(&flags, 1);
-        assert_eq!(same.code, Some(0), "{flags:?}: {same:?}");
-        let ended = two_builds(&flags, 2);
-        assert_ne!(ended.code, Some(0), "{flags:?}: {ended:?}");
-        let line = "node 0 refused this node: it runs another build of the program";
-        assert!(ended.err.contains(line), "{flags:?}: {ended:?}");
-    }
-}
-
-#[test]
 fn a_system_that_maps_no_more_areas_is_named_and_the_job_goes_on() {
     let dir = TestDir::new();
     let program = compile(&dir, "areas");
@@ -441,6 +284,11 @@ fn hints_and_system_calls_on_shared_buffers_work() {
 #[test]
 fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
     run_in_every_way("io", &[1, 2], 1);
+}
+
+#[test]
+fn a_range_that_leaves_its_allocation_is_refused_and_so_is_a_private_name() {
+    run_in_every_way("ranges", &[1, 2], 1);
 }
 
 #[test]
@@ -510,45 +358,34 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
         assert!(line("wild").contains("(SIGSEGV) at address 0x123456789000"));
         assert!(line("unallocated").contains("at address 0x1fff00000040, where shared memory"));
         assert!(line("far").contains("at an address that cannot be: a damaged pointer"));
+        for place in ["stack", "thread"] {
+            let said = line(place);
+            // Where accesses wait in this signal's handler, it stands on the thread's own stack.
+            let words = match guard {
+                "uffd" => "beyond the end of its thread's stack: a recursion without end",
+                _ => "and could not say where: its stack was full (ulimit -s), or",
+            };
+            assert!(said.contains("(SIGSEGV)") && said.contains(words), "{guard}: {said}");
+        }
     }
 }
 
 #[test]
-fn a_listening_descriptor_that_is_none_is_named_at_once() {
-    let dir = TestDir::new();
-    let program = compile(&dir, "probe");
-    let script = dir.path().join("wrong");
-    // A pipe, a file, and nothing.
-    for (fd, source) in [(0, "true |"), (0, ""), (77, "")] {
-        let line = format!("{source} MULTIGRAIN_LISTEN_FD={fd} {}", program.display());
-        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
-        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-        let start = std::time::Instant::now();
-        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
-        assert!(ended.code != Some(0), "{ended:?}");
-        let named = format!("MULTIGRAIN_LISTEN_FD: descriptor {fd} is not the listening socket");
-        assert!(ended.err.contains(&named), "{ended:?}");
-        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{ended:?}");
-    }
+fn locks_that_needed_no_message_are_not_remote() {
+    run_in_every_way("remote", &[1, 2, 3], 1);
 }
 
 #[test]
-fn a_peer_that_does_not_come_is_an_error_of_its_own() {
+fn scans_get_their_minipages_in_runs() {
     let dir = TestDir::new();
-    let program = compile(&dir, "peer");
-    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let [peers, own] = [&peer, &own].map(|listener| listener.local_addr().unwrap());
-    let hangs_up = std::thread::spawn(move || drop(peer.accept()));
-    let mut command = Command::new(&program);
-    command.env("MULTIGRAIN_RANK", "1").env("MULTIGRAIN_NODES", "2");
-    command.env("MULTIGRAIN_JOB", "1").env("MULTIGRAIN_SECRET", "07".repeat(32));
-    command.env("MULTIGRAIN_PEERS", format!("tcp:{peers},tcp:{own}"));
-    let ended = command.stdin(Stdio::null()).output().unwrap();
-    // If the node never came, this does.
-    let _ = std::net::TcpStream::connect(peers);
-    hangs_up.join().unwrap();
-    assert!(ended.status.success(), "{ended:?}");
+    let program = compile(&dir, "runs");
+    for setting in settings(&[1, 2, 3], guards()) {
+        let setting = Setting { options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &["counts"]);
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
+        }
+    }
 }
 
 #[test]
@@ -571,19 +408,4 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let stats = fs::read_to_string(&file).unwrap();
     assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
     assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
-}
-
-#[test]
-fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
-    let dir = TestDir::new();
-    let program = compile(&dir, "probe");
-    let script = dir.path().join("late");
-    let line = format!("[ $MULTIGRAIN_RANK = 0 ] && exec {}; exec sleep 60", program.display());
-    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
-    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-    let setting = Setting { options: &["--boot-timeout", "0.5"], ..Setting::nodes(4) };
-    let ended = run(&launcher(), &setting, &script, &[]);
-    let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
-               `multigrain run --boot-timeout` gives them longer; the job ends\n";
-    assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
 }

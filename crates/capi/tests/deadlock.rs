@@ -39,7 +39,8 @@ impl Program {
 #[test]
 fn who_waits_where_is_named_when_a_node_ends_early() {
     let program = program();
-    let words = "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1";
+    let words =
+        "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
     for transport in ["unix", "tcp"] {
         for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
             let setting = Setting { transport, consistency, ..Setting::nodes(3) };
@@ -49,7 +50,8 @@ fn who_waits_where_is_named_when_a_node_ends_early() {
     for options in [&["--wait", "block"], &["--wait", "spin"], &["--wait", "yield"]] {
         program.must_name(&Setting { options, ..Setting::nodes(3) }, "early-end", words);
     }
-    let many = "node 1 waits in mg_finalize, nodes 0 and 2 to 19 in barrier 1";
+    let many = "node 1 waits in mg_finalize, nodes 0 and 2 to 19 in barrier 1 \
+                (19 of 20 threads have come)";
     program.must_name(&Setting::nodes(20), "early-end", many);
 }
 

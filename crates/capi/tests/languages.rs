@@ -132,6 +132,30 @@ fn a_fortran_program_shares_arrays_and_starts_threads() {
 }
 
 #[test]
+fn a_fortran_program_waits_in_time_locks_addresses_and_makes_system_calls() {
+    let dir = TestDir::new();
+    let Some(program) = fortran(&dir, "waits") else { return };
+    for setting in settings(&[1, 3], &["auto", "mprotect"]) {
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
+fn the_fortran_module_has_every_function_but_those_it_names() {
+    let module = std::fs::read_to_string(workspace().join("include/multigrain.f90")).unwrap();
+    let (head, body) = module.split_once("module multigrain_c").unwrap();
+    let library = built().join("libmultigrain.so");
+    let nm = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output().unwrap();
+    let exported = String::from_utf8(nm.stdout).unwrap();
+    let names = exported.split_whitespace().filter(|word| word.starts_with("mg_"));
+    let missing: Vec<_> = names
+        .filter(|name| !body.contains(&format!("name=\"{name}\"")))
+        .filter(|name| !head.replace(',', " ").split_whitespace().any(|word| word == *name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} are neither there nor named as missing");
+}
+
+#[test]
 fn the_fortran_module_names_functions_of_the_library_alone() {
     let module = std::fs::read_to_string(workspace().join("include/multigrain.f90")).unwrap();
     let named =

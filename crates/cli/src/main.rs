@@ -19,7 +19,8 @@ mod scale;
 mod series;
 mod sim;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,7 +62,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = Cli::try_parse().unwrap_or_else(|error| with_hint(error).exit()).command;
     if let Command::Run(args) = &command {
         return run::run(args);
     }
@@ -70,6 +71,24 @@ fn main() -> ExitCode {
     }
     run::notice_children();
     pipe::until_unread(|| start(command))
+}
+
+/// Names the command that was meant where letters have changed places, which clap takes for no likeness.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let (Some(ContextValue::String(given)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    else {
+        return error;
+    };
+    let commands = Cli::command();
+    let known = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let distance = |name: &str| strsim::damerau_levenshtein(name, given);
+    let nearest = known.map(clap::Command::get_name).min_by_key(|name| distance(name));
+    if let Some(name) = nearest.filter(|name| distance(name) <= 2) {
+        let hint = ContextValue::Strings(vec![name.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, hint);
+    }
+    error
 }
 
 /// Any command; `run` sees to broken pipes itself.

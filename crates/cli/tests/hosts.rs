@@ -201,7 +201,7 @@ fn big_output_loses_nothing_though_its_reader_is_slow() {
 #[test]
 fn output_of_nodes_that_have_ended_waits_for_its_reader() {
     let time = unique_time();
-    let write = format!(": {time}; seq 400000");
+    let write = format!("seq 400000; : {time}");
     let mut job = start(&mut script("--hosts a", "", &write));
     // Read just enough that the node can end, and then not for longer than a sweep may take.
     let mut lines = 0;

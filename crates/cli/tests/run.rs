@@ -164,6 +164,23 @@ fn the_summary_and_the_stats_file_hold_the_counters() {
 }
 
 #[test]
+fn the_stats_file_says_why_a_job_that_ended_badly_has_no_counters() {
+    let file = std::env::temp_dir().join(format!("multigrain-no-stats-{}", std::process::id()));
+    let options = format!("-n 2 --timeout 1 --stats {}", file.display());
+    let script = r#"exec >&$MULTIGRAIN_CONTROL_FD; echo ready
+        [ $MULTIGRAIN_RANK = 1 ] && echo 'stats {"locks": 3}'; exec sleep 100"#;
+    let ended = run(&mut launcher(&options, script));
+    assert_eq!(ended.code, Some(124));
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(json["why"], "time-out after 1 s; the job ends");
+    assert_eq!((&json["counted_nodes"], &json["total"]["locks"]), (&1.into(), &3.into()));
+    let why = json["nodes"][0]["no_stats"].as_str().unwrap();
+    assert!(why.contains("sends its counters in mg_finalize"), "{why}");
+    assert_eq!(json["nodes"][1].get("no_stats"), None);
+}
+
+#[test]
 fn big_output_of_many_nodes_keeps_its_lines() {
     let script = "seq -f 'line %.0f of some length, to fill the pipes' 100000; printf partial";
     let ended = run(&mut launcher("-n 4", script));
@@ -261,6 +278,13 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         ("--tracking scans --guard uffd", ("", ""), "--tracking scans needs the guard mprotect"),
         ("--check-races", ("MULTIGRAIN_TRACKING", "scans"), "--check-races finds races by faults"),
         ("-x MULTIGRAIN_TRACKING=scans --check-races", ("", ""), "--check-races finds races"),
+        (
+            "--tag-output",
+            ("MULTIGRAIN_WAIT", "doze"),
+            "invalid argument: MULTIGRAIN_WAIT cannot be",
+        ),
+        ("--tag-output", ("MULTIGRAIN_THREADS", "4097"), "invalid argument: MULTIGRAIN_THREADS"),
+        ("-x MULTIGRAIN_CHUNK=65537", ("", ""), "invalid argument: MULTIGRAIN_CHUNK cannot be"),
     ] {
         let mut command = multigrain();
         command.args(["run", "-n", "3"]).args(options.split(' ')).args(["--", "echo", "there"]);
@@ -270,6 +294,18 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
         let ended = run(&mut command);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
         assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{ended:?}");
+    }
+    for (option, value, limit) in [
+        ("-t", "4097", "4096"),
+        ("-t", "65536", "4096"),
+        ("--chunk", "65537", "65536"),
+        ("--shared", "16T", "17587891077120 bytes, almost 16T"),
+        ("--shared", "999T", "almost 16T, at most"),
+    ] {
+        let ended =
+            run(multigrain().args(["run", "-n", "3", option, value, "--", "echo", "there"]));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains(limit), "{ended:?}");
     }
     let ended = run(multigrain().args(["run", "--tracking", "scans", "--", "echo", "there"]));
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "there\n"), "{ended:?}");
@@ -339,6 +375,18 @@ fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
     }
     let ended = run(multigrain().args(["run", "--gaurd", "uffd", "true"]));
     assert!(ended.err.contains("a similar argument exists: '--guard'"), "{ended:?}");
+}
+
+#[test]
+fn a_mistyped_command_gets_a_hint() {
+    for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
+        let ended = run(multigrain().arg(given));
+        assert_eq!(ended.code, Some(2));
+        let hint = format!("a similar subcommand exists: '{meant}'");
+        assert!(ended.err.contains(&hint), "{ended:?}");
+    }
+    let ended = run(multigrain().arg("something"));
+    assert!(ended.code == Some(2) && !ended.err.contains("similar"), "{ended:?}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub enum MemoryError {
     },
     /// The memory object would be larger than the user's limits allow.
     #[error(
-        "{bytes} shared bytes are more than `ulimit {flag}` allows: raise that, or choose a \
-         smaller `multigrain run --shared`"
+        "{bytes} shared bytes are more than `ulimit {flag}` allows: say `ulimit {flag} unlimited`, or \
+         choose a smaller `multigrain run --shared`"
     )]
     Ulimit {
         /// Bytes asked for.
@@ -40,7 +40,7 @@ pub enum MemoryError {
     /// The tables of the memory layer find no room among the process's addresses.
     #[error(
         "no room for tables of {bytes} bytes of addresses, which cost memory as they are used: raise \
-         `ulimit -v` and `ulimit -d`"
+         `ulimit -v` and `ulimit -d`, by a few times as much or to unlimited"
     )]
     NoAddresses {
         /// Bytes of addresses wanted.

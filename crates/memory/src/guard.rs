@@ -64,6 +64,12 @@ impl Vpages {
     fn privileged(self) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.privileged)
     }
+
+    /// Whether `next` begins where these end, in both views.
+    pub(crate) fn is_followed_by(&self, next: &Self) -> bool {
+        let end = (self.address + self.bytes, self.privileged + self.bytes);
+        end == (next.address, next.privileged)
+    }
 }
 
 /// A way to make accesses trap. All methods but `attach` may run in signal context: they take

@@ -42,7 +42,7 @@ pub use layout::{
 };
 pub use memory::{Config, Memory};
 pub use names::{GuardKind, SegmentId};
-pub use object::Object;
+pub use object::{MOST_OBJECT_BYTES, Object};
 pub use segments::MAX_SEGMENTS;
 pub use signal_frame::{Trap, instruction};
 pub use track::TrackingKind;

@@ -314,6 +314,35 @@ impl Memory {
         vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from, to))
     }
 
+    /// [`Memory::protect`] of `count` minipages from `first` on, which are all in state `from`, with as few
+    /// changes of protection as they lie together in views.
+    ///
+    /// # Errors
+    /// As for [`Memory::protect`]; some may have changed then.
+    pub fn protect_run(
+        &self,
+        first: MinipageId,
+        count: u32,
+        from: Access,
+        to: Access,
+    ) -> Result<(), MemoryError> {
+        let mut run: Option<Vpages> = None;
+        for index in first.index()..first.index().saturating_add(count) {
+            let Some(next) = self.vpages(MinipageId::new(first.area(), index))? else {
+                return Ok(());
+            };
+            match &mut run {
+                Some(run) if run.is_followed_by(&next) => run.bytes += next.bytes,
+                run => {
+                    if let Some(whole) = run.replace(next) {
+                        self.guard.protect(whole, from, to)?;
+                    }
+                }
+            }
+        }
+        run.map_or(Ok(()), |last| self.guard.protect(last, from, to))
+    }
+
     /// Takes write access from `count` minipages from `first` on, which are neighbours in one view,
     /// with one change of protection; false if they are not (of a [`Shape::Sub`] area). For
     /// minipages that are `ReadWrite` now; the caller sees to it that none of them is opened again

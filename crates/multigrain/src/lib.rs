@@ -25,10 +25,10 @@
 //! | one variable, one minipage | [`Job::alloc`]: [`Shared`] |
 //! | a contiguous block, cut into minipages | [`Job::alloc_slice`]: [`SharedSlice`] |
 //! | many elements, a minipage each | [`Job::alloc_array`]: [`SharedArray`] |
-//! | a value only reachable under a lock | [`Mutex::new`] |
+//! | a value only reachable under a lock | [`Mutex::new`]; of many readers [`RwLock::new`] |
 //! | release consistency, or another grain | [`Job::alloc_with`] and its family: [`Policy`] |
 //! | to bring an address to other nodes | [`Job::share`], [`Job::publish`], [`Job::lookup`] |
-//! | threads that meet | [`Barrier`], [`Condvar`], [`Semaphore`]; [`Job::barrier`] and [`Job::lock`] by number |
+//! | threads that meet | [`Barrier`], [`Condvar`], [`Semaphore`], [`Once`]; [`Job::barrier`] and [`Job::lock`] by number |
 //! | threads elsewhere | [`Job::scope`], [`Job::spawn`] |
 //! | to hide latency, to make system calls | [`Region`] |
 //!
@@ -38,7 +38,8 @@
 //! bytes) is never torn, its load acquires and its store releases, as an atomic's do; a larger
 //! value may mix words of two writers unless a lock or a barrier orders them. Only [`Shareable`]
 //! types are admitted, for which any mixture of bytes is a value. Atomics are shared by reference,
-//! and a [`Mutex`] lends its value out, since nothing else can reach it.
+//! and a [`Mutex`] or a [`RwLock`] lends its value out, since
+//! nothing else can reach it.
 //!
 //! Handles are plain addresses: they may be copied, handed to threads of other nodes
 //! ([`Job::scope`]) and brought there by name. They borrow the job, so none outlives it; only the
@@ -95,6 +96,7 @@ mod mutex;
 mod names;
 mod pointer;
 mod portable;
+mod rwlock;
 mod shareable;
 mod shared;
 mod slice;
@@ -111,12 +113,13 @@ pub use multigrain_types::Consistency;
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
 pub use portable::Portable;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use shareable::{Atomic, Shareable};
 pub use shared::{
     Shared, SharedAtomicI32, SharedAtomicI64, SharedAtomicU32, SharedAtomicU64, SharedAtomicUsize,
 };
 pub use slice::{Chunks, Iter, SharedSlice};
-pub use sync::{Barrier, Condvar, LockGuard, Locked, Semaphore};
+pub use sync::{Barrier, Condvar, LockGuard, Locked, Once, Semaphore};
 pub use thread::{On, Scope, ScopedThread, Thread};
 
 /// A result of this crate.

@@ -5,8 +5,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 
-use multigrain_runtime::Policy;
+use multigrain_runtime::{Patience, Policy};
 
 use crate::Result;
 use crate::job::Job;
@@ -14,7 +15,7 @@ use crate::portable::Portable;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::sync::sealed::Sealed;
-use crate::sync::{LockGuard, Locked, fresh_id};
+use crate::sync::{LockGuard, Locked, fresh_id, had, within};
 
 /// A value in shared memory under a lock of the job. The handle may be copied.
 ///
@@ -66,7 +67,27 @@ impl<'job, T: Shareable> Mutex<'job, T> {
     /// # Errors
     /// This thread holds the lock already.
     pub fn lock(&self) -> Result<MutexGuard<'_, T>> {
-        Ok(MutexGuard { lock: LockGuard::take(self.id)?, value: self.value, mutex: PhantomData })
+        Ok(self.guard(LockGuard::take(self.id, Patience::Endless)?))
+    }
+
+    /// Takes the lock if it is free; `None` if any thread holds it, this one too.
+    ///
+    /// # Errors
+    /// More threads or ids in use than a node may have.
+    pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>> {
+        Ok(had(LockGuard::take(self.id, Patience::None))?.map(|lock| self.guard(lock)))
+    }
+
+    /// Takes the lock, waiting for so long at most; `None` if it was held all the time.
+    ///
+    /// # Errors
+    /// This thread holds the lock already.
+    pub fn try_lock_for(&self, wait: Duration) -> Result<Option<MutexGuard<'_, T>>> {
+        Ok(had(LockGuard::take(self.id, within(wait)))?.map(|lock| self.guard(lock)))
+    }
+
+    fn guard<'a>(&'a self, lock: LockGuard<'a>) -> MutexGuard<'a, T> {
+        MutexGuard { lock, value: self.value, mutex: PhantomData }
     }
 
     /// Gives the memory back.

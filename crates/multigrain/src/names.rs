@@ -18,10 +18,11 @@ use crate::job::Job;
 use crate::mutex::Mutex;
 use crate::pointer::pointer;
 use crate::portable::Portable;
+use crate::rwlock::RwLock;
 use crate::shareable::Shareable;
 use crate::shared::Shared;
 use crate::slice::SharedSlice;
-use crate::sync::{Barrier, Condvar, Semaphore};
+use crate::sync::{Barrier, Condvar, Once, Semaphore};
 use crate::words;
 
 /// Most words of a handle.
@@ -79,11 +80,12 @@ impl Job {
         Ok(handle)
     }
 
-    /// Publishes a raw address, as `mg_publish` does.
+    /// Publishes a raw address of shared memory, as `mg_publish` does.
     ///
     /// # Errors
-    /// A name that is empty, longer than 63 bytes or begins with a zero byte.
+    /// An address that is private to this node; a name that is empty, longer than 63 bytes or begins with a zero byte.
     pub fn publish_ptr<T>(&self, name: &str, address: NonNull<T>) -> Result<()> {
+        self.runtime().check_range(address.addr().get(), 0)?;
         self.runtime().publish(raw(name)?, address.addr().get())
     }
 
@@ -119,8 +121,8 @@ fn type_number<H: 'static>() -> u64 {
     hasher.finish()
 }
 
-/// Handles that can be published: [`Shared`], [`SharedSlice`], [`SharedArray`], [`Mutex`],
-/// [`Barrier`], [`Condvar`], [`Semaphore`].
+/// Handles that can be published: [`Shared`], [`SharedSlice`], [`SharedArray`], [`Mutex`], [`RwLock`],
+/// [`Barrier`], [`Condvar`], [`Semaphore`], [`Once`].
 pub trait Handle<'job>: Portable + Copy + 'job {
     /// The same type of handle, whatever the job's lifetime.
     #[doc(hidden)]
@@ -141,6 +143,14 @@ impl<'job, T: Shareable> Handle<'job> for SharedArray<'job, T> {
 
 impl<'job, T: Shareable> Handle<'job> for Mutex<'job, T> {
     type Kind = Mutex<'static, T>;
+}
+
+impl<'job, T: Shareable> Handle<'job> for RwLock<'job, T> {
+    type Kind = RwLock<'static, T>;
+}
+
+impl<'job> Handle<'job> for Once<'job> {
+    type Kind = Once<'static>;
 }
 
 impl<'job> Handle<'job> for Barrier<'job> {

@@ -1,4 +1,4 @@
-//! Locks, barriers, semaphores and condition variables. `new` gives them a number that nobody else has;
+//! Locks, barriers, semaphores, condition variables and what runs once. `new` gives them a number that nobody else has;
 //! their handles are shared like any other. Any 32-bit number may be used as well, ready to use on
 //! every node, as C programs do.
 
@@ -6,8 +6,9 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::time::Duration;
 
-use multigrain_runtime::{Error, runtime};
+use multigrain_runtime::{Deadline, Error, Patience, runtime};
 
 use crate::Result;
 use crate::job::Job;
@@ -35,7 +36,32 @@ impl Job {
     /// # Errors
     /// This thread holds it already.
     pub fn lock(&self, id: u32) -> Result<LockGuard<'_>> {
-        LockGuard::take(id)
+        LockGuard::take(id, Patience::Endless)
+    }
+
+    /// Takes lock `id` if it is free; `None` if any thread holds it, this one too.
+    ///
+    /// # Errors
+    /// More threads or ids in use than a node may have.
+    pub fn try_lock(&self, id: u32) -> Result<Option<LockGuard<'_>>> {
+        had(LockGuard::take(id, Patience::None))
+    }
+
+    /// Takes lock `id`, waiting for so long at most; `None` if it was held all the time.
+    ///
+    /// # Errors
+    /// This thread holds it already.
+    pub fn try_lock_for(&self, id: u32, wait: Duration) -> Result<Option<LockGuard<'_>>> {
+        had(LockGuard::take(id, within(wait)))
+    }
+
+    /// Calls `run` once in the whole job, in the first thread that comes with this id; returns when it has
+    /// run.
+    ///
+    /// # Errors
+    /// A call inside of `run`.
+    pub fn call_once(&self, id: u32, run: impl FnOnce()) -> Result<()> {
+        runtime()?.once(id, run)
     }
 
     /// Semaphore `id`; its value starts at 0.
@@ -49,6 +75,20 @@ impl Job {
     pub fn condvar(&self, id: u32) -> Condvar<'_> {
         Condvar { id, job: PhantomData }
     }
+}
+
+/// None for what others have, or did not come in time.
+pub(crate) fn had<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Busy(_) | Error::TimedOut(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Until so much later than now.
+pub(crate) fn within(wait: Duration) -> Patience {
+    Patience::Until(Deadline::after(wait))
 }
 
 /// A number that no other lock, semaphore, condition variable or barrier of the job has.
@@ -65,8 +105,8 @@ pub struct LockGuard<'job> {
 }
 
 impl LockGuard<'_> {
-    pub(crate) fn take(id: u32) -> Result<Self> {
-        runtime()?.lock(id)?;
+    pub(crate) fn take(id: u32, patience: Patience) -> Result<Self> {
+        runtime()?.lock_with(id, patience)?;
         Ok(Self { id, thread: PhantomData })
     }
 }
@@ -143,6 +183,16 @@ impl<'job> Condvar<'job> {
         runtime()?.condition_wait(self.id, guard.lock_id())
     }
 
+    /// The same, for so long at most: whether a signal came. The lock is held again in any case.
+    ///
+    /// # Errors
+    /// As for [`Condvar::wait`].
+    pub fn wait_for(self, guard: &mut impl Locked, wait: Duration) -> Result<bool> {
+        let deadline = Deadline::after(wait);
+        let waited = runtime()?.condition_wait_until(self.id, guard.lock_id(), deadline);
+        Ok(had(waited)?.is_some())
+    }
+
     /// Wakes the thread that has waited longest, if one waits.
     ///
     /// # Errors
@@ -190,6 +240,61 @@ impl<'job> Semaphore<'job> {
     /// More threads or ids in use than a node may have.
     pub fn wait(self) -> Result<()> {
         runtime()?.semaphore_wait(self.id)
+    }
+
+    /// Takes a unit if there is one: whether there was. One that was just posted elsewhere may be on its
+    /// way still.
+    ///
+    /// # Errors
+    /// More threads or ids in use than a node may have.
+    pub fn try_wait(self) -> Result<bool> {
+        Ok(had(runtime()?.semaphore_wait_with(self.id, Patience::None))?.is_some())
+    }
+
+    /// Waits for a unit for so long at most, and takes it: whether there was one.
+    ///
+    /// # Errors
+    /// More threads or ids in use than a node may have.
+    pub fn wait_for(self, wait: Duration) -> Result<bool> {
+        Ok(had(runtime()?.semaphore_wait_with(self.id, within(wait)))?.is_some())
+    }
+}
+
+/// What runs once in the whole job.
+///
+/// ```
+/// use multigrain::{Job, Once};
+///
+/// # fn main() -> multigrain::Result<()> {
+/// let job = Job::join()?;
+/// let begun = job.share("begun", || Once::new(&job))?;
+/// let table = job.share("table", || job.alloc(0u64))?;
+/// begun.call_once(|| table.set(7))?;
+/// assert_eq!(table.get(), 7);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Once<'job> {
+    id: u32,
+    job: PhantomData<&'job Job>,
+}
+
+impl<'job> Once<'job> {
+    /// One of its own.
+    ///
+    /// # Errors
+    /// All numbers of this node were given out.
+    pub fn new(job: &'job Job) -> Result<Self> {
+        Ok(Self { id: fresh_id(job)?, job: PhantomData })
+    }
+
+    /// Calls `run` in the first thread that comes; all calls return after it has run, and see what it wrote
+    /// to shared memory. If it panics, it has not run, and whoever comes waits for ever.
+    ///
+    /// # Errors
+    /// A call inside of `run`.
+    pub fn call_once(self, run: impl FnOnce()) -> Result<()> {
+        runtime()?.once(self.id, run)
     }
 }
 
@@ -258,5 +363,6 @@ macro_rules! portable {
 portable! {
     Barrier(id, threads) 2;
     Condvar(id) 1;
+    Once(id) 1;
     Semaphore(id) 1;
 }

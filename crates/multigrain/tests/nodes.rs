@@ -8,6 +8,8 @@ mod races;
 mod release;
 #[path = "../../capi/tests/support/mod.rs"]
 mod support;
+#[path = "nodes/waits.rs"]
+mod waits;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -343,7 +345,8 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// As a node: runs the scenario the environment names.
 fn as_node(name: &str) -> ExitCode {
-    let mut scenarios = SCENARIOS.iter().chain(release::SCENARIOS).chain(races::SCENARIOS);
+    let mut scenarios =
+        SCENARIOS.iter().chain(waits::SCENARIOS).chain(release::SCENARIOS).chain(races::SCENARIOS);
     let Some((_, scenario)) = scenarios.find(|(known, _)| *known == name) else {
         return failing_node(name);
     };
@@ -384,7 +387,7 @@ fn every_scenario_passes_under_every_guard_and_transport() {
     let dir = TestDir::new();
     let program = as_program(&dir);
     for setting in settings(&[1, 3], &["auto", "mprotect"]) {
-        for (name, _) in SCENARIOS {
+        for (name, _) in SCENARIOS.iter().chain(waits::SCENARIOS) {
             run_well(&launcher(), &setting, &program, &[NODE_ARGUMENT, name]);
         }
     }

@@ -15,7 +15,7 @@
 use multigrain_types::MinipageId;
 use smallvec::SmallVec;
 
-use crate::bend::mutant;
+use crate::mutant_macro::mutant;
 
 /// Most minipages an instruction holds, and most of its grants that are remembered. A string move
 /// needs four; a gather may need more, and ends without.

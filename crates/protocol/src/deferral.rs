@@ -16,6 +16,8 @@
 //! | lazily consistent page of up to 2 KiB            | in a batch, unless 1 MiB waits for that node   |
 //! | lazily consistent request of a gathering step    | in a batch, with the step's others (ADR 12)    |
 //! | any other                                        | now                                            |
+//!
+//! Messages of one step about neighbouring minipages that are alike are one frame, before this table sees it (ADR 35).
 
 use multigrain_types::MinipageId;
 

@@ -19,15 +19,16 @@
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
 pub mod access;
-mod bend;
 pub mod coherence;
 mod consistency;
 pub mod deferral;
 mod effect;
+mod encoding;
 pub mod hlrc;
 mod message;
 pub mod mgs;
 pub mod migration;
+mod mutant_macro;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod node;
@@ -37,11 +38,11 @@ mod site;
 pub mod sync;
 mod vector_time;
 pub mod window;
-mod wire;
 mod world;
 
 pub use consistency::{Engine, Homes};
 pub use effect::{Effect, Effects};
+pub use encoding::{WireError, Words};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
     PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
@@ -49,5 +50,4 @@ pub use message::{
 pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;
 pub use site::{Illegal, MOST_THREADS, Site};
-pub use wire::{WireError, Words};
 pub use world::{ReleaseWorld, World};

@@ -240,6 +240,34 @@ impl Message {
         }
     }
 
+    /// Whether many neighbouring minipages may be asked for, answered and acknowledged by one frame with this
+    /// message: then it leaves [`crate::Words::extra`] unused. Nothing that is merged or forwarded with diffs
+    /// may, for their order counts.
+    #[must_use]
+    pub fn goes_in_runs(&self) -> bool {
+        use HlrcMessage as H;
+        use MgsMessage as M;
+        match self {
+            Self::Page { .. } => true,
+            Self::Mgs { body, .. } => {
+                matches!(body, M::ReadRequest | M::WriteRequest | M::ReadData | M::WriteData)
+            }
+            Self::Hlrc { body, .. } => matches!(body, H::Fetch { .. } | H::Data | H::FirstTouch),
+            Self::Sync { .. } => false,
+        }
+    }
+
+    /// The same about another minipage; of a message that is about none, the message.
+    #[must_use]
+    pub fn about(self, minipage: MinipageId) -> Self {
+        match self {
+            Self::Page { body, .. } => Self::Page { minipage, body },
+            Self::Mgs { body, .. } => Self::Mgs { minipage, body },
+            Self::Hlrc { body, .. } => Self::Hlrc { minipage, body },
+            Self::Sync { .. } => self,
+        }
+    }
+
     /// The minipage it is about.
     #[must_use]
     pub fn minipage(&self) -> Option<MinipageId> {

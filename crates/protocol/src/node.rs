@@ -6,10 +6,10 @@
 //! | `step` | [`Node::step`]: an input, and the messages of the node to itself that it leads to |
 //! | `dispatch` | an event of a minipage to its engine: `sequential`, `eager`, `lazy` |
 //! | `apply` | what an engine wants done |
-//! | `post` | synchronization messages, behind what they release |
+//! | `sync_effects` | synchronization messages, behind what they release |
 //! | `flush` | a flush, and an acquire |
 //! | `migrate` | homes migrate at a quiescent barrier |
-//! | `tables` | where states are kept; `owned`: in plain maps |
+//! | `tables` | where states are kept; `owned_tables`: in plain maps |
 //! | `refusal` | why an event is refused |
 
 mod apply;
@@ -17,13 +17,13 @@ mod dispatch;
 mod flush;
 mod input;
 mod migrate;
-mod owned;
-mod post;
+mod owned_tables;
 mod refusal;
 mod step;
+mod sync_effects;
 mod tables;
 
 pub use input::{Input, Violation};
-pub use owned::{OwnedCell, OwnedTables};
+pub use owned_tables::{OwnedCell, OwnedTables};
 pub use step::Node;
 pub use tables::{Cell, SyncCell, Tables};

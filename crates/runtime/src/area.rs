@@ -103,6 +103,28 @@ impl AreaRecord {
         usize::try_from(bytes).ok()
     }
 
+    /// Bytes from an address to the end of the allocation it lies in, as far as they lie in one view: of
+    /// an array of minipages that share pages, to the end of the element's minipage. None between
+    /// allocations.
+    pub(crate) fn bytes_from(&self, address: usize) -> Option<usize> {
+        let minipage = self.area.locate(address)?;
+        let one_view = matches!(self.area.shape, Shape::Pages { .. });
+        let end = if one_view && (self.items.array || self.items.count == 1) {
+            self.area.base + self.area.view_bytes()
+        } else if self.items.array {
+            self.area.address(minipage) + self.area.minipage_bytes(minipage)
+        } else {
+            let bytes = usize::try_from(self.items.bytes).ok()?;
+            let chunk = self.items.chunk as usize;
+            let first_minipage = u64::from(minipage) / self.items.span(self.area.shape);
+            let first = usize::try_from(first_minipage).ok()? * chunk;
+            // The vpage begins before its minipage does.
+            let within = address.checked_sub(self.item_address(first))? / bytes;
+            (within < chunk).then(|| self.item_address(first + within) + bytes)?
+        };
+        end.checked_sub(address).filter(|&left| left > 0)
+    }
+
     /// As it goes over the wire.
     ///
     /// # Errors

@@ -50,7 +50,21 @@ pub(crate) fn keep_outside(rank: NodeId) -> Result<(), Error> {
 
 /// Whether this process is a node's child.
 pub(crate) fn is_one() -> bool {
-    PARENT.get().is_some_and(|parent| parent.inside.load(Ordering::Relaxed) == 0)
+    parent().is_some()
+}
+
+/// The node whose child this process is.
+fn parent() -> Option<NodeId> {
+    let parent = PARENT.get().filter(|parent| parent.inside.load(Ordering::Relaxed) == 0);
+    parent.map(|parent| parent.rank)
+}
+
+/// Refuses a child's call.
+///
+/// # Errors
+/// [`Error::Child`].
+pub(crate) fn refuse() -> Result<(), Error> {
+    parent().map_or(Ok(()), |rank| Err(Error::Child(rank)))
 }
 
 /// A word that is 1 here, and 0 in every process that fork makes of this one.

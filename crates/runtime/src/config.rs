@@ -2,6 +2,7 @@
 
 use core::ops::RangeInclusive;
 use std::env;
+use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
 use crate::receiver::WaitMode;
+use crate::receiver::slots::MAX_THREADS;
 
 /// A node's place in its job.
 #[derive(Debug)]
@@ -51,14 +53,23 @@ pub struct Config {
     pub check_races: bool,
 }
 
-/// Most threads that a node may be meant to run.
 /// More than any node waits; a year.
 const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
-const MAX_THREADS: u32 = 65_536;
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
 
+/// The variables of a node, by their names without the prefix `MULTIGRAIN_`.
+struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
+
 impl Config {
+    /// Most threads that a node may be meant to run: as many as there can be.
+    #[expect(clippy::cast_possible_truncation, reason = "a few thousand")]
+    pub const MOST_THREADS: u32 = MAX_THREADS as u32;
+    /// Largest chunking level.
+    pub const LARGEST_CHUNK: u32 = 1 << 16;
+    /// Largest shared size, bytes.
+    pub const MOST_SHARED_BYTES: u64 = multigrain_memory::MOST_OBJECT_BYTES;
+
     /// A job of one node.
     #[must_use]
     pub fn single() -> Self {
@@ -105,19 +116,36 @@ impl Config {
     /// # Errors
     /// [`Error::Invalid`] naming the variable that makes no sense.
     pub fn from_environment() -> Result<Self, Error> {
+        let get = |name: &str| env::var_os(name);
+        let mut config = Self::of_job(&get)?;
+        let variables = Variables(&get);
+        if let Some(rank) = variables.get("RANK")? {
+            config.rank = NodeId(number("RANK", &rank, 0..=u16::MAX - 1)?);
+            config.join(&variables)?;
+        }
+        Ok(config)
+    }
+
+    /// Reads those of a node's variables that all nodes of a job have alike.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] naming the variable that makes no sense.
+    pub fn of_job(get: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        let variables = Variables(get);
+        let variable = |name| variables.get(name);
         let mut config = Self::single();
         if let Some(threads) = variable("THREADS")? {
-            config.threads = number("THREADS", &threads, 1..=MAX_THREADS)?;
+            config.threads = number("THREADS", &threads, 1..=Self::MOST_THREADS)?;
         }
         if let Some(text) = variable("BOOT_SECONDS")? {
             let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
             config.boot = Some(Duration::from_secs_f64(seconds));
         }
         if let Some(text) = variable("SHARED")? {
-            config.shared_bytes = number("SHARED", &text, 1..=u64::MAX)?;
+            config.shared_bytes = number("SHARED", &text, 1..=Self::MOST_SHARED_BYTES)?;
         }
         if let Some(text) = variable("CHUNK")? {
-            config.chunk = number("CHUNK", &text, 1..=u32::MAX)?;
+            config.chunk = number("CHUNK", &text, 1..=Self::LARGEST_CHUNK)?;
         }
         if let Some(text) = variable("LEARN")? {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
@@ -169,10 +197,6 @@ impl Config {
                 ],
             )?;
         }
-        if let Some(rank) = variable("RANK")? {
-            config.rank = NodeId(number("RANK", &rank, 0..=u16::MAX - 1)?);
-            config.join()?;
-        }
         Ok(config)
     }
 
@@ -190,15 +214,15 @@ impl Config {
     }
 
     /// The variables that only a launched node has.
-    fn join(&mut self) -> Result<(), Error> {
-        let nodes = number("NODES", &required("NODES")?, 1..=usize::from(u16::MAX))?;
-        let job = required("JOB")?;
+    fn join(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
+        let nodes = number("NODES", &variables.required("NODES")?, 1..=usize::from(u16::MAX))?;
+        let job = variables.required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
-        if let Some(secret) = variable("SECRET")? {
+        if let Some(secret) = variables.get("SECRET")? {
             let secret = hex_secret(&secret);
             self.secret = Some(secret.ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?);
         }
-        let peers = required("PEERS")?;
+        let peers = variables.required("PEERS")?;
         self.peers = peers
             .split(',')
             .map(|peer| peer.parse::<Address>().map_err(|_| wrong("PEERS", peer)))
@@ -209,30 +233,34 @@ impl Config {
                 &format!("{nodes}, with {} peers and rank {}", self.peers.len(), self.rank.0),
             ));
         }
-        if let Some(fds) = variable("LISTEN_FD")? {
+        if let Some(fds) = variables.get("LISTEN_FD")? {
             let fds = fds.split(',').map(|fd| descriptor("LISTEN_FD", fd));
             self.listen_fds = fds.collect::<Result<_, _>>()?;
         }
-        if let Some(fd) = variable("CONTROL_FD")? {
+        if let Some(fd) = variables.get("CONTROL_FD")? {
             self.control_fd = Some(descriptor("CONTROL_FD", &fd)?);
         }
         Ok(())
     }
 }
 
-fn variable(name: &str) -> Result<Option<String>, Error> {
-    match env::var(format!("MULTIGRAIN_{name}")) {
-        Ok(text) if text.is_empty() => Ok(None),
-        Ok(text) => Ok(Some(text)),
-        Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => Err(wrong(name, "(not text)")),
+impl Variables<'_> {
+    /// One that is set, and not empty.
+    fn get(&self, name: &str) -> Result<Option<String>, Error> {
+        match (self.0)(&format!("MULTIGRAIN_{name}")).map(OsString::into_string) {
+            Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
+            Some(Err(_)) => Err(wrong(name, "(not text)")),
+            None => Ok(None),
+        }
     }
-}
 
-fn required(name: &str) -> Result<String, Error> {
-    variable(name)?.ok_or_else(|| {
-        Error::Invalid(format!("MULTIGRAIN_RANK is set but MULTIGRAIN_{name} is not; start the program with `multigrain run`"))
-    })
+    fn required(&self, name: &str) -> Result<String, Error> {
+        self.get(name)?.ok_or_else(|| {
+            Error::Invalid(format!(
+                "MULTIGRAIN_RANK is set but MULTIGRAIN_{name} is not; start the program with `multigrain run`"
+            ))
+        })
+    }
 }
 
 fn wrong(name: &str, text: &str) -> Error {
@@ -307,6 +335,25 @@ mod tests {
         let error = consistency("lazy").unwrap_err().to_string();
         let names = "a consistency is sequential, eager-release, lazy-release or auto";
         assert_eq!(error, format!("invalid argument: MULTIGRAIN_CONSISTENCY: {names}, not lazy"));
+    }
+
+    #[test]
+    fn what_all_nodes_have_alike_is_read_from_whatever_has_it() {
+        let of = |name: &'static str, value: &'static str| {
+            Config::of_job(&move |asked| (asked == name).then(|| value.into()))
+        };
+        assert_eq!(of("MULTIGRAIN_THREADS", "4096").unwrap().threads, 4096);
+        assert_eq!(of("MULTIGRAIN_CHUNK", "65536").unwrap().chunk, 65_536);
+        assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
+        for (name, value) in [
+            ("MULTIGRAIN_THREADS", "4097"),
+            ("MULTIGRAIN_CHUNK", "65537"),
+            ("MULTIGRAIN_SHARED", "1098412116148224"),
+            ("MULTIGRAIN_WAIT", "doze"),
+        ] {
+            let error = of(name, value).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} cannot be {value}")), "{error}");
+        }
     }
 
     #[test]

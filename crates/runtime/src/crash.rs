@@ -7,7 +7,7 @@
 
 #![expect(unsafe_code, reason = "reads what the kernel says of a signal")]
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::fmt;
 
 use multigrain_memory::Memory;
@@ -15,6 +15,25 @@ use multigrain_memory::Memory;
 /// Accesses so low are through a NULL pointer, to a field or an element perhaps: nothing can be mapped
 /// there (`vm.mmap_min_addr`).
 const NEAR_NULL: usize = 64 << 10;
+
+/// What is refused so near to the stack pointer is the end of the stack: who has more to put there has moved
+/// the pointer before.
+const NEAR_STACK: usize = 64 << 10;
+
+/// Where the thread's stack pointer was.
+fn stack_pointer(context: *const c_void) -> Option<usize> {
+    if context.is_null() {
+        return None;
+    }
+    let context = context.cast::<libc::ucontext_t>();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: not null, so the kernel's own context of the signal being handled.
+    let pointer = unsafe { (*context).uc_mcontext.gregs[libc::REG_RSP as usize] }.cast_unsigned();
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    let pointer = unsafe { (*context).uc_mcontext.sp };
+    usize::try_from(pointer).ok()
+}
 
 /// Where an access went that the processor refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +46,8 @@ pub(crate) enum Crash {
     NearNull(usize),
     /// Shared memory may lie there, and none does.
     Unallocated(usize),
+    /// At the thread's own stack pointer, where its stack has ended.
+    StackFull(usize),
 }
 
 impl Crash {
@@ -34,6 +55,7 @@ impl Crash {
     pub(crate) fn of(
         signal: c_int,
         info: *const libc::siginfo_t,
+        context: *const c_void,
         memory: &Memory,
         nodes: u16,
     ) -> Option<Self> {
@@ -49,7 +71,10 @@ impl Crash {
             _ => {
                 // SAFETY: both signals carry an address with these codes.
                 let address = unsafe { info.si_addr() }.addr();
-                Some(if memory.reserves(address) {
+                let depth = stack_pointer(context).map(|pointer| pointer.abs_diff(address));
+                Some(if depth.is_some_and(|depth| depth < NEAR_STACK) {
+                    Self::StackFull(address)
+                } else if memory.reserves(address) {
                     Self::Unallocated(address)
                 } else if address < NEAR_NULL && nodes > 1 {
                     Self::NearNull(address)
@@ -74,6 +99,11 @@ impl fmt::Display for Crash {
                 f,
                 "at address {address:#x}, near NULL: globals are private to a node; what one node \
                  keeps there others find by mg_publish and mg_lookup"
+            ),
+            Self::StackFull(address) => write!(
+                f,
+                "at address {address:#x}, beyond the end of its thread's stack: a recursion without end, or a \
+                 larger stack is needed (ulimit -s, stack_bytes of mg_thread_attr)"
             ),
             Self::Unallocated(address) => write!(
                 f,

@@ -2,6 +2,8 @@
 
 use multigrain_memory::MemoryError;
 use multigrain_transport::TransportError;
+use multigrain_types::NodeId;
+use multigrain_types::sync_id::IdName;
 
 /// An error of the runtime. [`Error::code`] is its number in the C interface, fixed for ever.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,12 @@ pub enum Error {
     /// No `mg_init`, or after `mg_finalize`.
     #[error("the program has not joined a job: call mg_init first (and nothing after mg_finalize)")]
     NotInitialized,
+    /// In a child that a node has forked.
+    #[error(
+        "this process is a child of {0}, made by fork, and outside of the job: let the node make the call, \
+         or exec a program that is no node"
+    )]
+    Child(NodeId),
     /// A second `mg_init`.
     #[error("mg_init was called already")]
     AlreadyInitialized,
@@ -40,11 +48,32 @@ pub enum Error {
     #[error("{0}")]
     NotPermitted(String),
     /// What a thread tried to get is not to be had at once.
-    #[error("it is taken, or there is none now")]
-    Busy,
+    #[error("{0}")]
+    Busy(Unavailable),
     /// The deadline came first.
-    #[error("the deadline came first")]
-    TimedOut,
+    #[error("the deadline came first: {0}")]
+    TimedOut(Unavailable),
+}
+
+/// What a thread did not get, and why; ids as [`crate::SyncId`] has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// Another thread has it.
+    #[error("lock {} is held by another thread", IdName(*.0))]
+    Lock(u64),
+    /// The thread itself has it.
+    #[error("lock {} is held by this thread already", IdName(*.0))]
+    OwnLock(u64),
+    /// Others have it, or come first.
+    #[error("read-write lock {} is held by other threads, or was asked for before", IdName(*.0))]
+    ReadWriteLock(u64),
+    /// It has none.
+    #[error("semaphore {} has no unit", IdName(*.0))]
+    Semaphore(u64),
+    /// None has come.
+    #[error("no signal came on condition {}", IdName(*.0))]
+    Signal(u64),
 }
 
 impl Error {
@@ -54,7 +83,7 @@ impl Error {
         match self {
             Self::Invalid(_) => -1,
             Self::NoMemory(_) => -2,
-            Self::NotInitialized => -3,
+            Self::NotInitialized | Self::Child(_) => -3,
             Self::AlreadyInitialized => -4,
             Self::NoNode(..) => -5,
             Self::NotShared(_) => -6,
@@ -62,8 +91,8 @@ impl Error {
             Self::Peer(_) => -8,
             Self::System(_) => -9,
             Self::NotPermitted(_) => -10,
-            Self::Busy => -11,
-            Self::TimedOut => -12,
+            Self::Busy(_) => -11,
+            Self::TimedOut(_) => -12,
         }
     }
 

@@ -5,6 +5,8 @@ use multigrain_protocol::{Message, Words};
 use multigrain_transport::Header;
 use multigrain_types::{NodeId, ThreadId};
 
+use crate::run::Run;
+
 /// The frame header that carries a message; the mesh adds sender and payload length.
 pub(crate) fn header_of(message: Message) -> Header {
     let words = message.to_words();
@@ -17,6 +19,33 @@ pub(crate) fn header_of(message: Message) -> Header {
         value: words.value,
         extra: words.extra,
         payload: 0,
+    }
+}
+
+/// The frame header of a message that is the same about all minipages of a run: `extra`, which these messages
+/// leave unused, says how many there are behind the first.
+pub(crate) fn header_of_run(message: Message, run: Run) -> Header {
+    let header = header_of(message.about(run.first()));
+    if run.count() == 1 { header } else { Header { extra: u64::from(run.count() - 1), ..header } }
+}
+
+/// The message of a frame, and the minipages it is about if it is about any.
+///
+/// # Errors
+/// What no node of this version sends, in words.
+pub(crate) fn message_of(header: &Header) -> Result<(Message, Option<Run>), String> {
+    let words = words_of(header);
+    let first = Words { extra: 0, ..words };
+    let of_run = Message::from_words(&first).ok().filter(Message::goes_in_runs);
+    let (message, behind) = match of_run {
+        Some(message) => (message, words.extra),
+        None => (Message::from_words(&words).map_err(|error| error.to_string())?, 0),
+    };
+    let Some(first) = message.minipage() else { return Ok((message, None)) };
+    let run = u32::try_from(behind).ok().and_then(|behind| Run::new(first, behind.checked_add(1)?));
+    match run {
+        Some(run) => Ok((message, Some(run))),
+        None => Err(format!("{message:?} about {behind} minipages more")),
     }
 }
 

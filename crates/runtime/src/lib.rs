@@ -15,7 +15,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races      windows      platform     tables      receiver  what the engines stand on
-//! area       membership   launcher     stats       frames    crash  program  config  error  shim
+//! area  run  membership   launcher     stats       frames    crash  program  config  error  shim
 //! signals    child        descriptors  mappings    pthread   what is between the program and the C library
 //! ```
 //!
@@ -25,9 +25,6 @@
 
 mod area;
 mod atomics;
-#[cfg(test)]
-#[cfg(feature = "shuttle")]
-mod bounds;
 mod child;
 mod config;
 mod crash;
@@ -47,14 +44,17 @@ pub mod fuzzing;
 mod heap;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod hostile;
+pub mod hostile_peer;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod hostile_tests;
 mod job;
 mod launcher;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
-mod loomed;
+mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod loomed;
+pub mod loom_tests;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod mappings;
 mod membership;
@@ -66,11 +66,12 @@ mod program;
 mod pthread;
 mod races;
 mod receiver;
-#[cfg(test)]
-#[cfg(feature = "shuttle")]
-mod schedules;
+mod run;
 mod secret;
 mod shim;
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod shuttle_tests;
 mod signals;
 mod stats;
 mod sync;
@@ -82,7 +83,7 @@ mod windows;
 
 pub use config::Config;
 pub use deadlines::Deadline;
-pub use error::Error;
+pub use error::{Error, Unavailable};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;

@@ -14,8 +14,26 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::launcher::Launcher;
 use crate::receiver::parking::Waking;
 use crate::receiver::slots;
+use crate::run::Run;
 use crate::stats::Counters;
 use crate::tables::SharedTables;
+
+/// Where the bytes of neighbouring minipages are in the privileged view, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// One behind the other, from this one on.
+    Together(*mut u8, usize),
+    /// With others between them.
+    Apart(usize),
+}
+
+impl Contents {
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Together(_, bytes) | Self::Apart(bytes) => bytes,
+        }
+    }
+}
 
 /// A node's parts below the engines.
 #[derive(Debug)]
@@ -52,6 +70,18 @@ impl Platform {
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Where the contents of known minipages are.
+    pub(crate) fn contents(&self, run: Run) -> Contents {
+        let (start, mut bytes) = self.memory.privileged(run.first());
+        let mut together = true;
+        for minipage in run.minipages().skip(1) {
+            let (next, len) = self.memory.privileged(minipage);
+            together &= next == start.wrapping_add(bytes);
+            bytes += len;
+        }
+        if together { Contents::Together(start, bytes) } else { Contents::Apart(bytes) }
     }
 
     pub(crate) fn mesh(&self) -> &Mesh {

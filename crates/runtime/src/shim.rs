@@ -1,7 +1,7 @@
 //! Locks, atomics, yields and futexes, as the waiting, receiving and queueing code uses them.
 //!
 //! With feature `shuttle` (tests only) each is a point where the test's schedule may switch
-//! threads, and a sleep that nobody ends is found as a deadlock; see `schedules.rs`.
+//! threads, and a sleep that nobody ends is found as a deadlock; see `shuttle_tests.rs`.
 
 use std::sync::PoisonError;
 

@@ -10,7 +10,7 @@ use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, Wait};
-use crate::error::Error;
+use crate::error::{Error, Unavailable};
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
@@ -145,10 +145,7 @@ impl Synchronization {
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
             Patience::None => SyncInput::TryLock { thread, id },
         };
-        let at_once = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
-        if !at_once {
-            driver.counters().add(Count::LockMessages, 1);
-        }
+        self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -181,7 +178,7 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
         if slot.is_refused() {
-            return Err(Error::Busy);
+            return Err(Error::Busy(Unavailable::ReadWriteLock(id)));
         }
         tsan::take(Token::ReadWrite(id));
         Ok(())
@@ -221,7 +218,7 @@ impl Synchronization {
         self.lock(driver, id, Patience::Endless)?;
         match self.semaphore_wait(driver, id, Patience::None) {
             Ok(()) => {}
-            Err(Error::Busy) => run(),
+            Err(Error::Busy(_)) => run(),
             Err(error) => return Err(error),
         }
         self.semaphore_post(driver, id, 2)?;
@@ -246,6 +243,7 @@ impl Synchronization {
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
         let quiescent = driver.may_be_quiescent(local);
+        slot.set_party(total);
         let arrive = SyncInput::Barrier { thread, id, local, total, quiescent };
         synchronize(driver, slot, arrive)?;
         tsan::take(Token::Barrier(id));
@@ -308,10 +306,10 @@ impl Synchronization {
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
-        if matches!(waited, Ok(_) | Err(Error::TimedOut)) {
+        if matches!(waited, Ok(()) | Err(Error::TimedOut(_))) {
             tsan::take(Token::Lock(lock));
         }
-        waited.map(drop)
+        waited
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
@@ -331,19 +329,19 @@ impl Synchronization {
         driver.apply_back_pressure(manager_of(driver, id))
     }
 
-    /// Asks and waits, as long as is wanted; true if there was nothing to wait for.
+    /// Asks and waits, as long as is wanted.
     fn wait(
         &'static self,
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
         (patience, from): (Patience, Awaited),
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) | Patience::None => Wait::Other,
         };
-        let asked = ask(driver, slot, input)?;
+        ask(driver, slot, input)?;
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
             && !slot.is_woken()
@@ -358,10 +356,22 @@ impl Synchronization {
         }
         driver.wait_for(slot, wait);
         match (slot.is_refused(), patience) {
-            (false, _) => Ok(asked),
-            (true, Patience::None) => Err(Error::Busy),
-            (true, Patience::Endless | Patience::Until(_)) => added.and(Err(Error::TimedOut)),
+            (false, _) => Ok(()),
+            (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
+            (true, Patience::Endless | Patience::Until(_)) => {
+                added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
+            }
         }
+    }
+}
+
+/// What a thread did not get.
+fn unavailable(driver: &Driver, thread: ThreadId, from: Awaited) -> Unavailable {
+    match from {
+        Awaited::Lock(id) if driver.tables().owns_lock(thread, id) => Unavailable::OwnLock(id),
+        Awaited::Lock(id) => Unavailable::Lock(id),
+        Awaited::Semaphore(id) => Unavailable::Semaphore(id),
+        Awaited::Condition(id) => Unavailable::Signal(id),
     }
 }
 
@@ -372,16 +382,15 @@ fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncSite::new(driver.me(), driver.nodes(), id).manager
 }
 
-/// Asks; true if there is nothing to wait for.
-fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<bool, Error> {
+/// Asks.
+fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
     slot.arm();
     driver.step(Input::Sync(input))?;
-    let at_once = slot.word.is_woken_at_once();
-    if at_once {
+    if slot.word.is_woken_at_once() {
         // No message took the last acks along, and the program may now compute for long.
         driver.mesh().flush_deferred();
     }
-    Ok(at_once)
+    Ok(())
 }
 
 /// Asks and waits.

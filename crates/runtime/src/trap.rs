@@ -49,14 +49,14 @@ pub(crate) fn install(
 }
 
 /// If a signal is now left to its default action, which ends this process.
-fn tell_crash(signal: c_int, info: *const libc::siginfo_t) {
+fn tell_crash(signal: c_int, info: *const libc::siginfo_t, context: *const c_void) {
     let Some(Entry { driver, .. }) = ENTRY.get() else { return };
     if child::is_one() {
         // What its launcher hears is not about it.
         return;
     }
     let platform = driver.platform();
-    let crash = Crash::of(signal, info, platform.memory(), platform.nodes());
+    let crash = Crash::of(signal, info, context, platform.memory(), platform.nodes());
     if let Some(crash) = crash.filter(|_| signals::is_default(signal)) {
         platform.launcher().crashed(signal, crash);
     }
@@ -74,7 +74,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
             driver.abandon_step(context);
         }
         signals::chain(signal, info, context);
-        tell_crash(signal, info);
+        tell_crash(signal, info, context);
     }
     // SAFETY: as above.
     unsafe { errno_place.write(errno) };

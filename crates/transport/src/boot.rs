@@ -9,7 +9,7 @@
 
 use crate::address::Address;
 use crate::error::TransportError;
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
 use crate::link::{self, Link, Listener};
 use crate::unauthenticated::{

@@ -1,7 +1,7 @@
 //! What can go wrong, with the operands.
 
 use crate::address::Address;
-use crate::frame::FrameError;
+use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
 use multigrain_types::{NodeId, in_runs};

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "the tests of this crate use only a part")]
 
 use crate::boot::Booted;
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
 use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
 use crate::link;

@@ -3,7 +3,7 @@
 //! Role: pure: bytes in, a verdict out. The connecting node sends a HELLO frame with a body of
 //! fixed size; the accepting node answers a WELCOME or REFUSED frame without payload.
 
-use crate::frame::{HELLO, Header, REFUSED, WELCOME};
+use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
 use core::fmt;
 use multigrain_types::NodeId;
 use zerocopy::little_endian::{U16, U64, U128};

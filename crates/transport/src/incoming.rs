@@ -11,7 +11,7 @@
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::frame::{BATCH, BYE, Header, LAST_KIND};
+use crate::frame_header::{BATCH, BYE, Header, LAST_KIND};
 use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
 use crate::span::{self, Raw, Span};

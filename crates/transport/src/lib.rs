@@ -13,11 +13,12 @@
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`;
-//! - `frame`: [`Header`] on the wire; `address`: where nodes listen;
+//! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
-//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`; `load`: what waits for a peer;
+//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`;
+//!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
-//! - for tests and tools alone: `pair`, `schedules` (shuttle), `loomed` (loom), `mutants`, `hostile`,
+//! - for tests and tools alone: `pair`, `shuttle_tests`, `loom_tests`, `mutants`, `hostile_peer`,
 //!   `fuzzing`.
 //!
 //! In a signal handler: [`Mesh::send`], [`Mesh::receive`], [`Mesh::suppress_wakeups`] and their like
@@ -28,22 +29,21 @@ mod address;
 mod boot;
 mod counters;
 mod error;
-mod frame;
+mod frame_header;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod hostile;
+pub mod hostile_peer;
 mod incoming;
 mod link;
-mod load;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
-mod loomed;
+mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
-pub mod loomed;
+pub mod loom_tests;
 mod mesh;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
@@ -53,10 +53,11 @@ mod outbox;
 mod pair;
 mod peer;
 mod readiness;
+mod reply_bound;
+mod shim;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
-mod schedules;
-mod shim;
+mod shuttle_tests;
 mod sink;
 mod span;
 mod suppression;
@@ -67,7 +68,7 @@ pub use address::{Address, AddressError, UnixName};
 pub use boot::BootConfig;
 pub use counters::Counters;
 pub use error::{LinkError, TransportError};
-pub use frame::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
+pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use link::bind;
 pub use mesh::Mesh;

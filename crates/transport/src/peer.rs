@@ -7,11 +7,11 @@
 
 use crate::counters::Tally;
 use crate::error::LinkError;
-use crate::frame::{BYE, Header};
+use crate::frame_header::{BYE, Header};
 use crate::link::{Close, Link};
-use crate::load::Load;
 use crate::outbox::{Outbox, Payload, Port};
 use crate::readiness::Waiting;
+use crate::reply_bound::ReplyBound;
 use crate::shim::{AtomicBool, Mutex, MutexGuard, lock};
 use crate::sink::LostReason;
 use multigrain_types::NodeId;
@@ -46,7 +46,7 @@ pub(crate) struct Peer {
     /// What was sent.
     tally: Tally,
     /// What is in the queue.
-    load: Load,
+    replies: ReplyBound,
     /// There is a queue; a relaxed read that spares the lock.
     backlog: AtomicBool,
     /// Nothing more is received from it.
@@ -62,7 +62,7 @@ impl Peer {
             link,
             sending: Mutex::new(Sending { outbox, phase: Phase::Open, watched }),
             tally: Tally::default(),
-            load: Load::default(),
+            replies: ReplyBound::default(),
             backlog: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         }
@@ -80,8 +80,8 @@ impl Peer {
         &self.tally
     }
 
-    pub(crate) fn load(&self) -> &Load {
-        &self.load
+    pub(crate) fn replies(&self) -> &ReplyBound {
+        &self.replies
     }
 
     pub(crate) fn has_backlog(&self) -> bool {
@@ -93,7 +93,7 @@ impl Peer {
     }
 
     fn port(&self) -> Port<'_> {
-        Port { link: self.link(), tally: &self.tally, load: &self.load }
+        Port { link: self.link(), tally: &self.tally, replies: &self.replies }
     }
 
     /// [`Outbox::send`].

@@ -1,7 +1,7 @@
 //! The receiving side's interface: who gets the frames, and where their payloads go.
 #![expect(unsafe_code, reason = "an implementation vouches for the raw places it names")]
 
-use crate::frame::Header;
+use crate::frame_header::Header;
 use core::fmt;
 use multigrain_types::NodeId;
 use rustix::io::Errno;

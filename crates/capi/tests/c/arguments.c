@@ -127,6 +127,8 @@ static void names(void)
     CODE(mg_publish("", p), MG_EINVAL);
     CODE(mg_publish(name, p), MG_EINVAL);
     CODE(mg_publish("null", NULL), MG_EINVAL);
+    CODE(mg_publish("private", name), MG_ENOTSHARED);
+    CODE(mg_publish("far", FAR), MG_ENOTSHARED);
     NONE(mg_lookup(NULL), MG_EINVAL);
     NONE(mg_lookup(""), MG_EINVAL);
     NONE(mg_lookup(name), MG_EINVAL);
@@ -148,7 +150,7 @@ static void hints(void)
         CODE(reading[i](FAR, 1), MG_ENOTSHARED);
         OK(reading[i](p, 0));
         OK(reading[i](p, 64));
-        OK(reading[i](p, SIZE_MAX));
+        CODE(reading[i](p, SIZE_MAX), MG_EINVAL);
     }
     for (size_t i = 0; i < sizeof writing / sizeof *writing; i++) {
         CODE(writing[i](NULL, 8), MG_ENOTSHARED);
@@ -156,7 +158,7 @@ static void hints(void)
         CODE(writing[i](FAR, 1), MG_ENOTSHARED);
         OK(writing[i](p, 0));
         OK(writing[i](p, 64));
-        OK(writing[i](p, SIZE_MAX));
+        CODE(writing[i](p, SIZE_MAX), MG_EINVAL);
     }
 }
 

@@ -72,6 +72,20 @@ static inline struct mg_stats stats_now(void)
     return stats;
 }
 
+/* Memory that this process alone has, in bytes. */
+static inline double own_bytes(void)
+{
+    FILE *status = MUST(fopen("/proc/self/status", "r"));
+    char line[256];
+    long kib = -1;
+
+    while (kib < 0 && fgets(line, sizeof line, status) != NULL)
+        (void)sscanf(line, "RssAnon: %ld kB", &kib);
+    fclose(status);
+    CHECK(kib > 0);
+    return (double)kib * 1024;
+}
+
 /* The thread that calls, for wait_asleep(). */
 static inline int own_thread(void)
 {
@@ -79,21 +93,27 @@ static inline int own_thread(void)
 }
 
 /*
- * Waits until a thread of this process sleeps in the kernel, as who has arrived at a barrier does in
- * the end. If it never does, the job's time-out tells.
+ * Waits until the system says that a thread of this process is in this state. If it never is, the job's
+ * time-out tells.
  */
-static inline void wait_asleep(int thread)
+static inline void wait_state(int thread, char wanted)
 {
     char path[64], state = 0;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    while (state != 'S') {
+    while (state != wanted) {
         FILE *file = fopen(path, "r");
 
         CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
         fclose(file);
         usleep(1000);
     }
+}
+
+/* Waits until a thread sleeps in the kernel, as who has arrived at a barrier does in the end. */
+static inline void wait_asleep(int thread)
+{
+    wait_state(thread, 'S');
 }
 
 #endif

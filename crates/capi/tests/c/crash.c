@@ -1,4 +1,4 @@
-/* Accesses that end a node. The argument says where: null, global, unallocated, wild, far. */
+/* Accesses that end a node. The argument says where: null, global, unallocated, wild, far, stack, thread. */
 #include "check.h"
 
 struct list {
@@ -7,6 +7,21 @@ struct list {
 };
 
 static struct list *head; /* of each node its own: set by node 0 alone */
+
+static int deeper(volatile int *from)
+{
+    volatile int here[1000];
+
+    here[0] = *from + 1;
+    return here[0] == 0 ? 0 : deeper(here) + here[0];
+}
+
+static void *overflow(void *arg)
+{
+    volatile int zero = 0;
+
+    return (void *)((intptr_t)arg + deeper(&zero));
+}
 
 int main(int argc, char **argv)
 {
@@ -27,6 +42,14 @@ int main(int argc, char **argv)
             p = (int *)0x123456789000;
         if (strcmp(where, "far") == 0)
             p = (int *)0xdeadbeefdeadbee8; /* no processor has such an address */
+        if (strcmp(where, "stack") == 0)
+            overflow(NULL);
+        if (strcmp(where, "thread") == 0) {
+            mg_thread thread;
+
+            OK(mg_thread_create(&thread, 1, overflow, NULL));
+            OK(mg_thread_join(thread, NULL));
+        }
         *p = 1;
     }
     OK(mg_barrier(1, 0));

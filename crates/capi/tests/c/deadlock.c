@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
-/* Longer than a deadlock takes to be named. */
+/* Longer than a deadlock takes to be named: that a job is left alone meanwhile is what is tested. */
 #define LONG_S 2
 
 static void sleep_long(void)
@@ -72,6 +72,7 @@ static void post(int signal)
     mg_sem_post(5, (uint32_t)mg_nodes());
 }
 
+/* Who sleeps has the lock that all others wait for, and only time ends it: no deadlock, at any of many looks. */
 static void sleep_in_turns(int *shared)
 {
     for (int i = 0; i < 30; i++) {

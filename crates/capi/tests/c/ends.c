@@ -125,7 +125,7 @@ static void *outlives_main(void *arg)
     uint64_t *count = arg;
 
     pthread_barrier_wait(&main_gone);
-    usleep(50000);
+    wait_state(getpid(), 'Z');
     __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST);
     OK(mg_barrier(1, (uint32_t)nodes));
     CHECK(*count == (uint64_t)nodes);

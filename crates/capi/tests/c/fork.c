@@ -80,6 +80,9 @@ static void refused(void)
     CODE(mg_finalize(), MG_ENOTINIT);
     CHECK(freopen("/dev/null", "w", stderr) != NULL); /* it says that it cannot join */
     CODE(mg_init(NULL, NULL), MG_ENOTINIT);
+    CHECK(strstr(mg_strerror(MG_ENOTINIT), "is a child of node ") != NULL);
+    CODE(mg_lock(1), MG_ENOTINIT);
+    CHECK(strstr(mg_strerror(MG_ENOTINIT), "made by fork, and outside of the job") != NULL);
     CHECK(pthread_create(&other, NULL, leave, NULL) == 0 && pthread_join(other, NULL) == 0);
 }
 

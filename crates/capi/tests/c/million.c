@@ -7,19 +7,6 @@
 #define COUNT 1000000
 
 /* Memory of this process that is neither shared nor a file's, in bytes. */
-static double own_bytes(void)
-{
-    FILE *status = MUST(fopen("/proc/self/status", "r"));
-    char line[256];
-    long kib = -1;
-
-    while (kib < 0 && fgets(line, sizeof line, status) != NULL)
-        (void)sscanf(line, "RssAnon: %ld kB", &kib);
-    fclose(status);
-    CHECK(kib > 0);
-    return kib * 1024.0;
-}
-
 int main(int argc, char **argv)
 {
     uint64_t step = argc > 1 && strcmp(argv[1], "all") == 0 ? 1 : 997;

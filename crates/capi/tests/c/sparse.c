@@ -4,19 +4,6 @@
 #define COUNT ((size_t)20 << 20)
 #define TOUCHES 20000
 
-static double own_bytes(void)
-{
-    FILE *status = MUST(fopen("/proc/self/status", "r"));
-    char line[256];
-    long kib = -1;
-
-    while (kib < 0 && fgets(line, sizeof line, status) != NULL)
-        (void)sscanf(line, "RssAnon: %ld kB", &kib);
-    fclose(status);
-    CHECK(kib > 0);
-    return (double)kib * 1024;
-}
-
 int main(int argc, char **argv)
 {
     char *array;

@@ -239,15 +239,29 @@ static void read_write(enum mg_consistency consistency)
 
 static uint64_t *once_ran, *once_seen;
 
+/* The threads of this node that come beside the one that runs it. */
+static int comers[3];
+static int awaited;
+
+/* Runs while all others of this node wait for it. */
 static void count_once(void)
 {
-    usleep(20000);
+    for (int i = 0; i < awaited; i++) {
+        int thread;
+
+        while ((thread = __atomic_load_n(&comers[i], __ATOMIC_SEQ_CST)) == 0)
+            usleep(1000);
+        if (thread != own_thread())
+            wait_asleep(thread);
+    }
     ++*once_ran;
     *once_seen = 5;
 }
 
 static void *comes(void *arg)
 {
+    if (arg != NULL)
+        __atomic_store_n((int *)arg, own_thread(), __ATOMIC_SEQ_CST);
     OK(mg_once(60, count_once));
     CHECK(*once_seen == 5);
     return arg;
@@ -261,10 +275,12 @@ static void once(void)
     once_seen = SHARE("once_seen", 0, mg_calloc(1, sizeof *once_seen));
     CODE(mg_once(60, NULL), MG_EINVAL);
     meet();
+    awaited = 3;
     for (int i = 0; i < 3; i++)
-        CHECK(pthread_create(&threads[i], NULL, comes, NULL) == 0);
+        CHECK(pthread_create(&threads[i], NULL, comes, &comers[i]) == 0);
     for (int i = 0; i < 3; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
+    awaited = 0;
     meet();
     comes(NULL);
     CHECK(*once_ran == 1);

@@ -11,6 +11,45 @@
             FAIL("%s: %s, without \"%s\"", #call, mg_strerror(code), words); \
     } while (0)
 
+/* Holds lock 8, and read-write lock 5, while the main thread tries. */
+static void *holder(void *both)
+{
+    OK(mg_lock(8));
+    OK(mg_rwlock_wrlock(5));
+    pthread_barrier_wait(both);
+    pthread_barrier_wait(both);
+    OK(mg_rwlock_unlock(5));
+    OK(mg_unlock(8));
+    return NULL;
+}
+
+static void not_to_be_had(void)
+{
+    struct timespec past = {0, 0};
+    pthread_barrier_t both;
+    pthread_t thread;
+    int *p = MUST(mg_calloc(4, sizeof *p));
+    char text[80];
+
+    CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, holder, &both) == 0);
+    pthread_barrier_wait(&both);
+    SAYS(mg_trylock(8), MG_EBUSY, "lock 8 is held by another thread");
+    SAYS(mg_timedlock(8, &past), MG_ETIMEDOUT, "the deadline came first: lock 8 is held by another thread");
+    SAYS(mg_rwlock_tryrdlock(5), MG_EBUSY, "read-write lock 5 is held by other threads");
+    SAYS(mg_rwlock_trywrlock(5), MG_EBUSY, "read-write lock 5 is held by other threads");
+    pthread_barrier_wait(&both);
+    CHECK(pthread_join(thread, NULL) == 0 && pthread_barrier_destroy(&both) == 0);
+    SAYS(mg_sem_trywait(9), MG_EBUSY, "semaphore 9 has no unit");
+    SAYS(mg_sem_timedwait(9, &past), MG_ETIMEDOUT, "the deadline came first: semaphore 9 has no unit");
+    OK(mg_lock(7));
+    SAYS(mg_trylock(7), MG_EBUSY, "lock 7 is held by this thread already");
+    SAYS(mg_cond_timedwait(6, 7, &past), MG_ETIMEDOUT, "the deadline came first: no signal came on condition 6");
+    OK(mg_unlock(7));
+    snprintf(text, sizeof text, "semaphore at %p has no unit", (void *)(p + 1));
+    SAYS(mg_sem_trywait_at(p + 1), MG_EBUSY, text);
+}
+
 static void *other(void *arg)
 {
     CHECK(mg_last_error() == MG_OK);
@@ -33,6 +72,10 @@ int main(int argc, char **argv)
     SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory, or not where an allocation of this kind begins");
     SAYS(mg_set_chunking(0), MG_EINVAL, "chunking level of 0");
     SAYS(mg_get_stats(NULL, 8), MG_EINVAL, "NULL for the statistics");
+    CHECK(mg_element(MUST(mg_malloc_array(10, 8)), 10) == NULL);
+    CHECK(strstr(mg_strerror(MG_EINVAL), "index 10, counted from 0, of an array of 10 elements") != NULL);
+    if (mg_node() == 0)
+        not_to_be_had();
     SAYS(mg_init(&argc, &argv), MG_EAGAIN, "already");
     CHECK(mg_malloc(SIZE_MAX) == NULL && mg_last_error() == MG_ENOMEM);
     CHECK(strstr(mg_strerror(mg_last_error()), "out of shared memory: ") != NULL);

@@ -99,8 +99,9 @@ fn most_memory() -> Result<u64> {
 /// Node 0 makes up names until there may be no more.
 fn name(job: &Job) -> Result<()> {
     if job.node() == 0 {
+        let place = NonNull::new(job.alloc(0u64)?.as_ptr()).context("NULL was allocated")?;
         let published = (0..NAMES).find_map(|number| {
-            let done = job.publish_ptr(&number.to_string(), NonNull::<u64>::dangling());
+            let done = job.publish_ptr(&number.to_string(), place);
             done.err().map(|error| (number, error))
         });
         match published {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A sort of harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Fault {
+pub(crate) enum FaultKind {
     /// SIGKILL of a node, of the launcher or of its warden.
     Kill,
     /// SIGSTOP of a node or of the launcher for 10 s, then SIGCONT.
@@ -37,7 +37,7 @@ pub(super) const STOP: Duration = Duration::from_secs(10);
 /// Until a host that has fallen silent is noticed.
 const SILENCE: Duration = Duration::from_secs(30);
 
-impl Fault {
+impl FaultKind {
     /// What its job takes at least.
     pub(super) fn least_time(self) -> Duration {
         if self == Self::Stop {
@@ -75,44 +75,44 @@ pub(super) enum Limit {
 
 /// One fault in every detail, its moment apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Strike {
+pub(super) enum Fault {
     Kill(Target),
     Stop(Target),
     Cut { node: u32, link: usize, how: Shutdown },
     Silence { node: u32, link: usize },
     Unauthenticated { node: u32 },
     Shm,
-    Limit { fault: Fault, target: Target, limit: Limit },
+    Limit { kind: FaultKind, target: Target, limit: Limit },
 }
 
-impl Fault {
+impl FaultKind {
     /// One of this sort, for a job of so many nodes.
-    pub(super) fn draw(self, random: &mut Rng, nodes: u32) -> Strike {
+    pub(super) fn draw(self, random: &mut Rng, nodes: u32) -> Fault {
         let node = random.below32(nodes);
         let link = random.below32(nodes) as usize;
         match self {
             Self::Kill => match random.below32(6) {
-                0 => Strike::Kill(Target::Launcher),
-                1 => Strike::Kill(Target::Warden),
-                _ => Strike::Kill(Target::Node(node)),
+                0 => Fault::Kill(Target::Launcher),
+                1 => Fault::Kill(Target::Warden),
+                _ => Fault::Kill(Target::Node(node)),
             },
             Self::Stop => match random.below32(5) {
-                0 => Strike::Stop(Target::Launcher),
-                _ => Strike::Stop(Target::Node(node)),
+                0 => Fault::Stop(Target::Launcher),
+                _ => Fault::Stop(Target::Node(node)),
             },
             Self::Cut => {
                 let how = random.pick(&[Shutdown::Read, Shutdown::Write, Shutdown::Both]);
-                Strike::Cut { node, link, how }
+                Fault::Cut { node, link, how }
             }
-            Self::Silence => Strike::Silence { node, link },
-            Self::Unauthenticated => Strike::Unauthenticated { node },
-            Self::Shm => Strike::Shm,
+            Self::Silence => Fault::Silence { node, link },
+            Self::Unauthenticated => Fault::Unauthenticated { node },
+            Self::Shm => Fault::Shm,
             Self::FileSize | Self::AddressSpace | Self::Data | Self::Descriptors => {
                 let target = match random.below32(4) {
                     0 => Target::Launcher,
                     _ => Target::Node(node),
                 };
-                Strike::Limit { fault: self, target, limit: self.draw_limit(random) }
+                Fault::Limit { kind: self, target, limit: self.draw_limit(random) }
             }
         }
     }
@@ -149,17 +149,17 @@ impl Fault {
     }
 }
 
-impl Strike {
+impl Fault {
     /// Its sort.
-    pub(super) fn fault(&self) -> Fault {
+    pub(super) fn kind(&self) -> FaultKind {
         match self {
-            Self::Kill(_) => Fault::Kill,
-            Self::Stop(_) => Fault::Stop,
-            Self::Cut { .. } => Fault::Cut,
-            Self::Silence { .. } => Fault::Silence,
-            Self::Unauthenticated { .. } => Fault::Unauthenticated,
-            Self::Shm => Fault::Shm,
-            Self::Limit { fault, .. } => *fault,
+            Self::Kill(_) => FaultKind::Kill,
+            Self::Stop(_) => FaultKind::Stop,
+            Self::Cut { .. } => FaultKind::Cut,
+            Self::Silence { .. } => FaultKind::Silence,
+            Self::Unauthenticated { .. } => FaultKind::Unauthenticated,
+            Self::Shm => FaultKind::Shm,
+            Self::Limit { kind, .. } => *kind,
         }
     }
 
@@ -182,7 +182,7 @@ impl Strike {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FaultKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.to_possible_value();
         out.write_str(name.as_ref().map_or("", |value| value.get_name()))
@@ -199,7 +199,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl fmt::Display for Strike {
+impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kill(target) => write!(out, "SIGKILL to {target}"),
@@ -218,11 +218,11 @@ impl fmt::Display for Strike {
                 write!(out, "half-open unauthenticated connections at node {node}")
             }
             Self::Shm => write!(out, "/dev/shm full"),
-            Self::Limit { fault, target, limit: Limit::Start(value) } => {
-                write!(out, "{fault} of {target} limited to {value}")
+            Self::Limit { kind, target, limit: Limit::Start(value) } => {
+                write!(out, "{kind} of {target} limited to {value}")
             }
-            Self::Limit { fault, target, limit: Limit::Later(more) } => {
-                write!(out, "{fault} of {target} lowered to use + {more}")
+            Self::Limit { kind, target, limit: Limit::Later(more) } => {
+                write!(out, "{kind} of {target} lowered to use + {more}")
             }
         }
     }

@@ -1,11 +1,11 @@
 //! One job under `multigrain run`, watched from outside.
 
+use super::apply::apply;
 use super::apps::Program;
-use super::fault::{Fault, Limit, Strike, Target};
-use super::judge::{Outcome, Struck, judge};
+use super::fault::{Fault, FaultKind, Limit, Target};
+use super::outcome::{Outcome, Struck, judge};
 use super::plan::Plan;
 use super::running::{LOOK, Running};
-use super::strike::strike;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Runs a plan; the outcome is a violation if a promise is broken.
 pub(super) fn run(plan: &Plan, program: &Program, usual: Duration) -> Result<Outcome> {
     let mut job = Running::start(command(plan, program)?)?;
-    let struck = match strike_at(&mut job, &plan.strike, plan.moment(usual)) {
+    let struck = match inject_at(&mut job, &plan.fault, plan.moment(usual)) {
         Ok(struck) => struck,
         Err(error) => return Ok(Outcome::NotHere { why: error.to_string() }),
     };
@@ -22,7 +22,7 @@ pub(super) fn run(plan: &Plan, program: &Program, usual: Duration) -> Result<Out
     if let Some((_, why)) = seen.err.iter().find(|(_, line)| is_of_the_wrapper(line)) {
         return Ok(Outcome::NotHere { why: why.clone() });
     }
-    Ok(judge(&seen, Some(&plan.strike)))
+    Ok(judge(&seen, Some(&plan.fault)))
 }
 
 /// Runs a program on 3 nodes without a fault; how long it takes.
@@ -51,18 +51,18 @@ fn launcher(nodes: u32, threads: u32, guard: &str, transport: &str) -> Result<Ve
 fn command(plan: &Plan, program: &Program) -> Result<Vec<OsString>> {
     let mut words = launcher(plan.nodes, plan.threads, plan.guard, plan.transport)?;
     let through_shell = |script: String| ["sh".into(), "-c".into(), script.into()];
-    match plan.strike {
-        Strike::Limit { fault, target: Target::Node(rank), limit: Limit::Start(value) } => {
-            let limit = ulimit(fault, value);
+    match plan.fault {
+        Fault::Limit { kind, target: Target::Node(rank), limit: Limit::Start(value) } => {
+            let limit = ulimit(kind, value);
             words.extend(through_shell(format!(
                 "[ \"$MULTIGRAIN_RANK\" != {rank} ] || {limit}; exec \"$0\" \"$@\""
             )));
         }
-        Strike::Limit { fault, limit: Limit::Start(value), .. } => {
-            let script = format!("{}; exec \"$0\" \"$@\"", ulimit(fault, value));
+        Fault::Limit { kind, limit: Limit::Start(value), .. } => {
+            let script = format!("{}; exec \"$0\" \"$@\"", ulimit(kind, value));
             words.splice(0..0, through_shell(script));
         }
-        Strike::Shm => {
+        Fault::Shm => {
             let script = "mount -t tmpfs -o size=4k none /dev/shm && \
                           head -c 4096 /dev/zero > /dev/shm/full && exec \"$0\" \"$@\"";
             let user: &[&str] = match rustix::process::geteuid().is_root() {
@@ -73,41 +73,41 @@ fn command(plan: &Plan, program: &Program) -> Result<Vec<OsString>> {
             let prefix: Vec<_> = unshare.chain(through_shell(script.to_owned())).collect();
             words.splice(0..0, prefix);
         }
-        Strike::Kill(_)
-        | Strike::Stop(_)
-        | Strike::Cut { .. }
-        | Strike::Silence { .. }
-        | Strike::Unauthenticated { .. }
-        | Strike::Limit { .. } => {}
+        Fault::Kill(_)
+        | Fault::Stop(_)
+        | Fault::Cut { .. }
+        | Fault::Silence { .. }
+        | Fault::Unauthenticated { .. }
+        | Fault::Limit { .. } => {}
     }
     words.extend(program.command.iter().cloned());
     Ok(words)
 }
 
 /// The shell's word for it, in the shell's units.
-fn ulimit(fault: Fault, value: u64) -> String {
-    match fault {
-        Fault::FileSize => format!("ulimit -f {}", value / 512),
-        Fault::AddressSpace => format!("ulimit -v {}", value / 1024),
-        Fault::Data => format!("ulimit -d {}", value / 1024),
-        Fault::Descriptors
-        | Fault::Kill
-        | Fault::Stop
-        | Fault::Cut
-        | Fault::Silence
-        | Fault::Unauthenticated
-        | Fault::Shm => format!("ulimit -n {value}"),
+fn ulimit(kind: FaultKind, value: u64) -> String {
+    match kind {
+        FaultKind::FileSize => format!("ulimit -f {}", value / 512),
+        FaultKind::AddressSpace => format!("ulimit -v {}", value / 1024),
+        FaultKind::Data => format!("ulimit -d {}", value / 1024),
+        FaultKind::Descriptors
+        | FaultKind::Kill
+        | FaultKind::Stop
+        | FaultKind::Cut
+        | FaultKind::Silence
+        | FaultKind::Unauthenticated
+        | FaultKind::Shm => format!("ulimit -n {value}"),
     }
 }
 
 /// Waits for the moment and for the victim; then it happens.
-fn strike_at(job: &mut Running, harm: &Strike, moment: Duration) -> io::Result<Struck> {
-    if !harm.has_a_moment() {
+fn inject_at(job: &mut Running, fault: &Fault, moment: Duration) -> io::Result<Struck> {
+    if !fault.has_a_moment() {
         return Ok(Struck::At(Duration::ZERO));
     }
     job.pass(moment.saturating_sub(job.age()))?;
     while !job.has_ended()? {
-        match strike(harm, job) {
+        match apply(fault, job) {
             Ok(true) => return Ok(Struck::At(job.age())),
             Ok(false) => job.pass(LOOK)?,
             // What was to be hit may have gone while it was looked for.

@@ -1,7 +1,7 @@
 //! The connections of a node, reached from outside through its descriptors (pidfd_getfd).
 #![expect(unsafe_code, reason = "socket filters have no safe interface")]
 
-use super::traces::Process;
+use super::leftovers::Process;
 use rustix::net::sockopt;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::fs;

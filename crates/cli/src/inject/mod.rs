@@ -7,32 +7,32 @@
 //! | file | part |
 //! |---|---|
 //! | `plan`, `fault` | what one time consists of, all of it drawn from its seed |
-//! | `apps`, `churn` | the programs, the built-in one among them |
+//! | `apps`, `built_in` | the programs, the built-in one among them |
 //! | `job` | a job under `multigrain run`, watched from outside |
-//! | `strike`, `links` | the faults themselves |
-//! | `traces` | what is left of a job: processes, sockets, files |
-//! | `judge` | right, error or violation: a pure function |
+//! | `apply`, `links` | the faults, done to a running job |
+//! | `leftovers` | what is left of a job: processes, sockets, files |
+//! | `outcome` | right, error or violation: a pure function |
 //! | `tally` | the table at the end |
 
+mod apply;
 mod apps;
-mod churn;
+mod built_in;
 mod fault;
 mod job;
-mod judge;
+mod leftovers;
 mod links;
+mod outcome;
 mod plan;
 mod running;
-mod strike;
 mod tally;
-mod traces;
 
 use crate::proof::Section;
 use crate::series::SeriesArgs;
 use anyhow::{Context, Result, ensure};
 use apps::{App, Program};
 use clap::{Args, Subcommand};
-use fault::Fault;
-use judge::Outcome;
+use fault::FaultKind;
+use outcome::Outcome;
 use plan::Plan;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub(crate) struct InjectArgs {
 
     /// This fault only [default: all in turn].
     #[arg(long, value_enum, value_name = "FAULT")]
-    only: Option<Fault>,
+    only: Option<FaultKind>,
 
     /// This application only [default: all in turn].
     #[arg(long, value_enum, value_name = "NAME", requires = "apps")]
@@ -90,13 +90,13 @@ pub(crate) struct InjectArgs {
 #[derive(Debug, Subcommand)]
 enum Built {
     #[command(hide = true)]
-    Churn(churn::ChurnArgs),
+    Churn(built_in::ChurnArgs),
 }
 
 /// Does all times; fails if one broke the promise.
 pub(crate) fn run(args: &InjectArgs) -> ExitCode {
     if let Some(Built::Churn(args)) = &args.program {
-        return churn::run(args);
+        return built_in::run(args);
     }
     match inject(args) {
         Ok(tally) if tally.violations() == 0 => ExitCode::SUCCESS,
@@ -113,11 +113,11 @@ pub(crate) fn run(args: &InjectArgs) -> ExitCode {
 }
 
 fn inject(args: &InjectArgs) -> Result<Tally> {
-    traces::dump_no_cores()?;
+    leftovers::dump_no_cores()?;
     let programs = Programs::find(args)?;
     let sized = args.times.is_some() || args.proof.is_some();
     let plan = |seed| Plan::draw(seed, args.only, &programs.apps);
-    let is_quick = |plan: &Plan| sized || args.only.is_some() || plan.strike.fault().is_quick();
+    let is_quick = |plan: &Plan| sized || args.only.is_some() || plan.fault.kind().is_quick();
     let seeds = args.seed..args.seed.saturating_add(args.times.unwrap_or(TIMES));
     let plans: Vec<(u64, Plan)> =
         seeds.map(|seed| (seed, plan(seed))).filter(|(_, plan)| is_quick(plan)).collect();
@@ -128,7 +128,7 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
     let mut usual = BTreeMap::new();
     let mut tally = Tally::default();
     for (seed, plan) in plans {
-        let expected = series.mean().max(plan.strike.fault().least_time());
+        let expected = series.mean().max(plan.fault.kind().least_time());
         if !series.goes_on(format_args!("seed {seed}: {plan}"), expected) {
             break;
         }
@@ -151,13 +151,13 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
         }
         series.add(json!({
             "seed": seed,
-            "fault": plan.strike.fault().to_string(),
+            "fault": plan.fault.kind().to_string(),
             "plan": plan.to_string(),
             "outcome": outcome.to_string(),
             "broken": broken,
             "again": again(args, seed),
         }));
-        tally.add(plan.strike.fault(), &outcome);
+        tally.add(plan.fault.kind(), &outcome);
     }
     series.say(format_args!("\n{}", tally.text()));
     let whole = series.done() == times;

@@ -1,7 +1,7 @@
 //! A job that runs, watched from outside.
 
-use super::judge::{End, Seen, Struck};
-use super::traces::{self, Before, Process};
+use super::leftovers::{self, Before, Process};
+use super::outcome::{End, Seen, Struck};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString};
@@ -57,7 +57,7 @@ impl Running {
         let before = Before::look(&own);
         let mut words = words.iter();
         let mut command = Command::new(words.next().map_or(OsStr::new(""), OsString::as_os_str));
-        command.args(words).current_dir(&own).env("TMPDIR", &own).env(traces::MARK, &mark);
+        command.args(words).current_dir(&own).env("TMPDIR", &own).env(leftovers::MARK, &mark);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let start = Instant::now();
         let mut child = command.spawn().context("cannot start the launcher")?;
@@ -79,7 +79,7 @@ impl Running {
 
     /// All processes of the job.
     pub(super) fn processes(&mut self) -> Vec<Process> {
-        let found = traces::processes(&self.mark);
+        let found = leftovers::processes(&self.mark);
         let id = found.iter().find_map(|process| process.variable("MULTIGRAIN_JOB"));
         self.job = self.job.take().or_else(|| id.map(str::to_owned));
         found

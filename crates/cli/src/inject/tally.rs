@@ -1,13 +1,13 @@
 //! The table of faults and outcomes.
 
-use super::fault::Fault;
-use super::judge::Outcome;
+use super::fault::FaultKind;
+use super::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Outcomes, by fault.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<Fault, Row>);
+pub(super) struct Tally(BTreeMap<FaultKind, Row>);
 
 #[derive(Debug, Default)]
 struct Row {
@@ -32,8 +32,8 @@ const HEAD: [&str; 8] = [
 
 impl Tally {
     /// One more time.
-    pub(super) fn add(&mut self, fault: Fault, outcome: &Outcome) {
-        let row = self.0.entry(fault).or_default();
+    pub(super) fn add(&mut self, kind: FaultKind, outcome: &Outcome) {
+        let row = self.0.entry(kind).or_default();
         match outcome {
             Outcome::Right { early: false } => row.right += 1,
             Outcome::Right { early: true } => row.early += 1,
@@ -81,8 +81,8 @@ impl Tally {
     fn rows(&self) -> Vec<[String; 8]> {
         let mut all = Row::default();
         let mut rows = vec![HEAD.map(str::to_owned)];
-        for (fault, row) in &self.0 {
-            rows.push(row.cells(&fault.to_string()));
+        for (kind, row) in &self.0 {
+            rows.push(row.cells(&kind.to_string()));
             all.right += row.right;
             all.early += row.early;
             all.errors += row.errors;

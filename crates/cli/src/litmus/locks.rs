@@ -9,8 +9,8 @@
 //! Counting takes as long as a minipage needs to go to another node and back, so that minipages are
 //! withdrawn while they are written: a store that is lost then makes a count too low.
 
+use super::instruction::{Word, mfence};
 use super::program::{Cell, Thread, Var};
-use super::word::{Word, mfence};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};

@@ -13,30 +13,30 @@
 //! | file | part |
 //! |---|---|
 //! | `program`, `catalog`, `locks` | what a test is; the tests; the tests with loops |
-//! | `word` | single instructions on shared memory |
+//! | `instruction` | single instructions on shared memory |
 //! | `machine` | the model: allowed outcomes |
 //! | `plan` | configurations and runs |
 //! | `node/` | the nodes of a job: this binary again, started by `multigrain run` |
 //! | `job` | starts a job and reads what it found |
-//! | `judge`, `print` | histograms, verdicts, how they look |
+//! | `outcomes`, `print` | histograms, verdicts, how they look |
 
 mod catalog;
+mod instruction;
 mod job;
-mod judge;
 mod locks;
 mod machine;
 mod node;
+mod outcomes;
 mod plan;
 mod print;
 mod program;
-mod word;
 
 use crate::proof::{Section, command_line};
 use crate::series::SeriesArgs;
 use anyhow::Result;
 use catalog::TESTS;
 use clap::Args;
-use judge::Verdicts;
+use outcomes::Verdicts;
 use plan::{Consistency, Guard, Layout, Manager, Placement, Transport};
 use program::Test;
 use std::path::PathBuf;

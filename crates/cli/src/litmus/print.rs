@@ -1,7 +1,7 @@
 //! How it looks: histograms in the form of litmus7, a summary, a table for docs/PROOF.md.
 
 use super::catalog::TESTS;
-use super::judge::{Tally, Verdicts};
+use super::outcomes::{Tally, Verdicts};
 use super::plan::{Placement, name_of};
 use super::program::Rule;
 use core::fmt::Write;

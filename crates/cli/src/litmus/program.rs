@@ -4,7 +4,7 @@
 //! explores and as code in which every instruction is a constant, so that nothing stands between
 //! them when it is optimized.
 
-use super::word::{Word, mfence};
+use super::instruction::{Word, mfence};
 use core::fmt;
 
 /// Most variables of a test.

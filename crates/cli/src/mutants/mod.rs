@@ -5,19 +5,19 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `scenes` | tools that need no job |
+//! | `in_process` | tools that need no job |
 //! | `tool` | the tools, and how one is run |
 //! | `table` | what caught what, as Markdown |
 
-mod scenes;
+mod in_process;
 mod table;
 mod tool;
 
 use crate::proof::Section;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+pub(crate) use in_process::{ScenesArgs, play};
 use multigrain_protocol::mutants::{MUTANTS, Row};
-pub(crate) use scenes::{ScenesArgs, play};
 use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;

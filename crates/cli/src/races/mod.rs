@@ -11,17 +11,17 @@
 //! | `plan` | the cases |
 //! | `node` | a node of a job that runs all of them: this binary again |
 //! | `board` | order without synchronization: memory beside Multigrain |
-//! | `judge` | what the launcher's lines say about which case |
+//! | `reports` | what the launcher's lines say about which case |
 
 mod board;
-mod judge;
 mod node;
 mod plan;
+mod reports;
 
 use anyhow::{Context, Result, ensure};
 use board::BoardFile;
 use clap::{Args, ValueEnum};
-use judge::Reports;
+use reports::Reports;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

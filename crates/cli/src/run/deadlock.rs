@@ -81,7 +81,7 @@ mod tests {
     use multigrain_types::deadlock::{Place, Waiter};
 
     fn report(question: u64, sent: u64, place: Place) -> Report {
-        let waiter = Waiter { thread: 0, turn: 1, place, holds: Vec::new() };
+        let waiter = Waiter { thread: 0, turn: 1, place, holds: Vec::new(), party: 2 };
         Report { question, all: true, sent, received: sent, changes: 0, waiters: vec![waiter] }
     }
 
@@ -95,8 +95,8 @@ mod tests {
         assert!(watch.has_spoken(0) && !watch.has_spoken(1));
         assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
         assert_eq!(watch.hear(1, report(1, 5, END)), Next::Wait);
-        let words = "node 1 waits in mg_finalize, node 0 in barrier 1".to_owned();
-        assert_eq!(watch.hear(0, report(1, 5, BARRIER)), Next::Deadlock(words));
+        let words = "node 1 waits in mg_finalize, node 0 in barrier 1 (1 of 2 threads has come)";
+        assert_eq!(watch.hear(0, report(1, 5, BARRIER)), Next::Deadlock(words.into()));
     }
 
     #[test]

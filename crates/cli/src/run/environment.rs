@@ -1,6 +1,7 @@
 //! The variables through which a node learns of its job: the contract with the runtime.
 
 use super::options::{RunArgs, Variable, name_of};
+use multigrain_runtime::Config;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::env;
 use std::fmt::Write;
@@ -81,21 +82,25 @@ fn chosen(args: &RunArgs) -> Vec<(String, String)> {
 }
 
 /// What every node would refuse, in words for the user.
-pub(super) fn contradiction(variables: &[(String, String)]) -> Option<&'static str> {
+pub(super) fn refusal(variables: &[(String, String)]) -> Option<String> {
     let value = |wanted: &str| {
         let chosen = variables.iter().rev().find(|(name, _)| name == wanted);
-        chosen.map(|(_, value)| value.clone()).or_else(|| env::var(wanted).ok())
+        chosen.map(|(_, value)| value.into()).or_else(|| env::var_os(wanted))
     };
     let is = |name: &str, wanted: &str| value(name).is_some_and(|value| value == wanted);
-    if !is("MULTIGRAIN_TRACKING", "scans") {
-        None
-    } else if is("MULTIGRAIN_CHECK_RACES", "on") {
-        Some("--check-races finds races by faults: use --tracking faults with it")
-    } else if is("MULTIGRAIN_GUARD", "uffd") {
-        Some("--tracking scans needs the guard mprotect: use --guard mprotect with it")
-    } else {
-        None
+    if is("MULTIGRAIN_TRACKING", "scans") {
+        if is("MULTIGRAIN_CHECK_RACES", "on") {
+            return Some(
+                "--check-races finds races by faults: use --tracking faults with it".into(),
+            );
+        }
+        if is("MULTIGRAIN_GUARD", "uffd") {
+            return Some(
+                "--tracking scans needs the guard mprotect: use --guard mprotect with it".into(),
+            );
+        }
     }
+    Config::of_job(&value).err().map(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -90,9 +90,9 @@ pub(super) enum LaunchError {
     /// `--timeout` is over before the nodes run.
     #[error("time-out after {} s; the job ends", .0.as_secs_f64())]
     TimeOut(Duration),
-    /// Options, or variables instead of them, that exclude each other.
+    /// Options, or variables instead of them, that every node would refuse.
     #[error("{0}")]
-    Contradiction(&'static str),
+    Refused(String),
     /// Anything else the system refused.
     #[error("{what}: {source}")]
     System {
@@ -109,7 +109,7 @@ impl LaunchError {
         match self {
             Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            Self::StatsFile { .. } | Self::Contradiction(_) | Self::Hosts(_) => 2,
+            Self::StatsFile { .. } | Self::Refused(_) | Self::Hosts(_) => 2,
             Self::Host { code, .. } => *code,
             Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::TimeOut(_) => 124,

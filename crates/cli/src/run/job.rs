@@ -441,6 +441,7 @@ impl Job {
         Report {
             wall: self.wall.unwrap_or(now),
             code: self.verdict.code,
+            why: self.verdict.line.clone(),
             nodes: self.nodes.iter_mut().zip(&self.facts.nodes).map(node).collect(),
         }
     }

@@ -185,8 +185,8 @@ fn start_all(
     }
     let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
     let variables = environment::common(args, job, secret, peers.join(","));
-    if let Some(why) = environment::contradiction(&variables) {
-        return Err(LaunchError::Contradiction(why));
+    if let Some(why) = environment::refusal(&variables) {
+        return Err(LaunchError::Refused(why));
     }
     let plan = Plan {
         nodes: count,

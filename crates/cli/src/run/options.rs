@@ -3,6 +3,7 @@
 use super::interface::{Wish, parse_wish};
 use super::shares::{HostList, Share, parse_list};
 use clap::{Args, ValueEnum};
+use multigrain_runtime::Config;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,9 +43,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
 
-    /// Threads each node is meant to run: what `mg_threads()` says [default: 1].
+    /// Threads each node is meant to run, up to 4096: what `mg_threads()` says [default: 1].
     #[arg(short = 't', long, value_name = "T",
-          value_parser = clap::value_parser!(u32).range(1..=65536))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::MOST_THREADS)))]
     pub(super) threads: Option<u32>,
 
     /// How accesses are noticed [default: auto].
@@ -95,12 +96,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(super) check_races: bool,
 
-    /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024).
+    /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
+    /// almost 16T [default: 64G].
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) shared: Option<u64>,
 
-    /// Chunking level: how many neighbouring elements share a minipage; 1 is off.
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off.
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::LARGEST_CHUNK)))]
     pub(super) chunk: Option<u32>,
 
     /// Ends the job after this many seconds, with exit code 124.
@@ -133,7 +135,8 @@ pub(crate) struct RunArgs {
     #[arg(long, overrides_with = "summary")]
     no_summary: bool,
 
-    /// Writes the counters of every node to this file, as JSON.
+    /// Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that
+    /// ended before, or whose job did, the file says so.
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
 
@@ -299,7 +302,14 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+    let bytes = number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)?;
+    if bytes > Config::MOST_SHARED_BYTES {
+        return Err(format!(
+            "there can be {} bytes, almost 16T, at most",
+            Config::MOST_SHARED_BYTES
+        ));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -311,7 +321,7 @@ mod tests {
         assert_eq!(parse_size("4096"), Ok(4096));
         assert_eq!(parse_size("64G"), Ok(64 << 30));
         assert_eq!(parse_size("3mib"), Ok(3 << 20));
-        for wrong in ["", "G", "0", "-1", "1.5G", "64X", "99999999999T"] {
+        for wrong in ["", "G", "0", "-1", "1.5G", "64X", "99999999999T", "16T", "999T"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }

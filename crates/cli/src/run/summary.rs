@@ -60,6 +60,10 @@ const TIMES: [(&str, &str); 5] = [
 /// Jobs of up to so many nodes get a line for each; larger ones the least, the mean and the most.
 const TIMED_NODES: usize = 16;
 
+/// Why a node has no counters.
+const NO_STATS: &str =
+    "a node sends its counters in mg_finalize, and this one did not come to its end";
+
 /// How one node ended.
 pub(super) struct NodeReport {
     pub(super) pid: i32,
@@ -75,6 +79,8 @@ pub(super) struct NodeReport {
 pub(super) struct Report {
     pub(super) wall: Duration,
     pub(super) code: u8,
+    /// What the user was told of a bad end.
+    pub(super) why: Option<String>,
     pub(super) nodes: Vec<NodeReport>,
 }
 
@@ -176,19 +182,24 @@ impl Report {
                 Some(Status::Killed { signal, .. }) => (None, Some(signal)),
                 Some(Status::Lost) | None => (None, None),
             };
-            let mut object = json!({
+            let mut json = json!({
                 "rank": rank, "pid": node.pid, "exit_code": exit, "signal": signal,
                 "stats": node.stats,
             });
-            if let Some(host) = &node.host {
-                object["host"] = host.as_str().into();
+            if node.stats.is_none() {
+                json["no_stats"] = NO_STATS.into();
             }
-            object
+            if let Some(host) = &node.host {
+                json["host"] = host.as_str().into();
+            }
+            json
         };
         let (total, largest) = self.totals();
         json!({
             "wall_ms": u64::try_from(self.wall.as_millis()).unwrap_or(u64::MAX),
             "exit_code": self.code,
+            "why": self.why,
+            "counted_nodes": self.counted().count(),
             "total": total,
             "largest": largest,
             "nodes": self.nodes.iter().enumerate().map(node).collect::<Vec<_>>(),
@@ -232,6 +243,7 @@ mod tests {
         Report {
             wall: Duration::from_millis(1234),
             code: 0,
+            why: None,
             nodes: stats.iter().map(node).collect(),
         }
     }
@@ -301,7 +313,10 @@ mod tests {
         assert_eq!(json["total"]["locks"], 2);
         assert_eq!((&json["total"]["views"], &json["largest"]["views"]), (&Value::Null, &json!(5)));
         assert_eq!(json["nodes"][0]["stats"]["locks"], 2);
+        assert_eq!((&json["why"], &json["counted_nodes"]), (&Value::Null, &json!(1)));
+        assert_eq!(json["nodes"][0].get("no_stats"), None);
         assert_eq!(json["nodes"][1]["stats"], Value::Null);
+        assert!(json["nodes"][1]["no_stats"].as_str().unwrap().contains("mg_finalize"));
         assert_eq!(json["wall_ms"], 1234);
     }
 }

@@ -277,6 +277,11 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
             let core = if core { ", core dumped" } else { "" };
             let crash = match &facts.nodes[rank].crash {
                 Some((of, text)) if *of == signal => format!(" {text}"),
+                // The handler that says where needs a stack, or was never called.
+                None if facts.nodes[rank].ready && signal == libc::SIGSEGV => {
+                    " and could not say where: its stack was full (ulimit -s), or somebody sent the signal"
+                        .into()
+                }
                 Some(_) | None => String::new(),
             };
             let line = format!(

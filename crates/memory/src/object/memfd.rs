@@ -12,8 +12,8 @@ use super::{Backing, Over, map_file};
 use crate::error::MemoryError;
 use crate::layout::{VIEWS_BASE, VIEWS_END, index};
 
-/// The most bytes of an object: as many as one view could address.
-const LIMIT_BYTES: u64 = (VIEWS_END - VIEWS_BASE) as u64;
+/// The most bytes of an object of its own: as many as one view could address.
+pub const MOST_OBJECT_BYTES: u64 = (VIEWS_END - VIEWS_BASE) as u64;
 
 #[derive(Debug)]
 pub(super) struct Memfd {
@@ -23,8 +23,8 @@ pub(super) struct Memfd {
 
 impl Memfd {
     pub(super) fn new(bytes: u64) -> Result<Self, MemoryError> {
-        if bytes == 0 || bytes > LIMIT_BYTES {
-            return Err(MemoryError::SharedSize { bytes, limit: LIMIT_BYTES });
+        if bytes == 0 || bytes > MOST_OBJECT_BYTES {
+            return Err(MemoryError::SharedSize { bytes, limit: MOST_OBJECT_BYTES });
         }
         let bytes = bytes.next_multiple_of(PAGE_BYTES as u64);
         let length = index(bytes);

@@ -28,6 +28,8 @@ mod file;
 mod memfd;
 mod sysv;
 
+pub use memfd::MOST_OBJECT_BYTES;
+
 /// What may be mapped already where an object is to be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {

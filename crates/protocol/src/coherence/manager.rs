@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 
 use multigrain_types::NodeId;
 
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, PageMessage};
+use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
 use crate::site::{Illegal, Site};
 

@@ -1,9 +1,9 @@
 //! A node's copy of a minipage, or its home: routes an event to the concern that knows its rows.
 
 mod access;
+mod diffs;
 mod dynamic;
 mod fetch;
-mod flush;
 mod migrate;
 mod notice;
 
@@ -11,8 +11,8 @@ use super::event::CopyEvent;
 #[cfg(feature = "mutants")]
 use super::event::FlushEvent;
 use super::state::Copy;
-use crate::bend::mutant;
 use crate::effect::Effects;
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 impl Copy {
@@ -47,11 +47,11 @@ impl Copy {
             }
             (E::Fetch(event), Self::Away(away)) => fetch::away(away, site, epoch, event, out)?,
             (E::Flush(event), Self::Home { home, .. }) => {
-                flush::at_home(home, site, event, out)?;
+                diffs::at_home(home, site, event, out)?;
                 None
             }
             (E::Flush(event), Self::Away(away)) => {
-                flush::away(away, site, epoch, event, out)?;
+                diffs::away(away, site, epoch, event, out)?;
                 None
             }
             // What others wrote is here.

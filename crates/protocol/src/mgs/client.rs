@@ -3,10 +3,10 @@
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, MgsMessage};
 use crate::mgs::marks::mark;
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 /// A node's state for one minipage.

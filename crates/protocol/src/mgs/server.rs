@@ -2,10 +2,10 @@
 
 use multigrain_types::NodeId;
 
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::MgsMessage;
 use crate::mgs::marks::mark;
+use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
 use crate::site::{Illegal, Site};
 

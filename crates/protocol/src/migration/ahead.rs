@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use crate::bend::mutant;
+use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
 use crate::site::MOST_THREADS;
 

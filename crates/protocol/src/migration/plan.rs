@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use crate::bend::mutant;
+use crate::mutant_macro::mutant;
 use crate::vector_time::at;
 
 /// What a barrier's manager found when the whole job was quiescent.

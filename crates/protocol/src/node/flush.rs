@@ -5,10 +5,10 @@ use multigrain_types::MinipageId;
 use super::dispatch::{Local, Place, run};
 use super::input::Violation;
 use super::tables::{Cell, SyncCell};
-use crate::bend::mutant;
 use crate::consistency::Engine;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::mgs::ClientEvent;
+use crate::mutant_macro::mutant;
 use crate::world::World;
 
 /// Empties the delayed update queue.

@@ -9,15 +9,15 @@ use super::dispatch::{Local, Place, run};
 use super::flush::{acquire, flush};
 use super::input::{Input, Violation};
 use super::migrate;
-use super::post::{self, LocalSync};
 use super::refusal::{refuse, refused};
+use super::sync_effects::{self, LocalSync};
 use super::tables::{SyncCell, Tables};
-use crate::bend::mutant;
 use crate::coherence::{self, GrantEvent, HolderEvent};
 use crate::effect::Effects;
 use crate::hlrc::{self, CopyEvent};
 use crate::message::{Kind, Message, SyncMessage};
 use crate::mgs::ClientEvent;
+use crate::mutant_macro::mutant;
 use crate::release::Ready;
 use crate::sync::SyncInput;
 use crate::world::World;
@@ -197,7 +197,7 @@ fn deliver(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let mut own = LocalSync::new();
-    post::deliver(place, &mut guard.tracker(), &mut own, world);
+    sync_effects::deliver(place, &mut guard.tracker(), &mut own, world);
     let own = own.into_iter().map(|(id, body)| (place.me, id, body)).collect();
     settle(place, guard, Effects::new(), own, world)
 }
@@ -213,7 +213,7 @@ fn settle(
     let Place { me, nodes } = place;
     loop {
         let mut sent = LocalSync::new();
-        post::apply(place, &mut effects, &mut sent, guard, world)?;
+        sync_effects::apply(place, &mut effects, &mut sent, guard, world)?;
         own.extend(sent.into_iter().map(|(id, body)| (me, id, body)));
         let Some((from, id, message)) = own.pop_front() else { return Ok(()) };
         world.on_receive(from, id, message);

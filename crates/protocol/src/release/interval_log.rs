@@ -10,9 +10,9 @@ use multigrain_types::{MinipageId, NodeId};
 
 use super::write_notices::{WriteNotice, WriteNotices};
 use super::writer_log::WriterLog;
-use crate::bend::mutant;
 use crate::message::{BarrierMessage, SyncMessage};
 use crate::migration::{Migrations, sole_writers};
+use crate::mutant_macro::mutant;
 use crate::site::Illegal;
 use crate::vector_time::{at, merge};
 

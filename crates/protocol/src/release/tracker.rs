@@ -12,9 +12,9 @@ use std::collections::{BTreeSet, VecDeque};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::interval_log::IntervalLog;
-use crate::bend::mutant;
 use crate::message::{Message, SyncMessage};
 use crate::migration::AheadQueue;
+use crate::mutant_macro::mutant;
 
 /// What a node's releases wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]

@@ -11,10 +11,10 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
 use super::site::{SyncSite, SyncState};
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
 use crate::migration::{Agreement, Quiescence};
+use crate::mutant_macro::mutant;
 
 /// One barrier as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]

@@ -22,9 +22,9 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::input::SyncError;
 use super::site::{SyncSite, SyncState};
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
+use crate::mutant_macro::mutant;
 
 /// Local hand-overs allowed while another node waits for the token.
 pub const LOCAL_HANDOVERS: u8 = 8;

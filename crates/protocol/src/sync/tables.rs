@@ -8,19 +8,19 @@ use std::collections::btree_map::Entry;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
-mod ask;
+mod requests;
 
 use super::barrier::Barrier;
 use super::condition::Condition;
 use super::input::SyncError;
 use super::lock::Lock;
+use super::quota::Uses;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
 use super::site::{SyncSite, SyncState};
-use super::uses::Uses;
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{LockMessage, SyncMessage};
+use crate::mutant_macro::mutant;
 use multigrain_types::sync_id::IdName;
 
 /// Idle tokens that a node keeps, to take the locks again without a message.
@@ -114,6 +114,12 @@ impl SyncTables {
     /// Locks that threads of this node hold, in ascending order.
     pub fn owned_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
+    }
+
+    /// The thread of this node that holds a lock.
+    #[must_use]
+    pub fn owner_of(&self, lock: u64) -> Option<ThreadId> {
+        self.locks.get(&lock)?.owner()
     }
 
     /// Whether this node has declared to a barrier's manager that all its threads wait there.

@@ -11,9 +11,9 @@
 
 #![expect(unsafe_code, reason = "reads and writes the frame a signal handler returns to")]
 
-#[cfg_attr(target_arch = "x86_64", path = "frame_x86.rs")]
-#[cfg_attr(not(target_arch = "x86_64"), path = "frame_other.rs")]
-mod frame;
+#[cfg_attr(target_arch = "x86_64", path = "single_step_x86.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "single_step_other.rs")]
+mod single_step;
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -24,6 +24,7 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use super::{Driver, Wait};
 use crate::receiver::slots::{self, Slot};
+use crate::run::Run;
 use crate::windows::Ended;
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
@@ -110,9 +111,9 @@ impl Driver {
         context: *const c_void,
     ) -> bool {
         // SAFETY: the kernel gave the handler this context.
-        let Some(at) = (unsafe { frame::instruction(context) }) else { return false };
+        let Some(at) = (unsafe { single_step::instruction(context) }) else { return false };
         // SAFETY: as above.
-        if !unsafe { frame::is_stepped(context) } && with(|accesses| accesses.holds_any()) {
+        if !unsafe { single_step::is_stepped(context) } && with(|accesses| accesses.holds_any()) {
             // Another instruction, in a handler that the stepped one has run into.
             self.retire_all();
         }
@@ -142,7 +143,7 @@ impl Driver {
     ) {
         self.engine.step_sure(Input::Resumed { thread, minipage });
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
-        let step = || urgent && frame::is_ours() && with(|all| all.hold(minipage));
+        let step = || urgent && single_step::is_ours() && with(|all| all.hold(minipage));
         let kept = match for_ {
             For::Instruction { pinned, since_ns } => {
                 let stepped = pinned && step();
@@ -161,17 +162,19 @@ impl Driver {
         }
     }
 
-    /// Steps the protocol for a thread that needs access and waits for it; true if no message was
-    /// needed.
+    /// Steps the protocol for a thread that needs access to the first minipage of a run, asks for the others
+    /// with it, and waits for the first; true if no message was needed.
     pub(crate) fn fetch(
         &self,
         (thread, slot): (ThreadId, &Slot),
-        minipage: MinipageId,
+        run: Run,
         kind: Kind,
         for_: For,
     ) -> bool {
         slot.arm();
-        self.engine.step_sure(match for_ {
+        let first = run.first();
+        self.step_run(run, |minipage| match for_ {
+            _ if minipage != first => Input::Prefetch { minipage, kind },
             For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
             For::Instruction { pinned: false, .. } | For::Call => {
                 Input::Fault { thread, minipage, kind }
@@ -179,7 +182,7 @@ impl Driver {
         });
         let at_once = slot.word.is_woken_at_once();
         self.wait_for(slot, Wait::Fault);
-        self.resume((thread, slot), minipage, for_);
+        self.resume((thread, slot), first, for_);
         at_once
     }
 
@@ -226,12 +229,12 @@ impl Driver {
     /// The instruction ends in somebody else's handler.
     pub(crate) fn abandon_step(&self, context: *mut c_void) {
         // SAFETY: the kernel gave the handler this context.
-        if !unsafe { frame::is_stepped(context) } {
+        if !unsafe { single_step::is_stepped(context) } {
             return;
         }
         if let Some(blocked) = Stepped::pop() {
             // SAFETY: as above; the handler returns to it.
-            unsafe { frame::end_step(context, blocked) };
+            unsafe { single_step::end_step(context, blocked) };
             self.retire_all();
         }
     }
@@ -269,11 +272,11 @@ pub(crate) fn leave(context: *mut c_void) {
         return;
     }
     // SAFETY: the kernel gave the handler this context, which it returns to.
-    if unsafe { frame::is_stepped(context) } {
+    if unsafe { single_step::is_stepped(context) } {
         // A second trap of the same instruction.
         return;
     }
     // SAFETY: as above.
-    let blocked = unsafe { frame::step(context) };
+    let blocked = unsafe { single_step::step(context) };
     STEPPED.with(|stepped| stepped.set(stepped.get().push(blocked)));
 }

@@ -13,20 +13,20 @@
 //! services above, which the driver only knows as [`Services`].
 
 pub(crate) mod access;
-mod asked;
 mod back_pressure;
 mod lifecycle;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
+mod unanswered;
 
 use core::fmt;
 
 use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LostReason, Mesh};
-use multigrain_types::NodeId;
 use multigrain_types::deadlock::Place;
+use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -37,14 +37,15 @@ use crate::races::Races;
 use crate::receiver::Receiver;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
+use crate::run::Run;
 use crate::shim::Mutex;
 use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
 use crate::windows::now_ns;
-use asked::Asked;
 use lifecycle::ThreadCounts;
 use retire_areas::Retiring;
 use sink::NodeSink;
+use unanswered::Unanswered;
 
 /// What serves the requests of this node and of its peers.
 pub(crate) trait Services: Send + Sync + fmt::Debug {
@@ -92,7 +93,7 @@ pub(crate) struct Driver {
     engine: Engine,
     receiver: Receiver,
     membership: Membership,
-    asked: Mutex<Asked>,
+    unanswered: Mutex<Unanswered>,
     threads: ThreadCounts,
     retiring: Retiring,
     services: Box<dyn Services>,
@@ -105,7 +106,7 @@ impl Driver {
             engine,
             receiver: Receiver::new(wait),
             membership: Membership::default(),
-            asked: Mutex::default(),
+            unanswered: Mutex::default(),
             threads: ThreadCounts::default(),
             retiring,
             services,
@@ -158,6 +159,15 @@ impl Driver {
     /// [`Error::NotPermitted`] and [`Error::Limit`].
     pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
         self.engine.step(input)
+    }
+
+    /// One protocol step for each minipage of a run.
+    pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
+        if run.count() == 1 {
+            self.engine.step_sure(input(run.first()));
+        } else {
+            self.engine.step_run(run, input);
+        }
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.

@@ -83,7 +83,7 @@ impl Driver {
             // What this node asks of itself was checked by who asks.
             self.serve_request(self.me(), &header, body).map_err(|_| (-1, 0))?;
         } else {
-            lock(&self.asked).ask(thread, to, kind);
+            lock(&self.unanswered).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
         self.wait_for(slot, place_of(to, kind).map_or(Wait::Other, Wait::At));
@@ -96,7 +96,7 @@ impl Driver {
 
     /// Answers a request.
     pub(crate) fn answer(&self, asker: Asker, code: i32, value: u64) {
-        lock(&self.asked).close(asker);
+        lock(&self.unanswered).close(asker);
         if asker.node == self.me() {
             if let Some(slot) = slots::slot(asker.thread) {
                 slot.set_answer(code, value);
@@ -184,7 +184,7 @@ impl Driver {
         body: &[u8],
     ) -> Result<(), String> {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
-        if is_answered(header.kind) && !lock(&self.asked).open(asker) {
+        if is_answered(header.kind) && !lock(&self.unanswered).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
         if header.kind == kind::ANSWER {
@@ -207,7 +207,7 @@ impl Driver {
         match header.kind {
             kind::WRITE_NOTICES => Some(self.receive_notices(from, body)),
             kind::RACE_CLOCK => {
-                let awaits = |thread| lock(&self.asked).awaits(thread, from);
+                let awaits = |thread| lock(&self.unanswered).awaits(thread, from);
                 Some(self.races().receive_clock(from, header, body, awaits))
             }
             kind::RACE_JUDGED => Some(self.serve_race_judged(asker)),
@@ -243,12 +243,12 @@ impl Driver {
     /// As if a thread of this node had asked.
     #[cfg(all(test, feature = "shuttle"))]
     pub(crate) fn pretend_to_ask(&self, thread: ThreadId, node: NodeId, kind: u8) {
-        lock(&self.asked).ask(thread, node, kind);
+        lock(&self.unanswered).ask(thread, node, kind);
     }
 
     /// Whether any thread of this node waits for an answer to a request of that kind.
     pub(crate) fn awaits_any(&self, kind: u8) -> bool {
-        lock(&self.asked).awaits_any(kind)
+        lock(&self.unanswered).awaits_any(kind)
     }
 
     /// A thread of this node has its answer from the node it asked.
@@ -256,7 +256,7 @@ impl Driver {
         let Ok(code) = u32::try_from(header.subject) else {
             return Err(format!("an answer with code {}", header.subject));
         };
-        if !lock(&self.asked).answered(thread, node) {
+        if !lock(&self.unanswered).answered(thread, node) {
             return Err(format!("it answers {thread}, which has not asked it"));
         }
         self.answer(Asker { node: self.me(), thread }, code.cast_signed(), header.value);

@@ -8,13 +8,18 @@ use multigrain_transport::{Header, LostReason, Place, Sink};
 use multigrain_types::{Access, MinipageId, NodeId};
 
 use super::Driver;
-use crate::frames::words_of;
+use crate::frames::message_of;
+use crate::platform::Contents;
+use crate::run::Run;
+
+/// A message, and the minipages it is about if it is about any.
+type Received = (Message, Option<Run>);
 
 /// The receiving side of a node.
 pub(crate) struct NodeSink<'a> {
     driver: &'a Driver,
     /// What a payload was placed for last: it need not be read twice.
-    placed: Option<(Header, Message)>,
+    placed: Option<(Header, Received)>,
 }
 
 impl<'a> NodeSink<'a> {
@@ -22,19 +27,23 @@ impl<'a> NodeSink<'a> {
         Self { driver, placed: None }
     }
 
-    /// The protocol message of a frame, its minipage checked; `None` for the runtime's own frames.
-    fn message(&mut self, from: NodeId, header: &Header) -> Result<Option<Message>, String> {
+    /// The protocol message of a frame, its minipages checked; `None` for the runtime's own frames.
+    fn message(&mut self, from: NodeId, header: &Header) -> Result<Option<Received>, String> {
         if let Some((_, message)) = self.placed.take_if(|(of, _)| of == header) {
             return Ok(Some(message));
         }
         if header.kind >= 64 {
             return Ok(None);
         }
-        let message = Message::from_words(&words_of(header)).map_err(|error| error.to_string())?;
-        if let Some(minipage) = message.minipage()
-            && !self.driver.tables().knows(minipage)
+        let (message, run) = message_of(header)?;
+        if let Some(run) = run
+            && !self.driver.tables().knows_run(run)
         {
-            return Err(format!("{minipage} does not exist"));
+            let (first, count) = (run.first(), run.count());
+            return Err(match count {
+                1 => format!("{first} does not exist"),
+                _ => format!("{count} minipages from {first} on do not exist"),
+            });
         }
         if let Message::Page { minipage, body: PageMessage::ReclaimRequest } = message
             && let area = self.driver.tables().area(minipage.area())
@@ -42,25 +51,77 @@ impl<'a> NodeSink<'a> {
         {
             return Err(format!("{minipage} is not its own, to take back"));
         }
-        Ok(Some(message))
+        Ok(Some((message, run)))
     }
 
-    fn place_page(
+    fn place_contents(
         &self,
         from: NodeId,
         message: Message,
-        minipage: MinipageId,
+        run: Run,
         payload: u64,
     ) -> Result<Place, String> {
-        self.driver.retiring.arrives(from, minipage.area());
-        let (place, bytes) = self.driver.memory().privileged(minipage);
-        if payload != bytes as u64 {
-            return Err(format!("{payload} bytes for {minipage} of {bytes}"));
+        self.driver.retiring.arrives(from, run.first().area());
+        let contents = self.driver.platform().contents(run);
+        if payload != contents.bytes() as u64 {
+            let (first, bytes) = (run.first(), contents.bytes());
+            return Err(format!("{payload} bytes for {first} of {bytes}"));
         }
-        if !self.may_receive(from, message, minipage) {
-            return Err(format!("contents of {minipage}, which is in use here"));
+        self.check_awaited(from, message, run)?;
+        Ok(match contents {
+            Contents::Together(place, _) => Place::At(place),
+            Contents::Apart(_) => Place::Buffer,
+        })
+    }
+
+    /// The contents of these minipages may come in with this message.
+    fn check_awaited(&self, from: NodeId, message: Message, run: Run) -> Result<(), String> {
+        for minipage in run.minipages() {
+            if !self.may_receive(from, message, minipage) {
+                return Err(format!("contents of {minipage}, which is in use here"));
+            }
         }
-        Ok(Place::At(place))
+        Ok(())
+    }
+
+    /// What comes with a message is here, in its place or in `body`.
+    fn receive_contents(
+        &self,
+        from: NodeId,
+        message: Message,
+        run: Run,
+        header: &Header,
+        body: Option<&[u8]>,
+    ) -> Result<(), String> {
+        let sequential = matches!(message, Message::Page { .. });
+        match (header.payload, body) {
+            (0, _) if !sequential => Err(format!("{message:?} without its page")),
+            // Zeros are not sent.
+            (0, _) => {
+                self.check_awaited(from, message, run)?;
+                self.scatter(run, None);
+                Ok(())
+            }
+            (_, Some(_)) if run.count() > 1 => {
+                self.scatter(run, body);
+                Ok(())
+            }
+            (_, _) => Ok(()),
+        }
+    }
+
+    /// Puts what has no place together where it belongs: the contents of all minipages, or zeros.
+    fn scatter(&self, run: Run, body: Option<&[u8]>) {
+        let mut rest = body.unwrap_or_default();
+        for minipage in run.minipages() {
+            let (place, len) = self.driver.memory().privileged(minipage);
+            let (own, behind) = rest.split_at(len.min(rest.len()));
+            // SAFETY: the privileged view is writable for the length of the minipage; `own` is not longer.
+            unsafe { core::ptr::copy_nonoverlapping(own.as_ptr(), place, own.len()) };
+            // SAFETY: as above; these are the bytes behind them.
+            unsafe { core::ptr::write_bytes(place.wrapping_add(own.len()), 0, len - own.len()) };
+            rest = behind;
+        }
     }
 
     /// Whether the minipage's bytes may come in with this message: no thread of this node has
@@ -92,16 +153,17 @@ impl<'a> NodeSink<'a> {
 // and is only ever reached by pointer; `place_page` has checked length and state.
 unsafe impl Sink for NodeSink<'_> {
     fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
-        let Some(message) = self.message(from, header)? else { return Ok(Place::Buffer) };
-        match (message.attach(), message.minipage()) {
-            (Attach::Page, Some(minipage)) => {
-                let place = self.place_page(from, message, minipage, header.payload);
-                self.placed = Some((*header, message));
+        let Some((message, run)) = self.message(from, header)? else { return Ok(Place::Buffer) };
+        match (message.attach(), run) {
+            (Attach::Page, Some(run)) => {
+                let place = self.place_contents(from, message, run, header.payload);
+                self.placed = Some((*header, (message, Some(run))));
                 #[cfg(feature = "mutants")]
                 let place = place.map(crate::engine::mutants::detour);
                 place
             }
-            (Attach::Diff, Some(minipage)) => {
+            (Attach::Diff, Some(run)) => {
+                let minipage = run.first();
                 let (_, len) = self.driver.memory().privileged(minipage);
                 if header.payload > diff::most_bytes(len) as u64 {
                     let bytes = header.payload;
@@ -121,9 +183,13 @@ unsafe impl Sink for NodeSink<'_> {
         self.driver.retiring.arrived(from);
         self.driver.finish_retiring();
         match self.message(from, header)? {
-            Some(message) => {
-                if message.attach() == Attach::Page && header.payload == 0 {
-                    return Err(format!("{message:?} without its page"));
+            Some((message, run)) => {
+                if let (Attach::Page, Some(run)) = (message.attach(), run) {
+                    self.receive_contents(from, message, run, header, body)?;
+                }
+                if let Some(run) = run.filter(|run| run.count() > 1) {
+                    self.driver.engine.step_received_run(from, message, run);
+                    return Ok(());
                 }
                 if let (Message::Sync { .. }, Some(notices)) = (message, body)
                     && !self.driver.receive_notices(from, notices)

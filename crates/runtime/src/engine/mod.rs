@@ -4,11 +4,11 @@
 //! Any thread may step. States are locked by the tables; nothing is left over when a step ends, but what
 //! it deferred in the links, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
 
-mod closed;
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
 mod pending_diffs;
 mod world;
+mod write_protected;
 
 use std::os::fd::RawFd;
 use std::sync::Once;
@@ -20,12 +20,13 @@ use multigrain_types::{MinipageId, NodeId};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::races::{Checker, Races};
+use crate::run::Run;
 use crate::shim::{Mutex, lock};
 use crate::stats::Stats;
 use crate::windows::Windows;
-use closed::Openings;
 use pending_diffs::PendingDiffs;
 use world::RealWorld;
+use write_protected::Openings;
 
 /// The engines of a node and what their effects need.
 #[derive(Debug)]
@@ -117,6 +118,37 @@ impl Engine {
     /// same node; the caller flushes them.
     pub(crate) fn step_gathered(&self, input: Input) {
         self.sure(self.step_with(input, None, true));
+    }
+
+    /// One step for each minipage of a run, under the locks of them all.
+    pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
+        self.sure(self.steps_of_run(run, self.platform.me(), input));
+    }
+
+    /// The steps of a message about a run that has arrived.
+    pub(crate) fn step_received_run(&self, from: NodeId, message: Message, run: Run) {
+        let input = |minipage| Input::Message { from, message: message.about(minipage) };
+        if let Err(error) = self.steps_of_run(run, from, input) {
+            self.platform.fatal(&format!("{error} (at a message of {from})"));
+        }
+    }
+
+    fn steps_of_run(
+        &self,
+        run: Run,
+        from: NodeId,
+        input: impl Fn(MinipageId) -> Input,
+    ) -> Result<(), Error> {
+        let states = self.platform.tables().lock_run(run);
+        let (me, nodes) = (self.platform.me(), self.platform.nodes());
+        let mut node = Node { me, nodes, tables: &states };
+        let mut world = RealWorld::of_run(self, from);
+        let mut steps = |world: &mut _| {
+            run.minipages().try_for_each(|minipage| node.step(input(minipage), world))
+        };
+        let done = steps(&mut world);
+        world.finish();
+        done.map_err(|violation| self.judge(from, violation))
     }
 
     fn sure(&self, done: Result<(), Error>) {

@@ -2,7 +2,9 @@
 
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
+mod contents;
 mod diffs;
+mod gather;
 
 use multigrain_protocol::deferral::{Departure, Occasion, departure};
 use multigrain_protocol::release::WriteNotices;
@@ -12,12 +14,15 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::Engine;
-use super::closed::Closed;
+use super::write_protected::Closed;
 use crate::frames::{header_of, kind, words_of};
 use crate::platform::Platform;
 use crate::receiver::slots;
+use crate::run::Run;
 use crate::shim::lock;
 use crate::stats::Count;
+use contents::{append, is_zero};
+use gather::Gathered;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -32,8 +37,12 @@ pub(super) struct RealWorld<'a> {
     notices: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is pending.
     gather: bool,
+    /// A thread asks for a lock in this step, and nothing has been sent for it yet.
+    asks_lock: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
+    /// What the steps of a run want done.
+    gathered: Option<Gathered>,
 }
 
 /// Notices, or moves, in one frame.
@@ -46,7 +55,23 @@ impl<'a> RealWorld<'a> {
         diff: Option<&'a [u8]>,
         gather: bool,
     ) -> Self {
-        Self { engine, from, diff, held: None, notices: None, gather, closed: None }
+        Self {
+            engine,
+            from,
+            diff,
+            held: None,
+            notices: None,
+            gather,
+            asks_lock: false,
+            closed: None,
+            gathered: None,
+        }
+    }
+
+    /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
+    /// [`RealWorld::finish`] has returned.
+    pub(super) fn of_run(engine: &'a Engine, from: NodeId) -> Self {
+        Self { gathered: Some(Gathered::default()), ..Self::new(engine, from, None, false) }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -73,8 +98,43 @@ impl<'a> RealWorld<'a> {
         })
     }
 
+    /// A minipage is about to be protected; its lock is held.
+    fn count_change(&self, minipage: MinipageId, from: Access, to: Access) {
+        let counters = &self.platform().counters();
+        match (from, to) {
+            (Access::ReadOnly, Access::ReadWrite) => {
+                counters.add(Count::Upgrades, 1);
+            }
+            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => {
+                counters.add(Count::Invalidations, 1);
+            }
+            (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
+        }
+        if to == Access::ReadWrite {
+            self.engine.races().watch(minipage);
+        }
+        if to < from {
+            self.engine.windows.revoked(minipage);
+        }
+    }
+
+    /// A message goes with those of its run.
+    fn gather(&mut self, to: NodeId, minipage: MinipageId, message: Message) {
+        let (bytes, zero) = match message.attach() {
+            Attach::Page => {
+                let (_, len) = self.platform().memory().privileged(minipage);
+                (len, matches!(message, Message::Page { .. }) && self.is_zero(minipage))
+            }
+            Attach::Nothing | Attach::Diff => (0, true),
+        };
+        if let Some(gathered) = &mut self.gathered {
+            gathered.say((to, false), (minipage, message), (bytes, zero));
+        }
+    }
+
     /// The step is done: what it has left over waits.
     pub(super) fn finish(&mut self) {
+        self.do_gathered();
         self.buffer_received();
         self.defer_notices();
     }
@@ -88,31 +148,12 @@ impl<'a> RealWorld<'a> {
     }
 }
 
-/// Appends a minipage as it is now; threads may write it meanwhile.
-///
-/// # Safety
-/// `page` is readable for `len` bytes.
-unsafe fn append(page: *const u8, len: usize, out: &mut Vec<u8>) {
-    out.reserve(len);
-    let room = out.spare_capacity_mut();
-    // SAFETY: `page` is readable as the caller says, and there is room for `len` bytes.
-    unsafe { core::ptr::copy_nonoverlapping(page, room.as_mut_ptr().cast::<u8>(), len) };
-    let whole = out.len() + len;
-    // SAFETY: these bytes have just been written.
-    unsafe { out.set_len(whole) };
-}
-
-/// Whether all bytes of a minipage are zero; threads may write it meanwhile.
-///
-/// # Safety
-/// `page` is readable for `len` bytes.
-unsafe fn is_zero(page: *const u8, len: usize) -> bool {
-    // SAFETY: every index is below the length for which the caller promises that.
-    (0..len).all(|index| unsafe { page.wrapping_add(index).read_volatile() } == 0)
-}
-
 impl World for RealWorld<'_> {
     fn on_request(&mut self, asked: &SyncInput) {
+        self.asks_lock = matches!(
+            asked,
+            SyncInput::Lock { .. } | SyncInput::TryLock { .. } | SyncInput::TimedLock { .. }
+        );
         self.engine.races().on_request(asked);
     }
 
@@ -128,6 +169,12 @@ impl World for RealWorld<'_> {
         if message.attach() != Attach::Nothing {
             // Contents are read where they are sent.
             return self.send(to, message);
+        }
+        match (&mut self.gathered, message.minipage()) {
+            (Some(gathered), Some(minipage)) if message.goes_in_runs() => {
+                return gathered.say((to, true), (minipage, message), (0, true));
+            }
+            _ => self.do_gathered(),
         }
         let occasion = Occasion { later: true, ..Occasion::default() };
         let (mesh, header) = (self.platform().mesh(), header_of(message));
@@ -147,6 +194,20 @@ impl World for RealWorld<'_> {
 
     fn send(&mut self, to: NodeId, message: Message) {
         self.engine.races().on_departure(to, message);
+        match message.minipage() {
+            Some(minipage) if self.gathered.is_some() && message.goes_in_runs() => {
+                return self.gather(to, minipage, message);
+            }
+            _ => self.do_gathered(),
+        }
+        if let Message::Page { minipage, .. } = message {
+            let run = (message.attach() == Attach::Page && !self.is_zero(minipage))
+                .then_some(Run::one(minipage));
+            return self.send_contents(to, header_of(message), run);
+        }
+        if matches!(message, Message::Sync { .. }) && core::mem::take(&mut self.asks_lock) {
+            self.platform().counters().add(Count::LockMessages, 1);
+        }
         let header = header_of(message);
         let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
         let page = match (message.attach(), message.minipage()) {
@@ -182,9 +243,7 @@ impl World for RealWorld<'_> {
         {
             return self.platform().send_frame(to, header, Payload::Bytes(&notices));
         }
-        // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
-        // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
-        // what changes meanwhile was not released to the requester, who does not look at it.
+        // What changes meanwhile was not released to the requester, who does not look at it.
         let payload = page.map_or(Payload::None, |(ptr, len)| Payload::Memory { ptr, len });
         self.platform().send_frame(to, header, payload);
     }
@@ -195,21 +254,9 @@ impl World for RealWorld<'_> {
     }
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        let counters = &self.platform().counters();
-        match (from, to) {
-            (Access::ReadOnly, Access::ReadWrite) => {
-                counters.add(Count::Upgrades, 1);
-            }
-            (Access::ReadOnly | Access::ReadWrite, Access::NoAccess) => {
-                counters.add(Count::Invalidations, 1);
-            }
-            (Access::NoAccess, _) | (Access::ReadWrite, _) | (_, Access::ReadOnly) => {}
-        }
-        if to == Access::ReadWrite {
-            self.engine.races().watch(minipage);
-        }
-        if to < from {
-            self.engine.windows.revoked(minipage);
+        self.count_change(minipage, from, to);
+        if let Some(gathered) = &mut self.gathered {
+            return gathered.protect(minipage, from, to);
         }
         let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
         if !(closes && self.is_closed(minipage))
@@ -224,6 +271,7 @@ impl World for RealWorld<'_> {
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
+        self.do_gathered();
         if access == Access::ReadWrite {
             self.engine.races().watch(minipage);
         }
@@ -234,6 +282,9 @@ impl World for RealWorld<'_> {
     }
 
     fn wake(&mut self, thread: ThreadId) {
+        if let Some(gathered) = &mut self.gathered {
+            return gathered.wake(thread);
+        }
         self.platform().wake_thread(thread);
     }
 
@@ -264,6 +315,7 @@ impl World for RealWorld<'_> {
 
 impl ReleaseWorld for RealWorld<'_> {
     fn track(&mut self, minipage: MinipageId, from: Access) {
+        self.do_gathered();
         if let Err(error) = self.platform().memory().track(minipage, from) {
             self.platform().fatal(&error.to_string());
         }
@@ -327,10 +379,12 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
+        self.do_gathered();
         self.merge_pending(minipage, open);
     }
 
     fn forward_diff(&mut self, to: NodeId, message: Message) {
+        self.do_gathered();
         self.pass_pending(to, message);
     }
 
@@ -342,12 +396,14 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
+        self.do_gathered();
         let (page, len) = self.platform().memory().privileged(minipage);
         // SAFETY: the privileged view is readable for the length of the minipage.
         if !unsafe { is_zero(page, len) } {
             return false;
         }
         self.protect(minipage, Access::ReadWrite, Access::NoAccess);
+        self.do_gathered();
         // A thread may have written between the look and the closing.
         // SAFETY: as above.
         let zero = unsafe { is_zero(page, len) };

@@ -36,6 +36,7 @@ use policy::{ArrayCut, bounded, is_paged};
 use slab::SlabKey;
 
 use crate::area::{AreaRecord, Items};
+use crate::config::Config;
 use crate::directory;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -47,9 +48,6 @@ use crate::tsan::{self, Token};
 /// Largest allocation that is one minipage unless a grain is given, or release consistency wants
 /// pages.
 pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
-
-/// Largest chunking level.
-const LARGEST_CHUNK: u32 = 1 << 16;
 
 /// What this node has allocated, and how it allocates.
 #[derive(Debug)]
@@ -71,8 +69,9 @@ impl Heap {
     /// # Errors
     /// [`Error::Invalid`] for 0 and beyond 65,536.
     pub(crate) fn set_chunking(&self, level: u32) -> Result<(), Error> {
-        if !(1..=LARGEST_CHUNK).contains(&level) {
-            let line = format!("a chunking level of {level}: it is 1 (off) to {LARGEST_CHUNK}");
+        let largest = Config::LARGEST_CHUNK;
+        if !(1..=largest).contains(&level) {
+            let line = format!("a chunking level of {level}: it is 1 (off) to {largest}");
             return Err(Error::Invalid(line));
         }
         self.chunking.store(level, Ordering::Relaxed);
@@ -286,7 +285,7 @@ impl Heap {
         let record = record.ok_or(Error::NotShared(array))?;
         if index as u64 >= record.items.count {
             return Err(Error::Invalid(format!(
-                "element {index} of an array of {}",
+                "index {index}, counted from 0, of an array of {} elements",
                 record.items.count
             )));
         }

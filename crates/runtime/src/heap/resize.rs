@@ -71,6 +71,21 @@ impl Heap {
         Ok(new)
     }
 
+    /// Checks that a range lies in one allocation.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it.
+    pub(crate) fn check_range(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
+        let left = record_at(driver, address).and_then(|record| record.bytes_from(address));
+        match left {
+            None => Err(Error::NotShared(address)),
+            Some(left) if bytes > left => Err(Error::Invalid(format!(
+                "{bytes} bytes from {address:#x} go beyond the end of its allocation, which has {left} there"
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Bytes of an allocation that may be used, as many as were asked for or more.
     ///
     /// # Errors

@@ -125,6 +125,14 @@ impl Runtime {
         self.driver.memory().translate(address).is_some()
     }
 
+    /// Checks that a range lies in one allocation, or for an array of minipages that share pages, in one.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it.
+    pub fn check_range(&self, address: usize, bytes: usize) -> Result<(), Error> {
+        Heap::check_range(self.member()?, address, bytes)
+    }
+
     /// Sets the chunking level of later allocations of this node; 1 is off.
     ///
     /// # Errors
@@ -140,7 +148,7 @@ impl Runtime {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
         Prefetcher::prefetch(self.member()?, address, bytes, kind)
     }
@@ -149,7 +157,7 @@ impl Runtime {
     /// for them.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub fn push(&self, address: usize, bytes: usize) -> Result<(), Error> {
         Prefetcher::push(self.member()?, address, bytes)
     }
@@ -158,7 +166,7 @@ impl Runtime {
     /// needs, for the kernel does not trap but fails.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
         self.prefetcher.touch(self.member()?, address, bytes, kind)
     }
@@ -373,7 +381,7 @@ impl Runtime {
         Threads::detach(self.member()?, handle)
     }
 
-    /// Makes an address known to the job. A name can be given again: later look-ups see the last.
+    /// Makes an address, or a number, known to the job. A name can be given again: later look-ups see the last.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an empty or overlong name; [`Error::Limit`] for one name too many.

@@ -7,7 +7,7 @@
 mod boot;
 mod calls;
 mod helpers;
-mod last;
+mod main_exit;
 mod services;
 
 use core::sync::atomic::Ordering;
@@ -59,7 +59,8 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// This process's runtime.
 ///
 /// # Errors
-/// [`Error::NotInitialized`] before [`Runtime::join`], after [`Runtime::leave`], and in a child.
+/// [`Error::NotInitialized`] before [`Runtime::join`] and after [`Runtime::leave`], [`Error::Child`] in a
+/// child.
 pub fn runtime() -> Result<&'static Runtime, Error> {
     let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
     runtime.member().map(|_| runtime)
@@ -77,11 +78,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::AlreadyInitialized`]; a wrong environment; no guard; missing peers; in a child,
-    /// [`Error::NotInitialized`].
+    /// [`Error::Child`].
     pub fn join() -> Result<&'static Runtime, Error> {
-        if child::is_one() {
-            return Err(Error::NotInitialized);
-        }
+        child::refuse()?;
         if RUNTIME.get().is_some() {
             return Err(Error::AlreadyInitialized);
         }
@@ -89,7 +88,7 @@ impl Runtime {
         secret::leave_environment();
         RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
-        last::watch_main_thread()?;
+        main_exit::watch_main_thread()?;
         slots::prepare(threads::ends_early, thread_ends).map_err(|errno| {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
@@ -161,11 +160,11 @@ impl Runtime {
     /// What the calls of a program need, and who is outside does not have.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] after [`Runtime::leave`], and in a child.
+    /// [`Error::NotInitialized`] after [`Runtime::leave`], [`Error::Child`] in a child.
     fn member(&self) -> Result<&Driver, Error> {
         let driver = &self.driver;
-        let inside = driver.membership().is_member() && !child::is_one();
-        inside.then_some(driver).ok_or(Error::NotInitialized)
+        child::refuse()?;
+        driver.membership().is_member().then_some(driver).ok_or(Error::NotInitialized)
     }
 
     fn launcher(&self) -> &Launcher {

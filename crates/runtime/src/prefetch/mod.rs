@@ -1,8 +1,10 @@
 //! Copies ahead of time: what the program asks for (prefetch, push, touch), what a node fetched in
-//! intervals before ([`history`]), and what lies beside what a thread reads ([`spatial`]).
+//! intervals before ([`history`]), what comes next in an array that a thread goes through ([`streams`]), and what
+//! lies beside what it reads ([`spatial`]).
 
 mod history;
 mod spatial;
+mod streams;
 
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
@@ -10,9 +12,12 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use crate::driver::Driver;
 use crate::driver::access::For;
 use crate::error::Error;
+use crate::heap::Heap;
 use crate::receiver::slots::Slot;
+use crate::run::{MAX_RUN, MAX_RUN_BYTES, Run};
 use crate::shim::{Mutex, lock};
 use history::AccessHistory;
+use streams::Streams;
 
 /// What moves copies ahead of time. A wrong guess costs messages and nothing else.
 #[derive(Debug)]
@@ -45,16 +50,21 @@ impl Prefetcher {
         for_: For,
     ) -> bool {
         let reads = self.learns && kind == Kind::Read;
-        match reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
-            Some(page) => spatial::fetch(driver, (thread, slot), minipage, &page),
-            None => driver.fetch((thread, slot), minipage, kind, for_),
+        if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
+            return spatial::fetch(driver, (thread, slot), minipage, &page);
         }
+        let (run, kind) = match for_ {
+            For::Instruction { .. } if self.learns => scanned(driver, minipage, kind),
+            For::Instruction { .. } | For::Call => (Run::one(minipage), kind),
+        };
+        driver.fetch((thread, slot), run, kind, for_)
     }
 
     /// A thread has passed a barrier. `first`: of those of this node that pass it together, one looks
     /// ahead for the node.
     pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, first: bool) {
         spatial::forget(slot);
+        Streams::forget();
         if first && self.learns {
             let candidates = lock(&self.history).end_interval();
             driver.forget_access();
@@ -66,15 +76,15 @@ impl Prefetcher {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn prefetch(
         driver: &Driver,
         address: usize,
         bytes: usize,
         kind: Kind,
     ) -> Result<(), Error> {
-        each_minipage(driver, address, bytes, |minipage| {
-            driver.engine().step_sure(Input::Prefetch { minipage, kind });
+        each_run(driver, address, bytes, |run| {
+            driver.step_run(run, |minipage| Input::Prefetch { minipage, kind });
             driver.apply_back_pressure_to_all();
         })
     }
@@ -83,10 +93,10 @@ impl Prefetcher {
     /// for them.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn push(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
-        each_minipage(driver, address, bytes, |minipage| {
-            driver.engine().step_sure(Input::Push { minipage });
+        each_run(driver, address, bytes, |run| {
+            driver.step_run(run, |minipage| Input::Push { minipage });
             driver.apply_back_pressure_to_all();
         })
     }
@@ -95,7 +105,7 @@ impl Prefetcher {
     /// needs, for the kernel does not trap but fails.
     ///
     /// # Errors
-    /// [`Error::NotShared`].
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn touch(
         &self,
         driver: &Driver,
@@ -105,7 +115,9 @@ impl Prefetcher {
     ) -> Result<(), Error> {
         let (thread, slot) = driver.my_slot()?;
         let mut candidates = Vec::new();
-        each_minipage(driver, address, bytes, |minipage| candidates.push((minipage, kind)))?;
+        each_run(driver, address, bytes, |run| {
+            candidates.extend(run.minipages().map(|minipage| (minipage, kind)));
+        })?;
         self.obtain(driver, thread, slot, &candidates);
         Ok(())
     }
@@ -121,12 +133,26 @@ impl Prefetcher {
         // What a node remembers may have been freed since.
         let is_there =
             |(minipage, _): &&(MinipageId, Kind)| driver.memory().area(minipage.area()).is_some();
-        let candidates: Vec<_> = candidates.iter().filter(is_there).collect();
-        for &&(minipage, kind) in &candidates {
-            driver.engine().step_gathered(Input::Prefetch { minipage, kind });
+        let candidates: Vec<_> = candidates.iter().filter(is_there).copied().collect();
+        let mut rest = candidates.as_slice();
+        while let Some(&(first, kind)) = rest.first() {
+            let most = may_go_together(driver, first);
+            let mut run = Run::one(first);
+            while let Some(&(next, same)) = rest.get(run.count() as usize)
+                && same == kind
+                && run.count() < most
+                && let Some(longer) = run.with(next)
+            {
+                run = longer;
+            }
+            match run.count() {
+                1 => driver.engine().step_gathered(Input::Prefetch { minipage: first, kind }),
+                _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
+            }
+            rest = &rest[run.count() as usize..];
         }
         driver.mesh().flush_deferred();
-        for &(minipage, kind) in candidates {
+        for (minipage, kind) in candidates {
             let access = driver.tables().lock(minipage).access();
             let enough = match kind {
                 Kind::Read => access != Access::NoAccess,
@@ -140,15 +166,48 @@ impl Prefetcher {
     }
 }
 
-fn each_minipage(
+/// What a thread gets that needs a minipage, and what for: those behind it, too, if it scans.
+fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
+    match may_go_together(driver, minipage) {
+        1 => (Run::one(minipage), kind),
+        most => {
+            let (count, kind) = Streams::need(minipage, kind, most);
+            (Run::new(minipage, count).unwrap_or(Run::one(minipage)), kind)
+        }
+    }
+}
+
+/// How many minipages from this one on may be asked for at once: one, where a run is not possible.
+fn may_go_together(driver: &Driver, first: MinipageId) -> u32 {
+    let Some(area) = driver.memory().area(first.area()) else { return 1 };
+    // With races checked each access is a matter of its own.
+    if driver.races().are_checked() {
+        return 1;
+    }
+    let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(first.index()).max(1);
+    let by_bytes = u32::try_from(by_bytes).unwrap_or(MAX_RUN);
+    by_bytes.min(MAX_RUN).min(area.minipages().saturating_sub(first.index())).max(1)
+}
+
+/// The minipages in `bytes` from `address`, as many at a time as go together.
+fn each_run(
     driver: &Driver,
     address: usize,
     bytes: usize,
-    mut act: impl FnMut(MinipageId),
+    mut act: impl FnMut(Run),
 ) -> Result<(), Error> {
-    if driver.memory().translate(address).is_none_or(|minipage| !driver.tables().knows(minipage)) {
-        return Err(Error::NotShared(address));
+    Heap::check_range(driver, address, bytes)?;
+    let mut minipages = driver.memory().translate_range(address, bytes).peekable();
+    while let Some(first) = minipages.next() {
+        let most = may_go_together(driver, first);
+        let mut run = Run::one(first);
+        while run.count() < most
+            && let Some(longer) = minipages.peek().and_then(|&next| run.with(next))
+        {
+            run = longer;
+            minipages.next();
+        }
+        act(run);
     }
-    driver.memory().translate_range(address, bytes).for_each(&mut act);
     Ok(())
 }

@@ -4,8 +4,8 @@
 //! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
 //! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
 //! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
-//! page that are not here, [`MOST`] at a time, and as long as it goes on with the next page, for those of that
-//! one. The requests to one node are one message, and so are the answers. That each is under a lock of its own
+//! page that are not here, and as long as it goes on with the next page, for those of that one and of twice as many
+//! pages as the time before, [`MOST`] minipages at a time. The requests to one node are one message, and so are the answers. That each is under a lock of its own
 //! changes nothing: who was there before has told of all it wrote with the first lock.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
@@ -21,15 +21,19 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use crate::driver::access::For;
 use crate::driver::{Driver, Wait};
 use crate::receiver::slots::Slot;
+use crate::run::Run;
 use crate::shim::AtomicU64;
 use crate::tables::SharedTables;
 
 /// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more than the smallest minipages hold.
 const MOST: usize = 64;
 
-/// Whether a thread scans, in [`Slot::remembered`]: twice the number of the page fetched from last, and 1
-/// more while the thread scans; 0 at the start and after a barrier.
+/// Whether a thread scans, in [`Slot::remembered`]: the page it is expected at next, with how many pages before that one
+/// were asked for together in the lowest byte; 0 at the start and after a barrier.
 struct Scan<'a>(&'a AtomicU64);
+
+/// Pages that are asked for together, at most.
+const MOST_PAGES: u64 = 16;
 
 impl Scan<'_> {
     /// What the thread has fetched says nothing about what comes: a barrier, another thread.
@@ -37,14 +41,24 @@ impl Scan<'_> {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// The thread fetches a minipage of this page to read it, where pages have numbers above 0; true
-    /// if it scans.
-    fn reads(&self, page: u64) -> bool {
+    /// The thread fetches a minipage of this page to read it, where pages have numbers above 0: how many
+    /// pages from this one on it is likely to read; 0 if it does not scan.
+    fn reads(&self, page: u64) -> u64 {
         let last = self.0.load(Ordering::Relaxed);
-        let scanned = last & 1 == 1;
-        let scans = last >> 1 == page || (scanned && (last >> 1) + 1 == page);
-        self.0.store(page << 1 | u64::from(scans), Ordering::Relaxed);
-        scans
+        let (next, pages) = (last >> 8, last & 0xff);
+        let asked = if page == next && pages == 0 {
+            // The second minipage of the page.
+            1
+        } else if page == next {
+            (2 * pages).min(MOST_PAGES)
+        } else if (next - pages..next).contains(&page) {
+            // One that was left out.
+            return 1;
+        } else {
+            0
+        };
+        self.0.store((page + asked) << 8 | asked, Ordering::Relaxed);
+        asked
     }
 }
 
@@ -61,9 +75,12 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// All but this one, those behind it first: a scan goes forwards.
-    fn others(&self, index: u32) -> impl Iterator<Item = u32> {
-        (index + 1..self.minipages.end).chain(self.minipages.start..index)
+    /// All of so many pages from this one on but this one, those behind it first: a scan goes forwards.
+    fn others(&self, index: u32, pages: u64) -> impl Iterator<Item = u32> {
+        let Range { start, end } = self.minipages;
+        let more = u32::try_from(pages.saturating_sub(1)).unwrap_or(0);
+        let end = end.saturating_add(more.saturating_mul(end - start));
+        (index + 1..end).chain(start..index)
     }
 }
 
@@ -94,8 +111,9 @@ pub(super) fn fetch(
     driver.engine().step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
     let at_once = slot.word.is_woken_at_once();
     let mut asked = Vec::new();
-    if !at_once && scan.reads(page.number) {
-        let others = page.others(minipage.index());
+    let pages = if at_once { 0 } else { scan.reads(page.number) };
+    if pages > 0 {
+        let others = page.others(minipage.index(), pages);
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
         let missing = others.filter(|&other| {
             driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess
@@ -115,7 +133,7 @@ pub(super) fn fetch(
     // Who asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {
-            driver.fetch((thread, slot), minipage, Kind::Read, For::Call);
+            driver.fetch((thread, slot), Run::one(minipage), Kind::Read, For::Call);
         }
     }
     at_once
@@ -129,28 +147,30 @@ mod tests {
     fn a_thread_scans_from_the_second_minipage_of_a_page_on() {
         let word = AtomicU64::new(0);
         let scan = Scan(&word);
-        assert!(!scan.reads(7) && scan.reads(7), "the second");
-        assert!(scan.reads(8) && scan.reads(9), "the first of the next pages");
-        assert!(!scan.reads(11), "not of a page farther on");
-        assert!(!scan.reads(12), "which is a start again");
-        assert!(scan.reads(12) && !scan.reads(11), "and not backwards");
+        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1], "the second");
+        assert_eq!([8, 10, 14, 22, 38].map(|page| scan.reads(page)), [2, 4, 8, 16, 16]);
+        assert_eq!(scan.reads(40), 1, "one that was left out");
+        assert_eq!(scan.reads(54), 16, "which ends nothing");
+        assert_eq!(scan.reads(90), 0, "not of a page farther on");
+        assert_eq!([90, 89].map(|page| scan.reads(page)), [1, 0], "and not backwards");
     }
 
     #[test]
     fn a_scan_asks_for_what_lies_ahead_first() {
         let page = Page { number: 1, minipages: 12..18 };
-        assert!(page.others(15).eq([16, 17, 12, 13, 14]));
-        assert!(page.others(12).eq(13..18) && page.others(17).eq(12..17));
+        assert!(page.others(15, 1).eq([16, 17, 12, 13, 14]));
+        assert!(page.others(15, 2).eq([16, 17, 18, 19, 20, 21, 22, 23, 12, 13, 14]));
+        assert!(page.others(12, 1).eq(13..18) && page.others(17, 1).eq(12..17));
     }
 
     #[test]
     fn a_barrier_ends_a_scan() {
         let word = AtomicU64::new(0);
         let scan = Scan(&word);
-        assert!(!scan.reads(7) && scan.reads(7));
+        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1]);
         scan.forget();
-        assert!(!scan.reads(7) && scan.reads(7));
+        assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1]);
         scan.forget();
-        assert!(!scan.reads(8));
+        assert_eq!(scan.reads(8), 0);
     }
 }

@@ -39,7 +39,7 @@ mod orders;
 mod report;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
-mod schedules;
+mod shuttle_tests;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};

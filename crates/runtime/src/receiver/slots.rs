@@ -20,7 +20,7 @@ use multigrain_types::deadlock::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
-use crate::signals::SignalMask;
+use crate::signals::{SignalMask, stack};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     place: AtomicU64,
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
+    /// How many threads are to come to the barrier where it waits.
+    party: AtomicU32,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -63,6 +65,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         remembered: AtomicU64::new(0),
         place: AtomicU64::new(0),
         turns: AtomicU64::new(0),
+        party: AtomicU32::new(0),
     }
 }; MAX_THREADS];
 
@@ -183,6 +186,7 @@ pub(crate) fn leave() {
 /// Takes this thread's slot from it as the thread ends, for another thread to end it.
 pub(crate) fn disown() -> Option<Reserved> {
     let ThreadId(index) = held()?;
+    stack::take_back();
     at_exit_free(core::ptr::null());
     MINE.with(|mine| mine.set(0));
     Some(Reserved(index))
@@ -209,6 +213,7 @@ fn give_back_after(index: u32, end: impl FnOnce(u32)) {
     end(index);
     at_exit_free(core::ptr::null());
     MINE.with(|mine| mine.set(0));
+    stack::take_back();
     free(index);
     drop(masked);
 }
@@ -230,6 +235,7 @@ fn free(index: u32) {
 fn hold(index: u32) {
     MINE.with(|mine| mine.set(index + 1));
     at_exit_free(core::ptr::without_provenance(index as usize + 1));
+    stack::lend();
 }
 
 /// What [`at_thread_end`] gets; nothing for NULL.
@@ -296,6 +302,11 @@ impl Slot {
         self.place.store(0, Ordering::SeqCst);
     }
 
+    /// Its thread is about to wait with so many others at a barrier.
+    pub(crate) fn set_party(&self, threads: u32) {
+        self.party.store(threads, Ordering::SeqCst);
+    }
+
     /// Where its thread waits, and in which turn; none if it runs or is about to.
     fn waits(&self) -> Option<(Place, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
@@ -354,7 +365,9 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
-        Some(Waiter { thread, turn, place, holds: Vec::new() })
+        let at_barrier = matches!(place, Place::Barrier(_));
+        let party = if at_barrier { slot.party.load(Ordering::SeqCst) } else { 0 };
+        Some(Waiter { thread, turn, place, holds: Vec::new(), party })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

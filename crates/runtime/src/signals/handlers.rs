@@ -92,6 +92,12 @@ fn own(handler: Handler, flags: c_int) -> Action {
     Action { handler: handler as *const () as usize, flags, mask }
 }
 
+/// Whether the handler of crashes runs on a stack of its own, if its thread has one.
+pub(super) fn crashes_have_a_stack() -> bool {
+    let guard = GUARD.load(Ordering::Acquire);
+    guard != 0 && guard != libc::SIGSEGV
+}
+
 /// Whether the runtime's handler of a signal is installed, so that the program's is [`place`]d.
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 pub(super) fn handles_for_program(signal: c_int) -> bool {

@@ -4,6 +4,7 @@
 //! ```text
 //! interposed   the C library's calls, as the program makes them
 //! handlers     the runtime's own, and how they call the program's
+//! stack        what the handler of a crash stands on
 //! actions      what the program wants done about the runtime's signals
 //! ```
 
@@ -13,6 +14,7 @@ mod actions;
 mod handlers;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed;
+pub(crate) mod stack;
 
 use core::ffi::c_int;
 

@@ -14,6 +14,7 @@ use multigrain_protocol::{Cell, Engine, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use super::{AreaStates, SharedTables, States};
+use crate::run::Run;
 use crate::shim::{MutexGuard, lock};
 
 /// The states of one minipage, under its shard's lock.
@@ -22,7 +23,8 @@ pub(crate) struct CellGuard<'a> {
     tables: &'a SharedTables,
     area: &'a AreaStates,
     minipage: MinipageId,
-    _lock: MutexGuard<'a, ()>,
+    /// None under a [`RunGuard`], which has it.
+    _lock: Option<MutexGuard<'a, ()>>,
 }
 
 /// Why a state of another protocol is never asked for.
@@ -33,7 +35,7 @@ impl<'a> CellGuard<'a> {
         tables: &'a SharedTables,
         area: &'a AreaStates,
         minipage: MinipageId,
-        lock: MutexGuard<'a, ()>,
+        lock: Option<MutexGuard<'a, ()>>,
     ) -> Self {
         Self { tables, area, minipage, _lock: lock }
     }
@@ -167,5 +169,53 @@ impl Tables for &SharedTables {
 
     fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
         lock(&self.tracker)
+    }
+}
+
+/// The states of neighbouring minipages, under the locks of them all.
+#[derive(Debug)]
+pub(crate) struct RunGuard<'a> {
+    tables: &'a SharedTables,
+    area: &'a AreaStates,
+    run: Run,
+    _locks: Vec<MutexGuard<'a, ()>>,
+}
+
+impl<'a> RunGuard<'a> {
+    pub(super) fn new(
+        tables: &'a SharedTables,
+        area: &'a AreaStates,
+        run: Run,
+        locks: Vec<MutexGuard<'a, ()>>,
+    ) -> Self {
+        Self { tables, area, run, _locks: locks }
+    }
+}
+
+impl Tables for &RunGuard<'_> {
+    type CellGuard<'a>
+        = CellGuard<'a>
+    where
+        Self: 'a;
+    type Sync<'a>
+        = SyncGuard<'a>
+    where
+        Self: 'a;
+    type TrackerGuard<'a>
+        = MutexGuard<'a, ReleaseTracker>
+    where
+        Self: 'a;
+
+    fn minipage(&mut self, minipage: MinipageId) -> CellGuard<'_> {
+        assert!(self.run.contains(minipage), "{minipage} is not of the run that is locked");
+        CellGuard::new(self.tables, self.area, minipage, None)
+    }
+
+    fn sync(&mut self) -> SyncGuard<'_> {
+        unreachable!("synchronization states are locked before minipages")
+    }
+
+    fn tracker(&mut self) -> MutexGuard<'_, ReleaseTracker> {
+        lock(&self.tables.tracker)
     }
 }

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
 use blocks::{BLOCK, Blocks};
-pub(crate) use guards::CellGuard;
+pub(crate) use guards::{CellGuard, RunGuard};
 
 use multigrain_memory::MAX_AREAS;
 use multigrain_protocol::Engine;
@@ -30,6 +30,7 @@ use multigrain_protocol::sync::SyncTables;
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
+use crate::run::Run;
 use crate::shim::{Mutex, lock};
 
 /// Shards; more than the threads of a large machine that fault at once.
@@ -169,6 +170,11 @@ impl SharedTables {
         lock(&self.sync).held_by(thread)
     }
 
+    /// Whether a thread of this node holds a lock.
+    pub(crate) fn owns_lock(&self, thread: ThreadId, id: u64) -> bool {
+        lock(&self.sync).owner_of(id) == Some(thread)
+    }
+
     /// Whether any area of the job is release consistent.
     pub(crate) fn is_relaxed(&self) -> bool {
         self.relaxed.load(Ordering::Acquire)
@@ -198,6 +204,11 @@ impl SharedTables {
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);
         self.areas.get(page)?.get()?.get(index)?.get().map(AsRef::as_ref)
+    }
+
+    /// Whether all of these exist.
+    pub(crate) fn knows_run(&self, run: Run) -> bool {
+        self.area(run.first().area()).is_some_and(|area| run.end() <= area.minipages)
     }
 
     /// Whether the minipage exists; ids from peers are checked with this before use.
@@ -263,7 +274,20 @@ impl SharedTables {
     pub(crate) fn lock(&self, minipage: MinipageId) -> CellGuard<'_> {
         let area = self.area(minipage.area()).expect("minipage ids are checked where they come in");
         let lock = lock(&self.shards[shard_of(minipage)]);
-        CellGuard::new(self, area, minipage, lock)
+        CellGuard::new(self, area, minipage, Some(lock))
+    }
+
+    /// Locks the states of known minipages until the result is dropped.
+    ///
+    /// # Panics
+    /// If they are unknown: callers translate or check ids first.
+    pub(crate) fn lock_run(&self, run: Run) -> RunGuard<'_> {
+        let area = self.area(run.first().area()).expect("ids are checked where they come in");
+        // Neighbours have shards of their own, up to the number of shards. Everybody locks them in this order.
+        let mut shards: Vec<_> = run.minipages().take(SHARDS).map(shard_of).collect();
+        shards.sort_unstable();
+        let locks = shards.into_iter().map(|shard| lock(&self.shards[shard])).collect();
+        RunGuard::new(self, area, run, locks)
     }
 }
 

@@ -15,7 +15,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 impl Mesh {
     /// Bytes of this node's memory that wait for a peer to take them.
     pub fn waiting_bytes(&self, to: NodeId) -> usize {
-        self.peer(to).map_or(0, |peer| peer.load().bytes())
+        self.peer(to).map_or(0, |peer| peer.replies().bytes())
     }
 
     /// Who most waits for, if that is more than so many bytes.
@@ -38,7 +38,7 @@ impl Mesh {
     /// What `act` sends to a peer is no answer, though it may be sent while that peer is served: this
     /// node's own writes that a lock's next holder must see, for one.
     pub fn unsolicited<R>(&self, to: NodeId, act: impl FnOnce() -> R) -> R {
-        let load = self.peer(to).map(|peer| peer.load()).filter(|load| load.answers_now());
+        let load = self.peer(to).map(|peer| peer.replies()).filter(|load| load.answers_now());
         if let Some(load) = load {
             load.serve(false);
         }

@@ -139,9 +139,9 @@ impl Mesh {
             return;
         }
         let Some(parser) = incoming else { return };
-        peer.load().serve(true);
+        peer.replies().serve(true);
         let done = read(peer, parser, context, self.allowed_answers.load(Ordering::Relaxed));
-        peer.load().serve(false);
+        peer.replies().serve(false);
         if let Err(reason) = done {
             *incoming = None;
             peer.end(&reason, &self.waiting);
@@ -175,7 +175,7 @@ fn read(
         // vouches for.
         let receive = |spans: &mut [_]| unsafe { peer.link().receive(spans) };
         let input = parser.pump(receive, context)?;
-        peer.load().check(allowed)?;
+        peer.replies().check(allowed)?;
         if input == Input::Drained {
             break;
         }

@@ -3,7 +3,7 @@
 
 use super::Mesh;
 use crate::error::LinkError;
-use crate::frame::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
+use crate::frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 use crate::outbox::Payload;
 use crate::peer::Peer;
 use multigrain_types::NodeId;

@@ -1,7 +1,7 @@
 //! Deferred frames without payload: encoded headers in a row, ready to go in front of the next frame.
 //! Which messages are deferred is not decided here: `protocol/src/deferral.rs`.
 
-use crate::frame::Header;
+use crate::frame_header::Header;
 
 /// Frames that may be deferred outside a batch; the next one goes with them at once.
 pub(super) const MAX_DEFERRED: usize = 8;

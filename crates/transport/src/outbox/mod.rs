@@ -34,9 +34,9 @@ pub(crate) use marks::Marks;
 pub use payload::Payload;
 
 use crate::counters::Tally;
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::link::Link;
-use crate::load::Load;
+use crate::reply_bound::ReplyBound;
 use crate::shim;
 use crate::span::{self, Span};
 use batch::{Batch, MAX_JOINING};
@@ -52,7 +52,7 @@ const SMALL: usize = 96;
 pub(crate) struct Port<'a> {
     pub(crate) link: &'a dyn Link,
     pub(crate) tally: &'a Tally,
-    pub(crate) load: &'a Load,
+    pub(crate) replies: &'a ReplyBound,
 }
 
 /// What is to be sent to one peer. An error of any call is the link's, which sends no more.
@@ -200,7 +200,7 @@ impl Outbox {
         }
         let payload = self.batch.add(header, fill);
         let bytes = Header::BYTES + payload;
-        if port.load.answers_now() {
+        if port.replies.answers_now() {
             self.batched_answers += bytes;
         }
         match self.batch.members() {
@@ -273,13 +273,13 @@ impl Outbox {
     }
 
     fn weigh(&self, port: Port<'_>) {
-        port.load.weigh(self.queue.bytes(), self.queue.answers());
+        port.replies.weigh(self.queue.bytes(), self.queue.answers());
     }
 }
 
 /// Why what this thread sends now is sent.
 fn cause(port: Port<'_>) -> Cause {
-    if port.load.answers_now() { Cause::Answer } else { Cause::Unsolicited }
+    if port.replies.answers_now() { Cause::Answer } else { Cause::Unsolicited }
 }
 
 fn send_bytes(link: &dyn Link, bytes: &[u8]) -> Result<usize, Errno> {

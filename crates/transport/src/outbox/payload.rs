@@ -1,6 +1,6 @@
 //! What follows a header, and the pieces of a frame that wait for the link.
 
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::span::{Raw, Span};
 
 /// The bytes that follow a header.

@@ -5,7 +5,7 @@
 
 use super::batch::SPARE_BYTES;
 use super::payload::{Payload, Piece};
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::span::Span;
 use std::collections::VecDeque;
 

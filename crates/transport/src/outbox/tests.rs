@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::*;
-use crate::frame::BATCH;
+use crate::frame_header::BATCH;
 use crate::handshake::Refusal;
 use crate::link::Close;
 use rustix::fd::BorrowedFd;
@@ -62,7 +62,7 @@ impl Link for Fake {
 struct Rig {
     link: Fake,
     tally: Tally,
-    load: Load,
+    replies: ReplyBound,
     outbox: Outbox,
 }
 
@@ -71,11 +71,16 @@ const NO_END: usize = usize::MAX;
 impl Rig {
     fn new(room: usize) -> Self {
         let link = Fake { room: AtomicUsize::new(room), sent: Mutex::default() };
-        Self { link, tally: Tally::default(), load: Load::default(), outbox: Outbox::new() }
+        Self {
+            link,
+            tally: Tally::default(),
+            replies: ReplyBound::default(),
+            outbox: Outbox::new(),
+        }
     }
 
     fn with<R>(&mut self, act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<R, Errno>) -> R {
-        let port = Port { link: &self.link, tally: &self.tally, load: &self.load };
+        let port = Port { link: &self.link, tally: &self.tally, replies: &self.replies };
         act(&mut self.outbox, port).unwrap()
     }
 
@@ -212,7 +217,7 @@ fn a_frame_is_merged_into_the_last_of_the_batch_if_that_is_said() {
 fn behind_a_queue_all_keep_their_order() {
     let mut rig = Rig::new(45);
     rig.send(1, 30);
-    assert!(rig.outbox.has_backlog() && rig.load.bytes() > 0);
+    assert!(rig.outbox.has_backlog() && rig.replies.bytes() > 0);
     rig.defer(2);
     rig.send(3, 0);
     rig.defer_with(4, 7);
@@ -225,7 +230,7 @@ fn behind_a_queue_all_keep_their_order() {
     let whole: Vec<u8> = rig.link.sent.lock().unwrap().concat();
     assert_eq!(subjects(&whole), [1, 2, 3, -1, 4, 5, 6, 7]);
     assert!(!rig.outbox.has_backlog());
-    assert_eq!(rig.load.bytes(), 0);
+    assert_eq!(rig.replies.bytes(), 0);
 }
 
 #[test]
@@ -242,5 +247,5 @@ fn what_is_cleared_is_gone() {
     rig.flush_deferred();
     assert_eq!(rig.link.sent.lock().unwrap().len(), 1, "but for what the link had taken");
     assert!(!rig.outbox.has_backlog());
-    assert_eq!(rig.load.bytes(), 0);
+    assert_eq!(rig.replies.bytes(), 0);
 }

@@ -94,6 +94,9 @@ pub struct Waiter {
     pub place: Place,
     /// Ids of the locks it holds meanwhile.
     pub holds: Vec<u64>,
+    /// How many threads are to come to the barrier where it waits; 0 anywhere else.
+    #[serde(default)]
+    pub party: u32,
 }
 
 /// What a node knows of its threads.

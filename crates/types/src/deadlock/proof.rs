@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn waiter(thread: u32, place: Place, holds: &[u64]) -> Waiter {
-        Waiter { thread, turn: 1, place, holds: holds.to_vec() }
+        Waiter { thread, turn: 1, place, holds: holds.to_vec(), party: 3 }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {
@@ -129,7 +129,8 @@ mod tests {
     fn who_waits_where_is_named_when_all_wait_and_nothing_is_under_way() {
         let job = finalized_early();
         let answers = job.clone().map(|report| Some(Report { question: 7, ..report? }));
-        let words = "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1";
+        let words =
+            "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
         assert_eq!(deadlock(&job, &answers).as_deref(), Some(words));
     }
 

@@ -42,27 +42,37 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
     let mut places: BTreeMap<Place, Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
     let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
+    let mut parties: BTreeMap<Place, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
         places.entry(waiter.place).or_default().push(thread);
+        parties.insert(waiter.place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
-    let part = |(index, (place, who)): (usize, (&Place, &Vec<Thread>))| {
-        let (who, plural) = name(who, &threads);
+    let part = |(index, (place, at)): (usize, (&Place, &Vec<Thread>))| {
+        let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
             (0, true) => " wait",
             _ => "",
         };
-        let mut holder = String::new();
-        if let Place::Lock(id) = place
-            && let Some(&thread) = holders.get(id)
-        {
-            holder = format!(", which {} holds", name(&[thread], &threads).0);
-        }
-        format!("{who}{verb} {place}{holder}")
+        let more = match place {
+            Place::Lock(id) => holders
+                .get(id)
+                .map(|&thread| format!(", which {} holds", name(&[thread], &threads).0)),
+            Place::Barrier(_) => parties.get(place).map(|party| came(at.len(), *party)),
+            Place::Finalize | Place::ReadWriteLock(_) | Place::Semaphore(_) => None,
+            Place::Condition(_) | Place::Join(_) | Place::Name => None,
+        };
+        format!("{who}{verb} {place}{}", more.unwrap_or_default())
     };
     join(places.iter().enumerate().map(part).collect())
+}
+
+/// How many of a barrier's threads have come.
+fn came(threads: usize, party: u32) -> String {
+    let verb = if threads == 1 { "has" } else { "have" };
+    format!(" ({threads} of {party} threads {verb} come)")
 }
 
 fn join(parts: Vec<String>) -> String {
@@ -107,15 +117,17 @@ mod tests {
 
     #[test]
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
-        let waiter =
-            |thread, place, holds: &[u64]| Waiter { thread, turn: 0, place, holds: holds.to_vec() };
+        let waiter = |thread, place, holds: &[u64]| {
+            let party = if matches!(place, Place::Barrier(_)) { 8 } else { 0 };
+            Waiter { thread, turn: 0, place, holds: holds.to_vec(), party }
+        };
         let waiters = [
             ((0, 0), waiter(0, Place::Barrier(5), &[7])),
             ((0, 1), waiter(1, Place::Lock(7), &[])),
             ((1, 0), waiter(0, Place::Lock(7), &[])),
         ];
         let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
-        let words = "thread 0 of node 0 waits in barrier 5, \
+        let words = "thread 0 of node 0 waits in barrier 5 (1 of 8 threads has come), \
                      node 1 and thread 1 of node 0 for lock 7, which thread 0 of node 0 holds";
         assert_eq!(of_all(&waiting), words);
     }

@@ -10,7 +10,6 @@
 //!   consistency by definition. [`trace`]: counterexamples for people.
 
 pub mod action;
-mod calls;
 pub mod configurations;
 pub(crate) mod graph;
 pub mod litmus;
@@ -18,6 +17,7 @@ pub mod model;
 pub mod program;
 mod properties;
 pub mod state;
+mod sync_calls;
 pub mod trace;
 mod world;
 

@@ -10,10 +10,10 @@ use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
 pub use super::action::{Action, JobModel};
-use super::calls::synchronization;
 use super::program::{Content, NO_COPY, Op, Wanted, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
+use super::sync_calls::synchronization;
 use super::world::Stage;
 
 impl Model for JobModel {

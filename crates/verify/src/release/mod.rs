@@ -19,7 +19,6 @@ pub mod action;
 pub mod configurations;
 pub mod generate;
 mod graph;
-mod leftover;
 pub mod model;
 pub mod packet;
 pub mod program;
@@ -31,6 +30,7 @@ pub mod step;
 mod threads;
 mod trace;
 pub mod unqueued;
+mod unqueued_steps;
 mod world;
 
 pub use configurations::{Configuration, configurations};

@@ -9,7 +9,7 @@ use core::ops::Range;
 use multigrain_protocol::Kind;
 use multigrain_types::NodeId;
 
-use super::phrase::{Op, Phrase};
+use super::operation::{Op, Phrase};
 use super::rng::Rng;
 
 /// All objects of a job.

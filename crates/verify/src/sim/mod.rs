@@ -10,21 +10,21 @@
 //! Invariants: no clock, no randomness but the seed's, no order taken from a hash map; so a plan
 //! is a run, step by step, and a failure comes again whenever its plan is run.
 
-mod acts;
 pub mod cluster;
 pub mod contention;
 mod heap;
 pub mod history;
-mod network;
-mod phrase;
+mod network_model;
+mod operation;
 mod plan;
 mod program;
 mod report;
 pub mod rng;
 mod simulation;
+mod thread_steps;
 mod threads;
 mod verdict;
 
-pub use network::NetworkModel;
+pub use network_model::NetworkModel;
 pub use plan::{Deaths, FEWEST_MINIPAGES, MOST_NODES, Plan, nanoseconds};
 pub use report::{Failure, Report, run};

@@ -13,7 +13,7 @@ use multigrain_protocol::Kind;
 use multigrain_types::NodeId;
 
 use super::heap::Heap;
-use super::phrase::{Op, Phrase};
+use super::operation::{Op, Phrase};
 use super::plan::Plan;
 use super::rng::Rng;
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use multigrain_types::NodeId;
 
 use super::cluster::{Broken, Subject, Traffic};
-use super::network::NetworkModel;
+use super::network_model::NetworkModel;
 use super::plan::Plan;
 use super::simulation::Simulation;
 

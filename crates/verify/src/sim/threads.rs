@@ -4,7 +4,7 @@ use multigrain_protocol::access::Accesses;
 use multigrain_types::NodeId;
 
 use super::cluster::Content;
-use super::phrase::{Op, Phrase};
+use super::operation::{Op, Phrase};
 
 /// What a thread is about to do, or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The end of a run, and what holds then.
 
 use super::cluster::{Broken, Subject};
-use super::phrase::Op;
+use super::operation::Op;
 use super::simulation::{Result, Simulation};
 use super::threads::State;
 

@@ -1,10 +1,10 @@
 //! `multigrain bench costs`: Table 1 and section 4.2 of the paper, on this machine.
 //!
 //! `jobs` starts the measuring programs, `probe` says in which mood the machine is, `paper` holds
-//! the papers' figures, `parts` takes a fetch apart, `bars` has what the results are held against,
+//! the papers' figures, `parts` takes a fetch apart, `criteria` has what the results are held against,
 //! `print` shows it all.
 
-mod bars;
+mod criteria;
 mod jobs;
 mod paper;
 mod parts;
@@ -86,11 +86,11 @@ pub(super) fn run(args: &CostsArgs) -> Result<()> {
         }
         done.push(plan.run()?);
     }
-    let bars = bars::judge(&done);
+    let criteria = criteria::check(&done);
     if args.json {
-        println!("{}", print::json(&done, &bars)?);
+        println!("{}", print::json(&done, &criteria)?);
     } else {
-        print!("{}", print::text(&done, &bars));
+        print!("{}", print::text(&done, &criteria));
     }
     Ok(())
 }

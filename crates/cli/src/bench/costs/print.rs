@@ -1,6 +1,6 @@
 //! The results as text and as JSON.
 
-use super::bars::Bar;
+use super::criteria::Criterion;
 use super::jobs::Done;
 use super::paper;
 use super::parts::Parts;
@@ -11,8 +11,8 @@ use crate::bench::table::{Table, micros};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// One object: the machine, the jobs with their rows, the bars.
-pub(super) fn json(jobs: &[Done], bars: &[Bar]) -> Result<String> {
+/// One object: the machine, the jobs with their rows, the criteria.
+pub(super) fn json(jobs: &[Done], criteria: &[Criterion]) -> Result<String> {
     let mut all = Vec::new();
     for job in jobs {
         let mut value = serde_json::to_value(job)?;
@@ -22,7 +22,7 @@ pub(super) fn json(jobs: &[Done], bars: &[Bar]) -> Result<String> {
         all.push(value);
     }
     let machine = json!({ "cpus": cpus(), "kernel": kernel() });
-    let result = json!({ "machine": machine, "jobs": all, "bars": bars });
+    let result = json!({ "machine": machine, "jobs": all, "bars": criteria });
     Ok(serde_json::to_string_pretty(&result)?)
 }
 
@@ -33,8 +33,8 @@ fn row_json(row: &Row) -> Result<Value> {
     Ok(value)
 }
 
-/// Tables, one a job, and the bars.
-pub(super) fn text(jobs: &[Done], bars: &[Bar]) -> String {
+/// Tables, one a job, and the criteria.
+pub(super) fn text(jobs: &[Done], criteria: &[Criterion]) -> String {
     let mut text = format!(
         "{} CPUs, Linux {}. Times in microseconds. paper: Millipage 4.2, 300 MHz Pentium II;\n\
          under release consistency MGS Table 1, cycles of 20 MHz, pages of 1 KB, 50 us added to a \
@@ -56,12 +56,12 @@ pub(super) fn text(jobs: &[Done], bars: &[Bar]) -> String {
     }
     text.push_str("\nHeld against what they should be\n");
     let mut table = Table::new(["promise", "value", "limit", ""]);
-    for bar in bars {
-        let verdict = if bar.pass { "pass" } else { "FAIL" };
+    for criterion in criteria {
+        let verdict = if criterion.pass { "pass" } else { "FAIL" };
         table.row([
-            &bar.promise,
-            &format!("{:.2}", bar.value),
-            &format!("{:.2}", bar.limit),
+            &criterion.promise,
+            &format!("{:.2}", criterion.value),
+            &format!("{:.2}", criterion.limit),
             verdict,
         ]);
     }

@@ -6,10 +6,10 @@
 //! a meeting and random delays. A node that runs no thread of the test may disturb it: it fetches
 //! the variables away. Some batches are left alone on one node: there the processor races.
 
+use super::super::instruction::Word;
 use super::super::job::{Moves, Record};
 use super::super::plan::{BATCH, NODES, Run};
 use super::super::program::Cell;
-use super::super::word::Word;
 use super::Team;
 use super::variables::Set;
 use core::hint::spin_loop;

@@ -1,9 +1,9 @@
 //! The shared memory that tests run on: in every layout, and from every node as the allocator.
 #![expect(unsafe_code, reason = "makes words of addresses in shared memory")]
 
+use super::super::instruction::Word;
 use super::super::plan::{BATCH, Layout, NODES, name_of};
 use super::super::program::VARIABLES;
-use super::super::word::Word;
 use anyhow::Result;
 use clap::ValueEnum;
 use multigrain_runtime::{Policy, Runtime};

@@ -13,15 +13,15 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `deal` | who has which cell in a phase |
+//! | `owners` | who has which cell in a phase |
 //! | `objects` | allocation, and freed memory used again |
 //! | `memory` | reads, writes, copies, hints |
 //! | `sync` | critical sections, and handing on by semaphores, conditions and barriers of some |
 //! | `threads` | threads that threads start and join |
 
-mod deal;
 mod memory;
 mod objects;
+mod owners;
 mod sync;
 mod threads;
 

@@ -3,8 +3,8 @@
 //! Every node generates the program and executes the reference itself. The main thread is the first of
 //! the initial threads, so that a node has no threads but those of the program.
 
+mod execute;
 mod memory;
-mod play;
 
 use super::RandomArgs;
 use super::generate::generate;

@@ -47,13 +47,13 @@ impl Start<'_> {
     /// To the point where all nodes run; none does where one cannot.
     pub(in super::super) fn run(&self, secret: &str) -> Result<Agents, LaunchError> {
         let variables = environment::for_hosts(self.args);
-        if let Some(why) = environment::contradiction(&variables) {
-            return Err(LaunchError::Contradiction(why));
+        if let Some(why) = environment::refusal(&variables) {
+            return Err(LaunchError::Refused(why));
         }
         if self.args.transport == Some(Transport::Unix) && self.shares.len() > 1 {
-            return Err(LaunchError::Contradiction(
-                "Unix sockets do not lead to other hosts: use --transport auto or tcp with several",
-            ));
+            let why =
+                "Unix sockets do not lead to other hosts: use --transport auto or tcp with several";
+            return Err(LaunchError::Refused(why.to_owned()));
         }
         let mut agents = self.agents()?;
         self.look(&mut agents, &variables)?;

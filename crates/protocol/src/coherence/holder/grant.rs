@@ -3,10 +3,10 @@
 use multigrain_types::{Access, ThreadId};
 
 use super::state::{AckTiming, Holder, Open, Phase, Want};
-use crate::bend::mutant;
 use crate::coherence::event::GrantEvent;
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, PageMessage};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 #[expect(

@@ -4,8 +4,8 @@
 use multigrain_types::Access;
 
 use super::state::{AckTiming, Holder, Phase, Threads, Want};
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 pub(super) fn handle(holder: &mut Holder, site: &Site, out: &mut Effects) -> Result<(), Illegal> {

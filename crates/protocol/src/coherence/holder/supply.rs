@@ -3,12 +3,12 @@
 use multigrain_types::Access;
 
 use super::state::{Holder, Phase};
-use crate::bend::mutant;
 use crate::coherence::event::SupplyEvent;
 #[cfg(feature = "mutants")]
 use crate::effect::Effect;
 use crate::effect::Effects;
 use crate::message::{Attach, Kind, PageMessage};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 pub(super) fn handle(

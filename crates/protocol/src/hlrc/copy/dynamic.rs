@@ -2,7 +2,7 @@
 //!
 //! After so many migrations at barriers ([`HomeMoves`]) the home goes to the next node that fetches
 //! the minipage: that node writes in place and sends no diff. Other nodes do not know of it; former
-//! homes forward fetches (`super::fetch`) and diffs (`super::flush`).
+//! homes forward fetches (`super::fetch`) and diffs (`super::diffs`).
 
 use multigrain_types::{Access, NodeId};
 

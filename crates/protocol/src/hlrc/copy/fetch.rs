@@ -3,12 +3,12 @@
 use multigrain_types::Access;
 
 use super::dynamic;
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FetchEvent;
 use crate::hlrc::send::{fetch, send};
 use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page, Wait};
 use crate::message::{HlrcMessage, Kind};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 /// The new state if this node is the home no more.

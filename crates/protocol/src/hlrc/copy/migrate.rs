@@ -3,9 +3,9 @@
 
 use multigrain_types::{Access, NodeId};
 
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 /// The new state if this node is the home no more.

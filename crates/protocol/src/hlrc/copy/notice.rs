@@ -2,13 +2,13 @@
 
 use multigrain_types::Access;
 
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::send::diff;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
 use crate::hlrc::state::{Away, Page, Wait};
 use crate::message::Kind;
+use crate::mutant_macro::mutant;
 use crate::site::Site;
 
 /// What was written here beside it goes home first, with that flush.

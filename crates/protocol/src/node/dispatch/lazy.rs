@@ -3,11 +3,11 @@
 
 use multigrain_types::NodeId;
 
-use crate::bend::mutant;
 use crate::effect::Effects;
 use crate::hlrc::{CopyEvent, FetchEvent, FlushEvent};
 use crate::message::HlrcMessage;
 use crate::migration::Ahead;
+use crate::mutant_macro::mutant;
 use crate::node::apply::released;
 use crate::node::input::Violation;
 use crate::node::refusal::{elsewhere, refused};

@@ -3,9 +3,9 @@
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;
 
-use super::cases::{COUNT, LOOK, cases, meet, rows as numbered};
-use super::moves::moves;
+use super::home_migration::moves;
 use super::row::{Configuration, row};
+use super::shared_programs::{COUNT, LOOK, cases, meet, rows as numbered};
 use crate::release::program::Op::{
     Add, AwaitedPrefetch, Down, Lock, Prefetch, Read, Unlock, Up, Write,
 };

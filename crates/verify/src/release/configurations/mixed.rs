@@ -2,8 +2,8 @@
 
 use multigrain_types::Consistency::{EagerRelease, LazyRelease, Sequential};
 
-use super::cases::{meet, pass};
 use super::row::{Configuration, row};
+use super::shared_programs::{meet, pass};
 use crate::release::program::Op::{Add, Down, Lock, Read, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 

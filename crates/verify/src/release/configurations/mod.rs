@@ -4,13 +4,13 @@
 //! shows here, and has to be explained.
 
 mod auto;
-mod cases;
 mod eager;
+mod home_migration;
 mod lazy;
 mod mixed;
-mod moves;
 mod row;
-mod starts;
+mod shared_programs;
+mod thread_starts;
 mod tracked;
 
 pub use self::row::Configuration;
@@ -23,6 +23,6 @@ pub fn configurations() -> Vec<Configuration> {
     rows.extend(tracked::rows());
     rows.extend(auto::rows());
     rows.extend(mixed::rows());
-    rows.extend(starts::rows());
+    rows.extend(thread_starts::rows());
     rows
 }

@@ -2,9 +2,9 @@
 
 use multigrain_types::Consistency;
 
-use super::cases::{cases, rows as numbered};
-use super::moves::moves;
+use super::home_migration::moves;
 use super::row::Configuration;
+use super::shared_programs::{cases, rows as numbered};
 use crate::release::program::Job;
 
 /// How many states the cases have.

@@ -3,8 +3,8 @@
 use multigrain_protocol::Message;
 use multigrain_types::{Access, NodeId};
 
+use super::codec::{Frame, Said};
 use super::links::Timing;
-use super::wire::{Frame, Said};
 use super::{Broken, Cluster, Subject};
 
 impl<T: Timing> Cluster<T> {

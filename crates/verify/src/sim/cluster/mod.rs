@@ -9,37 +9,37 @@
 //! written, nor changes while it is under way. Beyond these: engines and page tables agree, a
 //! directory entry at rest lists as many nodes as have copies, queues are bounded.
 
-mod cells;
 mod checks;
+mod codec;
 mod content;
 mod links;
 mod memory;
-mod net;
+mod network;
 mod queue;
 mod reports;
-mod stage;
+mod tables;
 mod trace;
-mod wire;
+mod world;
 
 use std::collections::VecDeque;
 
-pub use cells::Placed;
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
 use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
-pub use net::Traffic;
+pub use network::Traffic;
 pub use reports::{Broken, Happening, Hold};
+pub use tables::Placed;
 pub use trace::Subject;
 pub(crate) use trace::Trace;
 
-use cells::{Cells, Lens};
+use codec::{Frame, Said};
 use memory::Memory;
-use net::{Due, Net};
-use stage::Stage;
-use wire::{Frame, Said};
+use network::{Due, Net};
+use tables::{Cells, Lens};
+use world::Stage;
 
 /// A node but for its engines and its memory.
 #[derive(Debug, Default)]

@@ -17,46 +17,46 @@ const BULK: f64 = 2.5;
 
 /// One promise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Bar {
+pub(super) struct Criterion {
     pub(super) promise: String,
     pub(super) value: f64,
     pub(super) limit: f64,
     pub(super) pass: bool,
 }
 
-impl Bar {
+impl Criterion {
     fn new(promise: String, value: f64, limit: f64) -> Self {
         Self { promise, value, limit, pass: value <= limit }
     }
 }
 
 /// All promises that these jobs tell something about.
-pub(super) fn judge(jobs: &[Done]) -> Vec<Bar> {
-    let mut bars = Vec::new();
+pub(super) fn check(jobs: &[Done]) -> Vec<Criterion> {
+    let mut criteria = Vec::new();
     for job in jobs.iter().filter(|job| job.program == "pair") {
         let (Some(transport), Some(wait)) = (job.transport, job.wait) else { continue };
         let over_raw = row(job, "read-fetch-4096").and_then(Row::ratio);
         let bare_over_raw = row(job, "bare-read-fetch-4096").and_then(Row::ratio);
         if let (Some(ratio), Some(limit)) = (over_raw, raw_limit(transport, wait)) {
             let promise = format!("read fetch 4 KiB / raw round trip, {transport}, {wait}");
-            bars.push(Bar::new(promise, ratio, limit.ours));
+            criteria.push(Criterion::new(promise, ratio, limit.ours));
             if let Some(bare) = bare_over_raw {
                 let promise = format!("read fetch 4 KiB / bare fetch, {transport}, {wait}");
-                bars.push(Bar::new(promise, ratio / bare, limit.ours / limit.bare));
+                criteria.push(Criterion::new(promise, ratio / bare, limit.ours / limit.bare));
             }
         }
         let computing = median_of(job, "read-fetch-computing");
         let asleep = median_of(job, "read-fetch-asleep");
         if let (Some(computing), Some(asleep)) = (computing, asleep) {
             let promise = format!("fetch from a computing node / an idle one, {transport}, {wait}");
-            bars.push(Bar::new(promise, computing / asleep, COMPUTING));
+            criteria.push(Criterion::new(promise, computing / asleep, COMPUTING));
         }
     }
     for job in jobs.iter().filter(|job| job.program == "release") {
         let (Some(transport), Some(wait)) = (job.transport, job.wait) else { continue };
         if let Some(ratio) = row(job, "lazy-release-1000-full").and_then(Row::ratio) {
             let promise = format!("release 1000 pages / bytes to a socket, {transport}, {wait}");
-            bars.push(Bar::new(promise, ratio, BULK));
+            criteria.push(Criterion::new(promise, ratio, BULK));
         }
     }
     for (large, small) in [(LARGE.name, SMALL.name), (MILLION.name, ONE.name)] {
@@ -68,11 +68,11 @@ pub(super) fn judge(jobs: &[Done]) -> Vec<Bar> {
             if let (Some(more), Some(less)) = (typical(jobs, large, key), typical(jobs, small, key))
             {
                 let promise = format!("{what}: {large} / {small}");
-                bars.push(Bar::new(promise, more / less, GROWTH));
+                criteria.push(Criterion::new(promise, more / less, GROWTH));
             }
         }
     }
-    bars
+    criteria
 }
 
 /// How many raw round trips a fetch may take, and how many the bare mechanism took where these limits
@@ -142,8 +142,9 @@ mod tests {
             timed("read-fetch-asleep", 20.0),
             timed("read-fetch-computing", 50.0),
         ];
-        let bars = judge(&[job("pair", None, rows)]);
-        let results: Vec<_> = bars.iter().map(|bar| (bar.value, bar.pass)).collect();
+        let criteria = check(&[job("pair", None, rows)]);
+        let results: Vec<_> =
+            criteria.iter().map(|criterion| (criterion.value, criterion.pass)).collect();
         assert_eq!(results, [(1.7, false), (1.0625, true), (2.5, true)]);
     }
 
@@ -153,13 +154,13 @@ mod tests {
             let raw = Summary { samples: 9, median_us: floor, p99_us: floor };
             job("scale", Some(size), vec![timed("barrier-2", us).over("raw", raw)])
         };
-        let bars = judge(&[
+        let criteria = check(&[
             of(SMALL.name, 10.0, 5.0),
             of(LARGE.name, 8.4, 4.0),
             of(LARGE.name, 50.0, 10.0),
             of(LARGE.name, 9.0, 9.0),
         ]);
-        assert_eq!(bars.len(), 1);
-        assert!(bars[0].pass && (bars[0].value - 1.05).abs() < 1e-9, "{bars:?}");
+        assert_eq!(criteria.len(), 1);
+        assert!(criteria[0].pass && (criteria[0].value - 1.05).abs() < 1e-9, "{criteria:?}");
     }
 }

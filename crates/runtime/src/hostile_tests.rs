@@ -15,7 +15,7 @@ use crate::driver::sink::NodeSink;
 use crate::frames::{header_of, kind};
 use crate::job::Runtime;
 use crate::receiver::slots;
-use crate::schedules::play_random;
+use crate::shuttle_tests::play_random;
 
 /// Node 1 asks what node 0 keeps: a thread of it one thing at a time, and not too many names.
 fn ask_too_much() {

@@ -28,8 +28,10 @@ type Scene = (&'static str, fn());
 
 pub(crate) fn play(args: &ScenesArgs) -> ExitCode {
     let scenes: Vec<Scene> = match args.of {
-        Of::Loom => [&transport::loomed::SCENES[..], &runtime::loomed::SCENES].concat(),
-        Of::Peers => [&transport::hostile::SCENES[..], &runtime::hostile::SCENES].concat(),
+        Of::Loom => [&transport::loom_tests::SCENES[..], &runtime::loom_tests::SCENES].concat(),
+        Of::Peers => {
+            [&transport::hostile_peer::SCENES[..], &runtime::hostile_peer::SCENES].concat()
+        }
     };
     for (name, scene) in scenes {
         panic::set_hook(Box::new(move |panic| complain(name, panic)));

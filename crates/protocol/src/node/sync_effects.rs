@@ -8,9 +8,9 @@ use super::flush::{acquire, flush};
 use super::input::Violation;
 use super::migrate;
 use super::tables::SyncCell;
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
+use crate::mutant_macro::mutant;
 use crate::release::{Ready, ReleaseTracker};
 use crate::world::World;
 

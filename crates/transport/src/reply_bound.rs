@@ -1,4 +1,4 @@
-//! What waits for one peer, and what of that answers its own frames.
+//! A bound on what waits for a peer as answers to its own frames.
 //!
 //! Role: backpressure. A peer that asks and does not read the answers is cut off: what is sent to it by
 //! the thread that takes its own frames, while it does, counts as answers until the link has taken it.
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What waits for one peer.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct ReplyBound {
     bytes: AtomicUsize,
     answers: AtomicUsize,
     /// The thread that takes this peer's frames just now; 0 for none.
     serving: AtomicUsize,
 }
 
-impl Load {
+impl ReplyBound {
     /// The queue has changed: it takes so many bytes now, and of these so many are answers.
     pub(crate) fn weigh(&self, bytes: usize, answers: usize) {
         self.bytes.store(bytes, Ordering::Relaxed);

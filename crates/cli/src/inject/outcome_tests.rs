@@ -1,7 +1,7 @@
 //! Every promise, broken once.
 
 use super::*;
-use crate::inject::fault::{Fault, Limit};
+use crate::inject::fault::{FaultKind, Limit};
 
 const KILLED: &str = "multigrain: node 1 (pid 7) was killed by signal 9 (SIGKILL); the job ends";
 
@@ -18,16 +18,16 @@ fn seen(end: End, out: &[&str], err: &[&str]) -> Seen {
     }
 }
 
-fn kill() -> Strike {
-    Strike::Kill(Target::Node(1))
+fn kill() -> Fault {
+    Fault::Kill(Target::Node(1))
 }
 
-fn limit() -> Strike {
-    Strike::Limit { fault: Fault::Data, target: Target::Node(1), limit: Limit::Later(0) }
+fn limit() -> Fault {
+    Fault::Limit { kind: FaultKind::Data, target: Target::Node(1), limit: Limit::Later(0) }
 }
 
-fn violation(seen: &Seen, strike: &Strike) -> String {
-    let outcome = judge(seen, Some(strike));
+fn violation(seen: &Seen, fault: &Fault) -> String {
+    let outcome = judge(seen, Some(fault));
     let Outcome::Violation { what } = outcome else { panic!("accepted: {outcome}") };
     what
 }
@@ -69,7 +69,7 @@ fn one_clear_line_in_time_is_an_error_and_a_late_one_is_not() {
 #[test]
 fn a_line_must_blame_the_victim() {
     let killed = seen(End::Code(137), &[], &[KILLED]);
-    let other = Strike::Kill(Target::Node(0));
+    let other = Fault::Kill(Target::Node(0));
     assert!(violation(&killed, &other).starts_with("a line that blames somebody else"));
 }
 
@@ -97,7 +97,7 @@ fn silence_and_two_verdicts_are_violations() {
 fn what_does_no_harm_may_not_end_a_job() {
     let verdict = "multigrain: node 1 (pid 7) was lost by node 0: it died; the job ends";
     let lost = seen(End::Code(75), &[], &[verdict]);
-    assert!(violation(&lost, &Strike::Stop(Target::Node(1))).starts_with("an error after"));
+    assert!(violation(&lost, &Fault::Stop(Target::Node(1))).starts_with("an error after"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_error_without_a_fault_is_a_violation() {
 
 #[test]
 fn a_cut_connection_may_be_blamed_on_either_end() {
-    let cut = Strike::Cut { node: 1, link: 0, how: rustix::net::Shutdown::Both };
+    let cut = Fault::Cut { node: 1, link: 0, how: rustix::net::Shutdown::Both };
     for (peer, node) in [(0, 1), (1, 2)] {
         let line =
             format!("multigrain: node {peer} (pid 7) was lost by node {node}: gone; the job ends");

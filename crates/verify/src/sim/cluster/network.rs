@@ -3,9 +3,9 @@
 use multigrain_transport::Header;
 use multigrain_types::NodeId;
 
+use super::codec::Frame;
 use super::links::{Links, Timing};
 use super::queue::Queue;
-use super::wire::Frame;
 
 /// Frames a link defers at most; with the next one all are sent (as in the transport).
 const MOST_DEFERRED: usize = 8;

@@ -1,9 +1,9 @@
 //! The faults themselves, done to a running job.
 
-use super::fault::{Limit, STOP, Strike, Target};
+use super::fault::{Fault, Limit, STOP, Target};
+use super::leftovers::{self, Process};
 use super::links;
 use super::running::Running;
-use super::traces::{self, Process};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::io::{self, Write};
@@ -19,10 +19,10 @@ const GREETINGS: [&[u8]; 3] = [b"", &[240, 0, 2, 0], b"GET / HTTP/1.1\r\n"];
 ///
 /// # Errors
 /// The system does not allow it.
-pub(super) fn strike(strike: &Strike, job: &mut Running) -> io::Result<bool> {
-    match *strike {
-        Strike::Kill(target) => signal(job, target, Signal::KILL),
-        Strike::Stop(target) => {
+pub(super) fn apply(fault: &Fault, job: &mut Running) -> io::Result<bool> {
+    match *fault {
+        Fault::Kill(target) => signal(job, target, Signal::KILL),
+        Fault::Stop(target) => {
             let stopped = signal(job, target, Signal::STOP)?;
             if stopped {
                 job.pass(STOP)?;
@@ -30,11 +30,11 @@ pub(super) fn strike(strike: &Strike, job: &mut Running) -> io::Result<bool> {
             }
             Ok(stopped)
         }
-        Strike::Cut { node, link, how } => {
+        Fault::Cut { node, link, how } => {
             with_link(job, node, link, |socket| Ok(shutdown(socket, how)?))
         }
-        Strike::Silence { node, link } => with_link(job, node, link, links::deafen),
-        Strike::Unauthenticated { node } => {
+        Fault::Silence { node, link } => with_link(job, node, link, links::deafen),
+        Fault::Unauthenticated { node } => {
             let Some(node) = job.node(node) else { return Ok(false) };
             for greeting in GREETINGS {
                 let connections =
@@ -45,13 +45,13 @@ pub(super) fn strike(strike: &Strike, job: &mut Running) -> io::Result<bool> {
             }
             Ok(true)
         }
-        Strike::Limit { fault, target, limit: Limit::Later(more) } => {
-            let (Some(pid), Some(resource)) = (pid_of(job, target), fault.resource()) else {
+        Fault::Limit { kind, target, limit: Limit::Later(more) } => {
+            let (Some(pid), Some(resource)) = (pid_of(job, target), kind.resource()) else {
                 return Ok(false);
             };
             lower(pid, resource, more)
         }
-        Strike::Shm | Strike::Limit { .. } => Ok(true),
+        Fault::Shm | Fault::Limit { .. } => Ok(true),
     }
 }
 
@@ -103,7 +103,7 @@ fn unauthenticated(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
 
 /// Lowers a limit of a running process to what it uses now and `more`.
 fn lower(pid: Pid, resource: Resource, more: u64) -> io::Result<bool> {
-    let limit = traces::usage(pid, resource)?.saturating_add(more);
+    let limit = leftovers::usage(pid, resource)?.saturating_add(more);
     let old = prlimit(Some(pid), resource, Rlimit { current: Some(limit), maximum: None });
     match old {
         Ok(_) => Ok(true),

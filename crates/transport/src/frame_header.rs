@@ -1,6 +1,7 @@
 //! The frame header: 40 bytes, little endian, at fixed offsets.
 //!
-//! Role: the only place that knows how a header lies on the wire. Invariant: what [`Header::decode`]
+//! Role: the only place that knows how a header lies on the wire; what its words mean under the protocol is said in
+//! `protocol/src/encoding.rs`. Invariant: what [`Header::decode`]
 //! accepts, [`Header::encode`] gives back byte for byte; bad input is an error, never a panic.
 
 use zerocopy::little_endian::{U16, U32, U64};

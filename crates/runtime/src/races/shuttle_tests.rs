@@ -1,4 +1,4 @@
-//! A release and its judges, under schedules of shuttle; see [`crate::schedules`].
+//! A release and its judges, under schedules of shuttle; see [`crate::shuttle_tests`].
 
 #![expect(unsafe_code, reason = "the other node's sink, and a write that traps nowhere")]
 
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::frames::{header_of, kind};
 use crate::job::Runtime;
 use crate::receiver::slots;
-use crate::schedules::play_random;
+use crate::shuttle_tests::play_random;
 
 /// Headers that came at the other node, in order.
 #[derive(Default)]

@@ -1,5 +1,5 @@
 //! What a hostile node may make another one keep, tried on a live node: a tool that shall find mutants. The
-//! tests of the same are in `bounds.rs`.
+//! tests of the same are in `hostile_tests.rs`.
 
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::WriteNotices;

@@ -1,6 +1,6 @@
 //! Right result, one clear error, or a broken promise: what a job's end amounts to.
 
-use super::fault::{Limit, Strike, Target};
+use super::fault::{Fault, Limit, Target};
 use std::fmt;
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ impl fmt::Display for Outcome {
 }
 
 /// Compares what was seen with what is promised after such a fault.
-pub(super) fn judge(seen: &Seen, strike: Option<&Strike>) -> Outcome {
-    match check(seen, strike) {
+pub(super) fn judge(seen: &Seen, fault: Option<&Fault>) -> Outcome {
+    match check(seen, fault) {
         Ok(outcome) => outcome,
         Err(what) => {
             let said: Vec<_> = seen.err.iter().map(|(_, line)| line.as_str()).collect();
@@ -79,7 +79,7 @@ pub(super) fn judge(seen: &Seen, strike: Option<&Strike>) -> Outcome {
     }
 }
 
-fn check(seen: &Seen, strike: Option<&Strike>) -> Result<Outcome, String> {
+fn check(seen: &Seen, fault: Option<&Fault>) -> Result<Outcome, String> {
     if let End::Hang(doing) = &seen.end {
         return Err(format!("no end after {:.1} s: {}", seen.at.as_secs_f64(), doing.join(" ")));
     }
@@ -99,26 +99,26 @@ fn check(seen: &Seen, strike: Option<&Strike>) -> Result<Outcome, String> {
             _ => Err("exit code 0 without a result".to_owned()),
         };
     }
-    let (Struck::At(struck), Some(strike)) = (seen.struck, strike) else {
+    let (Struck::At(struck), Some(fault)) = (seen.struck, fault) else {
         return Err("an error without a fault".to_owned());
     };
-    if strike.is_harmless() {
+    if fault.is_harmless() {
         return Err(format!("an error after what should do no harm ({:?})", seen.end));
     }
-    let line = clear_line(seen, strike)?;
-    in_time(seen, strike, struck)?;
+    let line = clear_line(seen, fault)?;
+    in_time(seen, fault, struck)?;
     // A limit hurts when it is reached, which the first word shows.
-    let since = match (strike, seen.err.first()) {
-        (Strike::Limit { .. }, Some((said, _))) => *said,
+    let since = match (fault, seen.err.first()) {
+        (Fault::Limit { .. }, Some((said, _))) => *said,
         _ => struck,
     };
     Ok(Outcome::Error { within: seen.at.saturating_sub(since), line })
 }
 
 /// The line that tells the user what happened.
-fn clear_line(seen: &Seen, strike: &Strike) -> Result<String, String> {
+fn clear_line(seen: &Seen, fault: &Fault) -> Result<String, String> {
     if let End::Signal(signal) = seen.end {
-        let meant = *strike == Strike::Kill(Target::Launcher) && signal == libc::SIGKILL;
+        let meant = *fault == Fault::Kill(Target::Launcher) && signal == libc::SIGKILL;
         return match meant {
             true => Ok("the launcher is gone, and all of its job".to_owned()),
             false => of_dying_launcher(seen, signal),
@@ -149,7 +149,7 @@ fn clear_line(seen: &Seen, strike: &Strike) -> Result<String, String> {
         None if explains_itself => verdict.to_owned(),
         None => return Err(format!("a line that names no cause: {verdict}")),
     };
-    if names_the_victim(&line, rank, strike) {
+    if names_the_victim(&line, rank, fault) {
         Ok(line)
     } else {
         Err(format!("a line that blames somebody else: {line}"))
@@ -170,19 +170,19 @@ fn rank_in(verdict: &str) -> Option<u32> {
 }
 
 /// A node that is killed, or has no room to start, is to blame itself; a cut connection has two ends.
-fn names_the_victim(line: &str, rank: u32, strike: &Strike) -> bool {
-    match strike {
-        Strike::Kill(Target::Node(node)) => rank == *node && line.contains("SIGKILL"),
-        Strike::Limit { target: Target::Node(node), limit: Limit::Start(_), .. } => rank == *node,
-        Strike::Cut { node, .. } | Strike::Silence { node, .. } => {
+fn names_the_victim(line: &str, rank: u32, fault: &Fault) -> bool {
+    match fault {
+        Fault::Kill(Target::Node(node)) => rank == *node && line.contains("SIGKILL"),
+        Fault::Limit { target: Target::Node(node), limit: Limit::Start(_), .. } => rank == *node,
+        Fault::Cut { node, .. } | Fault::Silence { node, .. } => {
             let (one, other) = (format!("node {node} "), format!("node {node}:"));
             line.contains(&one) || line.contains(&other) || is_missing(*node, line)
         }
-        Strike::Kill(_)
-        | Strike::Stop(_)
-        | Strike::Unauthenticated { .. }
-        | Strike::Shm
-        | Strike::Limit { .. } => true,
+        Fault::Kill(_)
+        | Fault::Stop(_)
+        | Fault::Unauthenticated { .. }
+        | Fault::Shm
+        | Fault::Limit { .. } => true,
     }
 }
 
@@ -192,16 +192,16 @@ fn is_missing(node: u32, line: &str) -> bool {
     ranks.is_some_and(|ranks| ranks.split(", ").any(|rank| rank.parse() == Ok(node)))
 }
 
-fn in_time(seen: &Seen, strike: &Strike, struck: Duration) -> Result<(), String> {
+fn in_time(seen: &Seen, fault: &Fault, struck: Duration) -> Result<(), String> {
     let within = |what: &str, since: Duration, limit: Duration| {
         let took = seen.at.saturating_sub(since).as_secs_f64();
         let late = took > limit.as_secs_f64();
         if late { Err(format!("the end came {took:.1} s after {what}")) } else { Ok(()) }
     };
-    match strike {
-        Strike::Kill(_) | Strike::Cut { .. } => within("the fault", struck, SOON)?,
-        Strike::Silence { .. } => within("the fault", struck, SILENT_HOST)?,
-        Strike::Stop(_) | Strike::Unauthenticated { .. } | Strike::Shm | Strike::Limit { .. } => {}
+    match fault {
+        Fault::Kill(_) | Fault::Cut { .. } => within("the fault", struck, SOON)?,
+        Fault::Silence { .. } => within("the fault", struck, SILENT_HOST)?,
+        Fault::Stop(_) | Fault::Unauthenticated { .. } | Fault::Shm | Fault::Limit { .. } => {}
     }
     match seen.err.first() {
         Some((said, _)) => within("the first word of it", *said, SOON),
@@ -210,5 +210,5 @@ fn in_time(seen: &Seen, strike: &Strike, struck: Duration) -> Result<(), String>
 }
 
 #[cfg(test)]
-#[path = "judge_tests.rs"]
+#[path = "outcome_tests.rs"]
 mod tests;

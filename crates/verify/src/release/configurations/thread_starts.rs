@@ -4,8 +4,8 @@
 use multigrain_types::Consistency;
 use multigrain_types::Consistency::{Auto, EagerRelease, LazyRelease, Sequential};
 
-use super::cases::meet;
 use super::row::{Configuration, row};
+use super::shared_programs::meet;
 use crate::release::program::Op::{Add, Barrier, Down, Join, Lock, Read, Start, Unlock, Up, Write};
 use crate::release::program::{Job, Op};
 

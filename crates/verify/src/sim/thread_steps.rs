@@ -6,7 +6,7 @@ use multigrain_protocol::{Input, Kind, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::cluster::{Broken, Subject};
-use super::phrase::Op;
+use super::operation::Op;
 use super::simulation::{FREE, Result, Simulation};
 use super::threads::State;
 

@@ -8,13 +8,13 @@ use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
+use super::codec::Frame;
 use super::content::Content;
 use super::links::Timing;
 use super::memory::Memory;
-use super::net::Net;
+use super::network::Net;
 use super::reports::{Broken, Happening, Hold};
 use super::trace::{Subject, Trace};
-use super::wire::Frame;
 
 pub(super) struct Stage<'a, T> {
     pub(super) me: NodeId,

@@ -3,13 +3,13 @@
 use multigrain_types::Access;
 
 use super::dynamic;
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FlushEvent;
 #[cfg(feature = "mutants")]
 use crate::hlrc::send::unsend_diff;
 use crate::hlrc::send::{acknowledge, diff, fetch};
 use crate::hlrc::state::{Away, Home, Page, Wait};
+use crate::mutant_macro::mutant;
 use crate::site::{Illegal, Site};
 
 pub(super) fn at_home(

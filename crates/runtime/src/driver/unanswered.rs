@@ -20,12 +20,12 @@ const _: () =
 
 /// Who waits for an answer of this node, and who of this node for one of another.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Unanswered {
     theirs: BTreeSet<(u16, u32)>,
     ours: BTreeMap<u32, (NodeId, u8)>,
 }
 
-impl Asked {
+impl Unanswered {
     /// A request has come; false if its thread does not exist, or waits for an answer already.
     #[must_use]
     pub(crate) fn open(&mut self, asker: Asker) -> bool {
@@ -72,24 +72,28 @@ mod tests {
     #[test]
     fn a_thread_asks_again_when_it_has_its_answer() {
         let asker = |node, thread| Asker { node: NodeId(node), thread: ThreadId(thread) };
-        let mut asked = Asked::default();
-        assert!(asked.open(asker(1, 0)) && asked.open(asker(1, 4095)) && asked.open(asker(2, 0)));
-        assert!(!asked.open(asker(1, 0)), "it waits for its answer");
-        assert!(!asked.open(asker(1, 4096)), "no node has such a thread");
-        asked.close(asker(1, 0));
-        assert!(asked.open(asker(1, 0)));
+        let mut unanswered = Unanswered::default();
+        assert!(
+            unanswered.open(asker(1, 0))
+                && unanswered.open(asker(1, 4095))
+                && unanswered.open(asker(2, 0))
+        );
+        assert!(!unanswered.open(asker(1, 0)), "it waits for its answer");
+        assert!(!unanswered.open(asker(1, 4096)), "no node has such a thread");
+        unanswered.close(asker(1, 0));
+        assert!(unanswered.open(asker(1, 0)));
     }
 
     #[test]
     fn an_answer_has_to_be_asked_for_and_comes_once_from_who_was_asked() {
-        let mut asked = Asked::default();
+        let mut unanswered = Unanswered::default();
         let (one, other) = (NodeId(1), NodeId(2));
-        assert!(!asked.answered(ThreadId(3), one), "nobody asked");
-        asked.ask(ThreadId(3), one, 64);
-        assert!(asked.awaits_any(64) && !asked.awaits_any(65));
-        assert!(!asked.answered(ThreadId(3), other), "somebody else was asked");
-        assert!(!asked.answered(ThreadId(4), one), "somebody else asked");
-        assert!(asked.answered(ThreadId(3), one));
-        assert!(!asked.answered(ThreadId(3), one), "it has its answer");
+        assert!(!unanswered.answered(ThreadId(3), one), "nobody asked");
+        unanswered.ask(ThreadId(3), one, 64);
+        assert!(unanswered.awaits_any(64) && !unanswered.awaits_any(65));
+        assert!(!unanswered.answered(ThreadId(3), other), "somebody else was asked");
+        assert!(!unanswered.answered(ThreadId(4), one), "somebody else asked");
+        assert!(unanswered.answered(ThreadId(3), one));
+        assert!(!unanswered.answered(ThreadId(3), one), "it has its answer");
     }
 }

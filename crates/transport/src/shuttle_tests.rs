@@ -5,7 +5,7 @@
 //! `MULTIGRAIN_SCHEDULES` sets the number of schedules of each test.
 #![expect(unsafe_code, reason = "sends raw memory, as the runtime does")]
 
-use crate::frame::Header;
+use crate::frame_header::Header;
 use crate::mesh::Mesh;
 use crate::outbox::Payload;
 use crate::pair::pair;

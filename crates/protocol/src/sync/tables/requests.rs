@@ -12,9 +12,9 @@ use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
 use super::super::site::SyncSite;
 use super::{SyncTables, with};
-use crate::bend::mutant;
 use crate::effect::{Effect, Effects};
 use crate::message::{ConditionMessage, SemaphoreMessage};
+use crate::mutant_macro::mutant;
 
 impl SyncTables {
     /// One request of a thread of this node.

@@ -1,0 +1,131 @@
+/*
+ * Scans get their minipages in runs (ADR 35): what comes is right whatever others do, it takes few faults and
+ * messages, and what nobody has written is not sent. Argument: "counts" under sequential consistency.
+ */
+#include "check.h"
+
+#define PAGE 4096
+#define PAGES ((size_t)512)
+#define ROUNDS 6
+
+static struct mg_stats since(struct mg_stats before)
+{
+    struct mg_stats now;
+
+    OK(mg_get_stats(&now, sizeof now));
+    now.read_faults -= before.read_faults;
+    now.write_faults -= before.write_faults;
+    now.messages_sent -= before.messages_sent;
+    now.page_bytes_sent -= before.page_bytes_sent;
+    return now;
+}
+
+static const struct mg_stats NONE_YET;
+
+/* Each word says where it is, and in which round it was written. */
+static uint64_t word(size_t index, unsigned round)
+{
+    return (uint64_t)round << 32 | index;
+}
+
+static void few(const char *what, uint64_t count, uint64_t most)
+{
+    if (count > most)
+        FAIL("%s: %llu, more than %llu", what, (unsigned long long)count, (unsigned long long)most);
+}
+
+/* Reads and writes of whole arrays, far fewer faults than minipages. */
+static void counts(void)
+{
+    int last = mg_nodes() - 1;
+    size_t words = PAGES * PAGE / sizeof(uint64_t);
+    uint64_t *array = SHARE("counts", 0, mg_malloc(PAGES * PAGE));
+    uint64_t *fresh = SHARE("fresh", 0, mg_malloc(PAGES * PAGE));
+    struct mg_stats before;
+
+    if (mg_node() == 0)
+        for (size_t i = 0; i < words; i++)
+            array[i] = word(i, 1);
+    OK(mg_barrier(0, 0));
+    before = since(NONE_YET);
+    if (mg_node() == last) {
+        for (size_t i = 0; i < words; i++)
+            CHECK(array[i] == word(i, 1));
+        few("faults of a scan that reads", since(before).read_faults, 16);
+        few("messages of a scan that reads", since(before).messages_sent, 48);
+        before = since(NONE_YET);
+        for (size_t i = 0; i < words; i++)
+            array[i] = word(i, 2);
+        few("faults of a scan that writes", since(before).write_faults, 16);
+        few("messages of a scan that writes", since(before).messages_sent, 48);
+    }
+    OK(mg_barrier(0, 0));
+    before = since(NONE_YET);
+    if (mg_node() == last)
+        memset(fresh, 3, PAGES * PAGE);
+    OK(mg_barrier(0, 0));
+    if (last > 0 && since(before).page_bytes_sent != 0)
+        FAIL("%llu bytes of zeros were sent", (unsigned long long)since(before).page_bytes_sent);
+    OK(mg_barrier(0, 0));
+    if (mg_node() == 0)
+        for (size_t i = 0; i < PAGES * PAGE; i++)
+            CHECK(((char *)fresh)[i] == 3);
+
+    /* Here and there: nothing more than what is touched. */
+    OK(mg_barrier(0, 0));
+    before = since(NONE_YET);
+    OK(mg_barrier(0, 0));
+    if (mg_node() == 0)
+        for (size_t i = 0; i < PAGES; i += 8)
+            CHECK(array[i * PAGE / sizeof(uint64_t)] == word(i * PAGE / sizeof(uint64_t), 2));
+    OK(mg_barrier(0, 0));
+    if (mg_node() == last && last > 0) {
+        struct mg_stats sent = since(before);
+
+        if (sent.page_bytes_sent != PAGES / 8 * PAGE)
+            FAIL("%llu bytes for %zu pages", (unsigned long long)sent.page_bytes_sent, PAGES / 8);
+    }
+    OK(mg_barrier(0, 0));
+}
+
+/* All nodes scan at once, each writes its words of every page; then objects that share pages. */
+static void together(size_t object)
+{
+    size_t count = PAGES * PAGE / object / 4, words = object / sizeof(uint64_t);
+    char name[32];
+    char *array;
+
+    snprintf(name, sizeof name, "together %zu", object);
+    array = SHARE(name, 0, mg_malloc_array(count, object));
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        for (size_t i = 0; i < count; i++) {
+            uint64_t *item = MUST(mg_element(array, i));
+            size_t mine = (size_t)mg_node();
+
+            for (size_t j = mine; j < words; j += (size_t)mg_nodes()) {
+                CHECK(item[j] == (round == 1 ? 0 : word(i * words + j, round - 1)));
+                item[j] = word(i * words + j, round);
+            }
+        }
+        OK(mg_barrier(0, 0));
+        for (size_t i = 0; i < count; i++) {
+            uint64_t *item = MUST(mg_element(array, i));
+
+            for (size_t j = 0; j < words; j++)
+                CHECK(item[j] == word(i * words + j, round));
+        }
+        OK(mg_barrier(0, 0));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    OK(mg_init(&argc, &argv));
+    if (argc > 1 && strcmp(argv[1], "counts") == 0)
+        counts();
+    else
+        for (size_t object = 512; object <= 4 * PAGE; object *= 4)
+            together(object);
+    OK(mg_finalize());
+    return 0;
+}

@@ -1,0 +1,121 @@
+//! The built libraries and their header: what they export, and how programs are linked with them.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use support::c::{built, compile, compiler, include, launcher, must_succeed, source};
+use support::{Setting, TestDir, run_well};
+
+/// Names of the functions `multigrain.h` declares.
+fn declared() -> BTreeSet<String> {
+    let header = fs::read_to_string(include().join("multigrain.h")).unwrap();
+    let code: String = header
+        .split("/*")
+        .map(|part| part.split_once("*/").map_or(part, |(_, code)| code))
+        .collect();
+    let name = |text: &str| -> String {
+        let letters = text.chars().rev().take_while(|c| c.is_ascii_alphanumeric() || *c == '_');
+        letters.collect::<Vec<_>>().into_iter().rev().collect()
+    };
+    let before_parentheses = code.split('(').map(name);
+    before_parentheses.filter(|name| name.starts_with("mg_")).collect()
+}
+
+/// Functions of the C library in whose place the program finds the library's.
+const INTERPOSED: [&str; 12] = [
+    "__sysv_signal",
+    "close",
+    "close_range",
+    "closefrom",
+    "dup2",
+    "dup3",
+    "mlockall",
+    "mprotect",
+    "pthread_sigmask",
+    "sigaction",
+    "signal",
+    "sigprocmask",
+];
+
+#[test]
+fn the_library_exports_the_functions_of_the_header_and_what_it_interposes() {
+    let library = built().join("libmultigrain.so");
+    let nm = must_succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
+    let exported: BTreeSet<String> =
+        nm.lines().filter_map(|line| Some(line.split_whitespace().last()?.to_owned())).collect();
+    assert!(declared().len() > 30, "{:?}", declared());
+    let promised = declared().into_iter().chain(INTERPOSED.map(str::to_owned)).collect();
+    assert_eq!(exported, promised);
+}
+
+#[test]
+fn the_library_has_the_name_of_its_interface() {
+    let library = built().join("libmultigrain.so");
+    let head = must_succeed(Command::new("readelf").arg("-d").arg(&library));
+    assert!(head.contains("soname: [libmultigrain.so.0]"), "{head}");
+}
+
+#[test]
+fn the_header_is_c11_and_cpp_and_every_function_can_be_linked() {
+    let dir = TestDir::new();
+    let every: Vec<String> =
+        declared().iter().map(|name| format!("(any_function){name},")).collect();
+    let template = fs::read_to_string(source("header.c")).unwrap();
+    let code = template.replace("EVERY_FUNCTION", &every.join("\n"));
+    let c = dir.path().join("header.c");
+    let cpp = dir.path().join("header.cpp");
+    fs::write(&c, &code).unwrap();
+    fs::write(&cpp, &code).unwrap();
+    let strict = ["-pedantic-errors", "-Wconversion", "-Wshadow", "-O1"];
+    let object = dir.path().join("header.o");
+    for (compiler_name, standard, file) in
+        [("cc", "-std=c11", &c), ("c++", "-std=c++11", &cpp), ("c++", "-std=c++20", &cpp)]
+    {
+        let mut command = compiler(compiler_name, &strict);
+        must_succeed(command.arg(standard).arg("-c").arg(file).arg("-o").arg(&object));
+        let mut link = compiler(compiler_name, &[]);
+        link.arg(&object).arg("-L").arg(built()).arg("-lmultigrain");
+        must_succeed(link.arg("-o").arg(dir.path().join("header")));
+    }
+}
+
+#[test]
+fn the_static_library_makes_programs_that_need_no_other() {
+    let dir = TestDir::new();
+    let program = dir.path().join("static");
+    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE"]);
+    command.arg(source("outside.c")).arg(built().join("libmultigrain.a"));
+    command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    must_succeed(command.arg("-o").arg(&program));
+    let needed = must_succeed(Command::new("readelf").arg("-d").arg(&program));
+    assert!(!needed.contains("libmultigrain"), "{needed}");
+    run_well(&launcher(), &Setting::nodes(2), &program, &[]);
+}
+
+#[test]
+fn threads_start_in_programs_without_any_shared_object() {
+    let dir = TestDir::new();
+    let program = dir.path().join("threads");
+    let mut command = compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
+    command.arg(source("threads.c")).arg(built().join("libmultigrain.a"));
+    command.args(["-lgcc_eh", "-lpthread", "-lm", "-ldl", "-lc"]);
+    must_succeed(command.arg("-o").arg(&program));
+    let dynamic = must_succeed(Command::new("readelf").arg("-d").arg(&program));
+    assert!(dynamic.contains("no dynamic section"), "{dynamic}");
+    run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
+}
+
+#[test]
+fn threads_start_in_libraries_of_the_program() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "plugin");
+    let library = dir.path().join("libplugin.so");
+    let mut command = compiler("cc", &["-shared", "-fPIC", "-DPLUGIN"]);
+    command.arg(source("plugin.c")).arg("-L").arg(built()).arg("-lmultigrain");
+    must_succeed(command.arg("-o").arg(&library));
+    run_well(&launcher(), &Setting::nodes(2), &program, &[library.to_str().unwrap()]);
+}

@@ -1,0 +1,110 @@
+//! How nodes come up: the secret, the builds of the program, listening descriptors, peers that do not come.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use support::c::{built, compile, compiler, launcher, must_succeed, source};
+use support::{Ended, Setting, TestDir, run};
+
+#[test]
+fn the_secret_leaves_the_environment_and_nothing_else_does() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "environment");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let line = "a node started this program, and only `multigrain run` makes nodes";
+    assert_eq!(ended.err.matches(line).count(), 2, "one line a child: {ended:?}");
+}
+
+/// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.
+fn two_builds(flags: &[&str], second: u32) -> Ended {
+    let dir = TestDir::new();
+    let library = built();
+    let link = dir.path().join("libmultigrain.so.0");
+    std::os::unix::fs::symlink(library.join("libmultigrain.so"), &link).unwrap();
+    let programs = [1, second].map(|number| {
+        let program = dir.path().join(format!("build{number}"));
+        let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+        command.arg(format!("-DNUMBER={number}")).arg(source("build.c")).arg("-o").arg(&program);
+        command.arg("-L").arg(&library).arg("-lmultigrain").args(flags);
+        must_succeed(command.arg(format!("-Wl,-rpath,{}", dir.path().display())));
+        program
+    });
+    let lengths = programs.each_ref().map(|program| fs::metadata(program).unwrap().len());
+    assert_eq!(lengths[0], lengths[1], "a length tells nothing");
+    let pick = dir.path().join("pick");
+    let [first, second] = programs.each_ref().map(|program| program.display());
+    let script = format!("#!/bin/sh\n[ $MULTIGRAIN_RANK = 0 ] && exec {first}\nexec {second}\n");
+    fs::write(&pick, script).unwrap();
+    fs::set_permissions(&pick, PermissionsExt::from_mode(0o755)).unwrap();
+    run(&launcher(), &Setting::nodes(2), &pick, &[])
+}
+
+#[test]
+fn programs_of_one_length_that_differ_in_a_byte_do_not_join() {
+    for flags in [["-Wl,--build-id"], ["-Wl,--build-id=none"]] {
+        let same = two_builds(&flags, 1);
+        assert_eq!(same.code, Some(0), "{flags:?}: {same:?}");
+        let ended = two_builds(&flags, 2);
+        assert_ne!(ended.code, Some(0), "{flags:?}: {ended:?}");
+        let line = "node 0 refused this node: it runs another build of the program";
+        assert!(ended.err.contains(line), "{flags:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_listening_descriptor_that_is_none_is_named_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("wrong");
+    // A pipe, a file, and nothing.
+    for (fd, source) in [(0, "true |"), (0, ""), (77, "")] {
+        let line = format!("{source} MULTIGRAIN_LISTEN_FD={fd} {}", program.display());
+        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let start = std::time::Instant::now();
+        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
+        assert!(ended.code != Some(0), "{ended:?}");
+        let named = format!("MULTIGRAIN_LISTEN_FD: descriptor {fd} is not the listening socket");
+        assert!(ended.err.contains(&named), "{ended:?}");
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_come_is_an_error_of_its_own() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "peer");
+    let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let [peers, own] = [&peer, &own].map(|listener| listener.local_addr().unwrap());
+    let hangs_up = std::thread::spawn(move || drop(peer.accept()));
+    let mut command = Command::new(&program);
+    command.env("MULTIGRAIN_RANK", "1").env("MULTIGRAIN_NODES", "2");
+    command.env("MULTIGRAIN_JOB", "1").env("MULTIGRAIN_SECRET", "07".repeat(32));
+    command.env("MULTIGRAIN_PEERS", format!("tcp:{peers},tcp:{own}"));
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    // If the node never came, this does.
+    let _ = std::net::TcpStream::connect(peers);
+    hangs_up.join().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+#[test]
+fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("late");
+    let line = format!("[ $MULTIGRAIN_RANK = 0 ] && exec {}; exec sleep 60", program.display());
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let setting = Setting { options: &["--boot-timeout", "0.5"], ..Setting::nodes(4) };
+    let ended = run(&launcher(), &setting, &script, &[]);
+    let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
+               `multigrain run --boot-timeout` gives them longer; the job ends\n";
+    assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
+}
