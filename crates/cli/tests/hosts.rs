@@ -40,8 +40,7 @@ echo "Welcome to $host, where the shell says something"
 fn hosts() -> &'static PathBuf {
     static HOSTS: OnceLock<PathBuf> = OnceLock::new();
     HOSTS.get_or_init(|| {
-        let directory =
-            std::env::temp_dir().join(format!("multigrain-hosts-{}", std::process::id()));
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts");
         for (path, text) in [
             ("ssh", HOST),
             ("a/differs", "#!/bin/sh\necho one\n"),
