@@ -199,18 +199,29 @@ fn big_output_loses_nothing_though_its_reader_is_slow() {
 
 #[test]
 fn output_of_nodes_that_have_ended_waits_for_its_reader() {
-    let time = unique_time();
-    let write = format!("seq 400000; : {time}");
-    let mut job = start(&mut script("--hosts a", "", &write));
-    // Read just enough that the node can end, and then not for longer than a sweep may take.
-    let mut lines = 0;
-    while alive(&time).iter().any(|line| line.starts_with("bash")) {
-        lines += job.lines(400).len();
-    }
-    assert!(lines < 390_000, "the rest is under way");
+    let (time, go) = (unique_time(), hosts().join("go"));
+    let _ = std::fs::remove_file(&go);
+    let write = format!(
+        ": {time}; [ $MULTIGRAIN_RANK = 0 ] && {{ seq 500001 & exit 0; }}
+        while [ ! -e {} ]; do sleep 0.01; done; echo tail; exit 0",
+        go.display()
+    );
+    let mut job = start(&mut script("--hosts a,b", "", &write));
+    // Node 1 says its last when nothing on the way has room.
+    let mut waits = 0;
+    wait_until("the other waits, and not for a moment", || {
+        waits = if job.unread() > 30_000 && asleep("seq 500001") { waits + 1 } else { 0 };
+        waits > 50
+    });
+    std::fs::write(&go, "").unwrap();
+    let node = |line: &String| line.starts_with("bash -c :") && line.contains(&time);
+    wait_until("both nodes have ended", || !alive(&time).iter().any(node));
+    // Not a wait for something: longer than a job takes to end that nobody reads.
     std::thread::sleep(Duration::from_secs(5));
+    let first = job.lines(1);
     let ended = job.wait();
-    assert_eq!((ended.code, lines + ended.out.lines().count()), (Some(0), 400_000));
+    let mut lines = first.iter().map(String::as_str).chain(ended.out.lines());
+    assert!(ended.code == Some(0) && lines.any(|line| line == "[1] tail"), "{}", ended.err);
 }
 
 #[test]
