@@ -56,6 +56,21 @@ fn who_waits_where_is_named_when_a_node_ends_early() {
 }
 
 #[test]
+fn nodes_of_other_hosts_are_asked_as_well() {
+    let (dir, program) = (TestDir::new(), program());
+    // Runs the agent of a host here.
+    let ssh = dir.path().join("ssh");
+    std::fs::write(&ssh, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&ssh, executable).unwrap();
+    let ssh: &str = ssh.display().to_string().leak();
+    let options = vec!["--launcher-command", ssh, "--hosts", "a:2,b"].leak();
+    let setting = Setting { transport: "auto", options, ..Setting::nodes(3) };
+    let words = "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1";
+    program.must_name(&setting, "early-end", words);
+}
+
+#[test]
 fn a_cycle_of_locks_is_named_also_while_other_nodes_run() {
     let words = "thread 0 of node 0 holds lock 7 and waits for lock 8, \
                  thread 0 of node 1 holds lock 8 and waits for lock 7";

@@ -43,6 +43,9 @@ enum Command {
     Inject(inject::InjectArgs),
     Races(races::RacesArgs),
     Random(random::RandomArgs),
+    /// Serves the launcher of a job on many hosts, which starts it.
+    #[command(hide = true)]
+    Agent,
     #[command(hide = true)]
     Bounds(bounds::BoundsArgs),
     #[command(hide = true)]
@@ -64,6 +67,9 @@ fn main() -> ExitCode {
     let command = Cli::try_parse().unwrap_or_else(|error| with_hint(error).exit()).command;
     if let Command::Run(args) = &command {
         return run::run(args);
+    }
+    if let Command::Agent = command {
+        return run::serve();
     }
     run::notice_children();
     pipe::until_unread(|| start(command))
@@ -91,6 +97,7 @@ fn with_hint(mut error: clap::Error) -> clap::Error {
 fn start(command: Command) -> ExitCode {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Agent => run::serve(),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Sim(args) => sim::run(&args),

@@ -129,6 +129,7 @@ fn a_second_interrupt_kills_those_who_ignore_the_first() {
     job.signal(Signal::INT);
     let ended = job.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_eq!(ended.line(), "multigrain: the job was ended by SIGINT");
     assert!(ended.took < SOON, "{ended:?}");
     assert_eq!(alive(&time), [""; 0]);
 }

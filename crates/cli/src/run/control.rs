@@ -100,9 +100,17 @@ fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The launcher's end of one node's channel.
+/// Asks what a node's threads wait for. A node that reads nothing is not asked again for long: what
+/// it has not read fills the socket, and it cannot answer.
+pub(super) fn ask(channel: impl AsFd, question: u64) {
+    let _ = rustix::net::send(channel, format!("{question}\n").as_bytes(), SendFlags::NOSIGNAL);
+}
+
+/// What one node tells its launcher.
+#[derive(Default)]
 pub(super) struct Channel {
-    fd: OwnedFd,
+    /// The launcher's end; none where an agent has that, and says what comes.
+    fd: Option<OwnedFd>,
     partial: Vec<u8>,
 }
 
@@ -110,14 +118,15 @@ impl Channel {
     /// Takes over the launcher's end, which becomes non-blocking.
     pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Self { fd, partial: Vec::new() })
+        Ok(Self { fd: Some(fd), partial: Vec::new() })
     }
 
     /// Reads what is there, at most one `buffer` full, and returns the messages in it; false says
     /// that there is no more, now or ever.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> (Vec<Message>, Received) {
         loop {
-            return match rustix::io::read(&self.fd, &mut *buffer) {
+            let Some(fd) = &self.fd else { return (Vec::new(), Received::Blocked) };
+            return match rustix::io::read(fd, &mut *buffer) {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => (Vec::new(), Received::Blocked),
                 Ok(0) | Err(_) => (Vec::new(), Received::End),
@@ -126,14 +135,13 @@ impl Channel {
         }
     }
 
-    /// Asks what the node's threads wait for. A node that reads nothing is not asked again for long: what
-    /// it has not read fills the socket, and it cannot answer.
-    pub(super) fn ask(&self, question: u64) {
-        let _ =
-            rustix::net::send(&self.fd, format!("{question}\n").as_bytes(), SendFlags::NOSIGNAL);
+    /// This end, if it is here.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
+    /// The messages in what was received.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut messages = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             if self.partial.len() <= MAX_LINE_BYTES {
@@ -159,12 +167,6 @@ pub(super) enum Received {
     Blocked,
     /// The node's end is closed.
     End,
-}
-
-impl AsFd for Channel {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
 }
 
 #[cfg(test)]

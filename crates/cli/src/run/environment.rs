@@ -24,13 +24,36 @@ pub(super) fn random_hex<const BYTES: usize>() -> io::Result<String> {
     }))
 }
 
-/// What is the same for all nodes: `-x` first, the contract after it, so that the contract wins.
+/// What is the same for all nodes of a job on this host: what the user has chosen first, the contract after
+/// it, so that the contract wins.
 pub(super) fn common(
     args: &RunArgs,
     job: &str,
     secret: String,
     peers: String,
 ) -> Vec<(String, String)> {
+    let mut variables = chosen(args);
+    variables.push(("MULTIGRAIN_NODES".to_owned(), args.nodes_here().to_string()));
+    variables.push(("MULTIGRAIN_JOB".to_owned(), job.to_owned()));
+    variables.push(("MULTIGRAIN_SECRET".to_owned(), secret));
+    variables.push(("MULTIGRAIN_PEERS".to_owned(), peers));
+    variables
+}
+
+/// What the user has chosen, for nodes that do not inherit this environment: what of it is meant for them, and
+/// what `-x` passes on.
+pub(super) fn for_hosts(args: &RunArgs) -> Vec<(String, String)> {
+    let own = env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("MULTIGRAIN_"))?;
+        Some((name, value.into_string().ok()?))
+    });
+    let passed = args.env.iter().filter(|variable| variable.value.is_none());
+    let passed = passed.filter_map(|one| Some((one.name.clone(), env::var(&one.name).ok()?)));
+    own.chain(passed).chain(chosen(args)).collect()
+}
+
+/// `-x` with a value, and options that nodes learn of by variables.
+fn chosen(args: &RunArgs) -> Vec<(String, String)> {
     let mut variables: Vec<(String, String)> = args
         .env
         .iter()
@@ -56,10 +79,6 @@ pub(super) fn common(
         let value = option.or_else(|| default.filter(|_| !given).map(str::to_owned));
         variables.extend(value.map(|value| (name.to_owned(), value)));
     }
-    variables.push(("MULTIGRAIN_NODES".to_owned(), args.nodes.to_string()));
-    variables.push(("MULTIGRAIN_JOB".to_owned(), job.to_owned()));
-    variables.push(("MULTIGRAIN_SECRET".to_owned(), secret));
-    variables.push(("MULTIGRAIN_PEERS".to_owned(), peers));
     variables
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One line for stderr, and an exit code.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,28 @@ pub(super) enum LaunchError {
         /// Why.
         source: io::Error,
     },
+    /// The hosts of `--hosts` or `--hostfile` will not do.
+    #[error("{0}")]
+    Hosts(String),
+    /// Something on one host of the job.
+    #[error("host {host}: {why}")]
+    Host {
+        /// As the user wrote it.
+        host: String,
+        /// The exit code.
+        code: u8,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// The hosts have different programs or libraries.
+    #[error("{0}")]
+    Different(String),
+    /// The user wants out before the nodes run.
+    #[error("the job was ended by {}", super::signals::name(*.0))]
+    Interrupted(i32),
+    /// `--timeout` is over before the nodes run.
+    #[error("time-out after {} s; the job ends", .0.as_secs_f64())]
+    TimeOut(Duration),
     /// Options, or variables instead of them, that every node would refuse.
     #[error("{0}")]
     Refused(String),
@@ -86,12 +109,21 @@ impl LaunchError {
         match self {
             Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            Self::StatsFile { .. } | Self::Refused(_) => 2,
-            Self::Descriptors { .. }
+            Self::StatsFile { .. } | Self::Refused(_) | Self::Hosts(_) => 2,
+            Self::Host { code, .. } => *code,
+            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            Self::TimeOut(_) => 124,
+            Self::Different(_)
+            | Self::Descriptors { .. }
             | Self::Processes { .. }
             | Self::Loopback { .. }
             | Self::System { .. } => 125,
         }
+    }
+
+    /// Something on one host.
+    pub(super) fn of_host(host: &str, code: u8, why: String) -> Self {
+        Self::Host { host: host.to_owned(), code, why }
     }
 
     /// The same where a node's listening socket cannot be had.

@@ -1,18 +1,17 @@
 //! What each event of a job does: a signal, a message, output, an end.
 
-use super::control::{Message, Received};
+use super::control::{Message, Received, ask};
 use super::deadlock::Next;
 use super::job::{Job, Live};
-use super::output::Pumped;
+use super::leftovers::REAP_WAIT;
+use super::output::{Pipe, Pumped};
 use super::source::Source;
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use std::io;
 use std::time::Duration;
 
@@ -23,9 +22,15 @@ const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
 const LAST_WORDS: usize = 16;
 
 impl NodeFacts {
-    /// Of a node that was just started.
-    pub(super) fn of(node: &super::spawn::Node) -> Self {
-        Self { pid: node.pid.as_raw_nonzero().get(), ..Self::default() }
+    /// Of a node that was just started here.
+    pub(super) fn of(live: &Live) -> Self {
+        let pid = live.process.as_ref().map_or(0, |(pid, _)| pid.as_raw_nonzero().get());
+        Self { pid, ..Self::default() }
+    }
+
+    /// Of a node on another host.
+    pub(super) fn elsewhere((pid, host): (i32, String)) -> Self {
+        Self { pid, host: Some(host), ..Self::default() }
     }
 }
 
@@ -48,6 +53,8 @@ impl Job<'_> {
             Source::Out(_) | Source::Err(_) => {
                 self.on_output(source, buffer);
             }
+            Source::Agent(host) => self.on_agent(host, buffer),
+            Source::Complaint(host) => self.on_complaint(host, buffer),
         }
     }
 
@@ -82,9 +89,11 @@ impl Job<'_> {
     }
 
     /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.
-    fn stop(&self) {
+    fn stop(&mut self) {
         self.signal_nodes(Signal::STOP);
+        self.agents.hold(true);
         let _ = kill_process(getpid(), Signal::STOP);
+        self.agents.hold(false);
         self.signal_nodes(Signal::CONT);
     }
 
@@ -96,6 +105,7 @@ impl Job<'_> {
         if self.writer.is_full() {
             return;
         }
+        self.agents.pause(false);
         for source in std::mem::take(&mut self.paused) {
             let pipe = match source {
                 Source::Out(rank) => self.nodes[rank].stdout.as_ref(),
@@ -105,10 +115,13 @@ impl Job<'_> {
                 | Source::Typed
                 | Source::Relay
                 | Source::Exit(_)
-                | Source::Control(_) => None,
+                | Source::Control(_)
+                | Source::Agent(_)
+                | Source::Complaint(_) => None,
             };
             // Registering what was registered before cannot fail but for want of memory.
-            let _ = pipe.map(|pipe| self.register(pipe, source));
+            let fd = pipe.and_then(Pipe::descriptor);
+            let _ = fd.map(|fd| self.register(fd, source));
         }
     }
 
@@ -126,11 +139,13 @@ impl Job<'_> {
             | Source::Typed
             | Source::Relay
             | Source::Exit(_)
-            | Source::Control(_) => return false,
+            | Source::Control(_)
+            | Source::Agent(_)
+            | Source::Complaint(_) => return false,
         };
         let Some(pipe) = slot else { return false };
         if full {
-            let _ = epoll::delete(&self.epoll, &*pipe);
+            let _ = pipe.descriptor().map(|fd| epoll::delete(&self.epoll, fd));
             self.paused.push(source);
             return false;
         }
@@ -148,17 +163,19 @@ impl Job<'_> {
     }
 
     fn on_control(&mut self, rank: usize, buffer: &mut [u8]) -> Received {
-        let (messages, received) = self.nodes[rank].node.control.receive(buffer);
+        let (messages, received) = self.nodes[rank].control.receive(buffer);
         for message in messages {
             self.on_message(rank, message);
         }
-        if received == Received::End {
-            let _ = epoll::delete(&self.epoll, &self.nodes[rank].node.control);
+        if received == Received::End
+            && let Some(control) = self.nodes[rank].control.descriptor()
+        {
+            let _ = epoll::delete(&self.epoll, control);
         }
         received
     }
 
-    fn on_message(&mut self, rank: usize, message: Message) {
+    pub(super) fn on_message(&mut self, rank: usize, message: Message) {
         let facts = &mut self.facts.nodes[rank];
         match message {
             Message::Joining => facts.joining = true,
@@ -199,8 +216,11 @@ impl Job<'_> {
             Next::Wait => {}
             Next::Ask(question) => {
                 let listens = |(rank, _): &(usize, &Live)| self.watch.has_spoken(*rank);
-                for (_, live) in self.nodes.iter().enumerate().filter(listens) {
-                    live.node.control.ask(question);
+                for (rank, live) in self.nodes.iter().enumerate().filter(listens) {
+                    match live.control.descriptor() {
+                        Some(control) => ask(control, question),
+                        None => self.agents.ask(rank, question),
+                    }
                 }
             }
             Next::Deadlock(text) => {
@@ -218,7 +238,7 @@ impl Job<'_> {
                 }
             }
         }
-        let pidfd = &self.nodes[rank].node.pidfd;
+        let Some((_, pidfd)) = &self.nodes[rank].process else { return };
         // Not reaped before the job's end: the process id, which names the group too, stays ours.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let Ok(Some(status)) = waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), options)
@@ -226,13 +246,18 @@ impl Job<'_> {
             return;
         };
         let _ = epoll::delete(&self.epoll, pidfd);
+        self.has_ended(rank, Status::of(&status));
+    }
+
+    pub(super) fn has_ended(&mut self, rank: usize, status: Status) {
         let place = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
         let at = self.now();
-        self.facts.nodes[rank].end = Some(End { at, place, status: status_of(&status) });
+        self.facts.nodes[rank].end.get_or_insert(End { at, place, status });
     }
 
     fn keep_warden(&mut self) {
-        let nodes: Vec<Pid> = self.nodes.iter().map(|live| live.node.pid).collect();
+        let here = self.nodes.iter().filter_map(|live| live.process.as_ref());
+        let nodes: Vec<Pid> = here.map(|(pid, _)| *pid).collect();
         if let Err(error) = self.settings.warden.keep(&nodes) {
             self.writer.say(&format!(
                 "the warden was killed, and there is no other ({error}): if the launcher is killed, too, what \
@@ -242,10 +267,13 @@ impl Job<'_> {
     }
 
     fn reap_later(&mut self, now: Duration) {
-        self.reap_at.get_or_insert(now + super::job::REAP_WAIT);
+        self.reap_at.get_or_insert(now + REAP_WAIT);
     }
 
     fn on_typed(&mut self, buffer: &mut [u8]) {
+        if self.feed.is_some() {
+            return self.feed_on(buffer);
+        }
         let waiting = self.relay.as_mut().map(|relay| relay.read(buffer));
         match waiting {
             Some(Waiting::Input) => {}
@@ -274,14 +302,5 @@ impl Job<'_> {
             }
             Some(Waiting::Nothing) | None => self.relay = None,
         }
-    }
-}
-
-fn status_of(status: &WaitIdStatus) -> Status {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Status::Exited(code),
-        (None, Some(signal)) => Status::Killed { signal, core: status.dumped() },
-        // waitid reports ends only; what else it may say is no success.
-        (None, None) => Status::Exited(i32::from(u8::MAX)),
     }
 }

@@ -3,16 +3,17 @@
 //! The phases of a job and what ends each of them are in [`Job::next_phase`]. No phase waits for a
 //! node's good will: every wait has an end in time, and the last resort is SIGKILL.
 
-use super::control::Count;
+use super::control::{Channel, Count};
 use super::deadlock::Watch;
+use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
-use super::output::Pipe;
+use super::output::{Format, Pipe};
 use super::progress::{self, Line};
 use super::refused::Refused;
 use super::signals::Signals;
 use super::source::Source;
 use super::spawn::Node;
-use super::stdin::Relay;
+use super::stdin::{Feed, Relay};
 use super::summary::{NodeReport, Report};
 use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
 use super::warden::Warden;
@@ -39,8 +40,10 @@ const LINGER_WAIT: Duration = Duration::from_millis(500);
 const SILENCE_WAIT: Duration = Duration::from_millis(500);
 /// How long a blocked stdout is waited for, if the job was ended from outside.
 const DRAIN_WAIT: Duration = Duration::from_secs(1);
-/// How long dead orphans may wait to be reaped.
-pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
+/// How long hosts may take to say that nothing is left there.
+const SWEEP_WAIT: Duration = Duration::from_secs(3);
+/// The same if the user wants out at once: the writer has its turn.
+const HURRIED_WAIT: Duration = Duration::from_millis(100);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
@@ -81,9 +84,22 @@ enum Phase {
     Done,
 }
 
+/// Who holds the nodes.
+pub(super) enum Crew {
+    /// The launcher.
+    Here(Vec<Node>),
+    /// Agents on their hosts.
+    Hosts(Agents),
+}
+
+/// A node of this host: its process, and its process descriptor.
+pub(super) type Process = (Pid, OwnedFd);
+
 /// A node while the job runs; pipes are None once closed.
 pub(super) struct Live {
-    pub(super) node: Node,
+    /// None for a node of another host.
+    pub(super) process: Option<Process>,
+    pub(super) control: Channel,
     pub(super) stdout: Option<Pipe>,
     pub(super) stderr: Option<Pipe>,
     pub(super) stats: Option<Map<String, Value>>,
@@ -97,6 +113,9 @@ pub(super) struct Job<'a> {
     pub(super) writer: Writer,
     pub(super) relay: Option<Relay>,
     pub(super) nodes: Vec<Live>,
+    pub(super) agents: Agents,
+    /// The launcher's stdin, for node 0 on another host.
+    pub(super) feed: Option<Feed>,
     pub(super) facts: Facts,
     pub(super) count: Option<Count>,
     pub(super) watch: Watch,
@@ -118,26 +137,53 @@ pub(super) struct Job<'a> {
     wall: Option<Duration>,
 }
 
+impl Live {
+    fn here(node: Node, format: &Format) -> io::Result<Self> {
+        Ok(Self {
+            process: Some((node.pid, node.pidfd)),
+            control: Channel::new(node.control)?,
+            stdout: Some(Pipe::new(node.stdout, format.clone())?),
+            stderr: Some(Pipe::new(node.stderr, format.clone())?),
+            stats: None,
+        })
+    }
+
+    fn elsewhere(format: &Format) -> Self {
+        let pipe = || Some(Pipe::of_agent(format.clone()));
+        let control = Channel::default();
+        Self { process: None, control, stdout: pipe(), stderr: pipe(), stats: None }
+    }
+}
+
 impl<'a> Job<'a> {
     /// A job of nodes that were just started.
-    pub(super) fn new(
-        settings: Settings<'a>,
-        signals: Signals,
-        nodes: Vec<Node>,
-    ) -> io::Result<Self> {
+    pub(super) fn new(settings: Settings<'a>, signals: Signals, crew: Crew) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let writer = Writer::start(settings.line.then(Line::new))?;
-        let facts = Facts { nodes: nodes.iter().map(NodeFacts::of).collect(), ..Facts::default() };
         let mut relay = None;
-        let mut live = Vec::new();
-        for mut node in nodes {
-            if let Some(pipe) = node.stdin.take() {
-                relay = Some(Relay::new(pipe)?);
+        let (live, agents) = match crew {
+            Crew::Here(nodes) => {
+                let all = nodes.len();
+                let live = nodes.into_iter().enumerate().map(|(rank, mut node)| {
+                    if let Some(pipe) = node.stdin.take() {
+                        relay = Some(Relay::new(pipe)?);
+                    }
+                    Live::here(node, &Format::of(settings.tagged, all, rank))
+                });
+                (live.collect::<io::Result<Vec<_>>>()?, Agents::default())
             }
-            let (stdout, stderr) = (node.stdout.take(), node.stderr.take());
-            live.push(Live { node, stdout, stderr, stats: None });
-        }
-        let job = Self {
+            Crew::Hosts(agents) => {
+                let nodes = agents.nodes();
+                let of = |rank| Live::elsewhere(&Format::of(settings.tagged, nodes.len(), rank));
+                ((0..nodes.len()).map(of).collect(), agents)
+            }
+        };
+        let facts = match agents.is_empty() {
+            true => live.iter().map(NodeFacts::of).collect(),
+            false => agents.nodes().into_iter().map(NodeFacts::elsewhere).collect(),
+        };
+        let feed = agents.take_input().then(Feed::new);
+        let mut job = Self {
             settings,
             epoll,
             signals,
@@ -145,7 +191,9 @@ impl<'a> Job<'a> {
             relay,
             watch: Watch::new(live.len()),
             nodes: live,
-            facts,
+            agents,
+            feed,
+            facts: Facts { nodes: facts, ..Facts::default() },
             count: None,
             refused: Refused::default(),
             paused: Vec::new(),
@@ -161,22 +209,27 @@ impl<'a> Job<'a> {
             wall: None,
         };
         job.register_all()?;
+        job.begin_elsewhere();
         Ok(job)
     }
 
     fn register_all(&self) -> io::Result<()> {
+        self.agents.register(&self.epoll)?;
         self.register(&self.signals, Source::Signals)?;
         self.register(&self.writer, Source::Writer)?;
         if self.relay.is_some() {
             self.register(io::stdin(), Source::Typed)?;
         }
         for (rank, live) in self.nodes.iter().enumerate() {
-            self.register(&live.node.control, Source::Control(rank))?;
-            self.register(&live.node.pidfd, Source::Exit(rank))?;
-            for (pipe, source) in
-                [(&live.stdout, Source::Out(rank)), (&live.stderr, Source::Err(rank))]
-            {
-                pipe.as_ref().map_or(Ok(()), |pipe| self.register(pipe, source))?;
+            let Some((_, pidfd)) = &live.process else { continue };
+            self.register(pidfd, Source::Exit(rank))?;
+            let pipe = |pipe| Option::as_ref(pipe).and_then(Pipe::descriptor);
+            for (fd, source) in [
+                (live.control.descriptor(), Source::Control(rank)),
+                (pipe(&live.stdout), Source::Out(rank)),
+                (pipe(&live.stderr), Source::Err(rank)),
+            ] {
+                fd.map_or(Ok(()), |fd| self.register(fd, source))?;
             }
         }
         Ok(())
@@ -214,8 +267,8 @@ impl<'a> Job<'a> {
                 self.handle(source, &mut buffer);
             }
         }
-        for live in &self.nodes {
-            let _ = waitpid(Some(live.node.pid), WaitOptions::NOHANG);
+        for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
+            let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
         }
         match self.writer.stdout_error() {
             None | Some(Errno::PIPE) => self.verdict.code,
@@ -237,6 +290,7 @@ impl<'a> Job<'a> {
             leftovers::reap_but(&self.own_children());
         }
         self.refused.due(now).iter().for_each(|line| self.writer.say(line));
+        self.look_elsewhere();
         self.draw(now);
         while let Some(next) = self.next_phase(now) {
             self.phase = next;
@@ -253,23 +307,25 @@ impl<'a> Job<'a> {
             Phase::Ending { .. } | Phase::Killed { .. } if all_ended => Some(self.sweep(now)),
             Phase::Ending { kill_at } if now >= kill_at || self.hurry => {
                 self.signal_nodes(Signal::KILL);
-                Some(Phase::Killed { until: now + KILL_WAIT })
+                let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
+                Some(Phase::Killed { until: now + KILL_WAIT + far })
             }
             Phase::Killed { until } if now >= until => {
                 self.writer.say("some nodes cannot be killed; they are left behind");
                 Some(self.sweep(now))
             }
             Phase::Lingering { until } => {
-                let over = now >= until && self.paused.is_empty();
+                let over = now >= until && !self.is_held_back();
                 (silent || over || !patient).then(|| self.sweep(now))
             }
             Phase::Swept { since } => {
                 let quiet = now >= since.max(self.last_output) + SILENCE_WAIT;
-                let over = quiet && (self.paused.is_empty() || !patient);
-                (silent || over || self.hurry).then(|| self.close(now))
+                let over = quiet && (!self.is_held_back() || !patient);
+                let swept = self.agents.are_swept() || (over && now >= since + SWEEP_WAIT);
+                ((swept && (silent || over)) || self.hurry).then(|| self.close(now))
             }
             Phase::Draining { since } => {
-                let over = self.hurry || (!patient && now >= since + DRAIN_WAIT);
+                let over = !patient && now >= since + self.drain_wait();
                 if over && !self.writer.is_finished() {
                     self.verdict.line.iter().for_each(|line| write_if_possible(line));
                 }
@@ -288,18 +344,30 @@ impl<'a> Job<'a> {
                 ends.chain(self.kill_at).min()
             }
             Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
-            Phase::Lingering { until } if self.paused.is_empty() => Some(until),
-            Phase::Swept { since } if self.paused.is_empty() || !patient => {
+            Phase::Lingering { until } if !self.is_held_back() => Some(until),
+            Phase::Swept { since } if !self.is_held_back() || !patient => {
                 Some(since.max(self.last_output) + SILENCE_WAIT)
             }
-            Phase::Draining { since } if !patient => Some(since + DRAIN_WAIT),
+            Phase::Draining { since } if !patient => Some(since + self.drain_wait()),
             Phase::Lingering { .. }
             | Phase::Swept { .. }
             | Phase::Draining { .. }
             | Phase::Done => None,
         };
         let line = self.line_wanted().then_some(self.draw_at);
-        phase.into_iter().chain(self.reap_at).chain(self.refused.next()).chain(line).min()
+        let beat = self.agents.period().map(|period| self.now() + period);
+        let own = self.reap_at.into_iter().chain(self.refused.next()).chain(beat);
+        phase.into_iter().chain(own).chain(line).min()
+    }
+
+    /// Whether output waits at its source because the writer is behind.
+    fn is_held_back(&self) -> bool {
+        !self.paused.is_empty() || self.agents.is_paused()
+    }
+
+    /// How long what is to be written is waited for, if somebody is impatient.
+    fn drain_wait(&self) -> Duration {
+        if self.hurry { HURRIED_WAIT } else { DRAIN_WAIT }
     }
 
     /// Running: asks for the verdict.
@@ -340,6 +408,7 @@ impl<'a> Job<'a> {
         self.wall.get_or_insert(now);
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
+        self.agents.tell_all(&ToAgents::Sweep);
         leftovers::kill_but(&self.own_children(), KILL_WAIT);
         Phase::Swept { since: now }
     }
@@ -366,6 +435,7 @@ impl<'a> Job<'a> {
     fn report(&mut self, now: Duration) -> Report {
         let node = |(live, facts): (&mut Live, &NodeFacts)| NodeReport {
             pid: facts.pid,
+            host: facts.host.clone(),
             status: facts.end.map(|end| end.status),
             stats: live.stats.take(),
         };
@@ -378,15 +448,16 @@ impl<'a> Job<'a> {
     }
 
     /// Sends a signal to the process groups of all nodes.
-    pub(super) fn signal_nodes(&self, signal: Signal) {
-        for live in &self.nodes {
-            let _ = kill_process_group(live.node.pid, signal);
+    pub(super) fn signal_nodes(&mut self, signal: Signal) {
+        for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
+            let _ = kill_process_group(*pid, signal);
         }
+        self.agents.tell_all(&ToAgents::Signal(signal.as_raw()));
     }
 
     fn own_children(&self) -> Vec<Pid> {
-        let nodes = self.nodes.iter().map(|live| live.node.pid);
-        nodes.chain(self.settings.warden.pid()).collect()
+        let nodes = self.nodes.iter().filter_map(|live| live.process.as_ref()).map(|(pid, _)| *pid);
+        nodes.chain(self.settings.warden.pid()).chain(self.agents.commands()).collect()
     }
 
     /// A single untagged node may have written half a line, a prompt for one: there the line

@@ -8,15 +8,18 @@ use rustix::process::{
 };
 use std::time::{Duration, Instant};
 
+/// How long dead orphans may wait to be reaped.
+pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
+
 /// All children of this process but `known`, dead ones included.
 pub(super) fn children_but(known: &[Pid]) -> Vec<Pid> {
     let me = getpid();
     processes().filter(|&pid| parent_of(pid) == Some(me) && !known.contains(&pid)).collect()
 }
 
-/// All processes whose environment, as they were started, names this job.
-pub(super) fn with_job_id(job: &str) -> Vec<Pid> {
-    let mark = format!("MULTIGRAIN_JOB={job}").into_bytes();
+/// All processes whose environment, as they were started, has this variable, such as `MULTIGRAIN_JOB=7f`.
+pub(super) fn marked(mark: &str) -> Vec<Pid> {
+    let mark = mark.as_bytes();
     let me = getpid();
     processes()
         .filter(|&pid| {
@@ -94,6 +97,7 @@ mod tests {
         let job = format!("leftovers-test-{}", getpid());
         let mut child =
             Command::new("sleep").arg("60").env("MULTIGRAIN_JOB", &job).spawn().unwrap();
+        let mark = format!("MULTIGRAIN_JOB={job}");
         let pid = Pid::from_child(&child);
         // The kernel lets the parent go on before the child's new environment can be read.
         while std::fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty() {
@@ -101,7 +105,7 @@ mod tests {
         }
         assert!(children_but(&[]).contains(&pid));
         assert!(!children_but(&[pid]).contains(&pid));
-        assert_eq!(with_job_id(&job), [pid]);
+        assert_eq!(marked(&mark), [pid]);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -1,24 +1,28 @@
-//! `multigrain run`: starts the nodes of a job on this host, cares for them, and ends them all.
+//! `multigrain run`: starts the nodes of a job, on this host or on many, cares for them, and ends them all.
 //!
 //! The parts, in the order in which a job meets them:
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `program`, `error` | what the user says, and what is told back if it cannot be |
+//! | `options`, `shares`, `interface`, `program`, `error` | what the user says, and what is told back if it cannot be |
 //! | `environment`, `listen` | what a node finds: variables and a listening socket |
 //! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
 //! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
 //! | `deadlock` | whether anything can still go on |
+//! | `hosts/`, `elsewhere` | nodes on other hosts: their agents, and what the event loop does for them |
 //! | `verdict` | who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `sharing` | the end |
 
 mod cgroup;
 mod control;
 mod deadlock;
+mod elsewhere;
 mod environment;
 mod error;
 mod events;
+mod hosts;
+mod interface;
 mod job;
 mod leftovers;
 mod listen;
@@ -28,6 +32,7 @@ mod program;
 mod progress;
 mod quantity;
 mod refused;
+mod shares;
 mod sharing;
 mod signals;
 mod source;
@@ -38,20 +43,26 @@ mod verdict;
 mod warden;
 mod writer;
 
+pub(crate) use hosts::serve;
 pub(crate) use options::RunArgs;
 pub(crate) use signals::notice_children;
 pub(crate) use warden::{WardenArgs, succeed};
 
 use cgroup::Cgroup;
 use error::LaunchError;
-use job::{Job, Settings};
+use hosts::Start;
+use job::{Crew, Job, Settings};
+use listen::Place;
+use options::Transport;
 use rustix::process::{
     PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, set_child_subreaper,
 };
+use shares::Share;
 use signals::{Inherited, Signals};
 use spawn::{Node, Plan};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use warden::Warden;
@@ -85,13 +96,17 @@ fn say(text: &str) {
 }
 
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
-    let program = program::find(&args.command[0])?;
+    let shares = args.shares().map_err(LaunchError::Hosts)?;
+    let nodes = shares.as_ref().map_or_else(|| args.nodes_here(), |shares| nodes_of(shares));
+    if shares.is_none() {
+        program::find(&args.command[0])?;
+    }
     let stats = args.stats.as_ref().map(|path| {
         let wrap = |source| LaunchError::StatsFile { path: path.clone(), source };
         File::create(path).map_err(wrap)
     });
     let stats = stats.transpose()?;
-    let refused = |what: &str, error: io::Error| LaunchError::system(what, args.nodes, error);
+    let refused = |what: &str, error: io::Error| LaunchError::system(what, nodes, error);
     let start = Instant::now();
 
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
@@ -104,28 +119,34 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
         )
     })?;
     let group = Cgroup::new(&job);
-    let mut warden =
-        Warden::start(&job, own, group.as_ref()).map_err(|e| refused("the warden process", e))?;
+    let mut warden = Warden::start(&format!("MULTIGRAIN_JOB={job}"), own, group.as_ref())
+        .map_err(|e| refused("the warden process", e))?;
     let result = set_child_subreaper(Some(getpid()))
         .map_err(|e| refused("the child subreaper", e.into()))
         .and_then(|()| {
-            group.iter().for_each(Cgroup::enter);
-            let nodes = start_all(args, program, &job, secret, (&warden, signals.before()));
-            group.iter().for_each(Cgroup::leave);
-            nodes
+            let Some(shares) = &shares else {
+                group.iter().for_each(Cgroup::enter);
+                let nodes = start_all(args, &job, secret, (&warden, signals.before()));
+                group.iter().for_each(Cgroup::leave);
+                return nodes.map(Crew::Here);
+            };
+            let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
+            let (began, job) = (start, job.as_str());
+            let start = Start { args, shares, job, began, warden, signals, input };
+            start.run(&secret).map(Crew::Hosts)
         })
-        .and_then(|nodes| {
+        .and_then(|crew| {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {
                 start,
                 timeout: args.timeout,
                 line: stderr_is_terminal,
-                tagged: args.tagged(),
+                tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
                 warden: &mut warden,
             };
-            Job::new(settings, signals, nodes).map_err(|e| refused("the event loop", e))
+            Job::new(settings, signals, crew).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {
@@ -135,10 +156,14 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     result
 }
 
+/// Nodes of a job on many hosts.
+fn nodes_of(shares: &[Share]) -> u32 {
+    shares.iter().map(Share::nodes).sum()
+}
+
 /// All sockets first, then all nodes; none is left if one cannot be started.
 fn start_all(
     args: &RunArgs,
-    program: std::path::PathBuf,
     job: &str,
     secret: String,
     (warden, signals): (&Warden, Inherited),
@@ -149,11 +174,17 @@ fn start_all(
              differ between the nodes"
         ));
     }
-    let descriptors = spawn::descriptors_of_node(spawn::raise_descriptor_limit(), args.nodes);
+    let program = program::find(&args.command[0])?;
+    let count = args.nodes_here();
+    let descriptors = spawn::descriptors_of_node(spawn::raise_descriptor_limit(), count);
+    let place = match args.transport {
+        Some(Transport::Tcp) => Place::Tcp(Ipv4Addr::LOCALHOST.into()),
+        Some(Transport::Auto | Transport::Unix) | None => Place::Unix,
+    };
     let mut listeners = Vec::new();
-    for rank in 0..args.nodes {
-        let listener = listen::bind(args.transport, job, rank, args.nodes);
-        listeners.push(listener.map_err(|e| LaunchError::listening(rank, args.nodes, e))?);
+    for rank in 0..count {
+        let listener = listen::bind(place, job, rank, count);
+        listeners.push(listener.map_err(|e| LaunchError::listening(rank, count, e))?);
     }
     let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
     let variables = environment::common(args, job, secret, peers.join(","));
@@ -161,21 +192,21 @@ fn start_all(
         return Err(LaunchError::Refused(why));
     }
     let plan = Plan {
-        nodes: args.nodes,
+        nodes: count,
         program,
         command: args.command.clone(),
         variables,
-        tagged: args.tagged(),
         descriptors,
         signals,
     };
     let mut nodes: Vec<Node> = Vec::new();
-    for (rank, listener) in (0..args.nodes).zip(listeners) {
+    for (rank, listener) in (0..count).zip(listeners) {
         let stdin = stdin::for_node(rank).map_err(|error| {
             let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
-            LaunchError::system(what, args.nodes, error)
+            LaunchError::system(what, count, error)
         });
-        let node = stdin.and_then(|stdin| spawn::start(&plan, rank, listener, warden, stdin));
+        let node =
+            stdin.and_then(|stdin| spawn::start(&plan, rank, vec![listener.fd], warden, stdin));
         match node {
             Ok(node) => nodes.push(node),
             Err(error) => {

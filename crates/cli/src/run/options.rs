@@ -1,5 +1,7 @@
 //! What the user may say to `multigrain run`.
 
+use super::interface::{Wish, parse_wish};
+use super::shares::{HostList, Share, parse_list};
 use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
 use std::ffi::OsString;
@@ -7,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Most nodes of one job.
-const MAX_NODES: i64 = 1024;
+const MAX_NODES: u32 = 1024;
 
-/// Starts a program as the nodes of one job, on this host.
+/// Starts a program as the nodes of one job, on this host or on many.
 ///
 /// Every node gets the same arguments. Their output comes back line by line, the exit code is that
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
@@ -27,10 +29,19 @@ const MAX_NODES: i64 = 1024;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: multigrain run -n 4 -t 2 -- ./app --size 1000")]
 pub(crate) struct RunArgs {
-    /// Processes to start, 1 to 1024.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_NODES))]
-    pub(super) nodes: u32,
+    /// Processes to start, 1 to 1024 [default: 1, or one in each slot of the hosts].
+    #[arg(short = 'n', long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_NODES)))]
+    nodes: Option<u32>,
+
+    /// Hosts to run on, with the nodes each has room for: `a:2,b:2`; one where no number is given. Ranks
+    /// fill the first host, then the next.
+    #[arg(long, value_name = "HOST[:SLOTS],...", value_parser = parse_list, conflicts_with = "hostfile")]
+    hosts: Option<HostList>,
+
+    /// The same from a file: a host a line, with `slots=N` behind it; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
 
     /// Threads each node is meant to run, up to 4096: what `mg_threads()` says [default: 1].
     #[arg(short = 't', long, value_name = "T",
@@ -46,9 +57,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) tracking: Option<Tracking>,
 
-    /// What carries the messages between the nodes.
-    #[arg(long, value_enum, default_value_t = Transport::Unix)]
-    pub(super) transport: Transport,
+    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's
+    /// name and one word for the host's shell, and has to pass stdin and stdout on.
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
+    pub(super) launcher_command: Option<String>,
+
+    /// Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16
+    /// [default: a network that all hosts are in].
+    #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_wish)]
+    pub(super) interface: Option<Wish>,
+
+    /// What carries the messages between the nodes [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) transport: Option<Transport>,
 
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
@@ -94,7 +115,7 @@ pub(crate) struct RunArgs {
     pub(super) boot_timeout: Option<Duration>,
 
     /// Sets a variable for every node; without a value it passes the variable on, as happens to the
-    /// whole environment on this host. May be repeated.
+    /// whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated.
     #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]
     pub(super) env: Vec<Variable>,
 
@@ -126,9 +147,24 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether output lines carry the rank.
-    pub(super) fn tagged(&self) -> bool {
-        self.tag_output || (self.nodes > 1 && !self.no_tag_output)
+    /// Which nodes run where, if hosts are named.
+    ///
+    /// # Errors
+    /// What is wrong with the hosts, in words.
+    pub(super) fn shares(&self) -> Result<Option<Vec<Share>>, String> {
+        let read = self.hostfile.as_deref().map(HostList::of_file).transpose()?;
+        let hosts = self.hosts.as_ref().or(read.as_ref());
+        hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
+    }
+
+    /// Nodes of a job on this host alone.
+    pub(super) fn nodes_here(&self) -> u32 {
+        self.nodes.unwrap_or(1)
+    }
+
+    /// Whether output lines carry the rank in a job of so many nodes.
+    pub(super) fn tagged(&self, nodes: u32) -> bool {
+        self.tag_output || (nodes > 1 && !self.no_tag_output)
     }
 
     /// Whether nodes count which minipages go to and fro for nothing: it costs, so only on request.
@@ -166,9 +202,11 @@ pub(crate) enum Tracking {
 /// `--transport`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
+    /// Unix sockets between nodes of one host, TCP between others.
+    Auto,
     /// Unix sockets.
     Unix,
-    /// TCP over the loopback interface.
+    /// TCP; on one host, over the loopback interface.
     Tcp,
 }
 
@@ -241,6 +279,11 @@ fn parse_variable(text: &str) -> Result<Variable, String> {
         return Err("give a name: VAR or VAR=VALUE".to_owned());
     }
     Ok(Variable { name: name.to_owned(), value })
+}
+
+fn parse_command(text: &str) -> Result<String, String> {
+    let wrong = || "give a command, such as 'ssh -F FILE'".to_owned();
+    (!text.trim().is_empty()).then(|| text.to_owned()).ok_or_else(wrong)
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

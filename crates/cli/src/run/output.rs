@@ -16,6 +16,17 @@ pub(super) enum Format {
     Lines(String),
 }
 
+impl Format {
+    /// For node `rank` of so many.
+    pub(super) fn of(tagged: bool, nodes: usize, rank: usize) -> Self {
+        match (tagged, nodes) {
+            (true, _) => Self::Lines(format!("[{rank}] ")),
+            (false, 1) => Self::Raw,
+            (false, _) => Self::Lines(String::new()),
+        }
+    }
+}
+
 /// Cuts a byte stream into lines.
 pub(super) struct Lines {
     format: Format,
@@ -68,9 +79,10 @@ pub(super) enum Pumped {
     End(Vec<u8>),
 }
 
-/// The launcher's end of a node's stdout or stderr.
+/// A node's stdout or stderr.
 pub(super) struct Pipe {
-    fd: OwnedFd,
+    /// The launcher's end; none where an agent has that, and says what comes.
+    fd: Option<OwnedFd>,
     lines: Lines,
 }
 
@@ -78,14 +90,32 @@ impl Pipe {
     /// Takes over the reading end, which becomes non-blocking.
     pub(super) fn new(fd: OwnedFd, format: Format) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Self { fd, lines: Lines::new(format) })
+        Ok(Self { fd: Some(fd), lines: Lines::new(format) })
+    }
+
+    /// Of a node on another host.
+    pub(super) fn of_agent(format: Format) -> Self {
+        Self { fd: None, lines: Lines::new(format) }
+    }
+
+    /// The reading end, if it is here.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The lines in what an agent has read.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.lines.feed(bytes, &mut out);
+        out
     }
 
     /// Reads once, at most `buffer` full.
     pub(super) fn pump(&mut self, buffer: &mut [u8]) -> Pumped {
         let mut out = Vec::new();
         loop {
-            return match rustix::io::read(&self.fd, &mut *buffer) {
+            let Some(fd) = &self.fd else { return Pumped::Blocked };
+            return match rustix::io::read(fd, &mut *buffer) {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => Pumped::Blocked,
                 Ok(0) | Err(_) => Pumped::End(self.finish()),
@@ -102,12 +132,6 @@ impl Pipe {
         let mut out = Vec::new();
         self.lines.finish(&mut out);
         out
-    }
-}
-
-impl AsFd for Pipe {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 }
 

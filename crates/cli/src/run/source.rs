@@ -2,6 +2,9 @@
 
 use rustix::event::epoll::EventData;
 
+/// Bits of an event that say what it is about; the others say of which node or host.
+const KIND_BITS: u32 = 4;
+
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
@@ -13,6 +16,10 @@ pub(super) enum Source {
     Control(usize),
     Out(usize),
     Err(usize),
+    /// What the agent of a host says.
+    Agent(usize),
+    /// What the command that leads to a host complains about.
+    Complaint(usize),
 }
 
 impl Source {
@@ -27,13 +34,15 @@ impl Source {
             Self::Control(rank) => (5, rank),
             Self::Out(rank) => (6, rank),
             Self::Err(rank) => (7, rank),
+            Self::Agent(host) => (8, host),
+            Self::Complaint(host) => (9, host),
         };
-        EventData::new_u64((rank as u64) << 3 | kind)
+        EventData::new_u64((rank as u64) << KIND_BITS | kind)
     }
 
     /// The source behind an event of epoll.
     pub(super) fn of(data: EventData) -> Option<Self> {
-        let rank = usize::try_from(data.u64() >> 3).ok()?;
+        let rank = usize::try_from(data.u64() >> KIND_BITS).ok()?;
         [
             Self::Signals,
             Self::Writer,
@@ -43,8 +52,10 @@ impl Source {
             Self::Control(rank),
             Self::Out(rank),
             Self::Err(rank),
+            Self::Agent(rank),
+            Self::Complaint(rank),
         ]
-        .get(usize::try_from(data.u64() & 7).ok()?)
+        .get(usize::try_from(data.u64() & ((1 << KIND_BITS) - 1)).ok()?)
         .copied()
     }
 }
@@ -55,7 +66,9 @@ mod tests {
 
     #[test]
     fn a_source_survives_the_kernel() {
-        for source in [Source::Signals, Source::Relay, Source::Exit(0), Source::Err(1023)] {
+        for source in
+            [Source::Signals, Source::Relay, Source::Exit(0), Source::Err(1023), Source::Agent(7)]
+        {
             assert_eq!(Source::of(source.data()), Some(source));
         }
     }

@@ -1,17 +1,14 @@
 //! Starts one node: a process group of its own, its sockets and pipes, and a leash to the launcher.
 #![expect(unsafe_code, reason = "CommandExt::pre_exec is unsafe")]
 
-use super::control::Channel;
 use super::error::LaunchError;
-use super::listen::Listener;
-use super::output::{Format, Pipe};
 use super::signals::Inherited;
 use super::warden::{self, Warden};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, pidfd_open,
-    set_parent_process_death_signal, setrlimit,
+    set_parent_process_death_signal, setrlimit, setsid,
 };
 use std::ffi::OsString;
 use std::io;
@@ -33,23 +30,20 @@ pub(super) struct Plan {
     pub(super) command: Vec<OsString>,
     /// Variables beyond the launcher's own environment.
     pub(super) variables: Vec<(String, String)>,
-    /// Whether lines get the rank as a tag.
-    pub(super) tagged: bool,
     /// The user's limit of descriptors, which the nodes get back.
     pub(super) descriptors: Rlimit,
     /// And what signals did to the user.
     pub(super) signals: Inherited,
 }
 
-/// A started node, as the launcher holds it.
+/// A started node, as who started it holds it: this end of its control channel and of its pipes.
 pub(super) struct Node {
     pub(super) pid: Pid,
     /// Readable once the process is dead.
     pub(super) pidfd: OwnedFd,
-    pub(super) control: Channel,
-    /// Both pipes are there until the job takes them.
-    pub(super) stdout: Option<Pipe>,
-    pub(super) stderr: Option<Pipe>,
+    pub(super) control: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
     /// The other end of the node's stdin, if that is a pipe.
     pub(super) stdin: Option<OwnedFd>,
 }
@@ -69,11 +63,11 @@ pub(super) fn descriptors_of_node(user: Rlimit, nodes: u32) -> Rlimit {
     Rlimit { current: user.current.map(|limit| limit.max(enough(needed))), ..user }
 }
 
-/// Starts node `rank`; its listening socket is closed here and open there afterwards.
+/// Starts node `rank`; its listening sockets are closed here and open there afterwards.
 pub(super) fn start(
     plan: &Plan,
     rank: u32,
-    listener: Listener,
+    listeners: Vec<OwnedFd>,
     warden: &Warden,
     stdin: Stdio,
 ) -> Result<Node, LaunchError> {
@@ -93,16 +87,17 @@ pub(super) fn start(
     command.args(words).process_group(0);
     command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
     command.env("MULTIGRAIN_RANK", rank.to_string());
-    command.env("MULTIGRAIN_LISTEN_FD", listener.fd.as_raw_fd().to_string());
+    let numbers: Vec<String> = listeners.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
+    command.env("MULTIGRAIN_LISTEN_FD", numbers.join(","));
     command.env("MULTIGRAIN_CONTROL_FD", theirs.as_raw_fd().to_string());
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    leash(&mut command, [listener.fd, theirs], enrolment, (plan.descriptors, plan.signals));
+    let own = listeners.into_iter().chain([theirs]).collect();
+    leash(&mut command, own, enrolment, (plan.descriptors, plan.signals));
     let mut child = command.spawn().map_err(|error| spawn_error(plan, rank, error))?;
 
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let adopted = match pidfd {
-        Ok(pidfd) => adopt(&mut child, pidfd, ours, format_of(plan, rank))
-            .map_err(|error| refused("its pipes", error)),
+        Ok(pidfd) => adopt(&mut child, pidfd, ours).map_err(|error| refused("its pipes", error)),
         Err(error) => Err(refused("its process descriptor (pidfd_open)", error.into())),
     };
     if adopted.is_err() {
@@ -113,20 +108,40 @@ pub(super) fn start(
     adopted
 }
 
+/// Makes a command of the launcher itself end with it: in a session of its own, so that nothing typed at the
+/// terminal reaches it, and it asks for nothing there.
+pub(super) fn leash_helper(command: &mut Command, enrolment: OwnedFd, signals: Inherited) {
+    let launcher = getpid();
+    let prepare = move || {
+        setsid()?;
+        end_with(launcher)?;
+        warden::enroll(&enrolment)?;
+        signals.restore()
+    };
+    // SAFETY: `prepare` makes system calls only, through rustix and libc, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// From now on this process is killed when its parent, the launcher, dies.
+fn end_with(launcher: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(launcher) {
+        // It died before the line above; a signal for that will never come.
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    Ok(())
+}
+
 /// What happens in the child between fork and exec. Only system calls: no memory is allocated.
 fn leash(
     command: &mut Command,
-    own: [OwnedFd; 2],
+    own: Vec<OwnedFd>,
     enrolment: OwnedFd,
     (descriptors, signals): (Rlimit, Inherited),
 ) {
     let launcher = getpid();
     let prepare = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        if getppid() != Some(launcher) {
-            // It died before the line above; a signal for that will never come.
-            return Err(io::ErrorKind::Interrupted.into());
-        }
+        end_with(launcher)?;
         warden::enroll(&enrolment)?;
         signals.restore()?;
         for fd in &own {
@@ -139,24 +154,16 @@ fn leash(
     unsafe { command.pre_exec(prepare) };
 }
 
-fn format_of(plan: &Plan, rank: u32) -> Format {
-    match (plan.tagged, plan.nodes) {
-        (true, _) => Format::Lines(format!("[{rank}] ")),
-        (false, 1) => Format::Raw,
-        (false, _) => Format::Lines(String::new()),
-    }
-}
-
-fn adopt(child: &mut Child, pidfd: OwnedFd, control: OwnedFd, format: Format) -> io::Result<Node> {
+fn adopt(child: &mut Child, pidfd: OwnedFd, control: OwnedFd) -> io::Result<Node> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
     Ok(Node {
         pid: Pid::from_child(child),
         pidfd,
-        control: Channel::new(control)?,
-        stdout: Some(Pipe::new(stdout.into(), format.clone())?),
-        stderr: Some(Pipe::new(stderr.into(), format)?),
+        control,
+        stdout: stdout.into(),
+        stderr: stderr.into(),
         stdin: child.stdin.take().map(OwnedFd::from),
     })
 }

@@ -28,6 +28,54 @@ fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
+/// Whether a node on another host gets input: not from a terminal that this job is in the background of.
+pub(super) fn is_for_nodes() -> bool {
+    !io::stdin().is_terminal() || in_foreground()
+}
+
+/// The launcher's stdin, read for node 0 on another host, in pieces that its agent has room for.
+pub(super) struct Feed {
+    /// Bytes that the agent takes yet.
+    room: usize,
+    /// Whether the event loop tells when there is something: it cannot of a file.
+    pub(super) is_watched: bool,
+}
+
+/// Bytes on their way to node 0, at most.
+const FEED_BYTES: usize = 64 << 10;
+
+impl Feed {
+    pub(super) fn new() -> Self {
+        Self { room: FEED_BYTES, is_watched: false }
+    }
+
+    /// The agent has passed so much on.
+    pub(super) fn has_taken(&mut self, bytes: usize) {
+        self.room = (self.room + bytes).min(FEED_BYTES);
+    }
+
+    /// Whether more may be read.
+    pub(super) fn has_room(&self) -> bool {
+        self.room > 0
+    }
+
+    /// Reads once; nothing is the end, and None says that there is nothing now.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Option<Vec<u8>> {
+        let most = buffer.len().min(self.room);
+        if !is_for_nodes() {
+            return Some(Vec::new());
+        }
+        match rustix::io::read(io::stdin(), &mut buffer[..most]) {
+            Ok(count) => {
+                self.room -= count;
+                Some(buffer[..count].to_vec())
+            }
+            Err(Errno::INTR | Errno::AGAIN) => None,
+            Err(_) => Some(Vec::new()),
+        }
+    }
+}
+
 /// Carries what is typed to node 0.
 pub(super) struct Relay {
     pipe: OwnedFd,

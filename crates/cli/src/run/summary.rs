@@ -69,6 +69,8 @@ const NO_STATS: &str =
 /// How one node ended.
 pub(super) struct NodeReport {
     pub(super) pid: i32,
+    /// None for the launcher's.
+    pub(super) host: Option<String>,
     /// None for a process that could not be killed.
     pub(super) status: Option<Status>,
     /// As the node sent them at mg_finalize.
@@ -181,7 +183,7 @@ impl Report {
             let (exit, signal) = match node.status {
                 Some(Status::Exited(code)) => (Some(code), None),
                 Some(Status::Killed { signal, .. }) => (None, Some(signal)),
-                None => (None, None),
+                Some(Status::Lost) | None => (None, None),
             };
             let mut json = json!({
                 "rank": rank, "pid": node.pid, "exit_code": exit, "signal": signal,
@@ -189,6 +191,9 @@ impl Report {
             });
             if node.stats.is_none() {
                 json["no_stats"] = NO_STATS.into();
+            }
+            if let Some(host) = &node.host {
+                json["host"] = host.as_str().into();
             }
             json
         };
@@ -217,6 +222,7 @@ mod tests {
     fn report(stats: &[&str]) -> Report {
         let node = |stats: &&str| NodeReport {
             pid: 1,
+            host: None,
             status: Some(Status::Exited(0)),
             stats: serde_json::from_str(stats).ok(),
         };

@@ -5,6 +5,8 @@
 
 use super::signals;
 use multigrain_types::deadlock::DEADLOCKED;
+use rustix::process::WaitIdStatus;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a consequence waits for its cause: a node that cannot join hangs up before it says why,
@@ -25,12 +27,26 @@ const BROKEN_RULES: u8 = 1;
 const BROKE_PROTOCOL: &str = "broke the protocol";
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Status {
     /// With this exit code.
     Exited(i32),
     /// Killed by a signal, perhaps with a core file.
     Killed { signal: i32, core: bool },
+    /// Nobody knows: its host is lost.
+    Lost,
+}
+
+impl Status {
+    /// As the system tells it.
+    pub(super) fn of(status: &WaitIdStatus) -> Self {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Self::Exited(code),
+            (None, Some(signal)) => Self::Killed { signal, core: status.dumped() },
+            // waitid reports ends only; what else it may say is no success.
+            (None, None) => Self::Exited(i32::from(u8::MAX)),
+        }
+    }
 }
 
 /// A node's end.
@@ -46,7 +62,7 @@ pub(super) struct End {
 /// A node's word that a peer is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// By the host's monotonic clock; at the end of all times if the node did not say.
+    /// By the launcher's monotonic clock; at the end of all times if the node did not say.
     pub(super) at: Duration,
     /// The peer.
     pub(super) rank: usize,
@@ -71,6 +87,8 @@ impl End {
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
     pub(super) pid: i32,
+    /// Where it runs, if that is not the launcher's host.
+    pub(super) host: Option<String>,
     /// mg_init has begun.
     pub(super) joining: bool,
     /// mg_init is done.
@@ -132,6 +150,14 @@ pub(super) enum Decision {
 }
 
 impl NodeFacts {
+    /// The process: `pid 7`, or `pid 7 on b`.
+    fn process(&self) -> String {
+        match &self.host {
+            Some(host) => format!("pid {} on {host}", self.pid),
+            None => format!("pid {}", self.pid),
+        }
+    }
+
     fn failed(&self) -> Option<End> {
         self.end.filter(|end| end.status != Status::Exited(0))
     }
@@ -243,7 +269,7 @@ fn of_success(facts: &Facts) -> Verdict {
 }
 
 fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
-    let pid = facts.nodes[rank].pid;
+    let process = facts.nodes[rank].process();
     match status {
         Status::Killed { signal, .. } if facts.forwarded == Some(signal) => by_signal(signal),
         Status::Killed { signal, core } => {
@@ -259,29 +285,39 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                 Some(_) | None => String::new(),
             };
             let line = format!(
-                "node {rank} (pid {pid}) was killed by signal {signal} ({name}){crash}{core}; \
+                "node {rank} ({process}) was killed by signal {signal} ({name}){crash}{core}; \
                  the job ends"
             );
             Verdict { code: code_of_signal(signal), line: Some(line) }
         }
         Status::Exited(code) => {
             let line = match &facts.nodes[rank].fatal {
-                Some(why) => format!("node {rank} (pid {pid}) failed: {why}; the job ends"),
-                None => format!("node {rank} (pid {pid}) exited with code {code}; the job ends"),
+                Some(why) => format!("node {rank} ({process}) failed: {why}; the job ends"),
+                None => format!("node {rank} ({process}) exited with code {code}; the job ends"),
             };
             Verdict { code: u8::try_from(code).unwrap_or(u8::MAX), line: Some(line) }
+        }
+        Status::Lost => {
+            let why = facts.nodes[rank].fatal.as_deref().unwrap_or_default();
+            let line =
+                format!("node {rank} ({process}) was lost with its host: {why}; the job ends");
+            Verdict { code: code_of_loss(), line: Some(line) }
         }
     }
 }
 
+fn code_of_loss() -> u8 {
+    u8::try_from(LOST_PEER).unwrap_or(u8::MAX)
+}
+
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
-    let pid = facts.nodes[rank].pid;
     let node = &facts.nodes[rank];
+    let process = node.process();
     let how = match node.joining || node.ready {
         true => "left without mg_finalize",
         false => "ended without mg_init, while others joined",
     };
-    let line = format!("node {rank} (pid {pid}) {how}; the job ends");
+    let line = format!("node {rank} ({process}) {how}; the job ends");
     Verdict { code: BROKEN_RULES, line: Some(line) }
 }
 
@@ -291,7 +327,7 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
         return of_failure(facts, first, status);
     };
     let pid = match facts.nodes.get(loss.rank) {
-        Some(peer) => format!(" (pid {})", peer.pid),
+        Some(peer) => format!(" ({})", peer.process()),
         None => String::new(),
     };
     let text = if loss.text.is_empty() { String::new() } else { format!(": {}", loss.text) };
@@ -299,6 +335,7 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
     let code = match status {
         Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
         Status::Killed { signal, .. } => code_of_signal(signal),
+        Status::Lost => code_of_loss(),
     };
     Verdict { code, line: Some(line) }
 }

@@ -4,7 +4,7 @@
 //! forked. The warden waits on a socket that only the launcher holds open. Each node sends its
 //! process id there before it executes the program, so no node can be missed. When the socket
 //! closes without the launcher having dismissed the warden, it kills those process groups, then
-//! whoever else carries the job's id in the environment, and then all of the job's control group. A child
+//! whoever else carries the job's mark in the environment, and then all of the job's control group. A child
 //! of the launcher that has not executed the program yet holds the socket, too: once the launcher is dead,
 //! who still does is killed.
 //!
@@ -42,7 +42,7 @@ pub(super) struct Warden {
     /// None for one that was killed and has no successor.
     pid: Option<Pid>,
     socket: OwnedFd,
-    job: String,
+    mark: String,
     /// The directory of the job's control group.
     group: Option<PathBuf>,
     successors: usize,
@@ -51,9 +51,9 @@ pub(super) struct Warden {
 /// What a successor is told: `multigrain warden`, which no user calls.
 #[derive(Debug, Args)]
 pub(crate) struct WardenArgs {
-    /// The job's id.
+    /// What processes of the job carry in their environment.
     #[arg(long)]
-    job: String,
+    mark: String,
     /// The directory of its control group.
     #[arg(long)]
     group: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl Warden {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
     /// with signals blocked, which the warden inherits: it is meant to outlive them. `launcher` is the process
     /// descriptor of the caller.
-    pub(super) fn start(job: &str, launcher: OwnedFd, group: Option<&Cgroup>) -> io::Result<Self> {
+    pub(super) fn start(mark: &str, launcher: OwnedFd, group: Option<&Cgroup>) -> io::Result<Self> {
         // A socket, since writing to a pipe whose reader was killed would raise SIGPIPE.
         let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
@@ -74,12 +74,12 @@ impl Warden {
         match unsafe { libc::fork() } {
             0 => {
                 drop(writer);
-                keep_watch([reader, launcher], &held, job, group)
+                keep_watch([reader, launcher], &held, mark, group)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
                 pid @ Some(_) => {
                     let group = group.map(|group| group.path().to_path_buf());
-                    Ok(Self { pid, socket: writer, job: job.to_owned(), group, successors: 0 })
+                    Ok(Self { pid, socket: writer, mark: mark.to_owned(), group, successors: 0 })
                 }
                 None => Err(io::Error::last_os_error()),
             },
@@ -109,7 +109,7 @@ impl Warden {
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new("/proc/self/exe");
-        command.args(["warden", "--job", &self.job]);
+        command.args(["warden", "--mark", &self.mark]);
         command.args(self.group.iter().flat_map(|group| ["--group".as_ref(), group.as_os_str()]));
         command.args(nodes.iter().map(|node| node.as_raw_nonzero().to_string()));
         command.stdin(reader).stdout(launcher).stderr(nowhere()?);
@@ -144,13 +144,13 @@ pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-fn keep_watch(ends: [OwnedFd; 2], held: &str, job: &str, group: Option<&Cgroup>) -> ! {
+fn keep_watch(ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>) -> ! {
     become_warden();
     let groups = match seclude(ends) {
         Ok(()) => read_groups(held),
         Err(_) => Vec::new(),
     };
-    end(&groups, job, group)
+    end(&groups, mark, group)
 }
 
 /// The successor of a warden: a program of its own, whose descriptors 0 and 1 are the socket and the launcher.
@@ -159,7 +159,7 @@ pub(crate) fn succeed(args: &WardenArgs) -> ! {
     // Its nodes have all executed their program, so nobody holds the launcher's end.
     let _ = read_groups("");
     let groups: Vec<Pid> = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
-    end(&groups, &args.job, args.group.as_deref().map(Cgroup::at).as_ref())
+    end(&groups, &args.mark, args.group.as_deref().map(Cgroup::at).as_ref())
 }
 
 fn become_warden() {
@@ -171,12 +171,12 @@ fn become_warden() {
 }
 
 /// The launcher is gone: ends its job.
-fn end(groups: &[Pid], job: &str, group: Option<&Cgroup>) -> ! {
+fn end(groups: &[Pid], mark: &str, group: Option<&Cgroup>) -> ! {
     for &group in groups {
         let _ = kill_process_group(group, Signal::KILL);
     }
     for _ in 0..SWEEPS {
-        let found = leftovers::with_job_id(job);
+        let found = leftovers::marked(mark);
         for &pid in &found {
             let _ = kill_process(pid, Signal::KILL);
         }

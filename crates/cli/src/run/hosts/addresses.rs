@@ -1,0 +1,181 @@
+//! At which address each host is reached by the others: chosen by the launcher from what the agents find on
+//! their hosts, so that nothing hangs on what a name resolves to where.
+
+use super::super::interface::{Wish, bits};
+use super::frame::{Found, Interface};
+use if_addrs::{IfAddr, get_if_addrs};
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+/// The addresses of this host, but for those that reach no other without the name of an interface.
+///
+/// # Errors
+/// The system does not tell.
+pub(super) fn of_this_host() -> io::Result<Vec<Interface>> {
+    let of = |found: if_addrs::Interface| {
+        let usable = !found.is_link_local();
+        let prefix = match &found.addr {
+            IfAddr::V4(address) => address.prefixlen,
+            IfAddr::V6(address) => address.prefixlen,
+        };
+        usable.then(|| Interface { address: found.ip(), name: found.name, prefix })
+    };
+    Ok(get_if_addrs()?.into_iter().filter_map(of).collect())
+}
+
+/// What tells this machine, and its network, from others.
+///
+/// # Errors
+/// There is no /proc.
+pub(super) fn machine() -> io::Result<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let network = fs::read_link("/proc/self/ns/net")?;
+    Ok(format!("{} {}", boot.trim(), network.display()))
+}
+
+/// Where whoever started this process by ssh has found this host: `CLIENT PORT SERVER PORT`.
+pub(super) fn reached_at() -> Option<IpAddr> {
+    let connection = std::env::var("SSH_CONNECTION").ok()?;
+    connection.split(' ').nth(2)?.parse().ok()
+}
+
+/// The address of each host, in order.
+///
+/// # Errors
+/// The host, by its place in the list, that has none that will do, and why.
+pub(super) fn choose(hosts: &[Found], wish: Option<&Wish>) -> Result<Vec<IpAddr>, (usize, String)> {
+    if let Some(wish) = wish {
+        let chosen = |(place, host): (usize, &Found)| {
+            let found = host.interfaces.iter().find(|interface| fits(interface, wish));
+            found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, wish)))
+        };
+        return hosts.iter().enumerate().map(chosen).collect();
+    }
+    let Some((first, others)) = hosts.split_first() else { return Ok(Vec::new()) };
+    if others.iter().all(|host| host.machine == first.machine) {
+        let near = first.interfaces.iter().find(|interface| interface.address.is_loopback());
+        if let Some(near) = near {
+            return Ok(vec![near.address; hosts.len()]);
+        }
+    }
+    if let Some(chosen) = in_one_network(first, hosts) {
+        return Ok(chosen);
+    }
+    let alone = |(place, host): (usize, &Found)| {
+        let far = host.interfaces.iter().map(|interface| interface.address);
+        let far = host.reached_at.into_iter().chain(far).find(|address| !address.is_loopback());
+        let none = "it has no address but that of the loopback interface; bring its network up";
+        far.ok_or_else(|| (place, none.to_owned()))
+    };
+    hosts.iter().enumerate().map(alone).collect()
+}
+
+/// The addresses in the first network in which each host has one of its own. Networks that machines have
+/// inside, such as those of containers, give several of them the same address.
+fn in_one_network(first: &Found, hosts: &[Found]) -> Option<Vec<IpAddr>> {
+    let far = |interface: &&Interface| !interface.address.is_loopback();
+    // The network that the launcher came by is one that works.
+    let known = |interface: &&Interface| first.reached_at != Some(interface.address);
+    let mut networks: Vec<&Interface> = first.interfaces.iter().filter(far).collect();
+    networks.sort_by_key(known);
+    networks.into_iter().find_map(|network| {
+        let wish = Wish::Network(network.address, network.prefix);
+        let of = |host: &Found| Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address);
+        let chosen: Vec<IpAddr> = hosts.iter().map(of).collect::<Option<_>>()?;
+        let shared = |(i, a): (usize, &IpAddr)| {
+            let before = chosen[..i].iter().zip(hosts).filter(|(b, _)| *b == a);
+            before.into_iter().any(|(_, host)| host.machine != hosts[i].machine)
+        };
+        (!chosen.iter().enumerate().any(shared)).then_some(chosen)
+    })
+}
+
+fn fits(interface: &Interface, wish: &Wish) -> bool {
+    match wish {
+        Wish::Name(name) => interface.name == *name,
+        Wish::Network(network, prefix) => {
+            let shift = bits(*network) - prefix;
+            let top = |address| number(address).checked_shr(shift.into()).unwrap_or(0);
+            interface.address.is_ipv4() == network.is_ipv4()
+                && top(interface.address) == top(*network)
+        }
+    }
+}
+
+fn has_none(host: &Found, wish: &Wish) -> String {
+    let what = match wish {
+        Wish::Name(name) => format!("on the interface {name}"),
+        Wish::Network(network, prefix) => format!("in the network {network}/{prefix}"),
+    };
+    let has = |one: &Interface| format!("{} on {}", one.address, one.name);
+    let all: Vec<String> = host.interfaces.iter().map(has).collect();
+    format!("--interface: it has no address {what}; it has {}", all.join(", "))
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::interface::parse_wish;
+    use super::*;
+
+    fn host(machine: &str, addresses: &[&str]) -> Found {
+        let interface = |text: &&str| {
+            let (name, rest) = text.split_once(' ').unwrap();
+            let (address, prefix) = rest.split_once('/').unwrap();
+            let (address, prefix) = (address.parse().unwrap(), prefix.parse().unwrap());
+            Interface { name: name.to_owned(), address, prefix }
+        };
+        let interfaces = addresses.iter().map(interface).collect();
+        Found { machine: machine.to_owned(), interfaces, reached_at: None, files: Vec::new() }
+    }
+
+    fn chosen(hosts: &[Found], wish: Option<&str>) -> Vec<String> {
+        let wish = wish.map(|text| parse_wish(text).unwrap());
+        let chosen = choose(hosts, wish.as_ref()).unwrap();
+        chosen.iter().map(IpAddr::to_string).collect()
+    }
+
+    const LO: &str = "lo 127.0.0.1/8";
+    const DOCKER: &str = "docker0 172.17.0.1/16";
+
+    #[test]
+    fn hosts_meet_in_the_network_they_share() {
+        let a = host("a", &[LO, DOCKER, "eth1 192.168.7.2/24", "eth0 10.1.0.2/16"]);
+        let b = host("b", &[LO, DOCKER, "eth0 10.1.3.4/16", "eth1 192.168.9.3/24"]);
+        assert_eq!(chosen(&[a.clone(), b.clone()], None), ["10.1.0.2", "10.1.3.4"]);
+        assert_eq!(chosen(&[a.clone(), b.clone()], Some("eth1")), ["192.168.7.2", "192.168.9.3"]);
+        assert_eq!(chosen(&[a, b], Some("192.168.0.0/16")), ["192.168.7.2", "192.168.9.3"]);
+    }
+
+    #[test]
+    fn without_a_network_of_all_they_meet_where_the_launcher_found_them() {
+        let mut a = host("a", &[LO, "x 10.8.0.1/24", "y 10.1.0.2/24"]);
+        let b = host("b", &[LO, "x 10.2.0.2/24"]);
+        a.reached_at = Some("10.1.0.2".parse().unwrap());
+        assert_eq!(chosen(&[a, b], None), ["10.1.0.2", "10.2.0.2"]);
+    }
+
+    #[test]
+    fn six_will_do_and_one_machine_needs_no_network() {
+        let hosts = [host("a", &["eth0 fd77::2/64"]), host("b", &["eth0 fd77::3/64"])];
+        assert_eq!(chosen(&hosts, None), ["fd77::2", "fd77::3"]);
+        let hosts = [host("a", &[LO]), host("a", &[LO, DOCKER])];
+        assert_eq!(chosen(&hosts, None), ["127.0.0.1", "127.0.0.1"]);
+    }
+
+    #[test]
+    fn a_host_without_an_address_is_told_which_it_has() {
+        let hosts = [host("a", &[LO, "eth0 10.1.0.2/16"]), host("b", &[LO])];
+        assert_eq!(choose(&hosts, None).unwrap_err().0, 1);
+        let (place, why) = choose(&hosts, Some(&Wish::Name("ib0".to_owned()))).unwrap_err();
+        assert_eq!(place, 0);
+        assert!(why.contains("ib0") && why.contains("10.1.0.2 on eth0"), "{why}");
+    }
+}

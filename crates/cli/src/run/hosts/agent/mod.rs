@@ -1,0 +1,379 @@
+//! The agent: the one process of Multigrain on a host of a job, between the launcher and the host's nodes.
+//!
+//! Role: does what the launcher orders over its stdin, and tells over its stdout what becomes of the nodes. It
+//! decides nothing but when to end: at the end of its stdin, when the launcher has said nothing for too long, or
+//! at a signal. Then its nodes are killed, with all they have left. If it is killed itself, its own warden does
+//! that.
+
+mod charge;
+mod input;
+mod look;
+
+use super::super::leftovers;
+use super::super::program;
+use super::super::signals::Signals;
+use super::super::source::Source;
+use super::super::warden::Warden;
+use super::builds;
+use super::channel::{Channel, Heard, PERIOD};
+use super::frame::{GREETING, Order, Stream, Word};
+use charge::Charge;
+use input::Input;
+use look::Site;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Bytes for the launcher at which output of the nodes is read no more.
+const HIGH_BYTES: usize = 1 << 20;
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 64 << 10;
+/// How long killed processes may take to be gone.
+const KILL_WAIT: Duration = Duration::from_millis(1500);
+/// How long pipes may stay open in silence after everybody who wrote to them was killed.
+const SILENCE_WAIT: Duration = Duration::from_millis(500);
+/// Exit code for the launcher where the system refuses something.
+const REFUSED: u8 = 125;
+/// First descriptor for the channel: behind the standard ones.
+const ABOVE_STANDARD: i32 = 3;
+
+/// Why the agent goes on or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    On,
+    Over,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// Its nodes and all they left are killed; what they wrote is being read.
+    Sweeping {
+        quiet_since: Instant,
+    },
+    Swept,
+}
+
+struct Agent {
+    channel: Channel,
+    signals: Signals,
+    epoll: OwnedFd,
+    site: Option<Site>,
+    charges: Vec<Charge>,
+    input: Option<Input>,
+    phase: Phase,
+    /// The launcher wants no output now.
+    paused: bool,
+    /// The launcher is stopped.
+    held: bool,
+    /// Whether output is waited for.
+    reads: bool,
+    /// Whether room on the channel is waited for.
+    waits_for_room: bool,
+    reap_at: Option<Instant>,
+}
+
+/// Serves a launcher to the end.
+pub(crate) fn serve() -> ExitCode {
+    match Agent::new().map(Agent::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            super::super::say(&format!("agent: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Agent {
+    fn new() -> io::Result<Self> {
+        let signals = Signals::block()?;
+        let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
+        let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
+        let mut channel = Channel::new(input, output)?;
+        channel.say_bytes(format!("{GREETING}{}\n", builds::own()?).as_bytes());
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
+        epoll::add(&epoll, &signals, Source::Signals.data(), EventFlags::IN)?;
+        Ok(Self {
+            channel,
+            signals,
+            epoll,
+            site: None,
+            charges: Vec::new(),
+            input: None,
+            phase: Phase::Serving,
+            paused: false,
+            held: false,
+            reads: true,
+            waits_for_room: false,
+            reap_at: None,
+        })
+    }
+
+    fn run(mut self) {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut events = Vec::with_capacity(256);
+        while self.turn(&mut buffer, &mut events) == Turn::On {}
+        self.end();
+    }
+
+    /// Waits for events and deals with them.
+    fn turn(&mut self, buffer: &mut [u8], events: &mut Vec<epoll::Event>) -> Turn {
+        if !self.held && self.channel.is_silent() {
+            return Turn::Over;
+        }
+        self.reap();
+        self.sweep_on();
+        self.watch();
+        events.clear();
+        let wait = Timespec::try_from(PERIOD / 2).ok();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), wait.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Turn::Over,
+        }
+        let sources = events.iter().filter_map(|event| Source::of(event.data));
+        for source in sources.collect::<Vec<_>>() {
+            let turn = match source {
+                Source::Typed => self.on_channel(buffer),
+                Source::Writer => {
+                    self.channel.flush();
+                    Turn::On
+                }
+                Source::Signals => self.on_signals(),
+                Source::Relay => {
+                    self.on_room();
+                    Turn::On
+                }
+                Source::Exit(index) => {
+                    self.on_exit(index, buffer);
+                    Turn::On
+                }
+                Source::Control(index) => {
+                    while self.charges[index].tell_control(&mut self.channel, buffer) {}
+                    Turn::On
+                }
+                Source::Out(index) => self.on_output(index, Stream::Out, buffer),
+                Source::Err(index) => self.on_output(index, Stream::Err, buffer),
+                Source::Agent(_) | Source::Complaint(_) => Turn::On,
+            };
+            if turn == Turn::Over {
+                return Turn::Over;
+            }
+        }
+        Turn::On
+    }
+
+    /// Waits for what there is a use for: output while it can be passed on, room while some is needed.
+    fn watch(&mut self) {
+        let backlog = self.channel.backlog();
+        let reads = !self.paused && backlog < HIGH_BYTES;
+        if reads != self.reads {
+            self.reads = reads;
+            for (index, charge) in self.charges.iter().enumerate() {
+                charge.watch_output(&self.epoll, index, reads);
+            }
+        }
+        if (backlog > 0) != self.waits_for_room {
+            self.waits_for_room = backlog > 0;
+            let output = self.channel.output();
+            // Both cannot fail but for want of memory.
+            let _ = match self.waits_for_room {
+                true => epoll::add(&self.epoll, output, Source::Writer.data(), EventFlags::OUT),
+                false => epoll::delete(&self.epoll, output),
+            };
+        }
+    }
+
+    fn on_channel(&mut self, buffer: &mut [u8]) -> Turn {
+        match self.channel.read(buffer) {
+            Heard::End => return Turn::Over,
+            Heard::Nothing => return Turn::On,
+            Heard::Something => {}
+        }
+        loop {
+            match self.channel.next() {
+                Ok(Some(Order::End)) | Err(_) => return Turn::Over,
+                Ok(Some(order)) => self.obey(order),
+                Ok(None) => return Turn::On,
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Look(job) => {
+                let found = Site::look(job);
+                self.site = self.answer(found).map(|(site, found)| {
+                    self.channel.say(&Word::Found(found));
+                    site
+                });
+            }
+            Order::Bind { unix, tcp } => {
+                let bound = self.site.as_mut().map(|site| site.bind(unix, tcp));
+                if let Some((near, far)) = bound.and_then(|bound| self.answer(bound)) {
+                    self.channel.say(&Word::Bound { near, far });
+                }
+            }
+            Order::Start { peers, secret } => self.start(&peers, secret),
+            Order::Signal(number) => {
+                let signal = Signal::from_named_raw(number);
+                signal.iter().for_each(|&signal| self.signal_all(signal));
+            }
+            Order::Ask { rank, question } => {
+                let asked = self.charges.iter().find(|charge| charge.rank() == rank);
+                asked.iter().for_each(|charge| charge.ask(question));
+            }
+            Order::Input(bytes) => {
+                self.input.iter_mut().for_each(|input| input.push(&bytes));
+                self.on_room();
+            }
+            Order::EndOfInput => {
+                self.input.iter_mut().for_each(Input::end);
+                self.on_room();
+            }
+            Order::Pause(paused) => self.paused = paused,
+            Order::Hold(held) => {
+                self.held = held;
+                self.channel.forgive();
+            }
+            Order::Beat { stamp } => {
+                let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+                let now = Duration::try_from(now).unwrap_or_default().as_nanos();
+                let now = u64::try_from(now).unwrap_or(u64::MAX);
+                self.channel.say(&Word::Beat { stamp, now });
+            }
+            Order::Sweep => self.sweep(),
+            // Dealt with where it is read.
+            Order::End => {}
+        }
+    }
+
+    /// What was asked for, or the launcher hears why it cannot be had.
+    fn answer<T>(&mut self, result: Result<T, (u8, String)>) -> Option<T> {
+        let failed = |(code, why)| self.channel.say(&Word::Failed { code, why });
+        result.map_err(failed).ok()
+    }
+
+    fn start(&mut self, peers: &[String], secret: String) {
+        let Some(site) = &mut self.site else { return };
+        let started = site.start(peers, secret, &self.signals);
+        let Some(nodes) = self.answer(started) else { return };
+        let mut pids = Vec::new();
+        for (index, (rank, mut node)) in nodes.into_iter().enumerate() {
+            pids.push(node.pid.as_raw_nonzero().get());
+            if let Some(stdin) = node.stdin.take() {
+                self.input = Input::new(stdin).ok();
+            }
+            let charge = Charge::new(rank, node).and_then(|charge| {
+                charge.watch(&self.epoll, index)?;
+                Ok(charge)
+            });
+            match charge {
+                Ok(charge) => self.charges.push(charge),
+                Err(error) => {
+                    let why = format!("node {rank}: {error}");
+                    return self.channel.say(&Word::Failed { code: REFUSED, why });
+                }
+            }
+        }
+        self.channel.say(&Word::Started { pids });
+    }
+
+    fn on_signals(&mut self) -> Turn {
+        let mut turn = Turn::On;
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                Signal::CHILD => {
+                    self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
+                }
+                Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => turn = Turn::Over,
+                _ => {}
+            }
+        }
+        turn
+    }
+
+    fn reap(&mut self) {
+        if self.reap_at.is_some_and(|at| Instant::now() >= at) {
+            self.reap_at = None;
+            leftovers::reap_but(&self.known());
+        }
+    }
+
+    fn on_room(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        let taken = input.write(&self.epoll);
+        if taken > 0 {
+            self.channel.say(&Word::Taken { bytes: taken });
+        }
+        if input.is_over() {
+            self.input = None;
+        }
+    }
+
+    fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> Turn {
+        if self.channel.backlog() < HIGH_BYTES {
+            self.charges[index].tell_output(stream, &mut self.channel, buffer);
+        }
+        if let Phase::Sweeping { quiet_since } = &mut self.phase {
+            *quiet_since = Instant::now();
+        }
+        Turn::On
+    }
+
+    fn on_exit(&mut self, index: usize, buffer: &mut [u8]) {
+        let reads = self.reads;
+        self.charges[index].tell_end(&self.epoll, &mut self.channel, buffer, reads);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        self.charges.iter().for_each(|charge| charge.signal(signal));
+    }
+
+    /// Children that are not left over.
+    fn known(&self) -> Vec<Pid> {
+        let warden = self.site.iter().map(Site::warden).filter_map(Warden::pid);
+        self.charges.iter().map(Charge::pid).chain(warden).collect()
+    }
+
+    /// Kills all nodes, and whom they have left.
+    fn kill_all(&self) {
+        self.signal_all(Signal::KILL);
+        leftovers::kill_but(&self.known(), KILL_WAIT);
+    }
+
+    fn sweep(&mut self) {
+        if self.phase == Phase::Serving {
+            self.kill_all();
+            self.phase = Phase::Sweeping { quiet_since: Instant::now() };
+        }
+    }
+
+    /// Ends the sweep when all is read, or nothing more comes.
+    fn sweep_on(&mut self) {
+        let Phase::Sweeping { quiet_since } = self.phase else { return };
+        let silent = self.charges.iter().all(Charge::is_silent);
+        if silent || (self.reads && quiet_since.elapsed() >= SILENCE_WAIT) {
+            for charge in &mut self.charges {
+                charge.close(&mut self.channel);
+            }
+            self.channel.say(&Word::Swept);
+            self.phase = Phase::Swept;
+        }
+    }
+
+    fn end(mut self) {
+        self.kill_all();
+        for charge in &self.charges {
+            let _ = waitpid(Some(charge.pid()), WaitOptions::NOHANG);
+        }
+        self.channel.flush();
+        self.site.into_iter().for_each(Site::leave);
+    }
+}

@@ -1,0 +1,149 @@
+//! Which build a file is, and which library a program would be run with: all hosts have to have the same.
+
+use super::frame::{Built, Found};
+use object::read::{Object, ObjectSection, ReadCache};
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The library's name, to which a version may be added.
+const LIBRARY: &str = "libmultigrain.so";
+
+/// Which build this program is.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn own() -> io::Result<String> {
+    of(Path::new("/proc/self/exe"))
+}
+
+/// The program, and the library it would be run with in this environment, if it is linked with it.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn of_program(path: &Path, variables: &[(String, String)]) -> io::Result<Vec<Built>> {
+    let built = |what: &str, path: &Path| -> io::Result<Built> {
+        let (what, build) = (what.to_owned(), of(path)?);
+        Ok(Built { what, path: path.display().to_string(), build })
+    };
+    let mut files = vec![built("program", path)?];
+    if let Some(library) = library_of(path, variables) {
+        files.push(built("library", &library)?);
+    }
+    Ok(files)
+}
+
+/// The first file that is not the same on two hosts, each named with its host.
+pub(super) fn difference(hosts: &[(&str, &Found)]) -> Option<String> {
+    let ((first, found), others) = hosts.split_first()?;
+    others.iter().find_map(|(other, of_other)| {
+        let alike = |one: &Built, two: &Built| one.what == two.what && one.build == two.build;
+        let differ = |(one, two): &(&Built, &Built)| !alike(one, two);
+        if let Some((one, two)) = found.files.iter().zip(&of_other.files).find(differ) {
+            return Some(format!(
+                "the {} {} on {other} is another than {} on {first} ({} and {}); put the same on \
+                 all hosts",
+                two.what, two.path, one.path, two.build, one.build
+            ));
+        }
+        let (more, less) = (found.files.len(), of_other.files.len());
+        let (with, without) = if more > less { (first, other) } else { (other, first) };
+        (more != less).then(|| {
+            format!("the program finds {LIBRARY} on {with} and not on {without}; install it there")
+        })
+    })
+}
+
+/// The linker's build id, or a number made of the whole file if it has none.
+fn of(path: &Path) -> io::Result<String> {
+    let cache = ReadCache::new(File::open(path)?);
+    let parsed = object::File::parse(&cache);
+    if let Some(id) =
+        parsed.ok().and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec))
+    {
+        let hex = |text: String, byte: &u8| {
+            let mut text = text;
+            let _ = write!(text, "{byte:02x}");
+            text
+        };
+        return Ok(format!("build {}", id.iter().fold(String::new(), hex)));
+    }
+    let (mut file, mut hasher) = (File::open(path)?, DefaultHasher::new());
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("contents {:016x}", hasher.finish())),
+            count => hasher.write(&piece[..count]),
+        }
+    }
+}
+
+/// The library that the program's own loader finds for it; none for a program that is linked without it.
+fn library_of(program: &Path, variables: &[(String, String)]) -> Option<PathBuf> {
+    let loader = loader_of(program)?;
+    let mut command = Command::new(loader);
+    command.arg("--list").arg(program).envs(variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let listed = command.output().ok()?.stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    listed.lines().find_map(|line| {
+        let (name, place) = line.trim().split_once(" => ")?;
+        let (path, _) = place.rsplit_once(" (")?;
+        let version = name.strip_prefix(LIBRARY)?;
+        (version.is_empty() || version.starts_with('.')).then(|| PathBuf::from(path))
+    })
+}
+
+/// The dynamic loader that an ELF file names.
+fn loader_of(program: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(File::open(program).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let name = file.section_by_name(".interp")?.data().ok()?;
+    let name = name.split(|&byte| byte == 0).next()?;
+    Some(PathBuf::from(OsStr::from_bytes(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(builds: &[(&str, &str)]) -> Found {
+        let built = |&(what, build): &(&str, &str)| Built {
+            what: what.to_owned(),
+            path: format!("/x/{what}"),
+            build: build.to_owned(),
+        };
+        let files = builds.iter().map(built).collect();
+        Found { machine: String::new(), interfaces: Vec::new(), reached_at: None, files }
+    }
+
+    #[test]
+    fn what_differs_is_named_with_its_host() {
+        let whole = found(&[("program", "1"), ("library", "2")]);
+        let newer = found(&[("program", "1"), ("library", "3")]);
+        let bare = found(&[("program", "1")]);
+        assert_eq!(difference(&[("a", &whole), ("b", &whole)]), None);
+        let line = difference(&[("a", &whole), ("b", &whole), ("c", &newer)]).unwrap();
+        assert!(line.starts_with("the library /x/library on c is another than"), "{line}");
+        let line = difference(&[("a", &bare), ("b", &whole)]).unwrap();
+        assert!(line.contains("on b and not on a"), "{line}");
+    }
+
+    #[test]
+    fn a_file_has_one_build_and_another_has_another() {
+        let exe = std::env::current_exe().unwrap();
+        let (own, shell) = (of(&exe).unwrap(), of(Path::new("/bin/sh")).unwrap());
+        assert_eq!(own, of(&exe).unwrap());
+        assert_ne!(own, shell);
+        let text = of(Path::new("/etc/passwd")).unwrap();
+        assert!(text.starts_with("contents "), "{text}");
+        assert!(loader_of(&exe).unwrap().is_absolute());
+        assert_eq!(library_of(&exe, &[]), None, "it is linked statically");
+        assert!(of(Path::new("/no/such")).is_err());
+    }
+}

@@ -1,0 +1,293 @@
+//! The launcher's end of one agent: the command that reaches its host, the channel through it, and what is known
+//! of the host's nodes.
+
+use super::super::shares::Share;
+use super::super::signals::Inherited;
+use super::super::spawn;
+use super::super::warden::Warden;
+use super::channel::{Channel, Heard};
+use super::frame::{GREETING, Order, Word};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::ffi::OsString;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Bytes that a shell may say before the agent does.
+const MOST_BEFORE_GREETING: usize = 64 << 10;
+/// Bytes of one complaint that are kept.
+const MOST_OF_COMPLAINT: usize = 4 << 10;
+/// How long the command may take to end once its output has.
+const END_WAIT: Duration = Duration::from_millis(200);
+
+/// One agent.
+pub(super) struct Contact {
+    pub(super) host: String,
+    pub(super) ranks: Range<u32>,
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    channel: Channel,
+    complaints: Option<OwnedFd>,
+    /// A line of complaints that has no end yet, and the last that has.
+    partial: Vec<u8>,
+    last_complaint: String,
+    greeted: bool,
+    /// Why nothing more comes from it.
+    gone: Option<String>,
+    /// Nothing of its nodes is left.
+    pub(super) swept: bool,
+    /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
+    clock: Option<(i64, u64)>,
+}
+
+impl Contact {
+    /// Starts the agent of a host: COMMAND... HOST 'AGENT agent', as ssh wants it.
+    pub(super) fn start(
+        share: &Share,
+        command: &[String],
+        agent: &str,
+        warden: &Warden,
+        signals: Inherited,
+    ) -> io::Result<Self> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut process = Command::new(program);
+        process.args(arguments).arg(&share.host).arg(OsString::from(agent));
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        spawn::leash_helper(&mut process, warden.enrolment()?, signals);
+        let mut child = process.spawn()?;
+        let pid = Pid::from_child(&child);
+        match Self::adopt(&mut child) {
+            Ok((pidfd, channel, complaints)) => Ok(Self {
+                host: share.host.clone(),
+                ranks: share.ranks.clone(),
+                child,
+                pid,
+                pidfd,
+                channel,
+                complaints: Some(complaints),
+                partial: Vec::new(),
+                last_complaint: String::new(),
+                greeted: false,
+                gone: None,
+                swept: false,
+                clock: None,
+            }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    fn adopt(child: &mut Child) -> io::Result<(OwnedFd, Channel, OwnedFd)> {
+        let missing = || io::Error::from_raw_os_error(libc::EBADF);
+        let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        let input = child.stdout.take().ok_or_else(missing)?;
+        let output = child.stdin.take().ok_or_else(missing)?;
+        let complaints = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
+        rustix::io::ioctl_fionbio(&complaints, true)?;
+        Ok((pidfd, Channel::new(input.into(), output.into())?, complaints))
+    }
+
+    /// The command's process id.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What to wait for its words on.
+    pub(super) fn input(&self) -> BorrowedFd<'_> {
+        self.channel.input()
+    }
+
+    /// What to wait for room on, if something waits for that.
+    pub(super) fn output(&self) -> Option<BorrowedFd<'_>> {
+        (self.channel.backlog() > 0).then(|| self.channel.output())
+    }
+
+    /// What to wait for complaints on.
+    pub(super) fn complaints(&self) -> Option<BorrowedFd<'_>> {
+        self.complaints.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether there is still something to hear from it.
+    pub(super) fn is_there(&self) -> bool {
+        self.gone.is_none()
+    }
+
+    /// Whether its agent has ever spoken, and may still listen.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.greeted && self.is_there()
+    }
+
+    /// Tells the agent something; one that is gone hears nothing.
+    pub(super) fn tell(&mut self, order: &Order) {
+        if self.is_there() {
+            self.channel.say(order);
+        }
+    }
+
+    /// Writes what there is room for, and says that the launcher is there, if it is time.
+    pub(super) fn beat(&mut self) {
+        if self.is_there() && self.channel.is_beat_due() {
+            self.channel.say(&Order::Beat { stamp: now_ns() });
+        }
+        self.channel.flush();
+    }
+
+    /// Whether it has said nothing for too long.
+    pub(super) fn is_silent(&mut self) -> bool {
+        self.is_there() && self.channel.is_silent()
+    }
+
+    /// It has its time anew.
+    pub(super) fn forgive(&mut self) {
+        self.channel.forgive();
+    }
+
+    /// Nothing more is expected of it.
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.gone.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Reads what has come.
+    ///
+    /// # Errors
+    /// Nothing more will come: why, in words.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<(), String> {
+        match self.channel.read(buffer) {
+            Heard::Something | Heard::Nothing => Ok(()),
+            Heard::End => Err(self.lose()),
+        }
+    }
+
+    /// The next word that was read.
+    ///
+    /// # Errors
+    /// It is none, or that of another build than this launcher's, which is `own`.
+    pub(super) fn next(&mut self, own: &str) -> Result<Option<Word>, String> {
+        if !self.greeted && !self.greet(own)? {
+            return Ok(None);
+        }
+        let nonsense = |_| "its agent talks nonsense".to_owned();
+        let word = self.channel.next().map_err(nonsense)?;
+        if let Some(&Word::Beat { stamp, now }) = word.as_ref() {
+            self.adjust(stamp, now);
+        }
+        Ok(word)
+    }
+
+    /// Looks for the greeting behind what the host's shell says; whether it is there.
+    fn greet(&mut self, own: &str) -> Result<bool, String> {
+        let inbox = self.channel.inbox();
+        let said = inbox.rest();
+        let found = said.windows(GREETING.len()).position(|piece| piece == GREETING.as_bytes());
+        let end = found.and_then(|at| Some(at + said[at..].iter().position(|&b| b == b'\n')?));
+        let (Some(at), Some(end)) = (found, end) else {
+            let much = said.len() > MOST_BEFORE_GREETING;
+            return if much {
+                Err("its shell says much, and no agent starts".to_owned())
+            } else {
+                Ok(false)
+            };
+        };
+        let build = String::from_utf8_lossy(&said[at + GREETING.len()..end]).into_owned();
+        inbox.take(end + 1);
+        self.greeted = true;
+        if build == own {
+            return Ok(true);
+        }
+        Err(format!(
+            "its multigrain is another than this one ({build} and {own}); put the same on all hosts"
+        ))
+    }
+
+    /// The best of all answers about its clock is that which came soonest.
+    fn adjust(&mut self, stamp: u64, now: u64) {
+        let took = now_ns().saturating_sub(stamp);
+        if self.clock.is_none_or(|(_, best)| took < best) {
+            let middle = i128::from(stamp) + i128::from(took / 2);
+            let ahead = i64::try_from(i128::from(now) - middle).unwrap_or(0);
+            self.clock = Some((ahead, took));
+        }
+    }
+
+    /// A time of the host's monotonic clock, by ours.
+    pub(super) fn by_our_clock(&self, at: Duration) -> Duration {
+        let ahead = self.clock.map_or(0, |(ahead, _)| ahead);
+        let size = Duration::from_nanos(ahead.unsigned_abs());
+        if ahead < 0 { at.saturating_add(size) } else { at.saturating_sub(size) }
+    }
+
+    /// Reads what the command and the host's shell complain about: whole lines.
+    pub(super) fn read_complaints(&mut self, buffer: &mut [u8]) -> Vec<String> {
+        let Some(fd) = &self.complaints else { return Vec::new() };
+        match rustix::io::read(fd, &mut *buffer) {
+            Ok(0) => self.complaints = None,
+            Ok(count) => self.partial.extend_from_slice(&buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.complaints = None,
+        }
+        let whole = self.complaints.is_none() || self.partial.len() > MOST_OF_COMPLAINT;
+        let end = self.partial.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let end = if whole { self.partial.len() } else { end };
+        let lines: Vec<u8> = self.partial.drain(..end).collect();
+        let lines = String::from_utf8_lossy(&lines);
+        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+        let lines: Vec<String> =
+            lines.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
+        if let Some(last) = lines.last() {
+            self.last_complaint.clone_from(last);
+        }
+        lines
+    }
+
+    /// Its output has ended: why, as far as the command tells.
+    fn lose(&mut self) -> String {
+        if let Ok(limit) = Timespec::try_from(END_WAIT) {
+            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit));
+        }
+        let mut buffer = [0; 4 << 10];
+        for _ in 0..16 {
+            let before = self.complaints.is_some();
+            let lines = self.read_complaints(&mut buffer);
+            if !before || lines.is_empty() {
+                break;
+            }
+        }
+        let what = if self.greeted { "its agent has ended" } else { "no agent could be started" };
+        let how = match self.child.try_wait() {
+            Ok(Some(status)) => format!(" ({status})"),
+            Ok(None) | Err(_) => String::new(),
+        };
+        match self.last_complaint.trim() {
+            "" => format!("{what}{how}"),
+            complaint => format!("{what}{how}: {complaint}"),
+        }
+    }
+
+    /// Closes the channel, waits no longer than so long for the end of the command, and kills it.
+    pub(super) fn end(mut self, limit: Duration) {
+        drop(self.channel);
+        if let Ok(limit) = Timespec::try_from(limit) {
+            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit));
+        }
+        // Not reaped yet, so its group cannot be somebody else's.
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// The monotonic clock, in nanoseconds.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = Duration::try_from(now).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
