@@ -81,6 +81,23 @@ fn a_cycle_of_locks_is_named_also_while_other_nodes_run() {
 }
 
 #[test]
+fn a_cycle_of_locks_is_named_while_other_nodes_exchange_pages() {
+    let words = "thread 0 of node 0 holds lock 7 and waits for lock 8, \
+                 thread 0 of node 1 holds lock 8 and waits for lock 7";
+    program().must_name(&Setting::nodes(4), "busy-cycle", words);
+}
+
+#[test]
+fn who_waits_is_named_when_the_main_thread_has_ended() {
+    let program = program();
+    for what in ["main-left", "own-left"] {
+        program.must_name(&Setting::nodes(1), what, "node 0 waits for semaphore 8");
+        let words = "nodes 1 and 2 wait in mg_finalize, node 0 for semaphore 8";
+        program.must_name(&Setting::nodes(3), what, words);
+    }
+}
+
+#[test]
 fn threads_of_the_programs_own_that_main_joins_are_named() {
     let program = program();
     // Which of the two is met first is not said.

@@ -23,6 +23,19 @@ static void *wait_in_barrier(void *id)
     return NULL;
 }
 
+/* Nodes 0 and 1 in a cycle, while the others exchange a page that node 0 manages. */
+static void busy_cycle(int *shared)
+{
+    uint32_t own = 7 + (uint32_t)mg_node(), next = 7 + (uint32_t)(1 - mg_node());
+    if (mg_node() < 2)
+        OK(mg_lock(own));
+    OK(mg_barrier(1, 0));
+    if (mg_node() < 2)
+        OK(mg_lock(next));
+    for (;;)
+        __atomic_fetch_add(shared, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Threads of the program's own, which this library meets at their first call. */
 static void threads_wait(void)
 {
@@ -100,6 +113,8 @@ int main(int argc, char **argv)
         threads_wait();
     } else if (strcmp(what, "cycle") == 0) {
         cycle();
+    } else if (strcmp(what, "busy-cycle") == 0) {
+        busy_cycle(shared);
     } else if (strcmp(what, "held") == 0) {
         if (node == 0)
             OK(mg_lock(7));
@@ -117,6 +132,18 @@ int main(int argc, char **argv)
         mg_thread thread;
         OK(mg_thread_create(&thread, mg_nodes() - 1, never_ends, NULL));
         OK(mg_thread_join(thread, NULL));
+    } else if (strcmp(what, "main-left") == 0) {
+        mg_thread thread;
+        if (node == 0) {
+            OK(mg_thread_create(&thread, 0, never_ends, NULL));
+            pthread_exit(NULL);
+        }
+    } else if (strcmp(what, "own-left") == 0) {
+        pthread_t thread;
+        if (node == 0) {
+            CHECK(pthread_create(&thread, NULL, never_ends, NULL) == 0);
+            pthread_exit(NULL);
+        }
     } else if (strcmp(what, "name") == 0) {
         CHECK(mg_lookup("never") != NULL);
 

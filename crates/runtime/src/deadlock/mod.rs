@@ -35,14 +35,30 @@ pub(crate) fn watch(driver: &Driver) {
             told = Report { question, ..report.clone() };
             launcher.waits(&told);
             told.question = 0;
-        } else if report == last && report != told {
-            told = report.clone();
+        } else if let Some(steady) = steady(&last, &report).filter(|steady| *steady != told) {
+            told = steady;
             if !launcher.waits(&told) && driver.nodes() == 1 {
                 judge_alone(driver, &told);
             }
         }
         last = report;
     }
+}
+
+/// What of a report was so at the look before: all of it, or which threads hold locks and wait for others,
+/// which messages that come and go do not change.
+fn steady(last: &Report, report: &Report) -> Option<Report> {
+    if report == last {
+        return Some(report.clone());
+    }
+    let locks = of_locks(report.waiters.clone());
+    (locks == of_locks(last.waiters.clone())).then_some(locks)
+}
+
+/// The report of a node of which other threads run.
+fn of_locks(mut waiters: Vec<Waiter>) -> Report {
+    waiters.retain(|of| matches!(of.place, Place::Lock(_)) && !of.holds.is_empty());
+    Report { waiters, ..Report::default() }
 }
 
 /// A node without a launcher and without peers knows the whole job.
@@ -61,13 +77,10 @@ fn look(driver: &Driver) -> Report {
     }
     let counters = driver.mesh().counters();
     let (sent, received) = (counters.frames_sent, counters.frames_received);
-    let mut waiters = with_locks(driver, waiters);
+    let waiters = with_locks(driver, waiters);
     match changes_if_all_wait(driver, &waiters) {
         Some(changes) => Report { question: 0, all: true, sent, received, changes, waiters },
-        None => {
-            waiters.retain(|of| matches!(of.place, Place::Lock(_)) && !of.holds.is_empty());
-            Report { waiters, ..Report::default() }
-        }
+        None => of_locks(waiters),
     }
 }
 
@@ -86,7 +99,28 @@ fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
 fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
     let waiting = waiters.len() as u64;
     let (changes, others) = driver.threads_but(waiting)?;
-    let proven = others == 0 || (process::threads_that_join()? == others);
+    let proven = others == 0 || (process::threads_that_only_join()? == others);
     let steady = || driver.threads_but(waiting) == Some((changes, others));
     (proven && process::handles_no_signal() && steady()).then_some(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(received: u64, turn: u64) -> Report {
+        let waiter = Waiter { thread: 0, turn, place: Place::Lock(7), holds: vec![8], party: 0 };
+        let other = Waiter { thread: 1, place: Place::Barrier(1), holds: vec![], ..waiter.clone() };
+        Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }
+    }
+
+    #[test]
+    fn who_waits_for_a_lock_is_told_while_messages_come_and_go() {
+        assert_eq!(steady(&report(5, 1), &report(5, 1)), Some(report(5, 1)), "nothing moves");
+        let locks = of_locks(report(6, 1).waiters);
+        assert_eq!((locks.all, locks.waiters.len()), (false, 1));
+        assert_eq!(steady(&report(5, 1), &report(6, 1)), Some(locks.clone()));
+        assert_eq!(steady(&locks, &report(6, 1)), Some(locks), "a thread has come to wait");
+        assert_eq!(steady(&report(5, 1), &report(6, 2)), None, "another wait");
+    }
 }

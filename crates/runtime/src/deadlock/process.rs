@@ -25,9 +25,10 @@ const OF_FAULTS: [i32; 12] = [
     33,
 ];
 
-/// How many threads of this process wait in `pthread_join`, without a time-out, for another one: the
-/// kernel ends such a wait when that thread has ended, and nobody else does. None if that cannot be told.
-pub(super) fn threads_that_join() -> Option<u64> {
+/// How many threads of this process wait in `pthread_join`, without a time-out, for another one (the
+/// kernel ends such a wait when that thread has ended, and nobody else does), or have ended: the main
+/// thread, which the system shows to the end. None if that cannot be told.
+pub(super) fn threads_that_only_join() -> Option<u64> {
     let tasks: Option<BTreeSet<u64>> = fs::read_dir("/proc/self/task")
         .ok()?
         .map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -38,7 +39,16 @@ pub(super) fn threads_that_join() -> Option<u64> {
         let joined = call.ok().as_deref().and_then(joined_thread);
         joined.is_some_and(|other| other != *task && tasks.contains(&other))
     };
-    u64::try_from(tasks.iter().filter(|task| joins(task)).count()).ok()
+    let has_ended = |task: &u64| {
+        let stat = fs::read_to_string(format!("/proc/self/task/{task}/stat"));
+        stat.ok().is_some_and(|stat| is_of_ended(&stat))
+    };
+    u64::try_from(tasks.iter().filter(|task| joins(task) || has_ended(task)).count()).ok()
+}
+
+/// Whether this line of `/proc` is of a thread that has ended. Its name, in parentheses, may be any.
+fn is_of_ended(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z"))
 }
 
 /// The thread that is waited for in this call, as `/proc` shows it: a wait on a word that is shared with
@@ -67,6 +77,12 @@ pub(super) fn handles_no_signal() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_told_from_others() {
+        assert!(is_of_ended("42 (a) Z 1 42"));
+        assert!(!is_of_ended("42 (a) Z) S 1 42") && !is_of_ended("42 (a) X 1") && !is_of_ended(""));
+    }
 
     #[test]
     #[cfg(target_arch = "x86_64")]
