@@ -245,6 +245,17 @@ fn output_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_stats_file_that_cannot_be_written_is_an_error() {
+    for (script, code) in [("exit 0", 125), ("exit 3", 3)] {
+        let output = launcher("-n 1 --stats /dev/full", script).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let lines = said.matches("multigrain: the file of --stats could not be written").count();
+        assert_eq!(lines, 1, "{said}");
+    }
+}
+
+#[test]
 fn stdin_goes_to_node_0_alone() {
     let mut command = launcher("-n 2", "cat");
     let file = std::fs::File::open("/etc/hostname").unwrap();

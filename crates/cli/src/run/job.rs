@@ -47,7 +47,7 @@ const HURRIED_WAIT: Duration = Duration::from_millis(100);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
-/// Exit code where stdout could not be written, a full disk for instance.
+/// Exit code where stdout or the file of --stats could not be written, a full disk for instance.
 const OUTPUT_LOST: u8 = 125;
 /// Bytes read at once.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
@@ -426,7 +426,12 @@ impl<'a> Job<'a> {
             self.writer.push(Target::Err, report.text().into_bytes());
         }
         if let Some(Err(error)) = self.settings.stats.take().map(|file| report.write(file)) {
-            self.writer.say(&format!("the file of --stats could not be written: {error}"));
+            self.writer.say(&format!(
+                "the file of --stats could not be written: {error}; make room, or name another file"
+            ));
+            if self.verdict.code == 0 {
+                self.verdict.code = OUTPUT_LOST;
+            }
         }
         self.writer.close();
         Phase::Draining { since: now }
