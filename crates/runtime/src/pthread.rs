@@ -7,6 +7,8 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use std::ffi::CString;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::error::Error;
 use crate::signals::SignalMask;
 
@@ -115,6 +117,21 @@ pub(crate) fn spawn_helper(
         // SAFETY: no thread has it.
         drop(unsafe { Box::from_raw(work) });
         let error = std::io::Error::from_raw_os_error(errno);
-        Error::System(format!("cannot start a thread: {error}"))
+        Error::System(format!("cannot start a thread: {error}; {}", advice()))
     })
+}
+
+/// Larger stacks than a program means to have for every thread.
+const HUGE_STACK_BYTES: u64 = 1 << 30;
+
+/// What to do where the system starts no thread, by the limits of this process.
+fn advice() -> &'static str {
+    let limit = |of| getrlimit(of).current;
+    if limit(Resource::Stack).is_some_and(|bytes| bytes > HUGE_STACK_BYTES) {
+        "every thread has a stack of the limit's size: lower it (ulimit -s)"
+    } else if limit(Resource::Data).or(limit(Resource::As)).is_some() {
+        "raise the limits of threads (ulimit -u) and of memory (ulimit -d, ulimit -v)"
+    } else {
+        "raise the limit of threads (ulimit -u)"
+    }
 }

@@ -49,6 +49,12 @@ pub(super) enum LaunchError {
         /// The node that could not be started.
         rank: u32,
     },
+    /// EAGAIN from fork or from a thread's start.
+    #[error("{what}: no more processes or threads; raise the limit (ulimit -u)")]
+    Tasks {
+        /// What was being made.
+        what: String,
+    },
     /// The loopback interface is down.
     #[error(
         "the listening socket of node {rank}: {source}; bring the loopback interface up \
@@ -116,6 +122,7 @@ impl LaunchError {
             Self::Different(_)
             | Self::Descriptors { .. }
             | Self::Processes { .. }
+            | Self::Tasks { .. }
             | Self::Loopback { .. }
             | Self::System { .. } => 125,
         }
@@ -147,7 +154,22 @@ impl LaunchError {
             Some(libc::EMFILE | libc::ENFILE) => {
                 Self::Descriptors { what, nodes, needed: 5 * nodes + 32 }
             }
+            Some(libc::EAGAIN) => Self::Tasks { what },
             Some(_) | None => Self::System { what, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_processes_is_named() {
+        for what in ["the warden process", "the event loop"] {
+            let error = LaunchError::system(what, 2, io::Error::from_raw_os_error(libc::EAGAIN));
+            let line = format!("{what}: no more processes or threads; raise the limit (ulimit -u)");
+            assert_eq!((error.to_string(), error.exit_code()), (line, 125));
         }
     }
 }

@@ -43,7 +43,9 @@ impl Refusal {
                 "65,536 threads that ended and were never joined; join or detach them"
             }
             Self::Numbers => "2^48 of them have been started, the limit",
-            Self::System => "the system refuses one more (ulimit -u, pids.max)",
+            Self::System => {
+                "the system refuses one more (ulimit -u, pids.max; ulimit -s where it is huge)"
+            }
         }
     }
 }
