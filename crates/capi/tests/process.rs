@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::c::{compile, guards, launcher, source};
@@ -156,4 +157,25 @@ fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
     for &guard in guards() {
         run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
     }
+}
+
+#[test]
+fn a_node_whose_descriptors_the_program_closes_behind_its_back_ends_with_a_line() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "closes");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &["raw"]);
+    assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
+    assert!(!ended.err.contains("panicked") && !ended.err.contains("backtrace"), "{ended:?}");
+    let what = "a file descriptor of this node is closed or another one's";
+    assert!(ended.err.contains(what), "{ended:?}");
+}
+
+#[test]
+fn a_limit_of_stacks_that_lets_no_thread_start_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "closes");
+    let script = format!("ulimit -s 1073741824 || exit 0; exec {}", program.display());
+    let ended = run(&launcher(), &Setting::nodes(1), Path::new("/bin/sh"), &["-c", &script]);
+    // Where there is room for such stacks, or no such limit may be set, nothing is tested.
+    assert!(ended.code == Some(0) || ended.err.contains("lower it (ulimit -s)"), "{ended:?}");
 }

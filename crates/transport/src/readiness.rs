@@ -21,6 +21,7 @@ use core::mem::MaybeUninit;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
@@ -111,7 +112,7 @@ impl Waiting {
             (false, true) => epoll::delete(&self.inner, source),
             (false, false) => epoll::modify(&self.inner, source, data, new),
         };
-        assert!(done.is_ok(), "epoll_ctl of our own socket {key}: {done:?}");
+        expect_own(done);
         shim::changed();
     }
 
@@ -200,7 +201,7 @@ impl Waiting {
     fn watch_inner(&self, interest: EventFlags) {
         let key = EventData::new_u64(INNER);
         let done = epoll::modify(&self.outer, &self.inner, key, interest);
-        assert!(done.is_ok(), "epoll_ctl of our own epoll: {done:?}");
+        expect_own(done);
         shim::changed();
     }
 
@@ -217,6 +218,29 @@ impl Waiting {
     pub(crate) fn woken(&self) {
         reset(&self.inner_wake);
     }
+}
+
+/// Exit code of a node that cannot go on.
+const EXIT_FATAL: i32 = 70;
+
+/// What was done with a descriptor of this node works, unless the program has closed it or put another one
+/// in its place by a system call of its own: that ends the node, with a line.
+fn expect_own(done: rustix::io::Result<()>) {
+    if let Err(errno) = done {
+        let line = format!(
+            "multigrain: a file descriptor of this node is closed or another one's (epoll_ctl: {errno}): \
+             the program may close only what it has opened; the job ends\n"
+        );
+        // One write, for a line that is whole whoever else writes there.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        exit_now();
+    }
+}
+
+#[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
+fn exit_now() -> ! {
+    // SAFETY: the function needs nothing.
+    unsafe { libc::_exit(EXIT_FATAL) }
 }
 
 fn reset(event: &OwnedFd) {

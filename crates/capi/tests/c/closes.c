@@ -1,4 +1,7 @@
-/* Programs that close all that they have not opened: the node's own is not theirs. */
+/*
+ * Programs that close all that they have not opened: the node's own is not theirs. With an argument node 1
+ * does it by system calls of its own.
+ */
 #include "check.h"
 
 #include <fcntl.h>
@@ -19,6 +22,14 @@ int main(int argc, char **argv)
     OK(mg_init(&argc, &argv));
     count = SHARE("count", 0, mg_calloc(1, sizeof *count));
     OK(mg_barrier(0, 0));
+    if (argc > 1 && mg_node() == 1) {
+        for (int i = 3; i < 64; i++)
+            syscall(SYS_close, i);
+    }
+    if (argc > 1) {
+        compete(1);
+        return mg_finalize();
+    }
     CHECK(pipe(own) == 0);
     for (int i = 3; i < 1024; i++)
         close(i);
