@@ -14,7 +14,7 @@
 //! A nudge may find a thread that is woken before it looks around. It leaves without the role, so
 //! whoever leaves after having parked passes the nudge on if the role is free still.
 //!
-//! `loomed.rs` checks this file with loom's atomics in the place of `shim`'s.
+//! `loom_tests.rs` checks this file with loom's atomics in the place of `shim`'s.
 
 use core::sync::atomic::Ordering;
 
