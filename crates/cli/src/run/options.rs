@@ -79,8 +79,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) manager: Option<Manager>,
 
-    /// Whether a node fetches ahead, at barriers, what it fetches between barriers again and again
-    /// [default: on].
+    /// Whether a node fetches ahead: what comes next in an array that a thread goes through, and at barriers
+    /// what it fetches between barriers again and again [default: on].
     #[arg(long, value_enum)]
     pub(super) learn: Option<Learn>,
 
