@@ -173,7 +173,8 @@ fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
     match may_go_together(driver, minipage) {
         1 => (Run::one(minipage), kind),
         most => {
-            let (count, kind) = Streams::need(minipage, kind, most);
+            let alone = driver.tables().consistency_of(minipage).is_sequential();
+            let (count, kind) = Streams::need(minipage, kind, most, alone);
             (Run::new(minipage, count).unwrap_or(Run::one(minipage)), kind)
         }
     }

@@ -4,8 +4,8 @@
 //! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
 //! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
 //! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
-//! page that are not here, and as long as it goes on with the next page, for those of that one and of twice as many
-//! pages as the time before, [`MOST`] minipages at a time. The requests to one node are one message, and so are the answers. That each is under a lock of its own
+//! page that are not here, and as long as it goes on with the next page, for those of that one and of
+//! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the answers. That each is under a lock of its own
 //! changes nothing: who was there before has told of all it wrote with the first lock.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
@@ -34,7 +34,7 @@ const MOST: usize = 64;
 struct Scan<'a>(&'a AtomicU64);
 
 /// Pages that are asked for together, at most.
-const MOST_PAGES: u64 = 16;
+const MOST_PAGES: u64 = 2;
 
 impl Scan<'_> {
     /// What the thread has fetched says nothing about what comes: a barrier, another thread.
@@ -150,9 +150,9 @@ mod tests {
         let word = AtomicU64::new(0);
         let scan = Scan(&word);
         assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1], "the second");
-        assert_eq!([8, 10, 14, 22, 38].map(|page| scan.reads(page)), [2, 4, 8, 16, 16]);
-        assert_eq!(scan.reads(40), 1, "one that was left out");
-        assert_eq!(scan.reads(54), 16, "which ends nothing");
+        assert_eq!([8, 10, 12].map(|page| scan.reads(page)), [2, 2, 2]);
+        assert_eq!(scan.reads(13), 1, "one that was left out");
+        assert_eq!(scan.reads(14), 2, "which ends nothing");
         assert_eq!(scan.reads(90), 0, "not of a page farther on");
         assert_eq!([90, 89].map(|page| scan.reads(page)), [1, 0], "and not backwards");
     }

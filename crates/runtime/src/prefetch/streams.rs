@@ -4,8 +4,8 @@
 //! As read-ahead of files has it, but for reads and for writes. Each thread follows a few scans at once:
 //! a loop over two arrays makes two. What a thread needs elsewhere ends no scan, but the longest unused one when
 //! there are too many. A wrong guess costs messages, and may take a minipage from a node that writes it. So two hits
-//! come before the first guess, and a scan that is left begins again with nothing. What a thread got ahead and needs again
-//! was taken away meanwhile: others use it, that scan is given up, and the thread's guesses need more hits, fewer again with
+//! come before the first guess, and a scan that is left begins again with nothing. What a thread got ahead under sequential
+//! consistency and needs again was taken away meanwhile: others use it, that scan is given up, and the thread's guesses need more hits, fewer again with
 //! each that was right.
 
 use core::cell::Cell;
@@ -57,11 +57,11 @@ impl Streams {
     const NONE: Self = Self { scans: [None; MOST], doubt: 0 };
 
     /// This thread needs a minipage: how many it gets, that one included, if up to `most` of them may be had,
-    /// and what for.
-    pub(super) fn need(minipage: MinipageId, kind: Kind, most: u32) -> (u32, Kind) {
+    /// and what for. `alone`: only one node may write it at a time, so what is needed again was taken away.
+    pub(super) fn need(minipage: MinipageId, kind: Kind, most: u32, alone: bool) -> (u32, Kind) {
         STREAMS.with(|cell| {
             let mut streams = cell.get();
-            let needed = streams.needed(minipage, kind, most);
+            let needed = streams.needed(minipage, kind, most, alone);
             cell.set(streams);
             needed
         })
@@ -72,16 +72,16 @@ impl Streams {
         STREAMS.with(|cell| cell.set(Self { doubt: cell.get().doubt, ..Self::NONE }));
     }
 
-    fn needed(&mut self, minipage: MinipageId, kind: Kind, most: u32) -> (u32, Kind) {
+    fn needed(&mut self, minipage: MinipageId, kind: Kind, most: u32, alone: bool) -> (u32, Kind) {
         let scan = self.take(minipage, kind);
         match scan {
             Some(scan) if scan.window > 0 => self.doubt /= 2,
-            None if self.give_up(minipage, kind) => {
+            None if alone && self.give_up(minipage, kind) => {
                 self.doubt = (2 * self.doubt + 1).min(MOST_DOUBT);
             }
             Some(_) | None => {}
         }
-        let confirmed = CONFIRMED + self.doubt;
+        let confirmed = CONFIRMED + if alone { self.doubt } else { 0 };
         let first = Stream { next: minipage, kind, hits: 0, window: 0, assumed: 0 };
         let mut stream = scan.unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
@@ -147,7 +147,7 @@ mod tests {
     use multigrain_types::AreaId;
 
     fn need(streams: &mut Streams, area: u32, index: u32, kind: Kind) -> u32 {
-        streams.needed(MinipageId::new(AreaId(area), index), kind, 64).0
+        streams.needed(MinipageId::new(AreaId(area), index), kind, 64, true).0
     }
 
     /// Needs whatever it has not got from `first` on: how many it got each time.
@@ -205,9 +205,9 @@ mod tests {
         let mut streams = Streams::default();
         scan(&mut streams, 0, 3);
         let last = MinipageId::new(AreaId(1), 5);
-        assert_eq!(streams.needed(last, Kind::Read, 2), (2, Kind::Read));
+        assert_eq!(streams.needed(last, Kind::Read, 2, true), (2, Kind::Read));
         let next = MinipageId::new(AreaId(1), 7);
-        assert_eq!(streams.needed(next, Kind::Read, 0), (1, Kind::Read));
+        assert_eq!(streams.needed(next, Kind::Read, 0, true), (1, Kind::Read));
     }
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
         let mut asked = Vec::new();
         for _ in 0..24 {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (count, kind) = streams.needed(minipage, Kind::Read, 4);
+            let (count, kind) = streams.needed(minipage, Kind::Read, 4, true);
             if kind == Kind::Read {
                 // The thread writes what it has read.
-                let (writable, _) = streams.needed(minipage, Kind::Write, 4);
+                let (writable, _) = streams.needed(minipage, Kind::Write, 4, true);
                 assert_eq!(writable, count);
             }
             asked.push(kind);
@@ -236,9 +236,9 @@ mod tests {
         let mut next = 0;
         let mut need = |streams: &mut Streams, writes: bool| {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (count, kind) = streams.needed(minipage, Kind::Read, 4);
+            let (count, kind) = streams.needed(minipage, Kind::Read, 4, true);
             if writes && kind == Kind::Read {
-                streams.needed(minipage, Kind::Write, 4);
+                streams.needed(minipage, Kind::Write, 4, true);
             }
             next += count;
             kind
