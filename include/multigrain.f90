@@ -6,8 +6,8 @@
 ! What each call does is said in multigrain.h; these have the same names. All end with an optional `ierr`: 0, or a
 ! negative code (mg_strerror explains). Without it an error is printed and ends the program, and with it the job.
 !
-! Of multigrain.h only mg_elements, mg_strdup, mg_fread, mg_fwrite, mg_thread_create_with, mg_get_stats and mg_version
-! are not here.
+! Of multigrain.h only mg_elements, mg_strdup, mg_fread, mg_fwrite, mg_thread_create_with, mg_reduce_with,
+! mg_allreduce_with, mg_scan_with, mg_get_stats and mg_version are not here.
 !
 ! Memory comes as type(c_ptr); c_f_pointer makes an array of it. Module variables, saved variables and what
 ! `allocate` gives are private to a node.
