@@ -66,7 +66,8 @@ fn nodes_of_other_hosts_are_asked_as_well() {
     let ssh: &str = ssh.display().to_string().leak();
     let options = vec!["--launcher-command", ssh, "--hosts", "a:2,b"].leak();
     let setting = Setting { transport: "auto", options, ..Setting::nodes(3) };
-    let words = "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
+    let words =
+        "node 1 waits in mg_finalize, nodes 0 and 2 in barrier 1 (2 of 3 threads have come)";
     program.must_name(&setting, "early-end", words);
 }
 
