@@ -350,6 +350,8 @@ fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
     let children = format!("/proc/{0}/task/{0}/children", agent.as_raw_nonzero());
     let children = std::fs::read_to_string(children).unwrap();
     let own = children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap());
+    // A stopped agent cannot tell of the others' ends before its own.
+    kill_process(agent, Signal::STOP).unwrap();
     for pid in own.chain([agent]).collect::<Vec<_>>() {
         kill_process(pid, Signal::KILL).unwrap();
     }
