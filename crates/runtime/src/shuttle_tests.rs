@@ -70,7 +70,7 @@ const LOCK: u32 = 2;
 const BARRIER: u32 = 4;
 
 /// A node's parts are moved on the stack as it is put together, several times over in a debug build.
-const STACK_BYTES: usize = 1 << 18;
+const STACK_BYTES: usize = 1 << 20;
 
 /// Plays so many random schedules, one node at a time.
 pub(crate) fn play_random(play: fn(), schedules: usize) {
