@@ -10,12 +10,13 @@ use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
-use multigrain_protocol::sync::{Awaited, SyncInput};
+use multigrain_protocol::sync::{Awaited, Operand, SyncInput};
 use multigrain_protocol::{
     Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Words, World,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const NODES: u16 = 4;
 const MINIPAGES: u64 = 4;
@@ -46,6 +47,14 @@ impl Watched {
 }
 
 impl World for Watched {
+    fn send_operand(&mut self, to: NodeId, id: u64, _: &Operand) {
+        assert!(to != self.me && to.0 < NODES, "an operand of {id:#x} to {to}");
+    }
+
+    fn result(&mut self, thread: ThreadId, _: Arc<[u8]>) {
+        panic!("a result for {thread:?}, and no thread of this node collects");
+    }
+
     fn send(&mut self, to: NodeId, message: Message) {
         assert!(to != self.me && to.0 < NODES, "{message:?} to {to}");
         match (message, message.attach()) {
