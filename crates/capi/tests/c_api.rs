@@ -414,6 +414,9 @@ fn scans_get_their_minipages_in_runs() {
     for setting in settings(&[1, 2, 3], guards()) {
         let setting = Setting { options: &["--learn", "on"], ..setting };
         run_well(&launcher(), &setting, &program, &["counts"]);
+        if setting.nodes == 2 && setting.guard == "mprotect" {
+            run_well(&launcher(), &setting, &program, &["zeros"]);
+        }
         for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
             run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
         }

@@ -1,6 +1,6 @@
 /*
  * Scans get their minipages in runs (ADR 35): what comes is right whatever others do, it takes few faults and
- * messages, and what nobody has written is not sent. Argument: "counts" under sequential consistency.
+ * messages, and what nobody has written is not sent. Arguments: "counts" and "zeros" under sequential consistency.
  */
 #include "check.h"
 
@@ -118,11 +118,45 @@ static void together(size_t object)
     }
 }
 
+/* Node 0 writes into pages of zeros here and there while the last node goes through them: nothing is lost. */
+static void zeros(unsigned round)
+{
+    int last = mg_nodes() - 1;
+    size_t words = PAGE / sizeof(uint64_t);
+    volatile uint64_t *array;
+    char name[32];
+
+    snprintf(name, sizeof name, "zeros %u", round);
+    array = SHARE(name, 0, mg_malloc(PAGES * PAGE));
+    OK(mg_barrier(0, 0));
+    if (mg_node() == 0)
+        for (size_t i = 0; i < PAGES; i++) {
+            size_t page = i * 37 % PAGES;
+
+            array[page * words] = page + 1;
+            for (volatile int pause = 0; pause < 4000; pause++)
+                ;
+        }
+    if (mg_node() == last)
+        for (size_t page = 0; page < PAGES; page++)
+            array[page * words + 1] = page + 1;
+    OK(mg_barrier(0, 0));
+    for (size_t page = 0; page < PAGES; page++)
+        if (array[page * words] != page + 1 || array[page * words + 1] != page + 1)
+            FAIL("round %u: page %zu lost what a node wrote", round, page);
+    OK(mg_barrier(0, 0));
+    if (mg_node() == 0)
+        OK(mg_free((void *)array));
+}
+
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
     if (argc > 1 && strcmp(argv[1], "counts") == 0)
         counts();
+    else if (argc > 1 && strcmp(argv[1], "zeros") == 0)
+        for (unsigned round = 0; round < 100; round++)
+            zeros(round);
     else
         for (size_t object = 512; object <= 4 * PAGE; object *= 4)
             together(object);

@@ -174,9 +174,10 @@ impl Tool {
 }
 
 /// What a tool found: the property that does not hold, or its first complaint. The launcher's own,
-/// about a process that ended, says less.
+/// about a process that ended, says less; and atomics on release consistent memory are warned of always.
 fn finding(command: &str, text: &str) -> String {
-    let lines = || text.lines().filter(|line| !line.contains("(pid "));
+    let beside = ["(pid ", ": an atomic instruction at "];
+    let lines = || text.lines().filter(|line| !beside.iter().any(|words| line.contains(words)));
     let after = |prefix: &str| lines().find_map(|line| line.strip_prefix(prefix));
     let line = after("does not hold: ").or_else(|| after("multigrain: ")).unwrap_or("fails");
     let own = line.strip_prefix(command).and_then(|rest| rest.strip_prefix(": "));
@@ -193,5 +194,11 @@ mod tests {
         assert_eq!(finding("check", text), "no deadlock");
         let text = "multigrain: node 2 (pid 7) fails\nmultigrain: litmus: SB: forbidden\n";
         assert_eq!(finding("litmus", text), "SB: forbidden");
+        let text =
+            "multigrain: node 2: an atomic instruction at a.rs:1 (f) works on memory\n".to_owned();
+        assert_eq!(
+            finding("litmus", &(text + "multigrain: litmus: MP: forbidden\n")),
+            "MP: forbidden"
+        );
     }
 }

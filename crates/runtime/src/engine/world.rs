@@ -137,7 +137,7 @@ impl<'a> RealWorld<'a> {
             Attach::Nothing | Attach::Diff => 0,
         };
         if let Some(gathered) = &mut self.gathered {
-            gathered.say((to, false), (minipage, message), bytes);
+            gathered.send((to, false), (minipage, message), bytes);
         }
     }
 
@@ -191,7 +191,7 @@ impl World for RealWorld<'_> {
         }
         match (&mut self.gathered, message.minipage()) {
             (Some(gathered), Some(minipage)) if message.goes_in_runs() => {
-                return gathered.say((to, true), (minipage, message), 0);
+                return gathered.send((to, true), (minipage, message), 0);
             }
             _ => self.do_gathered(),
         }

@@ -5,8 +5,9 @@
 //! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
 //! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
 //! page that are not here, and as long as it goes on with the next page, for those of that one and of
-//! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the answers. That each is under a lock of its own
-//! changes nothing: who was there before has told of all it wrote with the first lock.
+//! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the
+//! answers. That each is under a lock of its own changes nothing: who was there before has told of all it
+//! wrote with the first lock.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
 //! nothing else.
@@ -26,11 +27,12 @@ use crate::run::Run;
 use crate::shim::AtomicU64;
 use crate::tables::SharedTables;
 
-/// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more than the smallest minipages hold.
+/// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more
+/// than the smallest minipages hold.
 const MOST: usize = 64;
 
-/// Whether a thread scans, in [`Slot::remembered`]: the page it is expected at next, with how many pages before that one
-/// were asked for together in the lowest byte; 0 at the start and after a barrier.
+/// Whether a thread scans, in [`Slot::remembered`]: the page it is expected at next, with how many pages
+/// before that one were asked for together in the lowest byte; 0 at the start and after a barrier.
 struct Scan<'a>(&'a AtomicU64);
 
 /// Pages that are asked for together, at most.

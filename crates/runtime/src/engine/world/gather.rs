@@ -1,9 +1,10 @@
 //! What the steps of a run have in common is done once: neighbours protected alike are one change of
 //! protection, and messages that are alike but for their minipages are one frame.
 //!
-//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] does it before these are
-//! given back: protections first, for a page is sent only after its own; then messages leave, in the order in which they
-//! were said about each minipage. A step that wants anything else has what was gathered done before it.
+//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] does it
+//! before these are given back: protections first, for a page is sent only after its own; then messages
+//! leave, those about one minipage in the order in which its step sent them. A step that wants anything
+//! else has what was gathered done before it.
 
 use multigrain_protocol::{Attach, Message};
 use multigrain_types::{Access, MinipageId, NodeId};
@@ -21,11 +22,11 @@ struct Protection {
     to: Access,
 }
 
-/// A message about neighbours.
+/// One message about neighbours.
 #[derive(Debug)]
-struct Said {
+struct JoinedMessage {
     to: NodeId,
-    /// About the first of them.
+    /// What it says about the first of them.
     message: Message,
     run: Run,
     deferred: bool,
@@ -37,8 +38,8 @@ struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     protections: SmallVec<[Protection; 2]>,
-    said: Vec<Said>,
-    /// The minipage of the last message, and that message's place: what is said about it later comes behind.
+    messages: Vec<JoinedMessage>,
+    /// The minipage of the last message, and that message's place: a later one about it comes behind.
     last: Option<(MinipageId, usize)>,
 }
 
@@ -56,30 +57,36 @@ impl Gathered {
     }
 
     /// A message about a minipage, with so many bytes of contents.
-    pub(super) fn say(
+    pub(super) fn send(
         &mut self,
         (to, deferred): (NodeId, bool),
         (minipage, message): (MinipageId, Message),
         bytes: usize,
     ) {
         let from = self.last.filter(|last| last.0 == minipage).map_or(0, |last| last.1);
-        let alike = |said: &Said| {
-            (said.to, said.deferred, said.message.about(minipage)) == (to, deferred, message)
-                && said.bytes + bytes <= MAX_RUN_BYTES
+        let alike = |joined: &JoinedMessage| {
+            (joined.to, joined.deferred, joined.message.about(minipage)) == (to, deferred, message)
+                && joined.bytes + bytes <= MAX_RUN_BYTES
         };
-        let mut place = self.said.len();
-        for (index, said) in self.said.iter_mut().enumerate().skip(from) {
-            if alike(said)
-                && let Some(run) = said.run.with(minipage)
+        let mut place = self.messages.len();
+        for (index, joined) in self.messages.iter_mut().enumerate().skip(from) {
+            if alike(joined)
+                && let Some(run) = joined.run.with(minipage)
             {
-                said.run = run;
-                said.bytes += bytes;
+                joined.run = run;
+                joined.bytes += bytes;
                 place = index;
                 break;
             }
         }
-        if place == self.said.len() {
-            self.said.push(Said { to, message, run: Run::one(minipage), deferred, bytes });
+        if place == self.messages.len() {
+            self.messages.push(JoinedMessage {
+                to,
+                message,
+                run: Run::one(minipage),
+                deferred,
+                bytes,
+            });
         }
         self.last = Some((minipage, place));
     }
@@ -99,22 +106,26 @@ impl RealWorld<'_> {
                 run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
             }
         }
-        for said in gathered.said {
-            self.send_run(&said);
+        for joined in &gathered.messages {
+            self.send_run(joined);
         }
     }
 
-    fn send_run(&self, said: &Said) {
-        let header = header_of_run(said.message, said.run);
-        if said.deferred {
-            let sent = self.platform().mesh().defer(said.to, header);
-            return self.platform().check_sent(said.to, sent);
+    /// Whether its contents need not be sent: those of all minipages are zero, under sequential consistency.
+    fn is_of_zeros(&self, joined: &JoinedMessage) -> bool {
+        matches!(joined.message, Message::Page { .. })
+            && joined.run.minipages().all(|minipage| self.is_zero(minipage))
+    }
+
+    fn send_run(&self, joined: &JoinedMessage) {
+        let header = header_of_run(joined.message, joined.run);
+        if joined.deferred {
+            let sent = self.platform().mesh().defer(joined.to, header);
+            return self.platform().check_sent(joined.to, sent);
         }
         // Looked at now that they are protected: a thread may have written while the steps were made.
-        let zero = matches!(said.message, Message::Page { .. })
-            && said.run.minipages().all(|minipage| self.is_zero(minipage));
-        let contents = said.message.attach() == Attach::Page && !zero;
-        self.send_contents(said.to, header, contents.then_some(said.run));
+        let contents = joined.message.attach() == Attach::Page && !self.is_of_zeros(joined);
+        self.send_contents(joined.to, header, contents.then_some(joined.run));
     }
 }
 
@@ -129,35 +140,36 @@ mod tests {
     const REPLY: PageMessage =
         PageMessage::Reply { kind: Kind::Read, attach: Attach::Page, ack_now: false, turns: 0 };
 
-    fn say(gathered: &mut Gathered, to: u16, index: u32, body: PageMessage, bytes: usize) {
+    fn send(gathered: &mut Gathered, to: u16, index: u32, body: PageMessage, bytes: usize) {
         let minipage = MinipageId::new(AreaId(1), index);
-        gathered.say((NodeId(to), false), (minipage, body.about(minipage)), bytes);
+        gathered.send((NodeId(to), false), (minipage, body.about(minipage)), bytes);
     }
 
     fn runs(gathered: &Gathered) -> Vec<(u16, u32, u32)> {
-        let of = |said: &Said| (said.to.0, said.run.first().index(), said.run.count());
-        gathered.said.iter().map(of).collect()
+        let of =
+            |joined: &JoinedMessage| (joined.to.0, joined.run.first().index(), joined.run.count());
+        gathered.messages.iter().map(of).collect()
     }
 
     #[test]
     fn messages_that_are_alike_are_one_for_each_node() {
         let mut gathered = Gathered::default();
         for index in 4..8 {
-            say(&mut gathered, 1, index, REQUEST, 0);
-            say(&mut gathered, 2, index, REQUEST, 0);
+            send(&mut gathered, 1, index, REQUEST, 0);
+            send(&mut gathered, 2, index, REQUEST, 0);
         }
-        say(&mut gathered, 1, 9, REQUEST, 0);
+        send(&mut gathered, 1, 9, REQUEST, 0);
         assert_eq!(runs(&gathered), [(1, 4, 4), (2, 4, 4), (1, 9, 1)]);
     }
 
     #[test]
-    fn what_is_said_about_a_minipage_keeps_its_order() {
+    fn messages_about_a_minipage_keep_their_order() {
         let mut gathered = Gathered::default();
-        say(&mut gathered, 1, 4, ACK, 0);
-        say(&mut gathered, 1, 4, REQUEST, 0);
+        send(&mut gathered, 1, 4, ACK, 0);
+        send(&mut gathered, 1, 4, REQUEST, 0);
         // Here the other way about: the request must not join the one behind the ack.
-        say(&mut gathered, 1, 5, REQUEST, 0);
-        say(&mut gathered, 1, 5, ACK, 0);
+        send(&mut gathered, 1, 5, REQUEST, 0);
+        send(&mut gathered, 1, 5, ACK, 0);
         assert_eq!(runs(&gathered), [(1, 4, 1), (1, 4, 2), (1, 5, 1)]);
     }
 
@@ -165,7 +177,7 @@ mod tests {
     fn contents_go_together_up_to_what_a_link_takes() {
         let most = u32::try_from(MAX_RUN_BYTES / 4096).unwrap();
         let mut gathered = Gathered::default();
-        (0..most + 1).for_each(|index| say(&mut gathered, 1, index, REPLY, 4096));
+        (0..most + 1).for_each(|index| send(&mut gathered, 1, index, REPLY, 4096));
         assert_eq!(runs(&gathered), [(1, 0, most), (1, most, 1)]);
     }
 
