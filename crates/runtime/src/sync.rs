@@ -15,6 +15,7 @@ use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
 use crate::tsan::{self, Token};
+use crate::windows::now_ns;
 
 /// Threads of this node that have left barriers of the whole job.
 #[derive(Debug, Default)]
@@ -145,7 +146,9 @@ impl Synchronization {
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
             Patience::None => SyncInput::TryLock { thread, id },
         };
-        self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        slot.returns.before_lock(id, now_ns);
+        let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        slot.returns.after_lock(id, waited);
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -156,11 +159,16 @@ impl Synchronization {
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub(crate) fn unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
         of_program("lock", id)?;
-        let (thread, _) = driver.my_slot()?;
+        let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
-        let done = driver.step(Input::Sync(SyncInput::Unlock { thread, id }));
+        let done = if slot.returns.are_likely(id) {
+            driver.unlock_to_return(slot, (thread, id))
+        } else {
+            driver.step(Input::Sync(SyncInput::Unlock { thread, id }))
+        };
         driver.mesh().flush_deferred();
+        slot.returns.after_unlock(id, now_ns);
         done
     }
 
@@ -319,10 +327,10 @@ impl Synchronization {
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
-        if matches!(waited, Ok(()) | Err(Error::TimedOut(_))) {
+        if matches!(waited, Ok(_) | Err(Error::TimedOut(_))) {
             tsan::take(Token::Lock(lock));
         }
-        waited
+        waited.map(|_| ())
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
@@ -342,19 +350,20 @@ impl Synchronization {
         driver.apply_back_pressure(manager_of(driver, id))
     }
 
-    /// Asks and waits, as long as is wanted.
+    /// Asks and waits, as long as is wanted; false if what it asks for was here.
     fn wait(
         &'static self,
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
         (patience, from): (Patience, Awaited),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) | Patience::None => Wait::Other,
         };
         ask(driver, slot, input)?;
+        let waits = !slot.is_woken();
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
             && !slot.is_woken()
@@ -369,7 +378,7 @@ impl Synchronization {
         }
         driver.wait_for(slot, wait);
         match (slot.is_refused(), patience) {
-            (false, _) => Ok(()),
+            (false, _) => Ok(waits),
             (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
             (true, Patience::Endless | Patience::Until(_)) => {
                 added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
@@ -428,6 +437,8 @@ fn wait_for(input: &SyncInput) -> Wait {
         | SyncInput::TryLock { .. }
         | SyncInput::TimedLock { .. }
         | SyncInput::Unlock { .. }
+        | SyncInput::UnlockToReturn { .. }
+        | SyncInput::LockWindowOver { .. }
         | SyncInput::SemaphoreTry { .. }
         | SyncInput::SemaphorePost { .. }
         | SyncInput::ConditionSignal { .. }

@@ -140,6 +140,7 @@ impl Driver {
             // It may end in the middle of an instruction that holds something, by a jump.
             self.end_access();
         }
+        self.end_kept_lock(slot);
         if let Some(since_ns) = slot.end() {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();

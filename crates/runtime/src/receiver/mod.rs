@@ -7,6 +7,7 @@
 
 mod claim;
 pub(crate) mod parking;
+mod returns;
 pub(crate) mod slots;
 mod wait;
 mod wait_mode;

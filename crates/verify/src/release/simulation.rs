@@ -68,6 +68,7 @@ impl Moods {
             let place = match action {
                 Action::Deliver { from, to } => 32 + job.link(from, to) % 32,
                 Action::Run(thread) => thread % 32,
+                Action::EndLock(node, _) => 32 + node.index() % 32,
                 Action::Queue(late) => late % 32,
             };
             if self.slow >> place & 1 == 0 {

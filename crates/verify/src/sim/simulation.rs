@@ -121,7 +121,11 @@ impl Simulation {
         while let Some(happening) = self.cluster.next()? {
             match happening {
                 Happening::Timer { token: DEATH } => self.kill_one(),
-                Happening::Timer { token } => self.turn(u32::try_from(token).unwrap_or(0))?,
+                Happening::Timer { token } => {
+                    if !self.end_lock_window(token)? {
+                        self.turn(u32::try_from(token).unwrap_or(0))?;
+                    }
+                }
                 Happening::Woken { node, thread } => self.woken(node, thread)?,
                 Happening::Reclaimed { minipage } => self.reclaimed(minipage)?,
                 Happening::Control { from, to, words } => self.control(from, to, words)?,
