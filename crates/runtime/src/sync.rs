@@ -368,6 +368,7 @@ impl Synchronization {
             self.deadlines.remove(thread, deadline);
         }
         driver.wait_for(slot, wait);
+        driver.engine().end_interval();
         match (slot.is_refused(), patience) {
             (false, _) => Ok(()),
             (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
@@ -411,6 +412,7 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
     let wait = wait_for(&input);
     ask(driver, slot, input)?;
     driver.wait_for(slot, wait);
+    driver.engine().end_interval();
     Ok(())
 }
 

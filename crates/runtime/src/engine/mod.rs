@@ -94,6 +94,13 @@ impl Engine {
         }
     }
 
+    /// A thread of this node releases or acquires.
+    pub(crate) fn end_interval(&self) {
+        if let Some(sharing) = &self.sharing {
+            sharing.end_interval();
+        }
+    }
+
     /// Allocations whose minipages this node lost, if that is counted.
     pub(crate) fn sharing(&self) -> Option<Vec<Shared>> {
         let sharing = self.sharing.as_ref()?;
