@@ -200,10 +200,11 @@ impl Engine {
         let (me, nodes) = (self.platform.me(), self.platform.nodes());
         let mut node = Node { me, nodes, tables: &states };
         let mut world = RealWorld::of_run(self, from);
-        let mut steps = |world: &mut _| {
-            run.minipages().try_for_each(|minipage| node.step(input(minipage), world))
+        let done = {
+            #[cfg(feature = "mutants")]
+            let mut world = mutants::MutantWorld::new(&mut world);
+            run.minipages().try_for_each(|minipage| node.step(input(minipage), &mut world))
         };
-        let done = steps(&mut world);
         world.do_gathered();
         drop(states);
         world.finish();
@@ -228,7 +229,7 @@ impl Engine {
         let mut world = RealWorld::new(self, from, diff, gather);
         let done = {
             #[cfg(feature = "mutants")]
-            let mut world = mutants::Bent::new(&mut world);
+            let mut world = mutants::MutantWorld::new(&mut world);
             node.step(input, &mut world)
         };
         world.finish();

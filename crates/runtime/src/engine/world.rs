@@ -130,6 +130,23 @@ impl<'a> RealWorld<'a> {
         }
     }
 
+    /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
+    /// and nobody opened since is write-protected already.
+    fn change_protection(&self, run: Run, from: Access, to: Access) {
+        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
+        let are_closed = closes && run.minipages().all(|minipage| self.is_closed(minipage));
+        if !are_closed
+            && let Err(error) =
+                self.platform().memory().protect_run(run.first(), run.count(), from, to)
+        {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(to);
+        if to != Access::ReadWrite {
+            run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
+        }
+    }
+
     /// A message goes with those of its run.
     fn gather(&mut self, to: NodeId, minipage: MinipageId, message: Message) {
         let bytes = match message.attach() {
@@ -274,18 +291,9 @@ impl World for RealWorld<'_> {
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         self.count_change(minipage, from, to);
-        if let Some(gathered) = &mut self.gathered {
-            return gathered.protect(minipage, from, to);
-        }
-        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
-        if !(closes && self.is_closed(minipage))
-            && let Err(error) = self.platform().memory().protect(minipage, from, to)
-        {
-            self.platform().fatal(&error.to_string());
-        }
-        self.count_opened(to);
-        if to != Access::ReadWrite {
-            self.engine.races().unwatch(minipage);
+        match &mut self.gathered {
+            Some(gathered) => gathered.protect(minipage, from, to),
+            None => self.change_protection(Run::one(minipage), from, to),
         }
     }
 
