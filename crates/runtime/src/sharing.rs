@@ -158,8 +158,8 @@ impl Sharing {
 }
 
 impl Use {
-    /// One trap: whether its line is the same as before, if the minipage had been lost, or else what was so
-    /// of the fetch before, if this writes what was fetched for reading.
+    /// One trap. `is_same`: whether its line is as before, if the minipage had been lost and was kept. If not, a
+    /// write inherits the classification of the read fetch before it.
     fn count(&mut self, is_same: Option<bool>, kind: Kind, interval: u64) {
         self.is_apart = is_same.unwrap_or(self.is_apart && kind == Kind::Write);
         let last = &mut self.intervals[usize::from(kind == Kind::Write)];

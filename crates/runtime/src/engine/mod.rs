@@ -46,7 +46,7 @@ pub(crate) struct Engine {
     sites: Option<Sites>,
     windows: Windows,
     reclaimed: Mutex<Vec<MinipageId>>,
-    /// Of collective operations, of threads that have not taken them yet.
+    /// Results of collective operations, for threads that have not taken them yet.
     results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
 }
 
@@ -116,7 +116,7 @@ impl Engine {
         self.platform.descriptors().chain([self.windows.descriptor()]).collect()
     }
 
-    /// This node's counters; its threads that have not ended are there since so many nanoseconds in sum.
+    /// This node's counters. Its threads that have not ended have lived for `living_ns` nanoseconds in sum.
     pub(crate) fn stats(&self, living_ns: u64) -> Stats {
         let platform = &self.platform;
         let (counters, mesh, tables) = (platform.counters(), platform.mesh(), platform.tables());
@@ -133,12 +133,12 @@ impl Engine {
         lock(&self.results).remove(&thread).unwrap_or_default()
     }
 
-    /// There are so many more minipages, whose diffs may be so long, in bytes.
+    /// Raises the limit of pending diffs for `minipages` more minipages, of diffs up to `longest` bytes each.
     pub(crate) fn allow_diffs(&self, minipages: usize, longest: usize) {
         lock(&self.pending_diffs).allow(minipages, longest);
     }
 
-    /// There are so many minipages less.
+    /// Lowers it again.
     pub(crate) fn disallow_diffs(&self, minipages: usize, longest: usize) {
         lock(&self.pending_diffs).disallow(minipages, longest);
     }

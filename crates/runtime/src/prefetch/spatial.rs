@@ -6,8 +6,8 @@
 //! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
 //! page that are not here, and as long as it goes on with the next page, for those of that one and of
 //! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the
-//! answers. That each is under a lock of its own changes nothing: who was there before has told of all it
-//! wrote with the first lock.
+//! answers. That each minipage may have a lock of the program's own changes nothing: with the first
+//! lock, its earlier holders have published all their writes.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
 //! nothing else.
@@ -78,7 +78,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// All of so many pages from this one on but this one, those behind it first: a scan goes forwards.
+    /// The other minipages of this page and of the next `pages` - 1, those behind `index` first: a scan goes
+    /// forwards.
     fn others(&self, index: u32, pages: u64) -> impl Iterator<Item = u32> {
         let Range { start, end } = self.minipages;
         let more = u32::try_from(pages.saturating_sub(1)).unwrap_or(0);

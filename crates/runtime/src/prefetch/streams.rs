@@ -4,9 +4,9 @@
 //! As read-ahead of files has it, but for reads and for writes. Each thread follows a few scans at once:
 //! a loop over two arrays makes two. What a thread needs elsewhere ends no scan, but the longest unused one
 //! when there are too many. A wrong guess costs messages, and may take a minipage from a node that writes
-//! it. So two hits come before the first guess, and a scan that is left begins again with nothing. What a
-//! thread got ahead under sequential consistency and needs again was taken away meanwhile: others use it.
-//! That scan is given up; the thread's guesses need more hits then, fewer again with each that was right.
+//! it. So two hits come before the first guess, and a scan that is left begins again with nothing. If, under
+//! sequential consistency, a minipage that was fetched ahead faults again, another node took it meanwhile and
+//! uses it: that scan is given up. The thread's guesses need more hits then, fewer again with each right one.
 
 use core::cell::Cell;
 

@@ -62,7 +62,7 @@ pub(super) fn row(
     let all = everybody(row, consistencies);
     let mut seen: Vec<Vec<Seen>> = vec![Vec::new(); all.len()];
     for round in 0..rounds {
-        // Who was right once, by the same bytes, is believed.
+        // Results are deterministic: they are checked in the first round only.
         let launch = Launch { check: round == 0, ..launch };
         for (who, seen) in all.iter().zip(&mut seen) {
             seen.push(once(row, *who, transport, launch)?);
