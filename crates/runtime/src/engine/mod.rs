@@ -173,7 +173,7 @@ impl Engine {
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
     /// same node; the caller flushes them.
-    pub(crate) fn step_gathered(&self, input: Input) {
+    pub(crate) fn step_batched(&self, input: Input) {
         self.sure(self.step_with(input, None, true));
     }
 
@@ -217,7 +217,7 @@ impl Engine {
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), Error> {
+    fn step_with(&self, input: Input, diff: Option<&[u8]>, batches: bool) -> Result<(), Error> {
         let me = self.platform.me();
         let sender = if let Input::Message { from, .. } | Input::Operand { from, .. } = input {
             Some(from)
@@ -226,7 +226,7 @@ impl Engine {
         };
         let from = sender.unwrap_or(me);
         let mut node = Node { me, nodes: self.platform.nodes(), tables: self.platform.tables() };
-        let mut world = RealWorld::new(self, from, diff, gather);
+        let mut world = RealWorld::new(self, from, diff, batches);
         let done = {
             #[cfg(feature = "mutants")]
             let mut world = mutants::MutantWorld::new(&mut world);

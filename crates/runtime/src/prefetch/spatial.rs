@@ -112,7 +112,7 @@ pub(super) fn fetch(
 ) -> bool {
     let scan = Scan(&slot.remembered);
     slot.arm();
-    driver.engine().step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
+    driver.engine().step_batched(Input::Fault { thread, minipage, kind: Kind::Read });
     let at_once = slot.word.is_woken_at_once();
     let mut asked = Vec::new();
     let pages = if at_once { 0 } else { scan.reads(page.number) };
@@ -125,7 +125,7 @@ pub(super) fn fetch(
         });
         asked.extend(missing.take(MOST));
         asked.iter().for_each(|&other| {
-            driver.engine().step_gathered(Input::AwaitedPrefetch { minipage: other })
+            driver.engine().step_batched(Input::AwaitedPrefetch { minipage: other })
         });
     }
     driver.mesh().flush_deferred();
