@@ -89,7 +89,7 @@ mod windows;
 pub use collective::{Collective, Combine, Party};
 pub use config::Config;
 pub use deadlines::Deadline;
-pub use error::{Error, Unavailable};
+pub use error::{Error, Unavailable, code as error_code};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;

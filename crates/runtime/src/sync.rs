@@ -207,8 +207,9 @@ impl Synchronization {
 
     /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
     ///
-    /// A unit of a semaphore says that it has. Who holds the lock has it taken, or there was none, and
-    /// returns it before the lock goes: two are posted and one awaited, for then the first is there.
+    /// A unit of a semaphore says that it has. The holder of the lock takes the unit if there is one, else calls
+    /// `run`, and posts the unit back before it unlocks. A post returns before the semaphore's manager has it,
+    /// so two are posted and one is awaited: the one awaited proves that both are there.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
@@ -243,7 +244,7 @@ impl Synchronization {
         self.meet(driver, (id, total), None)
     }
 
-    /// The same, with what this thread brings if it is a collective operation.
+    /// As [`Synchronization::barrier`], with what this thread contributes to a collective operation.
     pub(crate) fn meet(
         &self,
         driver: &Driver,
@@ -377,6 +378,7 @@ impl Synchronization {
             self.deadlines.remove(thread, deadline);
         }
         driver.wait_for(slot, wait);
+        driver.engine().end_interval();
         match (slot.is_refused(), patience) {
             (false, _) => Ok(waits),
             (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
@@ -420,6 +422,7 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
     let wait = wait_for(&input);
     ask(driver, slot, input)?;
     driver.wait_for(slot, wait);
+    driver.engine().end_interval();
     Ok(())
 }
 

@@ -51,7 +51,7 @@ pub(crate) use warden::{WardenArgs, succeed};
 use cgroup::Cgroup;
 use error::LaunchError;
 use hosts::Start;
-use job::{Crew, Job, Settings};
+use job::{Job, Nodes, Settings};
 use listen::Place;
 use options::Transport;
 use rustix::process::{
@@ -128,14 +128,14 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 group.iter().for_each(Cgroup::enter);
                 let nodes = start_all(args, &job, secret, (&warden, signals.before()));
                 group.iter().for_each(Cgroup::leave);
-                return nodes.map(Crew::Here);
+                return nodes.map(Nodes::Here);
             };
             let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
             let (began, job) = (start, job.as_str());
             let start = Start { args, shares, job, began, warden, signals, input };
-            start.run(&secret).map(Crew::Hosts)
+            start.run(&secret).map(Nodes::Hosts)
         })
-        .and_then(|crew| {
+        .and_then(|started| {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {
                 start,
@@ -146,7 +146,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 stats,
                 warden: &mut warden,
             };
-            Job::new(settings, signals, crew).map_err(|e| refused("the event loop", e))
+            Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {

@@ -205,7 +205,7 @@ impl Orders {
         self.clocks.insert(object, clock);
     }
 
-    /// The clock of an object, for who follows it. Many can follow a name, one all others.
+    /// The clock of an object, for its acquirer. A name has many acquirers, anything else one.
     pub(super) fn give(&mut self, object: &Object) -> Clock {
         let clock = match object {
             Object::Name(_) => self.clocks.get(object).cloned(),

@@ -1,5 +1,5 @@
 //! At which address each host is reached by the others: chosen by the launcher from what the agents find on
-//! their hosts, so that nothing hangs on what a name resolves to where.
+//! their hosts, so it does not matter how each host resolves names.
 
 use super::super::interface::{Wish, bits};
 use super::frame::{Found, Interface};

@@ -58,7 +58,7 @@ pub(in super::super) enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Job {
     pub(super) id: String,
-    /// Nodes in the job, and the first and the last but one of those on this host.
+    /// Nodes in the job; those on this host have the ranks from `first` up to, but not, `end`.
     pub(super) nodes: u32,
     pub(super) first: u32,
     pub(super) end: u32,
