@@ -109,7 +109,8 @@ mod tests {
     use super::*;
 
     fn report(received: u64, turn: u64) -> Report {
-        let waiter = Waiter { thread: 0, turn, place: Place::Lock(7), holds: vec![8], party: 0 };
+        let (place, holds, name) = (Place::Lock(7), vec![8], String::new());
+        let waiter = Waiter { thread: 0, turn, place, holds, party: 0, name };
         let other = Waiter { thread: 1, place: Place::Barrier(1), holds: vec![], ..waiter.clone() };
         Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }
     }
