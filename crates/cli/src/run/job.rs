@@ -31,8 +31,6 @@ use std::time::{Duration, Instant};
 
 /// From SIGTERM to SIGKILL, once the job is to end.
 const TERM_WAIT: Duration = Duration::from_millis(500);
-/// From SIGKILL until the launcher believes that a process cannot be killed.
-const KILL_WAIT: Duration = Duration::from_millis(1500);
 /// How long processes that outlive their node may go on writing after a good end.
 const LINGER_WAIT: Duration = Duration::from_millis(500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
@@ -313,7 +311,7 @@ impl<'a> Job<'a> {
             Phase::Ending { kill_at } if now >= kill_at || self.hurry => {
                 self.signal_nodes(Signal::KILL);
                 let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
-                Some(Phase::Killed { until: now + KILL_WAIT + far })
+                Some(Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far })
             }
             Phase::Killed { until } if now >= until => {
                 self.writer.say("some nodes cannot be killed; they are left behind");
@@ -417,7 +415,7 @@ impl<'a> Job<'a> {
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
-        leftovers::kill_but(&self.own_children(), KILL_WAIT);
+        leftovers::kill_but(&self.own_children(), leftovers::kill_wait(0));
         Phase::Swept { since: now }
     }
 
