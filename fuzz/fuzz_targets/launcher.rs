@@ -17,7 +17,7 @@ fn check(message: &Message) {
     let text = match message {
         Message::Refused(text)
         | Message::Note(text)
-        | Message::Race(text)
+        | Message::Race { text, .. }
         | Message::Fatal(text)
         | Message::Crash { text, .. }
         | Message::Lost { text, .. } => text,

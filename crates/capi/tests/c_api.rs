@@ -331,6 +331,15 @@ fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
 }
 
 #[test]
+fn areas_that_come_and_go_leave_next_to_nothing() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "given_back");
+    for nodes in [1, 3] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}
+
+#[test]
 fn a_tebibyte_is_freed_at_once_and_is_no_minipage() {
     let dir = TestDir::new();
     let program = compile(&dir, "room");

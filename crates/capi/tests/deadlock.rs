@@ -118,7 +118,8 @@ fn whatever_is_waited_for_is_named() {
     program.must_name(&two, "many", many);
     let condition = "nodes 0 and 1 wait for a signal on condition 6";
     program.must_name(&two, "condition", condition);
-    program.must_name(&two, "name", "nodes 0 and 1 wait for a name that nobody publishes");
+    let name = "nodes 0 and 1 wait for a name \"never\" that nobody publishes";
+    program.must_name(&two, "name", name);
     let ended = program.run(&two, "join");
     assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
     assert!(ended.err.contains("for the end of a thread of node 1"), "{ended:?}");

@@ -9,10 +9,31 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::c::{compile, guards, launcher, source};
-use support::{Setting, TestDir, run, run_well};
+use support::{Ended, Setting, TestDir, run, run_well};
 
 /// Far below the time that a job of the tests may take: nothing hangs.
 const SOON: Duration = Duration::from_secs(20);
+
+/// What is said of 16 counters that four nodes count without their lock: one line, and how many more there are.
+#[test]
+fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "unlocked");
+    let setting = |options| Setting { options, consistency: "lazy-release", ..Setting::nodes(4) };
+    let said = |ended: &Ended, what: &str| ended.err.matches(what).count();
+    let ended = run(&launcher(), &setting(&["--check-races"]), &program, &[]);
+    assert_eq!(ended.code, Some(66), "{ended:?}");
+    assert_eq!((said(&ended, "race: 4 bytes"), said(&ended, "race: and ")), (1, 1), "{ended:?}");
+    let of = "more like it of the allocation of 1024 bytes at 0x";
+    assert_eq!(said(&ended, of), 1, "{ended:?}");
+    let all = run(&launcher(), &setting(&["--check-races=all"]), &program, &[]);
+    assert_eq!((all.code, said(&all, "race: and ")), (Some(66), 0), "{all:?}");
+    assert!(said(&all, "race: 4 bytes") >= 16, "{all:?}");
+    let late = setting(&["--check-races", "--timeout", "3"]);
+    let ended = run(&launcher(), &late, &program, &["hang"]);
+    assert_eq!(ended.code, Some(66), "{ended:?}");
+    assert!(ended.err.contains("time-out after 3 s, and ") && said(&ended, of) == 1, "{ended:?}");
+}
 
 #[test]
 fn a_child_of_a_node_is_outside_of_the_job() {

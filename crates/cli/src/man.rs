@@ -15,7 +15,10 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("1", "Also: a node exited with 0 but left the others without mg_finalize."),
     ("2", "The command line is wrong."),
     ("35", "A deadlock: the line before it says who waits where."),
-    ("66", "All went well, but --check-races has reported races."),
+    (
+        "66",
+        "All went well, or the time of --timeout was over, but --check-races has reported races.",
+    ),
     (
         "70",
         "A node ended itself, and its line says why: barriers that disagree, or shared memory touched after mg_finalize.",
@@ -68,8 +71,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the process groups of \
     all nodes; a second Ctrl-C within two seconds kills them. Ctrl-Z stops the nodes with the \
-    launcher. When a node fails, the others get SIGTERM and after half a second SIGKILL. No process \
-    of a job outlives it, not even if the launcher is killed.";
+    launcher. When a node fails, the others get SIGTERM and after half a second (--kill-after) SIGKILL. No \
+    process of a job outlives it, not even if the launcher is killed.";
 
 /// One page per visible command, and those of the C interface.
 pub(crate) fn write_pages(directory: &Path) -> Result<()> {

@@ -149,6 +149,29 @@ fn a_node_that_does_not_end_when_it_is_told_to_is_killed() {
 }
 
 #[test]
+fn nodes_have_the_time_to_end_that_kill_after_says() {
+    // Node 1 saves something when it is told to end, which takes longer than half a second.
+    let saves = "trap 'sleep 1; echo saved; exit 0' TERM; : > /tmp/mg-ready-$MULTIGRAIN_JOB
+                 while :; do sleep 0.02; done";
+    let fails = "while [ ! -e /tmp/mg-ready-$MULTIGRAIN_JOB ]; do sleep 0.02; done; rm /tmp/mg-ready-$MULTIGRAIN_JOB; exit 3";
+    let script = format!("if [ $MULTIGRAIN_RANK = 1 ]; then {saves}; else {fails}; fi");
+    for (options, saved) in [("-n 2 --kill-after 30", "[1] saved\n"), ("-n 2", "")] {
+        let ended = run(&mut launcher(options, &script));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(3), saved), "{options}: {ended:?}");
+    }
+    let time = unique_time();
+    let stays = format!("trap '' TERM; echo started; sleep {time}");
+    let mut job = start(&mut launcher("-n 2 --kill-after 0.2", &stays));
+    job.lines(2);
+    let told = std::time::Instant::now();
+    job.signal(Signal::TERM);
+    let ended = job.wait();
+    assert_eq!(ended.line(), "multigrain: the job was ended by SIGTERM");
+    assert!(told.elapsed() < Duration::from_secs(4), "{ended:?}");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
 fn a_stopped_node_takes_a_signal_all_the_same() {
     let time = unique_time();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {

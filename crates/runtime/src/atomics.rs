@@ -44,12 +44,13 @@ pub(crate) unsafe fn look(
 fn tell(driver: &Driver, consistency: Consistency, (instruction, address): (usize, usize)) {
     let place = place(instruction).unwrap_or_else(|| format!("{instruction:#x}"));
     let launcher = driver.platform().launcher();
+    let object = format!("an atomic instruction at {place}");
     let text = format!(
-        "an atomic instruction at {place} works on {consistency} memory ({address:#x}), where those of \
+        "{object} works on {consistency} memory ({address:#x}), where those of \
          other nodes are lost: allocate what atomics share as sequential, or use a lock"
     );
     if driver.races().are_checked() {
-        launcher.race(&text);
+        launcher.race(&object, &text);
     } else {
         launcher.warn(&text);
     }

@@ -61,6 +61,9 @@ pub(crate) fn words_of(header: &Header) -> Words {
     }
 }
 
+/// Longest name for an address, bytes.
+pub(crate) const MAX_NAME: usize = 63;
+
 /// Numbers of the runtime's own frames, above those of the protocol.
 pub(crate) mod kind {
     /// To node 0: make an area of the shape in the body.

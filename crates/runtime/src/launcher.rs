@@ -57,9 +57,9 @@ impl Launcher {
         }
     }
 
-    /// A race was found.
-    pub(crate) fn race(&self, line: &str) {
-        if !self.tell(format_args!("race {line}")) {
+    /// A race was found, of a part of this object.
+    pub(crate) fn race(&self, object: &str, line: &str) {
+        if !self.tell(format_args!("race {object}\t{line}")) {
             self.warn(&format!("race: {line}"));
         }
     }

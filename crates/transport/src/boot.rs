@@ -22,7 +22,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
@@ -99,8 +99,13 @@ struct Boot<'a> {
     peers: Vec<Address>,
     end: Instant,
     links: Vec<Option<Box<dyn Link>>>,
+    /// How many of them there are.
+    joined: u16,
     listeners: Vec<Listener>,
-    pending: Vec<Pending>,
+    /// Connections to peers, by number.
+    reaching: BTreeMap<u64, Pending>,
+    /// Connections that were accepted, by number: the oldest first, and so by their time.
+    accepted: BTreeMap<u64, Pending>,
     /// Peers to connect to again: when, and why it failed the last time.
     later: Vec<(Instant, NodeId, Errno)>,
     /// The pending connections, by number, and the listeners.
@@ -142,8 +147,10 @@ pub(crate) fn boot(
         peers: config.peers,
         end: Instant::now() + config.deadline,
         links: (0..nodes).map(|_| None).collect(),
+        joined: 0,
         listeners,
-        pending: Vec::new(),
+        reaching: BTreeMap::new(),
+        accepted: BTreeMap::new(),
         later: Vec::new(),
         set,
         numbered: 0,
@@ -153,7 +160,7 @@ pub(crate) fn boot(
     for peer in (0..rank.0).map(NodeId) {
         boot.reach(peer)?;
     }
-    while boot.missing().next().is_some() {
+    while boot.joined + 1 < nodes {
         if Instant::now() >= boot.end {
             if let Some(&(_, peer, errno)) = boot.later.first() {
                 return Err(boot.unreachable(peer, errno));
@@ -163,7 +170,9 @@ pub(crate) fn boot(
         }
         boot.round()?;
     }
-    for mut late in core::mem::take(&mut boot.pending) {
+    let reaching = core::mem::take(&mut boot.reaching);
+    for mut late in reaching.into_values().chain(core::mem::take(&mut boot.accepted).into_values())
+    {
         match late.receive(HELLO_BYTES) {
             Received::Open => boot.refuse(&late, Refusal::Complete),
             Received::Ended => boot.refuse(&late, Refusal::Cut),
@@ -217,22 +226,31 @@ impl Boot<'_> {
     fn round(&mut self) -> Result<(), TransportError> {
         self.reach_again()?;
         let again = self.later.iter().map(|(at, ..)| *at);
-        let wake = self.pending.iter().filter_map(Pending::until).chain(again);
-        let wake = wake.fold(self.end, Instant::min);
-        let ready = self.wait(wake)?;
-        for mut one in core::mem::take(&mut self.pending) {
-            let is_ready = one.watched.is_some_and(|(key, _)| ready.contains(&key));
-            let turn = if is_ready { self.advance(&mut one)? } else { Turn::Wait };
+        let silent = self.accepted.values().next().and_then(Pending::until);
+        let wake = again.chain(silent).fold(self.end, Instant::min);
+        for key in self.wait(wake)? {
+            let one = self.reaching.remove(&key).or_else(|| self.accepted.remove(&key));
+            let Some(mut one) = one else { continue };
+            let turn = self.advance(&mut one)?;
             self.settle(one, turn)?;
         }
+        self.end_silent();
         self.accept()
+    }
+
+    /// Refuses those whose time is over.
+    fn end_silent(&mut self) {
+        let now = Instant::now();
+        while let Some(oldest) = self.accepted.first_entry()
+            && oldest.get().until().is_some_and(|until| until <= now)
+        {
+            let one = oldest.remove();
+            self.refuse(&one, Refusal::Silence);
+        }
     }
 
     fn settle(&mut self, one: Pending, turn: Turn) -> Result<(), TransportError> {
         match turn {
-            Turn::Wait if one.until().is_some_and(|until| until <= Instant::now()) => {
-                self.refuse(&one, Refusal::Silence);
-            }
             Turn::Wait => self.keep(one)?,
             Turn::Joined(peer) => {
                 if one.watched.is_some() {
@@ -240,6 +258,7 @@ impl Boot<'_> {
                         .map_err(TransportError::system("epoll_ctl"))?;
                 }
                 self.links[peer.index()] = Some(one.link);
+                self.joined += 1;
             }
             // A closed one leaves the set by itself.
             Turn::Gone => {}
@@ -250,20 +269,21 @@ impl Boot<'_> {
     /// Keeps a connection that has to wait, and watches it for what it waits for.
     fn keep(&mut self, mut one: Pending) -> Result<(), TransportError> {
         let interest = one.interest();
-        let done = match one.watched {
-            Some((_, watched)) if watched == interest => Ok(()),
+        let (key, done) = match one.watched {
+            Some((key, watched)) if watched == interest => (key, Ok(())),
             Some((key, _)) => {
-                one.watched = Some((key, interest));
-                epoll::modify(&self.set, one.link.readiness(), EventData::new_u64(key), interest)
+                let data = EventData::new_u64(key);
+                (key, epoll::modify(&self.set, one.link.readiness(), data, interest))
             }
             None => {
                 self.numbered += 1;
-                let key = self.numbered;
-                one.watched = Some((key, interest));
-                epoll::add(&self.set, one.link.readiness(), EventData::new_u64(key), interest)
+                let data = EventData::new_u64(self.numbered);
+                (self.numbered, epoll::add(&self.set, one.link.readiness(), data, interest))
             }
         };
-        self.pending.push(one);
+        one.watched = Some((key, interest));
+        let all = if one.until().is_some() { &mut self.accepted } else { &mut self.reaching };
+        all.insert(key, one);
         done.map_err(TransportError::system("epoll_ctl"))
     }
 
@@ -308,12 +328,11 @@ impl Boot<'_> {
     }
 
     fn make_room(&mut self) {
-        let count = self.pending.iter().filter(|one| one.until().is_some()).count();
-        let oldest = self.pending.iter().position(|one| one.until().is_some());
         let most = MAX_UNAUTHENTICATED + usize::from(self.identity.nodes);
-        if let Some(oldest) = oldest.filter(|_| count >= most) {
-            let one = self.pending.remove(oldest);
-            self.refuse(&one, Refusal::TooMany);
+        if self.accepted.len() >= most
+            && let Some((_, oldest)) = self.accepted.pop_first()
+        {
+            self.refuse(&oldest, Refusal::TooMany);
         }
     }
 

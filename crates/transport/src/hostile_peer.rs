@@ -1,19 +1,24 @@
 //! A peer that breaks the rules of the mesh: a tool that shall find mutants. The tests of the same are in
-//! `tests/reply_bound.rs`.
+//! `tests/reply_bound.rs`. What breaks the rules of what is above the mesh knows no sockets, and so no kind of
+//! them: `hostile_peer.rs` of the runtime.
 
 #![expect(unsafe_code, reason = "its sink names no place")]
 
 use crate::mesh::Mesh;
-use crate::pair::pair;
+use crate::pair::{pair, pair_over_tcp};
 use crate::sink::{LostReason, Place, Sink};
 use crate::{Header, Timeout};
 use multigrain_types::NodeId;
 
 /// All scenes, by name.
-pub const SCENES: [(&str, fn()); 1] = [(
-    "who asks without reading the answers is cut off",
-    who_asks_without_reading_the_answers_is_cut_off,
-)];
+pub const SCENES: [(&str, fn()); 2] = [
+    ("who asks without reading the answers is cut off", || {
+        who_asks_without_reading_the_answers_is_cut_off(pair(None));
+    }),
+    ("who asks without reading the answers is cut off, over TCP", || {
+        who_asks_without_reading_the_answers_is_cut_off(pair_over_tcp());
+    }),
+];
 
 /// Bytes of an answer.
 const ANSWER: usize = 40_000;
@@ -47,8 +52,7 @@ unsafe impl Sink for Answering<'_> {
     }
 }
 
-fn who_asks_without_reading_the_answers_is_cut_off() {
-    let [ours, theirs] = pair(None);
+fn who_asks_without_reading_the_answers_is_cut_off([ours, theirs]: [Mesh; 2]) {
     let mut sink = Answering { mesh: &ours, lost: None };
     for subject in 0..QUESTIONS {
         let question = Header { kind: 1, subject, ..Header::default() };
@@ -61,5 +65,16 @@ fn who_asks_without_reading_the_answers_is_cut_off() {
         Some(LostReason::Violation(why)) if why.starts_with("asks without reading") => {}
         Some(reason) => panic!("it is lost: {reason}"),
         None => panic!("{} bytes of answers wait", ours.waiting_bytes(NodeId(1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg_attr(miri, ignore = "has sockets")]
+    fn every_scene_ends_as_it_must() {
+        for (_, scene) in super::SCENES {
+            scene();
+        }
     }
 }

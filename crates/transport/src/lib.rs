@@ -74,7 +74,7 @@ pub use link::bind;
 pub use mesh::Mesh;
 pub use outbox::Payload;
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
-pub use pair::pair;
+pub use pair::{pair, pair_over_tcp};
 pub use sink::{LostReason, MAX_BUFFER, Place, Sink};
 pub use suppression::Receiver;
 pub use timeout::Timeout;

@@ -2,10 +2,12 @@
 
 use crate::boot::Booted;
 use crate::handshake::Identity;
-use crate::link::{self, Link};
+use crate::link::{self, Link, Listener};
 use crate::mesh::Mesh;
 use crate::unauthenticated::Refusals;
+use core::time::Duration;
 use multigrain_types::NodeId;
+use rustix::io::Errno;
 
 /// The meshes of nodes 0 and 1, over Unix sockets. With `room`, their sending buffers hold about so
 /// many bytes, so that queues form.
@@ -15,6 +17,25 @@ use multigrain_types::NodeId;
 #[must_use]
 pub fn pair(room: Option<usize>) -> [Mesh; 2] {
     let [one, other] = link::pair(room).expect("a pair of links");
+    [node(0, one), node(1, other)]
+}
+
+/// The same over TCP, with buffers as they are.
+///
+/// # Panics
+/// When the process has no file descriptors left, or the host no loopback interface.
+#[must_use]
+pub fn pair_over_tcp() -> [Mesh; 2] {
+    let any = "tcp:127.0.0.1:0".parse().expect("an address");
+    let (socket, address) = link::bind(&any).expect("a port");
+    let listener = Listener::new(socket).expect("a listener");
+    let one = link::connect(&address, Duration::from_secs(10)).expect("a connection");
+    let other = loop {
+        match listener.accept() {
+            Err(Errno::AGAIN) => std::thread::yield_now(),
+            accepted => break accepted.expect("the other end"),
+        }
+    };
     [node(0, one), node(1, other)]
 }
 

@@ -23,17 +23,18 @@ static void *wait_in_barrier(void *id)
     return NULL;
 }
 
-/* Nodes 0 and 1 in a cycle, while the others exchange a page that node 0 manages. */
-static void busy_cycle(int *shared)
+/* Nodes 0 and 1 in a cycle, while the others exchange pages that nodes 0 and 1 manage. */
+static void busy_cycle(void)
 {
     uint32_t own = 7 + (uint32_t)mg_node(), next = 7 + (uint32_t)(1 - mg_node());
+    void *pages = SHARE("pages", 0, mg_malloc_array(8, 4096));
     if (mg_node() < 2)
         OK(mg_lock(own));
     OK(mg_barrier(1, 0));
     if (mg_node() < 2)
         OK(mg_lock(next));
-    for (;;)
-        __atomic_fetch_add(shared, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0;; i++)
+        ++*(int *)MUST(mg_element(pages, i % 8));
 }
 
 /* Threads of the program's own, which this library meets at their first call. */
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "cycle") == 0) {
         cycle();
     } else if (strcmp(what, "busy-cycle") == 0) {
-        busy_cycle(shared);
+        busy_cycle();
     } else if (strcmp(what, "held") == 0) {
         if (node == 0)
             OK(mg_lock(7));

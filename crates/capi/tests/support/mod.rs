@@ -122,7 +122,10 @@ pub(crate) fn run(launcher: &Path, setting: &Setting, program: &Path, arguments:
     command.args(["--transport", setting.transport, "--consistency", setting.consistency]);
     command.args(setting.options);
     command.args(["-n", &setting.nodes.to_string(), "-t", &setting.threads.to_string()]);
-    command.args(["--timeout", &JOB_SECONDS.to_string(), "--"]).arg(program).args(arguments);
+    if !setting.options.contains(&"--timeout") {
+        command.args(["--timeout", &JOB_SECONDS.to_string()]);
+    }
+    command.arg("--").arg(program).args(arguments);
     let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
     assert_gone(program);
     Ended {

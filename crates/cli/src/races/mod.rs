@@ -127,7 +127,14 @@ fn job(nodes: u16, consistency: Consistency, options: &str) -> Result<usize> {
 fn launch(job: &str, board: &Path) -> Result<std::process::Output> {
     let this = std::env::current_exe().context("the path of this program")?;
     let mut command = Command::new(&this);
-    command.args(["run", "--check-races", "--no-tag-output", "--no-summary", "--timeout", LIMIT]);
+    command.args([
+        "run",
+        "--check-races=all",
+        "--no-tag-output",
+        "--no-summary",
+        "--timeout",
+        LIMIT,
+    ]);
     command.args(job.split(' ')).arg("--").arg(&this).args(["races", "--node"]).arg(board);
     command.stdin(Stdio::null()).output().context("starting the job")
 }

@@ -36,8 +36,8 @@ pub(super) enum Message {
     Refused(String),
     /// `note TEXT`: something the user should know.
     Note(String),
-    /// `race TEXT`: two nodes wrote the same bytes without synchronization.
-    Race(String),
+    /// `race OBJECT<TAB>TEXT`: bytes of this object were written by two nodes without synchronization.
+    Race { object: String, text: String },
     /// `lost RANK [@SECONDS] TEXT`: this node noticed, at that time of the host's monotonic clock,
     /// that a peer is gone.
     Lost { rank: usize, at: Option<Duration>, text: String },
@@ -63,7 +63,10 @@ impl Message {
             "left" => Some(Self::Left),
             "refused" => Some(Self::Refused(printable(rest))),
             "note" => Some(Self::Note(printable(rest))),
-            "race" => Some(Self::Race(printable(rest))),
+            "race" => {
+                let (object, text) = rest.split_once('\t')?;
+                Some(Self::Race { object: printable(object), text: printable(text) })
+            }
             "crash" => {
                 let (signal, text) = rest.split_once(' ')?;
                 Some(Self::Crash { signal: signal.parse().ok()?, text: printable(text) })
@@ -185,7 +188,10 @@ mod tests {
             ("progress 3 10", Message::Progress(count)),
             ("refused a wrong\x1b secret", Message::Refused("a wrong? secret".into())),
             ("note nothing to check", Message::Note("nothing to check".into())),
-            ("race 4 bytes at 0x10", Message::Race("4 bytes at 0x10".into())),
+            (
+                "race it\t4 bytes of it",
+                Message::Race { object: "it".into(), text: "4 bytes of it".into() },
+            ),
             ("lost 2 connection reset", lost(None)),
             ("lost 2 @7.000000005 connection reset", lost(Some(at))),
             ("lost 2", Message::Lost { rank: 2, at: None, text: String::new() }),

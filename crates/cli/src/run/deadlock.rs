@@ -81,7 +81,8 @@ mod tests {
     use multigrain_types::deadlock::{Place, Waiter};
 
     fn report(question: u64, sent: u64, place: Place) -> Report {
-        let waiter = Waiter { thread: 0, turn: 1, place, holds: Vec::new(), party: 2 };
+        let (holds, name) = (Vec::new(), String::new());
+        let waiter = Waiter { thread: 0, turn: 1, place, holds, party: 2, name };
         Report { question, all: true, sent, received: sent, changes: 0, waiters: vec![waiter] }
     }
 

@@ -67,7 +67,7 @@ fn chosen(args: &RunArgs) -> Vec<(String, String)> {
         ("MULTIGRAIN_MANAGER", args.manager.as_ref().map(name_of), Some("allocator")),
         ("MULTIGRAIN_LEARN", args.learn.as_ref().map(name_of), Some("on")),
         ("MULTIGRAIN_CONSISTENCY", args.consistency.as_ref().map(name_of), Some("sequential")),
-        ("MULTIGRAIN_CHECK_RACES", args.check_races.then(|| "on".to_owned()), Some("off")),
+        ("MULTIGRAIN_CHECK_RACES", args.check_races.map(|_| "on".to_owned()), Some("off")),
         ("MULTIGRAIN_SHARING", args.names_sharing().then(|| "on".to_owned()), Some("off")),
         ("MULTIGRAIN_BOOT_SECONDS", args.boot_timeout.map(|s| s.as_secs_f64().to_string()), None),
         ("MULTIGRAIN_SHARED", args.shared.map(|bytes| bytes.to_string()), None),

@@ -2,6 +2,7 @@
 
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
+use super::hosts::Order as ToAgents;
 use super::job::{Job, Live};
 use super::leftovers::REAP_WAIT;
 use super::output::{Pipe, Pumped};
@@ -11,12 +12,16 @@ use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid,
+};
 use std::io;
 use std::time::Duration;
 
 /// Two interrupts within this time mean: at once.
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
+/// From a SIGTERM that was handed on until the nodes that are still there are killed.
+const TERM_PATIENCE: Duration = Duration::from_secs(5);
 /// Buffers read of a dead node's output before its end is judged, so that its last words come
 /// before the verdict.
 const LAST_WORDS: usize = 16;
@@ -77,7 +82,8 @@ impl Job<'_> {
                 self.last_interrupt = Some(now);
             }
             if signal == Signal::TERM {
-                self.kill_at.get_or_insert(now + super::job::TERM_PATIENCE);
+                let patience = self.settings.kill_after.unwrap_or(TERM_PATIENCE);
+                self.kill_at.get_or_insert(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());
             self.signal_nodes(if again { Signal::KILL } else { signal });
@@ -86,6 +92,14 @@ impl Job<'_> {
                 self.signal_nodes(Signal::CONT);
             }
         }
+    }
+
+    /// Sends a signal to the process groups of all nodes.
+    pub(super) fn signal_nodes(&mut self, signal: Signal) {
+        for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
+            let _ = kill_process_group(*pid, signal);
+        }
+        self.agents.tell_all(&ToAgents::Signal(signal.as_raw()));
     }
 
     /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.
@@ -194,9 +208,10 @@ impl Job<'_> {
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),
-            Message::Race(text) => {
+            Message::Race { object, text } => {
                 self.facts.races += 1;
-                self.writer.say(&format!("race: {text}"));
+                let line = self.races.hear(object, text);
+                line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Lost { rank: peer, at, text } => {
                 let at = at.unwrap_or(Duration::MAX);

@@ -9,6 +9,7 @@ use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
 use super::output::{Format, Pipe};
 use super::progress::{self, Line};
+use super::races::Races;
 use super::refused::Refused;
 use super::signals::Signals;
 use super::source::Source;
@@ -21,7 +22,7 @@ use super::writer::{Target, Writer, write_if_possible};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io;
@@ -30,10 +31,6 @@ use std::time::{Duration, Instant};
 
 /// From SIGTERM to SIGKILL, once the job is to end.
 const TERM_WAIT: Duration = Duration::from_millis(500);
-/// From a SIGTERM that was handed on until the nodes that are still there are killed.
-pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(5);
-/// From SIGKILL until the launcher believes that a process cannot be killed.
-const KILL_WAIT: Duration = Duration::from_millis(1500);
 /// How long processes that outlive their node may go on writing after a good end.
 const LINGER_WAIT: Duration = Duration::from_millis(500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
@@ -56,6 +53,10 @@ pub(super) const BUFFER_BYTES: usize = 64 << 10;
 pub(super) struct Settings<'a> {
     pub(super) start: Instant,
     pub(super) timeout: Option<Duration>,
+    /// From SIGTERM to SIGKILL, if the user has said it.
+    pub(super) kill_after: Option<Duration>,
+    /// Whether every race is a line.
+    pub(super) all_races: bool,
     /// Whether there is a progress line.
     pub(super) line: bool,
     pub(super) tagged: bool,
@@ -120,6 +121,7 @@ pub(super) struct Job<'a> {
     pub(super) count: Option<Count>,
     pub(super) watch: Watch,
     pub(super) refused: Refused,
+    pub(super) races: Races,
     /// Pipes not read from because the writer is behind.
     pub(super) paused: Vec<Source>,
     pub(super) last_output: Duration,
@@ -184,6 +186,7 @@ impl<'a> Job<'a> {
         };
         let feed = agents.take_input().then(Feed::new);
         let mut job = Self {
+            races: Races::new(settings.all_races),
             settings,
             epoll,
             signals,
@@ -308,7 +311,7 @@ impl<'a> Job<'a> {
             Phase::Ending { kill_at } if now >= kill_at || self.hurry => {
                 self.signal_nodes(Signal::KILL);
                 let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
-                Some(Phase::Killed { until: now + KILL_WAIT + far })
+                Some(Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far })
             }
             Phase::Killed { until } if now >= until => {
                 self.writer.say("some nodes cannot be killed; they are left behind");
@@ -392,14 +395,17 @@ impl<'a> Job<'a> {
         };
         let good = verdict.code == 0 || self.facts.ended_well();
         let refused = self.refused.end(!good);
-        refused.iter().chain(&verdict.line).for_each(|line| self.writer.say(line));
+        let races = self.races.end();
+        let lines = refused.iter().chain(&races).chain(&verdict.line);
+        lines.for_each(|line| self.writer.say(line));
         self.verdict = verdict;
         if good {
             self.wall = Some(now);
             return Some(Phase::Lingering { until: now + LINGER_WAIT });
         }
         self.signal_nodes(Signal::TERM);
-        let wait = if killed { Duration::ZERO } else { TERM_WAIT };
+        let patience = self.settings.kill_after.unwrap_or(TERM_WAIT);
+        let wait = if killed { Duration::ZERO } else { patience };
         Some(Phase::Ending { kill_at: now + wait })
     }
 
@@ -409,7 +415,7 @@ impl<'a> Job<'a> {
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
-        leftovers::kill_but(&self.own_children(), KILL_WAIT);
+        leftovers::kill_but(&self.own_children(), leftovers::kill_wait(0));
         Phase::Swept { since: now }
     }
 
@@ -450,14 +456,6 @@ impl<'a> Job<'a> {
             why: self.verdict.line.clone(),
             nodes: self.nodes.iter_mut().zip(&self.facts.nodes).map(node).collect(),
         }
-    }
-
-    /// Sends a signal to the process groups of all nodes.
-    pub(super) fn signal_nodes(&mut self, signal: Signal) {
-        for (pid, _) in self.nodes.iter().filter_map(|live| live.process.as_ref()) {
-            let _ = kill_process_group(*pid, signal);
-        }
-        self.agents.tell_all(&ToAgents::Signal(signal.as_raw()));
     }
 
     fn own_children(&self) -> Vec<Pid> {

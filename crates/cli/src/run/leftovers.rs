@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 /// How long dead orphans may wait to be reaped.
 pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
 
+/// From SIGKILL until processes are believed not to die. Each of many nodes closes as many links.
+pub(super) fn kill_wait(nodes: usize) -> Duration {
+    Duration::from_millis(1500 + 50 * nodes as u64)
+}
+
 /// All children of this process but `known`, dead ones included.
 pub(super) fn children_but(known: &[Pid]) -> Vec<Pid> {
     let me = getpid();

@@ -31,6 +31,7 @@ mod output;
 mod program;
 mod progress;
 mod quantity;
+mod races;
 mod refused;
 mod shares;
 mod sharing;
@@ -140,6 +141,8 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             let settings = Settings {
                 start,
                 timeout: args.timeout,
+                kill_after: args.kill_after,
+                all_races: args.check_races == Some(options::Races::All),
                 line: stderr_is_terminal,
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),

@@ -21,8 +21,8 @@ const MAX_NODES: u32 = 1024;
 /// session without the job's environment stays then, unless this user may make control groups; and so does
 /// all that nodes have forked if the launcher and its warden (mg-warden) are killed at the same moment.
 ///
-/// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds are killed, and
-/// so are all at a second Ctrl-C.
+/// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
+/// killed, and so are all at a second Ctrl-C.
 ///
 /// A job in which nothing can go on, because all threads wait for each other or some hold locks in a
 /// cycle, ends with one line that says who waits where, and with exit code 35.
@@ -90,11 +90,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) consistency: Option<Consistency>,
 
-    /// Reports bytes of release-consistent memory that two nodes write without synchronization, each
-    /// with its address and its allocation; the exit code is then 66. A write that does not change a
-    /// byte is not seen. Costs time.
-    #[arg(long)]
-    pub(super) check_races: bool,
+    /// Reports bytes of release-consistent memory that two nodes write without synchronization, with their
+    /// address and their allocation; the exit code is then 66. A write that does not change a
+    /// byte is not seen. Costs time. Without =WHICH the first of each allocation is a line, and at the end
+    /// how many more there were of it.
+    #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "first")]
+    pub(super) check_races: Option<Races>,
 
     /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
     /// almost 16T [default: 64G].
@@ -105,9 +107,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::LARGEST_CHUNK)))]
     pub(super) chunk: Option<u32>,
 
-    /// Ends the job after this many seconds, with exit code 124.
+    /// Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races).
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) timeout: Option<Duration>,
+
+    /// How long nodes may take to end after SIGTERM before they are killed, in seconds [default: 5 after a
+    /// SIGTERM that is handed on, 0.5 where the launcher ends the job].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) kill_after: Option<Duration>,
 
     /// How long nodes wait for each other at the start, in seconds [default: 30, and more for many
     /// nodes: 290 for 1024].
@@ -243,6 +250,15 @@ pub(crate) enum Consistency {
     LazyRelease,
     /// The same at the grain of the allocations, adapted at barriers by what is counted.
     Auto,
+}
+
+/// `--check-races`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Races {
+    /// The first of each allocation is a line, and the others are counted.
+    First,
+    /// Each is a line.
+    All,
 }
 
 /// `--manager`; the names are those of MULTIGRAIN_MANAGER.

@@ -18,7 +18,7 @@ const LEAVER_WAIT: Duration = Duration::from_secs(1);
 const LOST_PEER: i32 = 75;
 /// Exit code of a job that ran out of time.
 const TIMED_OUT: u8 = 124;
-/// Exit code of a job that ended well, but for races: what ThreadSanitizer gives.
+/// Exit code of a job that ended well, or ran out of time, but for races: what ThreadSanitizer gives.
 const RACY: u8 = 66;
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
 const BROKEN_RULES: u8 = 1;
@@ -190,7 +190,7 @@ impl Facts {
 /// Decides about a job at time `now` since its start.
 pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
     if let Some(order) = facts.order {
-        return Decision::Over(by_order(order));
+        return Decision::Over(by_order(facts, order));
     }
     if let Some(text) = &facts.deadlock {
         return Decision::Over(of_deadlock(text));
@@ -233,12 +233,19 @@ fn first(facts: &Facts, ended: impl Fn(&NodeFacts) -> Option<End>) -> Option<(us
     ends.filter_map(|(rank, node)| Some((rank, ended(node)?))).min_by_key(|(_, end)| end.place)
 }
 
-fn by_order(order: Order) -> Verdict {
+fn by_order(facts: &Facts, order: Order) -> Verdict {
     match order {
-        Order::Timeout(limit) => Verdict {
-            code: TIMED_OUT,
-            line: Some(format!("time-out after {} s; the job ends", limit.as_secs_f64())),
-        },
+        Order::Timeout(limit) => {
+            let limit = limit.as_secs_f64();
+            // A race is a finding, and the more likely cause; that time was short is a suspicion.
+            let (code, line) = match races_of(facts) {
+                Some(races) => {
+                    (RACY, format!("time-out after {limit} s, and {races}; exit code {RACY}"))
+                }
+                None => (TIMED_OUT, format!("time-out after {limit} s; the job ends")),
+            };
+            Verdict { code, line: Some(line) }
+        }
         Order::Signal(signal) => by_signal(signal),
         Order::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
     }
@@ -260,12 +267,19 @@ fn code_of_signal(signal: i32) -> u8 {
 
 /// Every node ended well; a program that is right only by chance is still wrong.
 fn of_success(facts: &Facts) -> Verdict {
-    let races = match facts.races {
-        0 => return Verdict { code: 0, line: None },
-        1 => "a race was reported".to_owned(),
-        races => format!("{races} races were reported"),
-    };
-    Verdict { code: RACY, line: Some(format!("{races}; exit code {RACY}")) }
+    match races_of(facts) {
+        Some(races) => Verdict { code: RACY, line: Some(format!("{races}; exit code {RACY}")) },
+        None => Verdict { code: 0, line: None },
+    }
+}
+
+/// That races were reported, in words.
+fn races_of(facts: &Facts) -> Option<String> {
+    match facts.races {
+        0 => None,
+        1 => Some("a race was reported".to_owned()),
+        races => Some(format!("{races} races were reported")),
+    }
 }
 
 fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {

@@ -1,7 +1,8 @@
 //! Deadlocks: a thread of the node's own looks at what the program's threads wait for, and tells the
 //! launcher, which hears of all nodes and decides ([`multigrain_types::deadlock`]).
 //!
-//! A look costs next to nothing while a thread runs, and is taken a few times a second. The time between
+//! A look costs next to nothing while a thread runs, and is taken a few times a second, in a job of many hundred
+//! nodes every other second. The time between
 //! looks decides how soon a deadlock is named, never whether there is one.
 //!
 //! Whatever is not known to wait for another thread of the job counts as running: a thread in a system
@@ -17,8 +18,9 @@ use multigrain_types::deadlock::{Place, Report, Waiter, deadlock};
 use crate::driver::Driver;
 use crate::receiver::slots;
 
-/// Between two looks.
+/// Between two looks, at least; and for each node of the job, whose messages a look counts.
 const PERIOD: Duration = Duration::from_millis(200);
+const PERIOD_FOR_EACH: Duration = Duration::from_millis(2);
 
 /// Locks of a thread that a report names: a thread with more is in no cycle that is found while others run.
 const MOST_HELD: usize = 256;
@@ -26,10 +28,11 @@ const MOST_HELD: usize = 256;
 /// The helper's work, until this node leaves.
 pub(crate) fn watch(driver: &Driver) {
     let launcher = driver.platform().launcher();
+    let period = PERIOD.max(PERIOD_FOR_EACH * driver.nodes().into());
     let mut last = Report::default();
     let mut told = Report::default();
     while driver.membership().is_member() && !driver.membership().is_leaving() {
-        let question = launcher.question(PERIOD);
+        let question = launcher.question(period);
         let report = look(driver);
         if question != 0 {
             told = Report { question, ..report.clone() };
@@ -109,7 +112,8 @@ mod tests {
     use super::*;
 
     fn report(received: u64, turn: u64) -> Report {
-        let waiter = Waiter { thread: 0, turn, place: Place::Lock(7), holds: vec![8], party: 0 };
+        let (place, holds, name) = (Place::Lock(7), vec![8], String::new());
+        let waiter = Waiter { thread: 0, turn, place, holds, party: 0, name };
         let other = Waiter { thread: 1, place: Place::Barrier(1), holds: vec![], ..waiter.clone() };
         Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }
     }

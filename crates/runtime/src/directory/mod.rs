@@ -125,7 +125,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
         driver.platform().launcher().warn(&error.to_string());
         return Error::Limit(String::new()).code();
     }
-    if driver.tables().add(record, record.area.minipages()) {
+    if driver.tables().add(record) {
         // A node may ask for all of them at once, and then be slow to read.
         let longest = diff::most_bytes(record.area.minipage_bytes(0));
         driver.engine().allow_diffs(record.area.minipages() as usize, longest);

@@ -8,13 +8,10 @@ use multigrain_types::NodeId;
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, MAX_NAME, kind};
 use crate::races::Object;
 use crate::shim::{Mutex, lock};
 use crate::tsan::{self, Token};
-
-/// Longest name, bytes.
-const MAX_NAME: usize = 63;
 
 /// Most names of a job, so that a program that makes up a new one each time is told.
 pub(crate) const MOST: usize = 1 << 16;

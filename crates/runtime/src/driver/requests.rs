@@ -67,6 +67,9 @@ impl Driver {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
+        if kind == kind::LOOKUP {
+            slot.set_name(body);
+        }
         let header = Header {
             kind,
             from: self.me().0,

@@ -27,7 +27,6 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::live_items::LiveItems;
 use crate::shim::{Mutex, MutexGuard, lock};
-use crate::tables::AreaStates;
 use crate::tsan::{self, Token};
 
 /// Lanes of a node.
@@ -104,13 +103,13 @@ impl Heap {
             self.inventory(driver).lend(key, most, &mut shelf.items);
         }
         let (id, index) = shelf.items.pop()?;
-        let states = driver.tables().area(id)?;
-        let live = states.live()?;
+        let live = driver.tables().live(id, number)?;
         live.allocate(index);
         live.end_loan();
         driver.counters().add_shared(number, key.item_bytes());
         tsan::take(Token::Free);
-        Some(states.record.item_address(index as usize))
+        let record = driver.tables().area(id)?.record;
+        Some(record.item_address(index as usize))
     }
 
     /// From now on this thread keeps items of that slab.
@@ -133,8 +132,7 @@ impl Heap {
         if record.owner != driver.me() || driver.races().are_checked() {
             return None;
         }
-        let states = driver.tables().area(record.area.id)?;
-        let live = states.live()?;
+        let live = &driver.tables().live(record.area.id, number())?;
         if is_block(live) {
             let block = address == record.area.base && !record.items.array;
             return block.then(|| self.keep_block(driver, record, live))?;
@@ -209,7 +207,7 @@ impl Heap {
             alike && block.holds(bytes)
         };
         let at = kept.blocks.iter().rposition(fits)?;
-        let live = driver.tables().area(kept.blocks[at].area.id)?.live()?;
+        let live = driver.tables().live(kept.blocks[at].area.id, number)?;
         let block = kept.blocks.swap_remove(at);
         live.set_bytes(items.bytes);
         live.allocate(0);
@@ -220,12 +218,10 @@ impl Heap {
 
     /// Nothing of an area may be allocated any more: whether it is to go back to the directory, out of all lanes.
     pub(super) fn end_if_unused(&self, driver: &Driver, record: &AreaRecord) -> bool {
-        let Some(live) = driver.tables().area(record.area.id).and_then(AreaStates::live) else {
-            return false;
-        };
+        let Some(live) = driver.tables().live(record.area.id, number()) else { return false };
         let spare =
             record.area.bytes > LARGEST_KEPT_BYTES || live.areas().load(Ordering::Relaxed) > 1;
-        if !spare || is_block(live) || !live.is_empty() {
+        if !spare || is_block(&live) || !live.is_empty() {
             return false;
         }
         let mut lanes = self.lanes.all();

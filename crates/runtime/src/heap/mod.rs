@@ -170,7 +170,7 @@ impl Heap {
                         let live =
                             heap.count(driver.counters(), key, &states.record, (index, used));
                         drop(heap);
-                        states.enter_live(&live);
+                        driver.tables().enter_live(area, &live);
                         self.keep_shelf(key, &live);
                         tsan::take(Token::Free);
                         return Ok((states.record.item_address(index as usize), used));
@@ -293,9 +293,7 @@ impl Heap {
             self.populate(driver, record.area.id, 0..pages)?;
         }
         let live = self.inventory(driver).enter_area(driver.counters(), record);
-        if let Some(states) = driver.tables().area(record.area.id) {
-            states.enter_live(&live);
-        }
+        driver.tables().enter_live(record.area.id, &live);
         Ok((record.area.base, false))
     }
 

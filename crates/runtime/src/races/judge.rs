@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::written::Written;
 
 /// Lines of one judge; a racy loop would fill the terminal.
-const MOST_RACES: usize = 50;
+pub(super) const MOST_RACES: usize = 50;
 
 /// What one node wrote to one minipage within one of its epochs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -53,7 +53,7 @@ use crate::frames::kind;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 use crate::sites::Sites;
-use judge::{Judge, Writes};
+use judge::{Judge, MOST_RACES, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;
 use written::Written;
@@ -256,7 +256,15 @@ impl<'a> Races<'a> {
     fn judge(&self, races: &Checker, minipage: MinipageId, writes: Writes) {
         let found = lock(&races.judge).receive(minipage, writes);
         for race in found {
-            self.platform.launcher().race(&self.describe(&race));
+            let launcher = self.platform.launcher();
+            let (object, line) = self.describe(&race);
+            launcher.race(&object, &line);
+            if race.last {
+                let me = self.platform.me();
+                launcher.tell(format_args!(
+                    "note {me} reports no more races of what it allocated: there were {MOST_RACES}"
+                ));
+            }
         }
     }
 

@@ -21,37 +21,38 @@ impl Races<'_> {
         }
     }
 
-    /// The line about a race: where, in what, by whom.
-    pub(super) fn describe(&self, race: &Race) -> String {
+    /// What a race is of, and the line about it: where, in what, by whom.
+    pub(super) fn describe(&self, race: &Race) -> (String, String) {
         let Some(area) = self.platform.tables().area(race.minipage.area()) else {
-            return String::new();
+            return (String::new(), String::new());
         };
         let record = &area.record;
         let start = record.area.address(race.minipage.index());
         let address = start + race.bytes.start;
         let item = record.item_of(race.minipage.index(), race.bytes.start);
-        let mut line =
-            format!("{} bytes at {address:#x} (byte {}", race.bytes.len(), address - item.base);
         let made = item.element.map_or(item.base, |_| record.area.base);
         let (bytes, caller) =
             self.sites.and_then(|sites| sites.find(made)).unwrap_or((item.bytes, None));
-        let _ = match item.element {
-            Some((index, count)) => write!(
-                line,
-                " of element {index} of the array of {count} times {} bytes at {:#x}",
-                item.bytes, record.area.base
-            ),
-            None => write!(line, " of the allocation of {bytes} bytes at {:#x}", item.base),
+        let mut object = match item.element {
+            Some((_, count)) => {
+                format!("the array of {count} times {} bytes at {made:#x}", item.bytes)
+            }
+            None => format!("the allocation of {bytes} bytes at {made:#x}"),
         };
-        let _ = write!(line, " made by {}", record.owner);
+        let _ = write!(object, " made by {}", record.owner);
         if let Some(caller) = caller {
-            let _ = write!(line, " in {caller}");
+            let _ = write!(object, " in {caller}");
         }
-        let (one, other) = race.nodes;
-        let _ = write!(line, ") are written by {one} and {other} without synchronization");
-        if race.last {
-            line.push_str("; more races of what this node allocated are not reported");
-        }
-        line
+        let element = item.element.map(|(index, _)| format!("element {index} of "));
+        let line = format!(
+            "{} bytes at {address:#x} (byte {} of {}{object}) are written by {} and {} without \
+             synchronization",
+            race.bytes.len(),
+            address - item.base,
+            element.unwrap_or_default(),
+            race.nodes.0,
+            race.nodes.1
+        );
+        (object, line)
     }
 }

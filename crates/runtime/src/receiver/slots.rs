@@ -20,11 +20,15 @@ use multigrain_types::deadlock::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
 use super::returns::Returns;
+use crate::frames::MAX_NAME;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
+
+/// Room for the longest name, in words of 8 bytes.
+const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
 
 /// In [`Slot::tell_to_hold`]: beyond all counts of turns.
 const URGENT: u32 = 1 << 17;
@@ -54,6 +58,8 @@ pub(crate) struct Slot {
     turns: AtomicU64,
     /// How many threads are to come to the barrier where it waits.
     party: AtomicU32,
+    /// The name it waits for: its bytes, and zeros behind them.
+    name: [AtomicU64; NAME_WORDS],
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -70,6 +76,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         place: AtomicU64::new(0),
         turns: AtomicU64::new(0),
         party: AtomicU32::new(0),
+        name: [const { AtomicU64::new(0) }; NAME_WORDS],
     }
 }; MAX_THREADS];
 
@@ -312,6 +319,23 @@ impl Slot {
         self.party.store(threads, Ordering::SeqCst);
     }
 
+    /// Its thread is about to wait for this name.
+    pub(crate) fn set_name(&self, name: &[u8]) {
+        let mut chunks = name.chunks(8);
+        for word in &self.name {
+            let mut bytes = [0; 8];
+            let chunk = chunks.next().unwrap_or_default();
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
+        }
+    }
+
+    fn name(&self) -> String {
+        let words = self.name.iter().map(|word| word.load(Ordering::SeqCst).to_le_bytes());
+        let bytes: Vec<u8> = words.flatten().collect();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    }
+
     /// Where its thread waits, and in which turn; none if it runs or is about to.
     fn waits(&self) -> Option<(Place, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
@@ -372,7 +396,8 @@ pub(crate) fn waiters() -> Vec<Waiter> {
         let (place, turn) = slot.waits()?;
         let at_barrier = matches!(place, Place::Barrier(_));
         let party = if at_barrier { slot.party.load(Ordering::SeqCst) } else { 0 };
-        Some(Waiter { thread, turn, place, holds: Vec::new(), party })
+        let name = if place == Place::Name { slot.name() } else { String::new() };
+        Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

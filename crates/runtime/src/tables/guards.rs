@@ -49,6 +49,11 @@ impl<'a> CellGuard<'a> {
         }
     }
 
+    fn states(&self) -> &States {
+        // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
+        unsafe { &self.tables.kept(self.area).states }
+    }
+
     fn is_owned(&self) -> bool {
         self.area.record.owner == self.tables.me
     }
@@ -73,7 +78,7 @@ impl Cell for CellGuard<'_> {
     }
 
     fn holder(&mut self) -> &mut Holder {
-        let States::Sequential { holders, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let States::Sequential { holders, .. } = self.states() else { unreachable!("{OTHER}") };
         let owned = self.is_owned();
         let first = || if owned { Holder::owner() } else { Holder::default() };
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
@@ -81,14 +86,14 @@ impl Cell for CellGuard<'_> {
     }
 
     fn entry(&mut self) -> &mut Entry {
-        let States::Sequential { entries, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let States::Sequential { entries, .. } = self.states() else { unreachable!("{OTHER}") };
         let first = || Entry::owned_by(self.area.record.owner);
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
         unsafe { &mut *entries.get(self.minipage.index(), first).get() }
     }
 
     fn client(&mut self) -> &mut Client {
-        let States::Eager { clients, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let States::Eager { clients, .. } = self.states() else { unreachable!("{OTHER}") };
         let owned = self.is_owned();
         let first = || if owned { Client::owner() } else { Client::default() };
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
@@ -96,14 +101,14 @@ impl Cell for CellGuard<'_> {
     }
 
     fn server(&mut self) -> &mut Server {
-        let States::Eager { servers, .. } = &self.area.states else { unreachable!("{OTHER}") };
+        let States::Eager { servers, .. } = self.states() else { unreachable!("{OTHER}") };
         let first = || Server::owned_by(self.area.record.owner);
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.
         unsafe { &mut *servers.get(self.minipage.index(), first).get() }
     }
 
     fn copy(&mut self) -> &mut Copy {
-        let States::Lazy { copies } = &self.area.states else { unreachable!("{OTHER}") };
+        let States::Lazy { copies } = self.states() else { unreachable!("{OTHER}") };
         let (owned, owner) = (self.is_owned(), self.area.record.owner);
         let first = || if owned { Copy::owner() } else { Copy::away(owner) };
         // SAFETY: the shard lock of this minipage is held as long as `self` is borrowed.

@@ -13,6 +13,7 @@
 mod blocks;
 mod guards;
 
+use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -73,53 +74,94 @@ impl States {
             Self::Lazy { copies } => copies.is_used(index),
         }
     }
+
+    /// Forgets blocks of states that are as at first on this node; whether none is left.
+    ///
+    /// # Safety
+    /// The caller holds the locks of all minipages.
+    unsafe fn forget(&self, owner: NodeId, me: NodeId) -> bool {
+        let owned = owner == me;
+        match self {
+            Self::Sequential { holders, entries } => {
+                let holder = if owned { Holder::owner() } else { Holder::default() };
+                let entry = Entry::owned_by(owner);
+                // SAFETY: the caller's promise.
+                let no_holders = unsafe { holders.forget(|state| *state == holder) };
+                // SAFETY: the caller's promise.
+                no_holders & unsafe { entries.forget(|state| *state == entry) }
+            }
+            Self::Eager { clients, servers } => {
+                let client = if owned { Client::owner() } else { Client::default() };
+                let server = Server::owned_by(owner);
+                // SAFETY: the caller's promise.
+                let no_clients = unsafe { clients.forget(|state| *state == client) };
+                // SAFETY: the caller's promise.
+                no_clients & unsafe { servers.forget(|state| *state == server) }
+            }
+            Self::Lazy { copies } => {
+                let copy = if owned { Copy::owner() } else { Copy::away(owner) };
+                // SAFETY: the caller's promise.
+                unsafe { copies.forget(|state| *state == copy) }
+            }
+        }
+    }
 }
 
-/// One area on this node.
+/// One area on this node. Its record stays for ever, for messages about a retired area may come late; the rest
+/// goes, and comes into being again as at first if one does.
 #[derive(Debug)]
 pub(crate) struct AreaStates {
     pub(crate) record: AreaRecord,
-    minipages: u32,
+    /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
+    kept: UnsafeCell<OnceLock<Box<Kept>>>,
+}
+
+/// What is kept of an area until it is retired.
+#[derive(Debug)]
+struct Kept {
     states: States,
-    /// Of an area of this node: what is allocated.
+    /// Of an area of this node: what is allocated, once anything was.
     live: OnceLock<Arc<LiveItems>>,
 }
 
 impl AreaStates {
-    /// What of an area of this node is allocated, once anything was.
-    pub(crate) fn live(&self) -> Option<&Arc<LiveItems>> {
-        self.live.get()
+    fn new(record: AreaRecord) -> Self {
+        Self { record, kept: UnsafeCell::new(Kept::new(&record).into()) }
     }
 
-    /// The same is known from now on.
-    pub(crate) fn enter_live(&self, live: &Arc<LiveItems>) {
-        self.live.get_or_init(|| Arc::clone(live));
-    }
-
-    /// Forgets states that are as at first; whether none is left. Those of release consistent minipages
-    /// stay: write notices may name them for long.
+    /// Forgets states that are as at first; whether there is no more to come: others of release consistent
+    /// minipages stay, for write notices may name them for long.
     ///
     /// # Safety
     /// The caller holds the locks of all minipages.
     unsafe fn forget(&self, me: NodeId) -> bool {
-        let States::Sequential { holders, entries } = &self.states else { return true };
-        let owner = self.record.owner;
-        let holder = if owner == me { Holder::owner() } else { Holder::default() };
+        // SAFETY: the caller's promise: nobody looks at it.
+        let place = unsafe { &mut *self.kept.get() };
+        let Some(kept) = place.get_mut() else { return true };
+        kept.live.take();
         // SAFETY: the caller's promise.
-        let no_holders = unsafe { holders.forget(|state| *state == holder) };
-        let entry = Entry::owned_by(owner);
-        // SAFETY: the caller's promise.
-        let no_entries = unsafe { entries.forget(|state| *state == entry) };
-        no_holders && no_entries
+        let none = unsafe { kept.states.forget(self.record.owner, me) };
+        if none {
+            place.take();
+        }
+        none || !self.record.consistency.is_sequential()
     }
 }
 
-// SAFETY: the cells are only reached through `CellGuard`, under the shard lock of their minipage.
+impl Kept {
+    fn new(record: &AreaRecord) -> Box<Self> {
+        let states = States::new(record.consistency, record.area.minipages());
+        Box::new(Self { states, live: OnceLock::new() })
+    }
+}
+
+// SAFETY: what is kept is only reached under the lock of a shard, and its cells through `CellGuard`, under that
+// of their minipage.
 unsafe impl Sync for AreaStates {}
 // SAFETY: the states hold no thread-bound values.
 unsafe impl Send for AreaStates {}
 
-type RegistryPage = Box<[OnceLock<Box<AreaStates>>]>;
+type RegistryPage = Box<[OnceLock<AreaStates>]>;
 
 /// All states of a node.
 #[derive(Debug)]
@@ -164,7 +206,7 @@ impl SharedTables {
     }
 
     /// Enters an area; false if its id is taken or out of range.
-    pub(crate) fn add(&self, record: AreaRecord, minipages: u32) -> bool {
+    pub(crate) fn add(&self, record: AreaRecord) -> bool {
         let (page, index) = registry_place(record.area.id);
         let Some(page) = self.areas.get(page) else { return false };
         let page = page.get_or_init(|| (0..AREAS).map(|_| OnceLock::new()).collect());
@@ -174,10 +216,7 @@ impl SharedTables {
         if record.consistency.is_lazy() {
             self.lazy.store(true, Ordering::Release);
         }
-        let states = States::new(record.consistency, minipages);
-        page[index]
-            .set(Box::new(AreaStates { record, minipages, states, live: OnceLock::new() }))
-            .is_ok()
+        page[index].set(AreaStates::new(record)).is_ok()
     }
 
     /// What a thread of this node holds, in the words of a program.
@@ -223,17 +262,48 @@ impl SharedTables {
     /// An area by its id.
     pub(crate) fn area(&self, id: AreaId) -> Option<&AreaStates> {
         let (page, index) = registry_place(id);
-        self.areas.get(page)?.get()?.get(index)?.get().map(AsRef::as_ref)
+        self.areas.get(page)?.get()?.get(index)?.get()
+    }
+
+    /// What is kept of an area.
+    ///
+    /// # Safety
+    /// The caller holds the lock of a shard as long as it has the result.
+    unsafe fn kept<'a>(&self, area: &'a AreaStates) -> &'a Kept {
+        // SAFETY: it is taken away only under the locks of all shards.
+        let kept = unsafe { &*area.kept.get() };
+        kept.get_or_init(|| {
+            lock(&self.retired).push(area.record.area.id);
+            Kept::new(&area.record)
+        })
+    }
+
+    /// What of an area of this node is allocated, once anything was. Threads that give different numbers do not
+    /// meet.
+    pub(crate) fn live(&self, id: AreaId, number: usize) -> Option<Arc<LiveItems>> {
+        let area = self.area(id)?;
+        let _lock = lock(&self.shards[number % SHARDS]);
+        // SAFETY: a shard is locked.
+        unsafe { self.kept(area) }.live.get().map(Arc::clone)
+    }
+
+    /// The same is known from now on.
+    pub(crate) fn enter_live(&self, id: AreaId, live: &Arc<LiveItems>) {
+        let Some(area) = self.area(id) else { return };
+        let _lock = lock(&self.shards[0]);
+        // SAFETY: a shard is locked.
+        unsafe { self.kept(area) }.live.get_or_init(|| Arc::clone(live));
     }
 
     /// Whether all of these exist.
     pub(crate) fn knows_run(&self, run: Run) -> bool {
-        self.area(run.first().area()).is_some_and(|area| run.end() <= area.minipages)
+        self.area(run.first().area()).is_some_and(|area| run.end() <= area.record.area.minipages())
     }
 
     /// Whether the minipage exists; ids from peers are checked with this before use.
     pub(crate) fn knows(&self, minipage: MinipageId) -> bool {
-        self.area(minipage.area()).is_some_and(|area| minipage.index() < area.minipages)
+        let area = self.area(minipage.area());
+        area.is_some_and(|area| minipage.index() < area.record.area.minipages())
     }
 
     /// Who keeps the directory entry of a minipage of this area.
@@ -270,10 +340,17 @@ impl SharedTables {
         id: AreaId,
         minipages: Range<u32>,
     ) -> impl Iterator<Item = MinipageId> {
-        let area = self.area(id).filter(|_| !minipages.is_empty());
         let blocks = minipages.start / BLOCK..minipages.end.div_ceil(BLOCK);
-        let used = move |&block: &u32| area.is_some_and(|area| area.states.is_used(block * BLOCK));
-        blocks.filter(used).flat_map(move |block| {
+        let used: Vec<u32> = match self.area(id).filter(|_| !minipages.is_empty()) {
+            Some(area) => {
+                let _lock = lock(&self.shards[shard_of(MinipageId::new(id, minipages.start))]);
+                // SAFETY: a shard is locked.
+                let states = unsafe { &self.kept(area).states };
+                blocks.filter(|block| states.is_used(block * BLOCK)).collect()
+            }
+            None => Vec::new(),
+        };
+        used.into_iter().flat_map(move |block| {
             let first = (block * BLOCK).max(minipages.start);
             let end = (block * BLOCK).saturating_add(BLOCK).min(minipages.end);
             (first..end).map(move |index| MinipageId::new(id, index))
@@ -283,12 +360,12 @@ impl SharedTables {
     /// Retires an area, in the way of the caller, while no thread of this node has states of any
     /// minipage; and forgets what retired areas leave behind, as far as nobody needs it.
     pub(crate) fn retire<T>(&self, id: AreaId, retire: impl FnOnce() -> T) -> T {
-        let mut retired = lock(&self.retired);
         let _all: Vec<_> = self.shards.iter().map(lock).collect();
         let done = retire();
+        let mut retired = lock(&self.retired);
         retired.push(id);
         // SAFETY: all minipages are locked.
-        retired.retain(|&id| !self.area(id).is_none_or(|area| unsafe { area.forget(self.me) }));
+        retired.retain(|&id| self.area(id).is_some_and(|area| !unsafe { area.forget(self.me) }));
         done
     }
 
@@ -340,7 +417,7 @@ mod tests {
         let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         let consistency = Consistency::Sequential;
-        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
+        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }));
         let minipage = MinipageId::new(id, 0);
         let swap = || {
             for _ in 0..8 {
@@ -375,13 +452,13 @@ mod tests {
         // All below 70,000, and far apart up to the last one.
         let many = if cfg!(miri) { 0..300 } else { 0..70_000 };
         for id in many.clone().chain([100_000, 1 << 19, last]) {
-            assert!(tables.add(record(id), 1), "area {id}");
-            assert!(!tables.add(record(id), 1), "area {id} is there already");
+            assert!(tables.add(record(id)), "area {id}");
+            assert!(!tables.add(record(id)), "area {id} is there already");
         }
         for id in many.chain([100_000, 1 << 19, last]) {
             assert!(tables.knows(MinipageId::new(AreaId(id), 0)), "area {id}");
         }
-        assert!(!tables.add(record(last + 1), 1));
+        assert!(!tables.add(record(last + 1)));
         assert!(!tables.knows(MinipageId::new(AreaId(last + 1), 0)));
     }
 
@@ -392,7 +469,7 @@ mod tests {
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         for (id, consistency) in (0..).map(AreaId).zip(Consistency::ALL) {
             let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
-            assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }, 1));
+            assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }));
             assert_eq!(tables.consistency_of(MinipageId::new(id, 0)), consistency);
         }
         let unknown = MinipageId::new(AreaId(4), 0);

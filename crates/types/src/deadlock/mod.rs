@@ -97,6 +97,9 @@ pub struct Waiter {
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
     #[serde(default)]
     pub party: u32,
+    /// The name it waits for; empty anywhere else.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
 }
 
 /// What a node knows of its threads.

@@ -103,7 +103,8 @@ mod tests {
     use super::*;
 
     fn waiter(thread: u32, place: Place, holds: &[u64]) -> Waiter {
-        Waiter { thread, turn: 1, place, holds: holds.to_vec(), party: 3 }
+        let holds = holds.to_vec();
+        Waiter { thread, turn: 1, place, holds, party: 3, name: String::new() }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {

@@ -20,7 +20,7 @@ impl fmt::Display for Place {
             Self::Semaphore(id) => write!(out, "for semaphore {}", IdName(*id)),
             Self::Condition(id) => write!(out, "for a signal on condition {}", IdName(*id)),
             Self::Join(node) => write!(out, "for the end of a thread of node {node}"),
-            Self::Name => out.write_str("for a name that nobody publishes"),
+            Self::Name => out.write_str("for a name"),
         }
     }
 }
@@ -39,17 +39,17 @@ pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
 
 /// All threads of a job, by the places where they wait.
 pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
-    let mut places: BTreeMap<Place, Vec<Thread>> = BTreeMap::new();
+    let mut places: BTreeMap<(Place, &str), Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
     let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
     let mut parties: BTreeMap<Place, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
-        places.entry(waiter.place).or_default().push(thread);
+        places.entry((waiter.place, &waiter.name)).or_default().push(thread);
         parties.insert(waiter.place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
-    let part = |(index, (place, at)): (usize, (&Place, &Vec<Thread>))| {
+    let part = |(index, ((place, name_of), at)): (usize, (&(Place, &str), &Vec<Thread>))| {
         let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
@@ -62,7 +62,8 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
                 .map(|&thread| format!(", which {} holds", name(&[thread], &threads).0)),
             Place::Barrier(_) => parties.get(place).map(|party| came(at.len(), *party)),
             Place::Finalize | Place::ReadWriteLock(_) | Place::Semaphore(_) => None,
-            Place::Condition(_) | Place::Join(_) | Place::Name => None,
+            Place::Condition(_) | Place::Join(_) => None,
+            Place::Name => Some(format!(" {name_of:?} that nobody publishes")),
         };
         format!("{who}{verb} {place}{}", more.unwrap_or_default())
     };
@@ -119,7 +120,7 @@ mod tests {
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
         let waiter = |thread, place, holds: &[u64]| {
             let party = if matches!(place, Place::Barrier(_)) { 8 } else { 0 };
-            Waiter { thread, turn: 0, place, holds: holds.to_vec(), party }
+            Waiter { thread, turn: 0, place, holds: holds.to_vec(), party, name: String::new() }
         };
         let waiters = [
             ((0, 0), waiter(0, Place::Barrier(5), &[7])),
@@ -129,6 +130,23 @@ mod tests {
         let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
         let words = "thread 0 of node 0 waits in barrier 5 (1 of 8 threads has come), \
                      node 1 and thread 1 of node 0 for lock 7, which thread 0 of node 0 holds";
+        assert_eq!(of_all(&waiting), words);
+    }
+
+    #[test]
+    fn each_name_that_is_waited_for_is_said() {
+        let waiter = |name: &str| Waiter {
+            thread: 0,
+            turn: 0,
+            place: Place::Name,
+            holds: Vec::new(),
+            party: 0,
+            name: name.into(),
+        };
+        let waiters = ["b", "a\n", "b"].map(waiter);
+        let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
+        let words = "node 1 waits for a name \"a\\n\" that nobody publishes, \
+                     nodes 0 and 2 for a name \"b\" that nobody publishes";
         assert_eq!(of_all(&waiting), words);
     }
 }

@@ -33,8 +33,6 @@ use std::time::{Duration, Instant};
 const HIGH_BYTES: usize = 1 << 20;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// How long killed processes may take to be gone.
-const KILL_WAIT: Duration = Duration::from_millis(1500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
 const SILENCE_WAIT: Duration = Duration::from_millis(500);
 /// Exit code for the launcher where the system refuses something.
@@ -345,7 +343,7 @@ impl Agent {
     /// Kills all nodes, and whom they have left.
     fn kill_all(&self) {
         self.signal_all(Signal::KILL);
-        leftovers::kill_but(&self.known(), KILL_WAIT);
+        leftovers::kill_but(&self.known(), leftovers::kill_wait(0));
     }
 
     fn sweep(&mut self) {
