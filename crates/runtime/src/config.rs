@@ -15,7 +15,7 @@ use crate::receiver::WaitMode;
 use crate::receiver::slots::MAX_THREADS;
 
 /// A node's place in its job.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// This node's rank.
     pub rank: NodeId,
@@ -55,13 +55,17 @@ pub struct Config {
     pub sharing: bool,
 }
 
+/// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:
+/// those of a host make them all with its processors.
+const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+const BOOT_DEADLINE_FOR_EACH: Duration = Duration::from_micros(500);
 /// More than any node waits; a year.
 const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
 
 /// The variables of a node, by their names without the prefix `MULTIGRAIN_`.
-struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
+pub(crate) struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
 
 impl Config {
     /// Most threads that a node may be meant to run: as many as there can be.
@@ -112,6 +116,13 @@ impl Config {
                     .into(),
             )),
         }
+    }
+
+    /// How long this node waits for its peers at start, of a job of so many nodes.
+    pub(crate) fn boot_deadline(&self, nodes: usize) -> Duration {
+        let links = nodes.saturating_mul(nodes) / 2;
+        let links = u32::try_from(links).unwrap_or(u32::MAX);
+        self.boot.unwrap_or(BOOT_DEADLINE + BOOT_DEADLINE_FOR_EACH * links)
     }
 
     /// Reads the environment that `multigrain run` sets.
@@ -250,9 +261,17 @@ impl Config {
     }
 }
 
-impl Variables<'_> {
+impl<'a> Variables<'a> {
+    /// Those of an environment.
+    pub(crate) fn new(environment: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self(environment)
+    }
+
     /// One that is set, and not empty.
-    fn get(&self, name: &str) -> Result<Option<String>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it is no text.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<String>, Error> {
         match (self.0)(&format!("MULTIGRAIN_{name}")).map(OsString::into_string) {
             Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Err(_)) => Err(wrong(name, "(not text)")),
@@ -287,7 +306,11 @@ fn descriptor(name: &str, text: &str) -> Result<RawFd, Error> {
     number(name, text, 0..=RawFd::MAX)
 }
 
-fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+/// The one of these choices that a variable's text is.
+///
+/// # Errors
+/// [`Error::Invalid`] with the choices.
+pub(crate) fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
     let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     chosen.ok_or_else(|| {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();

@@ -4,7 +4,7 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `shares`, `interface`, `program`, `error` | what the user says, and what is told back if it cannot be |
+//! | `options`, `shares`, `program`, `error` | what the user says, and what is told back if it cannot be |
 //! | `environment`, `listen` | what a node finds: variables and a listening socket |
 //! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
@@ -22,7 +22,6 @@ mod environment;
 mod error;
 mod events;
 mod hosts;
-mod interface;
 mod job;
 mod leftovers;
 mod listen;

@@ -1,9 +1,9 @@
 //! What the user may say to `multigrain run`.
 
-use super::interface::{Wish, parse_wish};
 use super::shares::{HostList, Share, parse_list};
 use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
+use multigrain_transport::interfaces::{Wish, parse_wish};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -6,11 +6,11 @@ use super::super::options::{RunArgs, Transport};
 use super::super::shares::Share;
 use super::super::signals::Signals;
 use super::super::warden::Warden;
-use super::addresses;
 use super::agents::Agents;
 use super::builds;
 use super::contact::Contact;
 use super::frame::{Found, Job, Order, Word};
+use multigrain_transport::interfaces::{self, Whereabouts};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::net::IpAddr;
@@ -137,9 +137,13 @@ impl Start<'_> {
         if found.len() == 1 && self.args.transport != Some(Transport::Tcp) {
             return Ok(vec![None]);
         }
-        let chosen = addresses::choose(found, self.args.interface.as_ref());
-        let chosen = chosen
-            .map_err(|(place, why)| LaunchError::of_host(&self.shares[place].host, 2, why))?;
+        let hosts: Vec<Whereabouts> = found.iter().map(|host| host.whereabouts.clone()).collect();
+        let chosen = interfaces::choose(&hosts, self.args.interface.as_ref());
+        let option = if self.args.interface.is_some() { "--interface: " } else { "" };
+        let refused = |(place, why): (usize, String)| {
+            LaunchError::of_host(&self.shares[place].host, 2, format!("{option}{why}"))
+        };
+        let chosen = chosen.map_err(refused)?;
         Ok(chosen.into_iter().map(Some).collect())
     }
 

@@ -1,0 +1,284 @@
+//! Nodes that process managers start, without `multigrain run`: a small PMI-1 server of the tests' own, MPICH's
+//! mpiexec and Open MPI's mpirun where they are installed. Slurm's srun: `slurm.rs` of the command's tests.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use support::c::compile;
+use support::{TestDir, assert_gone};
+
+/// No job here takes longer, unless it hangs.
+const SECONDS: &str = "60";
+
+/// How the server of the tests behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manners {
+    Good,
+    /// Values have 64 bytes at most.
+    Terse,
+    /// Answers what is no PMI.
+    Nonsense,
+    /// Hangs up at the barrier.
+    HangsUp,
+    /// Refuses to set values.
+    Refuses,
+    /// Says nothing at the barrier, and stays.
+    Silent,
+    /// Gives other values than were set.
+    Lies,
+}
+
+type Space = Mutex<BTreeMap<String, String>>;
+
+/// Serves one process to its end.
+fn serve(stream: UnixStream, manners: Manners, space: &Space, barrier: &Barrier) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut stream = stream;
+    while let Some(Ok(line)) = lines.next() {
+        let words: Vec<(&str, &str)> =
+            line.split(' ').map(|word| word.split_once('=').unwrap()).collect();
+        let field = |name: &str| words.iter().find(|(key, _)| *key == name).unwrap().1;
+        let answer = match field("cmd") {
+            _ if manners == Manners::Nonsense => "220 mail.example.org ESMTP".to_owned(),
+            "init" => "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0".to_owned(),
+            "get_maxes" => {
+                let most = if manners == Manners::Terse { 64 } else { 1024 };
+                format!("cmd=maxes kvsname_max=64 keylen_max=64 vallen_max={most}")
+            }
+            "get_my_kvsname" => "cmd=my_kvsname kvsname=space_1".to_owned(),
+            "put" if manners == Manners::Refuses => "cmd=put_result rc=-1 msg=no_space".to_owned(),
+            "put" => {
+                let (key, value) = (field("key").to_owned(), field("value").to_owned());
+                assert!(field("kvsname") == "space_1" && key.len() < 64 && value.len() < 1024);
+                assert!(manners != Manners::Terse || value.len() < 64, "{line}");
+                assert!(space.lock().unwrap().insert(key, value).is_none(), "set twice: {line}");
+                "cmd=put_result rc=0 msg=success".to_owned()
+            }
+            "barrier_in" if manners == Manners::HangsUp => return,
+            "barrier_in" if manners == Manners::Silent => continue,
+            "barrier_in" => {
+                barrier.wait();
+                "cmd=barrier_out rc=0".to_owned()
+            }
+            "get" if manners == Manners::Lies => "cmd=get_result rc=0 value=.00".to_owned(),
+            "get" => match space.lock().unwrap().get(field("key")) {
+                Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
+                None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
+            },
+            "finalize" => "cmd=finalize_ack rc=0".to_owned(),
+            _ => panic!("not a command that a node gives: {line}"),
+        };
+        if stream.write_all(format!("{answer}\n").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs a program as the processes of a job of the tests' own server; what became of each.
+fn manage(
+    program: &Path,
+    argument: &str,
+    nodes: u32,
+    manners: Manners,
+    variables: &[(&str, &str)],
+) -> Vec<Output> {
+    let space = Arc::<Space>::default();
+    let barrier = Arc::new(Barrier::new(usize::try_from(nodes).unwrap()));
+    let mut servers: Vec<JoinHandle<()>> = Vec::new();
+    let mut children = Vec::new();
+    for rank in 0..nodes {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", SECONDS]).arg(program).arg(argument);
+        command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", nodes.to_string());
+        command.env("PMI_FD", "0").envs(variables.iter().copied());
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        children.push(command.spawn().unwrap());
+        let (space, barrier) = (Arc::clone(&space), Arc::clone(&barrier));
+        servers.push(std::thread::spawn(move || serve(ours, manners, &space, &barrier)));
+    }
+    let ended = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    servers.into_iter().for_each(|server| server.join().unwrap());
+    assert_gone(program);
+    ended
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// The lines that nodes of a job say when all is well.
+fn lines_of(nodes: u32) -> Vec<String> {
+    (0..nodes).map(|node| format!("node {node} of {nodes}: {}", 10 * nodes)).collect()
+}
+
+fn managed() -> (TestDir, PathBuf) {
+    let dir = TestDir::new();
+    let program = compile(&dir, "managed");
+    (dir, program)
+}
+
+#[test]
+fn nodes_of_a_process_manager_find_each_other_through_it() {
+    let (_dir, program) = managed();
+    for (nodes, manners, transport) in [
+        (4, Manners::Good, "auto"),
+        (3, Manners::Terse, "unix"),
+        (3, Manners::Terse, "tcp"),
+        (1, Manners::Good, "auto"),
+    ] {
+        let ended =
+            manage(&program, "well", nodes, manners, &[("MULTIGRAIN_TRANSPORT", transport)]);
+        for (output, line) in ended.iter().zip(lines_of(nodes)) {
+            assert!(output.status.success(), "{manners:?} {transport}: {output:?}");
+            assert_eq!(text(&output.stdout), format!("{line}\n"));
+            assert_eq!(text(&output.stderr), "", "{transport}");
+        }
+    }
+}
+
+#[test]
+fn a_process_manager_without_manners_costs_one_line_a_node_and_no_time() {
+    let (_dir, program) = managed();
+    let short = ("MULTIGRAIN_BOOT_SECONDS", "0.5");
+    for (manners, named) in [
+        (Manners::Nonsense, "does not speak PMI: it says \"220 mail.example.org ESMTP\""),
+        (Manners::HangsUp, "the process manager that PMI_FD leads to is gone: it hung up"),
+        (
+            Manners::Refuses,
+            "the process manager refuses put: \"cmd=put_result rc=-1 msg=no_space\"",
+        ),
+        (Manners::Silent, "answer to barrier_in took longer than 0.5 s (MULTIGRAIN_BOOT_SECONDS)"),
+        (Manners::Lies, "the process manager gives nonsense for multigrain-job of node 0"),
+    ] {
+        let start = Instant::now();
+        for output in manage(&program, "well", 2, manners, &[short]) {
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(9), "{manners:?}: {output:?}");
+            assert!(said.lines().count() == 1 && said.contains(named), "{manners:?}: {said}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{manners:?}");
+    }
+}
+
+#[test]
+fn an_environment_that_makes_no_sense_is_named() {
+    let (_dir, program) = managed();
+    let all = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "0")];
+    for (variables, named) in [
+        (&all[..2], "PMI_FD is not set, but other variables PMI_* are"),
+        (&all[..1], "PMI_SIZE is not set"),
+        (&all[2..], "PMI_RANK is not set"),
+        (&all[..], "PMI_FD: descriptor 0 is not the socket of mpiexec or srun"),
+        (&[all[0], all[1], ("PMI_FD", "77")], "PMI_FD: descriptor 77 is not the socket"),
+        (&[all[0], all[1], ("PMI_FD", "-1")], "PMI_FD cannot be -1"),
+        (&[("PMI_RANK", "2"), all[1], all[2]], "PMI_RANK 2 is no rank of PMI_SIZE 2 processes"),
+        (&[("PMI_RANK", "x"), all[1], all[2]], "PMI_RANK cannot be x"),
+        (
+            &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")],
+            "srun has started 2 tasks that cannot find each other: use srun --mpi=pmi2",
+        ),
+    ] {
+        let mut command = Command::new(&program);
+        let output = command.envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(9), "{variables:?}: {output:?}");
+        assert!(said.lines().count() == 1 && said.contains(named), "{variables:?}: {said}");
+    }
+    for (name, value) in [("TRANSPORT", "pigeon"), ("INTERFACE", "eth0/8")] {
+        let name = format!("MULTIGRAIN_{name}");
+        let ended = manage(&program, "well", 2, Manners::Good, &[(name.as_str(), value)]);
+        for output in ended {
+            assert_eq!(output.status.code(), Some(9), "{output:?}");
+            assert!(text(&output.stderr).contains(&name), "{output:?}");
+        }
+    }
+}
+
+/// Where addresses are not fixed, as this variable pretends, the nodes find that they differ.
+#[test]
+fn nodes_whose_addresses_are_random_do_not_join() {
+    let (_dir, program) = managed();
+    let ended = manage(&program, "well", 2, Manners::Good, &[("MULTIGRAIN_ADDRESSES_FIXED", "1")]);
+    for output in ended {
+        assert_eq!(output.status.code(), Some(9), "{output:?}");
+        let named = "functions of the program lie elsewhere on node 1 than on node 0";
+        assert!(text(&output.stderr).contains(named), "{output:?}");
+    }
+}
+
+#[test]
+fn a_node_that_is_lost_ends_the_others() {
+    let (_dir, program) = managed();
+    for (end, code) in [("three", Some(3)), ("killed", None)] {
+        let ended = manage(&program, end, 3, Manners::Good, &[]);
+        let codes: Vec<_> = ended.iter().map(|output| output.status.code()).collect();
+        assert_eq!(codes, [Some(75), code, Some(75)], "{end}: {ended:?}");
+        let lines = [0, 2].map(|node: usize| text(&ended[node].stderr));
+        assert!(lines.iter().any(|line| line.contains("node 1 is gone")), "{lines:?}");
+    }
+}
+
+/// Process managers that are installed: the command, and the Debian package that it is of.
+const REAL: [(&str, &[&str], &str); 2] = [
+    ("mpiexec.hydra", &[], "mpich"),
+    ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"], "openmpi-bin"),
+];
+
+/// Runs a program under a real one; none where it is absent.
+fn under(
+    (command, options, package): (&str, &[&str], &str),
+    nodes: u32,
+    program: &Path,
+    argument: &str,
+) -> Option<Output> {
+    let path = std::env::var_os("PATH").unwrap();
+    if !std::env::split_paths(&path).any(|directory| directory.join(command).exists()) {
+        eprintln!("skipped: there is no {command} (Debian's package {package})");
+        return None;
+    }
+    let mut whole = Command::new("timeout");
+    whole.args([SECONDS, command]).args(options).args(["-n", &nodes.to_string()]);
+    whole.arg(program).arg(argument).stdin(Stdio::null());
+    let output = whole.output().unwrap();
+    assert_gone(program);
+    Some(output)
+}
+
+#[test]
+fn mpiexec_of_mpich_and_of_open_mpi_start_a_job() {
+    let (_dir, program) = managed();
+    for real in REAL {
+        for nodes in [4, 1] {
+            let Some(output) = under(real, nodes, &program, "well") else { continue };
+            assert!(output.status.success(), "{real:?}: {output:?}");
+            let mut lines: Vec<&str> = text(&output.stdout).lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, lines_of(nodes), "{real:?}");
+            assert_eq!(text(&output.stderr), "", "{real:?}");
+        }
+    }
+}
+
+#[test]
+fn mpiexec_ends_when_a_node_does() {
+    let (_dir, program) = managed();
+    for real in REAL {
+        for end in ["three", "killed"] {
+            let start = Instant::now();
+            let Some(output) = under(real, 4, &program, end) else { continue };
+            assert!(!output.status.success(), "{real:?} {end}: {output:?}");
+            assert!(start.elapsed() < Duration::from_secs(10), "{real:?} {end}: {output:?}");
+        }
+    }
+}
