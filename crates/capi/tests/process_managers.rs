@@ -5,8 +5,10 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -227,6 +229,83 @@ fn a_node_that_is_lost_ends_the_others() {
         let lines = [0, 2].map(|node: usize| text(&ended[node].stderr));
         assert!(lines.iter().any(|line| line.contains("node 1 is gone")), "{lines:?}");
     }
+}
+
+#[test]
+fn what_a_node_starts_is_told_that_it_is_no_node() {
+    let (_dir, program) = managed();
+    for output in manage(&program, "parent", 2, Manners::Good, &[]) {
+        assert!(output.status.success(), "{output:?}");
+        let line = "a node started this program, and only `multigrain run` makes nodes";
+        assert_eq!(text(&output.stderr).matches(line).count(), 1, "{output:?}");
+    }
+}
+
+/// Two network namespaces with a cable between them.
+struct Cable([String; 2]);
+
+impl Cable {
+    /// None, and a line that says why, where there can be none.
+    fn new() -> Option<Self> {
+        let cable = Self(["a", "b"].map(|side| format!("mg{}{side}", std::process::id())));
+        let [a, b] = &cable.0;
+        if !does(&format!("ip netns add {a}")) {
+            eprintln!("skipped: no network namespaces may be made (root, and iproute2)");
+            return None;
+        }
+        for command in [
+            format!("ip netns add {b}"),
+            format!("ip -n {a} link add eth0 type veth peer name eth0 netns {b}"),
+            format!("ip -n {a} addr add fd78::1/64 dev eth0 nodad"),
+            format!("ip -n {b} addr add fd78::2/64 dev eth0 nodad"),
+            format!("ip -n {a} link set eth0 up"),
+            format!("ip -n {b} link set eth0 up"),
+        ] {
+            assert!(does(&command), "{command}");
+        }
+        Some(cable)
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        for namespace in &self.0 {
+            does(&format!("ip netns del {namespace}"));
+        }
+    }
+}
+
+/// Whether a command does what it should.
+fn does(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let mut command = Command::new(words.next().unwrap());
+    let quiet = command.args(words).stdin(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn nodes_of_two_networks_meet_in_the_one_between_them() {
+    let Some(cable) = Cable::new() else { return };
+    let (dir, program) = managed();
+    let [a, b] = &cable.0;
+    let script = dir.path().join("placed");
+    let line = format!(
+        "#!/bin/sh\nns={a}; [ $PMI_RANK -ge 2 ] && ns={b}\nexec ip netns exec $ns {} \"$@\"\n",
+        program.display()
+    );
+    fs::write(&script, line).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    for (output, line) in manage(&script, "well", 4, Manners::Good, &[]).iter().zip(lines_of(4)) {
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(text(&output.stdout), format!("{line}\n"));
+    }
+    let wish = ("MULTIGRAIN_INTERFACE", "nix0");
+    for output in manage(&script, "well", 4, Manners::Good, &[wish]) {
+        let line =
+            "MULTIGRAIN_INTERFACE: the host of node 0: it has no address on the interface nix0";
+        assert!(text(&output.stderr).contains(line) && !output.status.success(), "{output:?}");
+    }
+    assert_gone(&program);
 }
 
 /// Process managers that are installed: the command, and the Debian package that it is of.

@@ -109,12 +109,7 @@ impl Config {
         match self.secret {
             Some(secret) => Ok(secret),
             None if self.peers.is_empty() => Ok([0; 32]),
-            None => Err(Error::Invalid(
-                "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, \
-                 and only `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of \
-                 its own"
-                    .into(),
-            )),
+            None => Err(started_by_node()),
         }
     }
 
@@ -232,6 +227,10 @@ impl Config {
 
     /// The variables that only a launched node has.
     fn join(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
+        if variables.get("NODES")?.is_none() && variables.get("SECRET")?.is_none() {
+            // All that a node of a process manager leaves.
+            return Err(started_by_node());
+        }
         let nodes = number("NODES", &variables.required("NODES")?, 1..=usize::from(u16::MAX))?;
         let job = variables.required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
@@ -286,6 +285,14 @@ impl<'a> Variables<'a> {
             ))
         })
     }
+}
+
+fn started_by_node() -> Error {
+    Error::Invalid(
+        "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, and only \
+         `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of its own"
+            .into(),
+    )
 }
 
 fn wrong(name: &str, text: &str) -> Error {

@@ -41,9 +41,10 @@ impl Program {
     }
 
     /// Whether this code is of the program itself, or of a library that it is linked with.
+    #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
     pub(crate) fn is_linked_at_start(code: *const ()) -> bool {
         let survey = survey();
-        survey.linked || survey.code.first().is_some_and(|of_main| of_main.contains(&code.addr()))
+        survey.is_linked || survey.code.first().is_some_and(|main| main.contains(&code.addr()))
     }
 
     /// The function at an address; none if that is no code of the program.
@@ -108,7 +109,11 @@ impl Fnv {
 struct Survey {
     objects: usize,
     /// The executable is linked with the library.
-    linked: bool,
+    #[cfg_attr(
+        any(not(target_env = "gnu"), miri, feature = "tsan"),
+        expect(dead_code, reason = "nothing runs before main there")
+    )]
+    is_linked: bool,
     code: Vec<Range<usize>>,
     build_id: Option<Vec<u8>>,
 }
@@ -140,7 +145,7 @@ unsafe extern "C" fn visit(
     survey.objects += 1;
     if is_main {
         survey.build_id = object.build_id();
-        survey.linked = object.is_linked_with_library();
+        survey.is_linked = object.is_linked_with_library();
     }
     if is_main || object.is_linked_with_library() {
         survey.code.extend(object.code());

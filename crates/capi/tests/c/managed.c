@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 static void *who(void *arg)
 {
@@ -18,8 +19,20 @@ int main(int argc, char **argv)
 
     if (!strcmp(end, "never")) /* never joins */
         return 0;
+    if (!strcmp(end, "child")) /* of a node */
+        return -mg_init(&argc, &argv);
     if (mg_init(&argc, &argv) != 0)
         return 9;
+    if (!strcmp(end, "parent")) {
+        char command[4096];
+
+        snprintf(command, sizeof command, "%s child", argv[0]);
+        CHECK(WEXITSTATUS(system(command)) == -MG_EINVAL);
+        snprintf(command, sizeof command, "env -u MULTIGRAIN_RANK %s child", argv[0]);
+        CHECK(WEXITSTATUS(system(command)) == 0);
+        OK(mg_finalize());
+        return 0;
+    }
     me = mg_node();
     nodes = mg_nodes();
     counter = SHARE("counter", 0, mg_calloc(1, sizeof *counter));

@@ -5,6 +5,8 @@
 #![expect(unsafe_code, reason = "runs before main, and executes the program anew")]
 
 use core::ffi::{CStr, c_char, c_int, c_ulong};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt;
 
 use crate::program::Program;
 
@@ -41,8 +43,14 @@ fn execute_anew(arguments: Strings) {
     // SAFETY: the query changes nothing.
     let now = unsafe { libc::personality(QUERY) };
     let fixed = libc::ADDR_NO_RANDOMIZE;
+    // SAFETY: reads what the kernel has told the loader.
+    let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     // Of a library that a program loads later, its `main` runs already.
-    if now < 0 || now & fixed != 0 || !Program::is_linked_at_start(before_main as *const ()) {
+    if is_privileged
+        || now < 0
+        || now & fixed != 0
+        || !Program::is_linked_at_start(before_main as *const ())
+    {
         return;
     }
     let wanted = c_ulong::try_from(now | fixed).unwrap_or(QUERY);
@@ -54,7 +62,11 @@ fn execute_anew(arguments: Strings) {
     unsafe { libc::setenv(DONE.as_ptr(), c"1".as_ptr(), 1) };
     // SAFETY: the pointer is the C library's, of an array that ends with NULL.
     let environment = unsafe { environ };
+    // By its path, for its name is that of the file that is executed.
+    let path = std::fs::read_link("/proc/self/exe").ok();
+    let path = path.and_then(|path| CString::new(path.into_os_string().into_vec()).ok());
+    let path = path.unwrap_or_else(|| c"/proc/self/exe".to_owned());
     // SAFETY: as the loader has them: arrays of C strings that end with NULL.
-    unsafe { libc::execve(c"/proc/self/exe".as_ptr(), arguments, environment) };
+    unsafe { libc::execve(path.as_ptr(), arguments, environment) };
     // It could not: the nodes compare their addresses as they meet.
 }

@@ -11,6 +11,8 @@
 //! | `exchange` | what the nodes tell each other |
 //! | `fixed_addresses` | address randomization is switched off before `main` |
 
+#![expect(unsafe_code, reason = "the environment is changed in place")]
+
 mod exchange;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod fixed_addresses;
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 use crate::config::{Config, Variables};
 use crate::error::Error;
+use multigrain_types::NodeId;
 use pmi::Pmi;
 use pmix::Pmix;
 
@@ -45,6 +48,9 @@ trait ProcessManager {
     fn finalize(self: Box<Self>) -> Result<(), String>;
 }
 
+/// By which a process manager tells a process that it has started it.
+const OF_THIS_PROCESS: [&str; 4] = ["PMI_FD", "PMI_RANK", "PMI_SIZE", "PMIX_RANK"];
+
 /// What an environment says of process managers.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
@@ -61,11 +67,13 @@ pub(crate) fn join(config: Config, environment: Environment<'_>) -> Result<Confi
     let Some(mut manager) = found(&config, environment)? else { return Ok(config) };
     if manager.nodes() == 1 {
         manager.finalize().map_err(Error::System)?;
+        leave_environment(None);
         return Ok(config);
     }
     match exchange::meet(&config, &Variables::new(environment), &mut *manager) {
         Ok(config) => {
             manager.finalize().map_err(Error::System)?;
+            leave_environment(Some(config.rank));
             Ok(config)
         }
         Err(error) => {
@@ -73,6 +81,20 @@ pub(crate) fn join(config: Config, environment: Environment<'_>) -> Result<Confi
             core::mem::forget(manager);
             Err(error)
         }
+    }
+}
+
+/// What this process was to the process manager, no program is that it starts: such a one would speak over a
+/// descriptor that is another one now. It finds itself started by a node, as under `multigrain run`. From the
+/// thread that joins, before the runtime has threads of its own.
+fn leave_environment(rank: Option<NodeId>) {
+    for name in OF_THIS_PROCESS {
+        // SAFETY: whoever joins changes the environment in no other thread.
+        unsafe { std::env::remove_var(name) };
+    }
+    if let Some(rank) = rank {
+        // SAFETY: as above.
+        unsafe { std::env::set_var("MULTIGRAIN_RANK", rank.0.to_string()) };
     }
 }
 
