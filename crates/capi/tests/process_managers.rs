@@ -155,7 +155,10 @@ fn a_process_manager_without_manners_costs_one_line_a_node_and_no_time() {
     let short = ("MULTIGRAIN_BOOT_SECONDS", "0.5");
     for (manners, named) in [
         (Manners::Nonsense, "does not speak PMI: it says \"220 mail.example.org ESMTP\""),
-        (Manners::HangsUp, "the process manager that PMI_FD leads to is gone: it hung up"),
+        (
+            Manners::HangsUp,
+            "the process manager that PMI_FD or PMI_PORT leads to is gone: it hung up",
+        ),
         (
             Manners::Refuses,
             "the process manager refuses put: \"cmd=put_result rc=-1 msg=no_space\"",
@@ -186,6 +189,10 @@ fn an_environment_that_makes_no_sense_is_named() {
         (&[all[0], all[1], ("PMI_FD", "-1")], "PMI_FD cannot be -1"),
         (&[("PMI_RANK", "2"), all[1], all[2]], "PMI_RANK 2 is no rank of PMI_SIZE 2 processes"),
         (&[("PMI_RANK", "x"), all[1], all[2]], "PMI_RANK cannot be x"),
+        (
+            &[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")],
+            "PMI_PORT: the process manager at 127.0.0.1:1",
+        ),
         (
             &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")],
             "srun has started 2 tasks that cannot find each other: use srun --mpi=pmi2",
@@ -309,8 +316,9 @@ fn nodes_of_two_networks_meet_in_the_one_between_them() {
 }
 
 /// Process managers that are installed: the command, and the Debian package that it is of.
-const REAL: [(&str, &[&str], &str); 2] = [
+const REAL: [(&str, &[&str], &str); 3] = [
     ("mpiexec.hydra", &[], "mpich"),
+    ("mpiexec.hydra", &["-pmi-port"], "mpich"),
     ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"], "openmpi-bin"),
 ];
 

@@ -13,7 +13,7 @@ use crate::program::Program;
 /// Set in a program that was executed anew: where the system does not let addresses be fixed, not again.
 const DONE: &CStr = c"MULTIGRAIN_ADDRESSES_FIXED";
 /// Started by a process manager.
-const MANAGED: [&CStr; 2] = [c"PMI_FD", c"PMIX_RANK"];
+const MANAGED: [&CStr; 3] = [c"PMI_FD", c"PMI_PORT", c"PMIX_RANK"];
 /// Started by `multigrain run`, which has seen to it.
 const LAUNCHED: &CStr = c"MULTIGRAIN_RANK";
 

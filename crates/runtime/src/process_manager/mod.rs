@@ -49,7 +49,8 @@ trait ProcessManager {
 }
 
 /// By which a process manager tells a process that it has started it.
-const OF_THIS_PROCESS: [&str; 4] = ["PMI_FD", "PMI_RANK", "PMI_SIZE", "PMIX_RANK"];
+const OF_THIS_PROCESS: [&str; 6] =
+    ["PMI_FD", "PMI_ID", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "PMIX_RANK"];
 
 /// What an environment says of process managers.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -107,7 +108,7 @@ fn found(
     let patience = |nodes: u32| config.boot_deadline(usize::try_from(nodes).unwrap_or(usize::MAX));
     // Each of them may have started the other, which leaves its variables; a socket is not left.
     let pmi_first = !is_set("PMIX_RANK") || pmi::has_socket(environment);
-    if pmi_first && ["PMI_FD", "PMI_RANK", "PMI_SIZE"].into_iter().any(is_set) {
+    if pmi_first && ["PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE"].into_iter().any(is_set) {
         let pmi = Pmi::new(environment, &patience)?;
         return Ok(Some(Box::new(pmi)));
     }

@@ -1,8 +1,10 @@
-//! PMI-1 by the wire: lines `cmd=NAME KEY=VALUE ...` over a socket that the process manager has left open.
+//! PMI-1 by the wire: lines `cmd=NAME KEY=VALUE ...` over a socket that the process manager has left open, or
+//! (`mpiexec -pmi-port`) one to where it listens.
 
 #![expect(unsafe_code, reason = "the socket arrives by number")]
 
 use core::fmt::Write as _;
+use std::net::TcpStream;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -66,6 +68,36 @@ fn number(environment: Environment<'_>, name: &str) -> Result<u32, Error> {
         .ok_or_else(|| wrong(&format!("cannot be {text}")))
 }
 
+/// Rank, size and the socket that the process manager has left open.
+fn inherited(environment: Environment<'_>) -> Result<(u32, u32, OwnedFd), Error> {
+    let [rank, nodes] = ["PMI_RANK", "PMI_SIZE"].map(|name| number(environment, name));
+    let (rank, nodes, fd) = (rank?, nodes?, number(environment, "PMI_FD")?);
+    if rank >= nodes {
+        let why = format!("PMI_RANK {rank} is no rank of PMI_SIZE {nodes} processes");
+        return Err(Error::Invalid(why));
+    }
+    let fd = RawFd::try_from(fd).ok().filter(|&fd| is_socket(fd)).ok_or_else(|| {
+        Error::Invalid(format!(
+            "PMI_FD: descriptor {fd} is not the socket of mpiexec or srun: one program of a process joins the \
+             job, and no other that it starts; unset the variables PMI_* to make it a job of its own"
+        ))
+    })?;
+    // SAFETY: the process manager gave this descriptor to this process, for who speaks to it first.
+    Ok((rank, nodes, unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A connection to where the process manager listens: `HOST:PORT`.
+fn connect(environment: Environment<'_>) -> Result<OwnedFd, Error> {
+    let at = environment("PMI_PORT").unwrap_or_default().to_string_lossy().into_owned();
+    match TcpStream::connect(&at) {
+        Ok(stream) => Ok(stream.into()),
+        Err(error) => {
+            let why = format!("PMI_PORT: the process manager at {at} cannot be reached ({error})");
+            Err(Error::Invalid(why))
+        }
+    }
+}
+
 impl Pmi {
     /// The process manager that the environment names, at its word.
     ///
@@ -75,32 +107,41 @@ impl Pmi {
         environment: Environment<'_>,
         patience: &dyn Fn(u32) -> Duration,
     ) -> Result<Self, Error> {
-        let [rank, nodes] = ["PMI_RANK", "PMI_SIZE"].map(|name| number(environment, name));
-        let (rank, nodes, fd) = (rank?, nodes?, number(environment, "PMI_FD")?);
-        if rank >= nodes {
-            let why = format!("PMI_RANK {rank} is no rank of PMI_SIZE {nodes} processes");
-            return Err(Error::Invalid(why));
-        }
-        let fd = RawFd::try_from(fd).ok().filter(|&fd| is_socket(fd)).ok_or_else(|| {
-            Error::Invalid(format!(
-                "PMI_FD: descriptor {fd} is not the socket of mpiexec or srun: one program of a process joins the \
-                 job, and no other that it starts; unset the variables PMI_* to make it a job of its own"
-            ))
-        })?;
-        // SAFETY: the process manager gave this descriptor to this process, for who speaks to it first.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let by_port = environment("PMI_FD").is_none() && environment("PMI_PORT").is_some();
+        let (rank, nodes, socket) =
+            if by_port { (0, 0, connect(environment)?) } else { inherited(environment)? };
         let _ = fcntl_setfd(&socket, FdFlags::CLOEXEC);
         let (space, piece_bytes) = (String::new(), LEAST_VALUE_BYTES);
-        let (patience, unread) = (patience(nodes), Vec::new());
-        let mut pmi = Self { rank, nodes, socket, space, piece_bytes, patience, unread };
-        match pmi.begin() {
-            Ok(()) => Ok(pmi),
+        let (limit, unread) = (patience(nodes), Vec::new());
+        let mut pmi = Self { rank, nodes, socket, space, piece_bytes, patience: limit, unread };
+        let id = if by_port { Some(number(environment, "PMI_ID")?) } else { None };
+        match id.map_or(Ok(()), |id| pmi.introduce(id)).and_then(|()| pmi.begin()) {
+            Ok(()) => {
+                pmi.patience = patience(pmi.nodes);
+                Ok(pmi)
+            }
             Err(why) => {
                 // It may end a process that hangs up, and the program is about to say why it fails.
                 core::mem::forget(pmi);
                 Err(Error::System(why))
             }
         }
+    }
+
+    /// Over a connection of its own a process says which it is, and hears rank and size.
+    fn introduce(&mut self, id: u32) -> Result<(), String> {
+        self.ask(&format!("initack pmiid={id}"), "initack")?;
+        let mut next = |name: &str| {
+            let told = Answer(self.line(&format!("the process manager's word for {name}"))?);
+            let value = told.field(name).filter(|_| told.field("cmd") == Some("set"));
+            value.and_then(|text| text.parse().ok()).ok_or_else(|| told.is_nonsense())
+        };
+        let (nodes, rank, _): (u32, u32, u32) = (next("size")?, next("rank")?, next("debug")?);
+        if rank >= nodes {
+            return Err(format!("the process manager gives rank {rank} of {nodes} processes"));
+        }
+        (self.rank, self.nodes) = (rank, nodes);
+        Ok(())
     }
 
     fn begin(&mut self) -> Result<(), String> {
@@ -180,7 +221,7 @@ impl Pmi {
 }
 
 fn gone(why: &str) -> String {
-    format!("the process manager that PMI_FD leads to is gone: {why}")
+    format!("the process manager that PMI_FD or PMI_PORT leads to is gone: {why}")
 }
 
 impl Answer {
@@ -193,7 +234,7 @@ impl Answer {
     fn is_nonsense(&self) -> String {
         const SHOWN: usize = 80;
         let shown: String = self.0.chars().take(SHOWN).collect();
-        format!("what PMI_FD leads to does not speak PMI: it says {shown:?}")
+        format!("what PMI_FD or PMI_PORT leads to does not speak PMI: it says {shown:?}")
     }
 }
 
