@@ -315,6 +315,42 @@ fn nodes_of_two_networks_meet_in_the_one_between_them() {
     assert_gone(&program);
 }
 
+#[test]
+fn nodes_end_with_who_started_them() {
+    let (dir, program) = managed();
+    let script = dir.path().join("parent");
+    // In a session of its own, no signal for a group reaches the node.
+    let line = format!("#!/bin/sh\nexec 3<&0\nsetsid {} \"$@\" <&3 &\nwait\n", program.display());
+    fs::write(&script, line).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let (space, barrier) = (Arc::<Space>::default(), Arc::new(Barrier::new(2)));
+    let mut parents = Vec::new();
+    let mut servers: Vec<JoinHandle<()>> = Vec::new();
+    for rank in 0..2 {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut command = Command::new(&script);
+        command.arg("forever").env("PMI_RANK", rank.to_string()).env("PMI_SIZE", "2");
+        command.env("PMI_FD", "0").stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
+        parents.push(command.stderr(Stdio::piped()).spawn().unwrap());
+        let (space, barrier) = (Arc::clone(&space), Arc::clone(&barrier));
+        servers.push(std::thread::spawn(move || serve(ours, Manners::Good, &space, &barrier)));
+    }
+    for parent in &mut parents {
+        let mut line = String::new();
+        BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.ends_with("of 2: 20\n"), "{line}");
+    }
+    let killed = parents.into_iter().map(|mut parent| {
+        parent.kill().unwrap();
+        // The end of its pipe is that of the node's.
+        text(&parent.wait_with_output().unwrap().stderr).to_owned()
+    });
+    let said: String = killed.collect();
+    assert!(said.contains("the process that started this node is gone; the job ends"), "{said}");
+    assert_gone(&program);
+    servers.into_iter().for_each(|server| server.join().unwrap());
+}
+
 /// Process managers that are installed: the command, and the Debian package that it is of.
 const REAL: [(&str, &[&str], &str); 3] = [
     ("mpiexec.hydra", &[], "mpich"),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use multigrain_memory::{GuardChoice, TrackingKind};
 use multigrain_transport::Address;
 use multigrain_types::{Consistency, NodeId, Placement};
+use rustix::process::Pid;
 
 use crate::error::Error;
 use crate::receiver::WaitMode;
@@ -31,6 +32,8 @@ pub struct Config {
     pub listen_fds: Vec<RawFd>,
     /// The launcher's end of this node's life.
     pub control_fd: Option<RawFd>,
+    /// The process with which this node ends: its parent, where a process manager has started it.
+    pub parent: Option<Pid>,
     /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
     pub boot: Option<Duration>,
     /// Guard to use.
@@ -87,6 +90,7 @@ impl Config {
             peers: Vec::new(),
             listen_fds: Vec::new(),
             control_fd: None,
+            parent: None,
             boot: None,
             guard: GuardChoice::Auto,
             tracking: TrackingKind::Faults,

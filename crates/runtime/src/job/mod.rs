@@ -137,7 +137,7 @@ impl Runtime {
     ) -> Result<Self, Error> {
         let me = config.rank;
         let tables = SharedTables::new(me, nodes, config.placement).with_tracking(memory.tracks());
-        let launcher = Launcher::new(me, control);
+        let launcher = Launcher::new(me, control).with_parent(config.parent);
         let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
         let (check_races, sharing) = (config.check_races && nodes > 1, config.sharing && nodes > 1);
         let engine = Engine::new(platform, check_races, sharing)?;

@@ -11,6 +11,7 @@ use multigrain_transport::interfaces::{self, Whereabouts, Wish, parse_wish};
 use multigrain_transport::{Address, UnixName, bind};
 use multigrain_types::NodeId;
 use rustix::io::Errno;
+use rustix::process::getppid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,7 @@ pub(super) fn meet(
         job: job.id,
         secret: Some(job.secret),
         peers: cards.iter().enumerate().map(address).collect::<Result<_, _>>()?,
+        parent: getppid(),
         listen_fds: listeners.into_iter().map(IntoRawFd::into_raw_fd).collect(),
         ..config.clone()
     })
