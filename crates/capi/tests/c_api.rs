@@ -408,6 +408,11 @@ fn locks_that_needed_no_message_are_not_remote() {
 }
 
 #[test]
+fn a_node_that_computes_behind_close_waits_answers() {
+    run_in_every_way("computes", &[2, 3], 1);
+}
+
+#[test]
 fn scans_get_their_minipages_in_runs() {
     let dir = TestDir::new();
     let program = compile(&dir, "runs");
