@@ -9,6 +9,7 @@
 //!
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//! process_manager
 //!                                                                atomics   looks at instructions
 //! collective
 //! sync       prefetch     threads      heap
@@ -65,6 +66,7 @@ mod membership;
 mod mutants;
 mod platform;
 mod prefetch;
+mod process_manager;
 mod program;
 mod pthread;
 mod races;

@@ -4,7 +4,7 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `shares`, `interface`, `program`, `error` | what the user says, and what is told back if it cannot be |
+//! | `options`, `shares`, `slurm`, `program`, `error` | what the user says, and what is told back if it cannot be |
 //! | `environment`, `listen` | what a node finds: variables and a listening socket |
 //! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
@@ -22,7 +22,6 @@ mod environment;
 mod error;
 mod events;
 mod hosts;
-mod interface;
 mod job;
 mod leftovers;
 mod listen;
@@ -36,6 +35,7 @@ mod refused;
 mod shares;
 mod sharing;
 mod signals;
+mod slurm;
 mod source;
 mod spawn;
 mod stdin;
@@ -60,6 +60,7 @@ use rustix::process::{
 };
 use shares::Share;
 use signals::{Inherited, Signals};
+use slurm::Allocation;
 use spawn::{Node, Plan};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -97,7 +98,9 @@ fn say(text: &str) {
 }
 
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
-    let shares = args.shares().map_err(LaunchError::Hosts)?;
+    let allocation = if args.names_hosts() { Ok(None) } else { Allocation::of_environment() };
+    let allocation = allocation.map_err(LaunchError::Hosts)?;
+    let shares = args.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
     let nodes = shares.as_ref().map_or_else(|| args.nodes_here(), |shares| nodes_of(shares));
     if shares.is_none() {
         program::find(&args.command[0])?;
@@ -133,7 +136,8 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             };
             let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
             let (began, job) = (start, job.as_str());
-            let start = Start { args, shares, job, began, warden, signals, input };
+            let allocation = allocation.as_ref();
+            let start = Start { args, shares, allocation, job, began, warden, signals, input };
             start.run(&secret).map(Nodes::Hosts)
         })
         .and_then(|started| {
