@@ -174,6 +174,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 listeners: vec![socket],
                 job: 1,
                 secret: [2; 32],
+                credentials: None,
                 build: 3,
                 deadline: Duration::from_secs(5),
             };

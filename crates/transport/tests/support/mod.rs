@@ -64,6 +64,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         listeners: vec![listener],
         job: JOB,
         secret: SECRET,
+        credentials: None,
         build: BUILD,
         deadline: Duration::from_secs(10),
     }
