@@ -111,6 +111,8 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
 
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
     let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
+    let credentials = environment::credentials(args, &job, nodes);
+    let credentials = credentials.map_err(|e| refused("certificates", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
     let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| {
         refused(
@@ -126,14 +128,15 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
         .and_then(|()| {
             let Some(shares) = &shares else {
                 group.iter().for_each(Cgroup::enter);
-                let nodes = start_all(args, &job, secret, (&warden, signals.before()));
+                let nodes =
+                    start_all(args, &job, (secret, credentials), (&warden, signals.before()));
                 group.iter().for_each(Cgroup::leave);
                 return nodes.map(Crew::Here);
             };
             let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
             let (began, job) = (start, job.as_str());
             let start = Start { args, shares, job, began, warden, signals, input };
-            start.run(&secret).map(Crew::Hosts)
+            start.run(&secret, &credentials).map(Crew::Hosts)
         })
         .and_then(|crew| {
             let stderr_is_terminal = io::stderr().is_terminal();
@@ -165,7 +168,7 @@ fn nodes_of(shares: &[Share]) -> u32 {
 fn start_all(
     args: &RunArgs,
     job: &str,
-    secret: String,
+    (secret, credentials): (String, Vec<String>),
     (warden, signals): (&Warden, Inherited),
 ) -> Result<Vec<Node>, LaunchError> {
     if let Err(error) = signals::fix_addresses() {
@@ -196,6 +199,7 @@ fn start_all(
         program,
         command: args.command.clone(),
         variables,
+        credentials: (0..count).zip(credentials).collect(),
         descriptors,
         signals,
     };

@@ -71,6 +71,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) transport: Option<Transport>,
 
+    /// Whether nodes that TCP links encrypt what they say, and prove their ranks with certificates of the job
+    /// (TLS 1.3); Unix sockets do not leave their host and never do [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) encrypt: Option<Encrypt>,
+
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
     pub(super) wait: Option<Wait>,
@@ -157,6 +162,15 @@ impl RunArgs {
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
     }
 
+    /// Whether nodes that TCP links encrypt what they say.
+    pub(super) fn encrypts(&self) -> bool {
+        match self.encrypt {
+            Some(Encrypt::On) => true,
+            Some(Encrypt::Off) => false,
+            Some(Encrypt::Auto) | None => self.hosts.is_some() || self.hostfile.is_some(),
+        }
+    }
+
     /// Nodes of a job on this host alone.
     pub(super) fn nodes_here(&self) -> u32 {
         self.nodes.unwrap_or(1)
@@ -208,6 +222,17 @@ pub(crate) enum Transport {
     Unix,
     /// TCP; on one host, over the loopback interface.
     Tcp,
+}
+
+/// `--encrypt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encrypt {
+    /// Between hosts, and not within one.
+    Auto,
+    /// Wherever it is TCP.
+    On,
+    /// Nowhere, for closed networks; nodes still have to know the job's secret.
+    Off,
 }
 
 /// `--wait`; the names are those of MULTIGRAIN_WAIT.

@@ -80,6 +80,7 @@ pub(super) fn boot_mesh(
         listeners: listeners(config)?,
         job: config.job,
         secret,
+        credentials: config.credentials.clone(),
         build: program::build_number()?,
         deadline: config.boot.unwrap_or_else(|| boot_deadline(config.peers.len())),
     };

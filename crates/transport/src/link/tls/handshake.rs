@@ -90,8 +90,8 @@ impl Handshake {
                     }
                 }
                 Next::Failed(why) => {
-                    // The alert that tells the peer.
-                    while matches!(self.step(), Next::Go) {}
+                    // The alert that tells the peer. What came is wrong, and not to be looked at again: once.
+                    self.step();
                     let _ = self.flush(socket);
                     return Poll::Ready(Err(why));
                 }
