@@ -40,8 +40,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     (
         "MULTIGRAIN_CREDENTIALS",
-        "The node's certificate, its key and the job's authority, where links are encrypted (--encrypt); \
-         mg_init takes them out of the environment.",
+        "The node's certificate, its key and the job's authority, where nodes of several hosts meet \
+         (--encrypt); mg_init takes them out of the environment.",
     ),
     (
         "MULTIGRAIN_PEERS",

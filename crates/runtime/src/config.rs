@@ -25,7 +25,7 @@ pub struct Config {
     pub job: u128,
     /// Secret of the job: a node of one has it, until it joins.
     pub secret: Option<[u8; 32]>,
-    /// What it proves itself with where links are encrypted, and until it joins.
+    /// What it proves itself with to nodes of other hosts.
     pub credentials: Option<Credentials>,
     /// Every node's address by rank; one entry for a job of one node.
     pub peers: Vec<Address>,

@@ -56,8 +56,8 @@ pub struct BootConfig {
     pub job: u128,
     /// The job's secret.
     pub secret: [u8; 32],
-    /// With them, links over TCP are encrypted, and both ends of each prove their ranks; else they are in clear, and
-    /// whoever knows the secret is a node.
+    /// With them, both ends of a link over TCP prove their ranks, and encrypt what they say unless the credentials are
+    /// [`Credentials::in_clear`]; without, whoever knows the secret is a node.
     pub credentials: Option<Credentials>,
     /// Identifies the build of program and library; all nodes must agree.
     pub build: u64,
@@ -350,7 +350,8 @@ impl Boot<'_> {
         }
         let got = one.receive(HELLO_BYTES);
         let taken = |rank: NodeId| self.links[rank.index()].is_some();
-        let verdict = handshake::judge(&one.said[..one.have], &self.identity, taken);
+        let verdict =
+            handshake::judge(&one.said[..one.have], &self.identity.over(&*one.link), taken);
         let verdict = verdict
             .and_then(|peer| peer.map(|peer| one.link.may_be(peer).map(|()| peer)).transpose());
         let why = match (verdict, got) {
@@ -390,7 +391,7 @@ impl Boot<'_> {
         };
         proven.map_err(|reason| TransportError::Untrusted { peer, reason })?;
         // If it hung up already, its answer says why.
-        send_bytes(&*one.link, &handshake::hello(&self.identity));
+        send_bytes(&*one.link, &handshake::hello(&self.identity.over(&*one.link)));
         one.stage = Stage::Asked { peer };
         Ok(Turn::Wait)
     }

@@ -36,6 +36,18 @@ pub struct Credentials {
     pub(crate) authority: Vec<u8>,
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
+    pub(crate) after: After,
+}
+
+/// How nodes speak once they have proven who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Sealed,
+    Clear,
+}
+
+impl After {
+    const NAMES: [(Self, &str); 2] = [(Self::Sealed, "sealed"), (Self::Clear, "clear")];
 }
 
 /// Why there are no credentials, in words.
@@ -85,6 +97,7 @@ impl Authority {
             authority: self.issuer.der().to_vec(),
             certificate: der(&certificate),
             key: key.serialize_der(),
+            after: After::Sealed,
         })
     }
 }
@@ -130,11 +143,19 @@ pub(crate) fn name_of_node(job: u128, node: NodeId) -> Option<ServerName<'static
 }
 
 impl Credentials {
+    /// For nodes that prove their ranks, and then speak in clear. All of a job have to do the same.
+    #[must_use]
+    pub fn in_clear(self) -> Self {
+        Self { after: After::Clear, ..self }
+    }
+
     /// As text: for a channel that nobody else can read.
     #[must_use]
     pub fn to_text(&self) -> String {
         let parts = [&self.authority, &self.certificate, &self.key];
-        parts.map(|part| hex(part)).join(".")
+        let after = After::NAMES.iter().find(|(after, _)| *after == self.after);
+        let after = after.map_or("", |(_, name)| name);
+        format!("{}.{after}", parts.map(|part| hex(part)).join("."))
     }
 
     /// Reads back what [`Credentials::to_text`] gives.
@@ -142,11 +163,14 @@ impl Credentials {
     /// # Errors
     /// [`CredentialsError`], which does not repeat the text.
     pub fn from_text(text: &str) -> Result<Self, CredentialsError> {
-        let parts: Option<Vec<Vec<u8>>> = text.split('.').map(unhex).collect();
-        match parts.map(<[Vec<u8>; 3]>::try_from) {
-            Some(Ok([authority, certificate, key])) => Ok(Self { authority, certificate, key }),
-            Some(Err(_)) | None => Err(CredentialsError("these are no credentials".to_owned())),
-        }
+        let read = || {
+            let (parts, name) = text.rsplit_once('.')?;
+            let (after, _) = *After::NAMES.iter().find(|(_, known)| *known == name)?;
+            let parts = parts.split('.').map(unhex).collect::<Option<Vec<_>>>()?;
+            let [authority, certificate, key] = parts.try_into().ok()?;
+            Some(Self { authority, certificate, key, after })
+        };
+        read().ok_or_else(|| CredentialsError("these are no credentials".to_owned()))
     }
 }
 
@@ -186,8 +210,13 @@ mod tests {
         let text = issued.to_text();
         let read = Credentials::from_text(&text).unwrap();
         assert_eq!(read.to_text(), text);
-        assert_eq!((read.authority, read.key), (issued.authority, issued.key));
-        for wrong in ["", "00.11", "00.11.22.33", "0.11.22", "00.1g.22", "00.é.22"] {
+        assert_eq!((&read.authority, &read.key), (&issued.authority, &issued.key));
+        assert_eq!(
+            Credentials::from_text(&issued.in_clear().to_text()).unwrap().after,
+            After::Clear
+        );
+        for wrong in ["", "00.11", "00.11.22", "0.11.22.clear", "00.1g.22.clear", "00.é.22.clear"]
+        {
             let error = Credentials::from_text(wrong).unwrap_err().to_string();
             assert_eq!(error, "these are no credentials", "{wrong}");
         }

@@ -4,6 +4,7 @@
 //! fixed size; the accepting node answers a WELCOME or REFUSED frame without payload.
 
 use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
+use crate::link::Link;
 use core::fmt;
 use multigrain_types::NodeId;
 use zerocopy::little_endian::{U16, U64, U128};
@@ -25,6 +26,14 @@ pub(crate) struct Identity {
     pub(crate) job: u128,
     pub(crate) secret: [u8; 32],
     pub(crate) build: u64,
+}
+
+impl Identity {
+    /// As it is said over a link: without the secret where ranks are proven.
+    pub(crate) fn over(&self, link: &dyn Link) -> Self {
+        let secret = if link.proves_rank() { [0; 32] } else { self.secret };
+        Self { secret, ..self.clone() }
+    }
 }
 
 /// The body of a HELLO frame.
@@ -175,8 +184,8 @@ impl fmt::Display for Refusal {
             Self::User(uid) => write!(out, "it belongs to another user ({uid})"),
             Self::Complete => write!(out, "the job is complete"),
             Self::TooMany => write!(out, "too many unfinished connections"),
-            Self::Plain => write!(out, "it does not encrypt, as this job does"),
-            Self::Encrypted => write!(out, "it encrypts, which this job does not"),
+            Self::Plain => write!(out, "it does not speak TLS, as this job does"),
+            Self::Encrypted => write!(out, "it speaks TLS, which this job does not"),
             Self::OldTls => write!(out, "it does not speak TLS 1.3 as this job does"),
             Self::NoCertificate => write!(out, "it has no certificate"),
             Self::Certificate => write!(out, "its certificate is not of this job"),

@@ -50,7 +50,7 @@ int main(int argc, char **argv, char **envp)
     value = getenv("MULTIGRAIN_CREDENTIALS");
     CHECK((value != NULL) == (strcmp(getenv("EXPECTED"), "credentials") == 0));
     CHECK(value == NULL || strlen(value) < sizeof own);
-    strcpy(own, value == NULL ? secret : strrchr(value, '.'));
+    strcpy(own, value == NULL ? secret : strchr(value, '.'));
     CHECK(strlen(own) >= 64 && memmem(bytes, length, own, strlen(own)) != NULL);
 
     OK(mg_init(&argc, &argv));

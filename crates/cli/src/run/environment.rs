@@ -26,18 +26,16 @@ pub(super) fn random_hex<const BYTES: usize>() -> io::Result<String> {
     }))
 }
 
-/// What the nodes of a job prove themselves with, by rank, if links between them are to be encrypted. The
-/// authority that made it is gone then: nobody can make more.
+/// What the nodes of a job prove themselves with, by rank, if they are to. The authority that made it is
+/// gone then: nobody can make more.
 pub(super) fn credentials(args: &RunArgs, job: &str, nodes: u32) -> io::Result<Vec<String>> {
-    if !args.encrypts() {
-        return Ok(Vec::new());
-    }
+    let Some(encrypts) = args.encrypts() else { return Ok(Vec::new()) };
     let job = u128::from_str_radix(job, 16).map_err(io::Error::other)?;
     let authority = Authority::new(job).map_err(io::Error::other)?;
     let issue = |rank: u32| {
         let rank = u16::try_from(rank).map_err(io::Error::other)?;
         let own = authority.issue(NodeId(rank)).map_err(io::Error::other)?;
-        Ok(own.to_text())
+        Ok(if encrypts { own } else { own.in_clear() }.to_text())
     };
     (0..nodes).map(issue).collect()
 }

@@ -71,8 +71,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) transport: Option<Transport>,
 
-    /// Whether nodes that TCP links encrypt what they say, and prove their ranks with certificates of the job
-    /// (TLS 1.3); Unix sockets do not leave their host and never do [default: auto].
+    /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
+    /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
     #[arg(long, value_enum)]
     pub(super) encrypt: Option<Encrypt>,
 
@@ -162,12 +162,13 @@ impl RunArgs {
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
     }
 
-    /// Whether nodes that TCP links encrypt what they say.
-    pub(super) fn encrypts(&self) -> bool {
+    /// Whether nodes that TCP links encrypt what they say; `None`: nor do they prove their ranks.
+    pub(super) fn encrypts(&self) -> Option<bool> {
+        let hosts = self.hosts.is_some() || self.hostfile.is_some();
         match self.encrypt {
-            Some(Encrypt::On) => true,
-            Some(Encrypt::Off) => false,
-            Some(Encrypt::Auto) | None => self.hosts.is_some() || self.hostfile.is_some(),
+            Some(Encrypt::On) => Some(true),
+            Some(Encrypt::Off) => hosts.then_some(false),
+            Some(Encrypt::Auto) | None => hosts.then_some(true),
         }
     }
 
@@ -231,7 +232,7 @@ pub(crate) enum Encrypt {
     Auto,
     /// Wherever it is TCP.
     On,
-    /// Nowhere, for closed networks; nodes still have to know the job's secret.
+    /// Nowhere, for closed networks.
     Off,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Plan {
     pub(super) command: Vec<OsString>,
     /// Variables beyond the launcher's own environment.
     pub(super) variables: Vec<(String, String)>,
-    /// What those nodes prove themselves with that are to encrypt what they say, by rank.
+    /// What nodes prove themselves with, by rank, if they are to.
     pub(super) credentials: BTreeMap<u32, String>,
     /// The user's limit of descriptors, which the nodes get back.
     pub(super) descriptors: Rlimit,

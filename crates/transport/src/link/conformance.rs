@@ -6,7 +6,7 @@
 
 use super::{Backends, Close, Link, Listener, bind};
 use crate::address::Address;
-use crate::credentials::Authority;
+use crate::credentials::{Authority, Credentials};
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::task::Poll;
@@ -30,6 +30,9 @@ macro_rules! conformance {
         }
         mod tcp {
             $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::tcp()); } )*
+        }
+        mod proven_and_clear {
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::proven_and_clear()); } )*
         }
         mod tls {
             $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::tls()); } )*
@@ -86,13 +89,21 @@ fn tcp() -> Place {
 }
 
 fn tls() -> Place {
+    Place::of("tcp:127.0.0.1:0", with_credentials(|own| own), false)
+}
+
+fn proven_and_clear() -> Place {
+    Place::of("tcp:127.0.0.1:0", with_credentials(Credentials::in_clear), true)
+}
+
+fn with_credentials(wish: impl Fn(Credentials) -> Credentials) -> [Backends; 2] {
     const JOB: u128 = 0xabc;
     let authority = Authority::new(JOB).unwrap();
     let node = |rank| {
-        let own = authority.issue(NodeId(rank)).unwrap();
+        let own = wish(authority.issue(NodeId(rank)).unwrap());
         Backends::new(JOB, Some(&own)).unwrap()
     };
-    Place::of("tcp:127.0.0.1:0", [node(0), node(1)], false)
+    [node(0), node(1)]
 }
 
 /// A connected link: who connected, and who accepted.

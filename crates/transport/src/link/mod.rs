@@ -163,6 +163,11 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// Why it does not.
     fn may_be(&self, node: NodeId) -> Result<(), Refusal>;
 
+    /// Whether [`Link::may_be`] goes by proof, at both ends: then the job's secret need not be said.
+    fn proves_rank(&self) -> bool {
+        false
+    }
+
     /// Who is at the other end, in words, for one line of a log.
     fn describe(&self) -> String;
 }

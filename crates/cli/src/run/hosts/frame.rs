@@ -32,7 +32,7 @@ pub(in super::super) enum Order {
     /// To bind the listening sockets of its nodes: answered by [`Word::Bound`].
     Bind { unix: bool, tcp: Option<IpAddr> },
     /// To start its nodes: answered by [`Word::Started`]. One address a node of the job, by rank, and what
-    /// its own prove themselves with, by rank, unless nothing is to be encrypted.
+    /// its own prove themselves with, by rank, if they are to.
     Start { peers: Vec<String>, secret: String, credentials: Vec<String> },
     /// This signal for all its nodes.
     Signal(i32),

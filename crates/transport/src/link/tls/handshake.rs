@@ -1,6 +1,6 @@
 //! The handshake of a TLS connection, over a socket that does not block.
 
-use super::records::{Key, MOST_RECORD};
+use super::records::{HEADER, Key, MOST_RECORD};
 use super::traffic::{Keys, Receiving, Sending};
 use crate::handshake::Refusal;
 use crate::link::socket;
@@ -33,6 +33,8 @@ mod io {
 
 /// Read from the socket at once.
 const READ: usize = 4 << 10;
+/// The most that is kept of what came: a message may be cut into many records.
+const MOST_KEPT: usize = 1 << 17;
 
 /// Who began.
 pub(super) enum Side {
@@ -45,8 +47,16 @@ pub(super) struct Handshake {
     side: Side,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    /// What the peer has said right behind its last message.
-    early: Vec<u8>,
+    /// What is to be read next: not a byte beyond the handshake.
+    piece: Piece,
+    /// Bytes of it that are still to come.
+    missing: usize,
+}
+
+/// A record is read in two pieces.
+enum Piece {
+    Header,
+    Body,
 }
 
 /// What a handshake leads to.
@@ -66,7 +76,8 @@ enum Next {
 
 impl Handshake {
     pub(super) fn new(side: Side) -> Self {
-        Self { side, incoming: Vec::new(), outgoing: Vec::new(), early: Vec::new() }
+        let (incoming, outgoing) = (Vec::new(), Vec::new());
+        Self { side, incoming, outgoing, piece: Piece::Header, missing: HEADER }
     }
 
     /// Goes on as far as it can without waiting; true once it is over, and [`Handshake::end`] gives the result.
@@ -79,14 +90,10 @@ impl Handshake {
                     if let Err(why) = self.flush(socket) {
                         return Poll::Ready(Err(why));
                     }
-                    let mut room = [0; READ];
-                    match io::receive(socket, &mut room) {
-                        Ok(got @ 1..) if self.incoming.len() + got <= MOST_RECORD + READ => {
-                            self.incoming.extend_from_slice(&room[..got]);
-                        }
-                        Ok(1..) => return Poll::Ready(Err(Refusal::Plain)),
-                        Err(Errno::AGAIN | Errno::INTR) => return Poll::Pending,
-                        Ok(0) | Err(_) => return Poll::Ready(Err(Refusal::Cut)),
+                    match self.read_record(socket) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(why)) => return Poll::Ready(Err(why)),
+                        Poll::Pending => return Poll::Pending,
                     }
                 }
                 Next::Failed(why) => {
@@ -99,16 +106,52 @@ impl Handshake {
         }
     }
 
+    /// Reads to the end of the record that comes next.
+    fn read_record(&mut self, socket: &OwnedFd) -> Poll<Result<(), Refusal>> {
+        let mut room = [0; READ];
+        loop {
+            let asked = self.missing.min(READ);
+            match io::receive(socket, &mut room[..asked]) {
+                Ok(got @ 1..) if self.incoming.len() + got <= MOST_KEPT => {
+                    self.incoming.extend_from_slice(&room[..got]);
+                    self.missing -= got;
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return Poll::Pending,
+                Ok(1..) => return Poll::Ready(Err(Refusal::Plain)),
+                Ok(0) | Err(_) => return Poll::Ready(Err(Refusal::Cut)),
+            }
+            match self.piece {
+                Piece::Body if self.missing == 0 => {
+                    (self.piece, self.missing) = (Piece::Header, HEADER);
+                    return Poll::Ready(Ok(()));
+                }
+                Piece::Body => {}
+                Piece::Header => {
+                    let start = self.incoming.len() + self.missing - HEADER;
+                    let length = match self.incoming[start..] {
+                        [20..=23, 3, _, high, low] => usize::from(u16::from_be_bytes([high, low])),
+                        [20..=23] | [20..=23, 3] | [20..=23, 3, _] | [20..=23, 3, _, _] => continue,
+                        _ => return Poll::Ready(Err(Refusal::Plain)),
+                    };
+                    if length == 0 || length > MOST_RECORD {
+                        return Poll::Ready(Err(Refusal::Plain));
+                    }
+                    (self.piece, self.missing) = (Piece::Body, length);
+                }
+            }
+        }
+    }
+
     fn flush(&mut self, socket: &OwnedFd) -> Result<(), Refusal> {
         let outgoing = core::mem::take(&mut self.outgoing);
         if outgoing.is_empty() { Ok(()) } else { io::send(socket, &outgoing) }
     }
 
     fn step(&mut self) -> Next {
-        let Self { side, incoming, outgoing, early } = self;
+        let Self { side, incoming, outgoing, .. } = self;
         let (discard, next) = match side {
-            Side::Client(client) => take(client.process_tls_records(incoming), outgoing, early),
-            Side::Server(server) => take(server.process_tls_records(incoming), outgoing, early),
+            Side::Client(client) => take(client.process_tls_records(incoming), outgoing),
+            Side::Server(server) => take(server.process_tls_records(incoming), outgoing),
         };
         incoming.drain(..discard);
         next
@@ -135,7 +178,7 @@ impl Handshake {
         };
         let sending = Sending::new(Key::new(secrets.tx).ok_or(Refusal::Tls)?);
         let key = Key::new(secrets.rx).ok_or(Refusal::Tls)?;
-        let receiving = Receiving::new(key, &self.early, &self.incoming);
+        let receiving = Receiving::new(key);
         Ok(Established { certificate, sending, receiving, keys })
     }
 }
@@ -144,7 +187,6 @@ impl Handshake {
 fn take<Side>(
     UnbufferedStatus { discard, state }: UnbufferedStatus<'_, '_, Side>,
     outgoing: &mut Vec<u8>,
-    early: &mut Vec<u8>,
 ) -> (usize, Next) {
     let next = match state {
         Err(error) => Next::Failed(refusal(&error)),
@@ -159,12 +201,6 @@ fn take<Side>(
         Ok(ConnectionState::TransmitTlsData(message)) => {
             // It is in `outgoing`, which goes before anything is waited for.
             message.done();
-            Next::Go
-        }
-        Ok(ConnectionState::ReadTraffic(mut records)) => {
-            while let Some(Ok(record)) = records.next_record() {
-                early.extend_from_slice(record.payload);
-            }
             Next::Go
         }
         Ok(ConnectionState::BlockedHandshake) => Next::Read,

@@ -13,7 +13,7 @@ mod traffic;
 use super::tcp::{self, Tcp};
 use super::{Backend, Close, Link, socket};
 use crate::address::Address;
-use crate::credentials::{self, Credentials, CredentialsError};
+use crate::credentials::{self, After, Credentials, CredentialsError};
 use crate::handshake::Refusal;
 use crate::shim::{Mutex, lock};
 use crate::span::Span;
@@ -38,6 +38,7 @@ pub(crate) struct Tls(Arc<Own>);
 
 /// What all links of a node have in common.
 struct Own {
+    after: After,
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
     /// The name of every node of the job.
@@ -83,7 +84,7 @@ impl Tls {
 
         let of_job = credentials::name_of_job(job).ok_or_else(|| wrong(&"no name"))?;
         let (client, server) = (Arc::new(client), Arc::new(server));
-        Ok(Self(Arc::new(Own { client, server, of_job, job })))
+        Ok(Self(Arc::new(Own { after: own.after, client, server, of_job, job })))
     }
 
     fn link(&self, socket: OwnedFd, side: Result<Side, rustls::Error>) -> Box<dyn Link> {
@@ -92,7 +93,7 @@ impl Tls {
             Err(_) => Stage::Over(Err(Refusal::Tls)),
         };
         let (stage, traffic) = (Mutex::new(stage), OnceLock::new());
-        Box::new(TlsLink { socket, job: self.0.job, stage, traffic })
+        Box::new(TlsLink { socket, after: self.0.after, job: self.0.job, stage, traffic })
     }
 }
 
@@ -122,6 +123,7 @@ impl Backend for Tls {
 /// A TCP socket, with TLS on it.
 struct TlsLink {
     socket: OwnedFd,
+    after: After,
     job: u128,
     stage: Mutex<Stage>,
     /// Once the handshake is over.
@@ -136,15 +138,19 @@ enum Stage {
 /// The connection behind the handshake.
 struct Traffic {
     certificate: CertificateDer<'static>,
+    /// Without, what is said is in clear.
+    sealed: Option<Sealed>,
+}
+
+struct Sealed {
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
     keys: Mutex<Box<dyn Keys>>,
 }
 
-impl From<Established> for Traffic {
-    fn from(made: Established) -> Self {
+impl Sealed {
+    fn new(made: Established) -> Self {
         Self {
-            certificate: made.certificate,
             sending: Mutex::new(made.sending),
             receiving: Mutex::new(made.receiving),
             keys: Mutex::new(made.keys),
@@ -159,6 +165,10 @@ impl fmt::Debug for TlsLink {
 }
 
 impl TlsLink {
+    fn sealed(&self) -> Option<&Sealed> {
+        self.traffic.get()?.sealed.as_ref()
+    }
+
     fn advance(&self) -> Poll<Result<(), Refusal>> {
         let mut stage = lock(&self.stage);
         let ended = match &mut *stage {
@@ -173,7 +183,12 @@ impl TlsLink {
             return Poll::Ready(ended);
         };
         let made = ended.and_then(|()| handshake.end());
-        let ended = made.map(|made| drop(self.traffic.set(made.into())));
+        let ended = made.map(|made| {
+            let certificate = made.certificate.clone();
+            let sealed = (self.after == After::Sealed).then(|| Sealed::new(made));
+            // It is set here alone, and once.
+            let _ = self.traffic.set(Traffic { certificate, sealed });
+        });
         *stage = Stage::Over(ended);
         Poll::Ready(ended)
     }
@@ -181,17 +196,23 @@ impl TlsLink {
 
 impl Link for TlsLink {
     unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
-        let traffic = self.traffic.get().ok_or(Errno::NOTCONN)?;
-        let keys = || lock(&traffic.keys).next_to_send();
+        let Some(sealed) = &self.traffic.get().ok_or(Errno::NOTCONN)?.sealed else {
+            // SAFETY: the caller's promise is the one asked for.
+            return unsafe { socket::send(&self.socket, spans) };
+        };
+        let keys = || lock(&sealed.keys).next_to_send();
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { lock(&traffic.sending).send(&self.socket, spans, keys) }
+        unsafe { lock(&sealed.sending).send(&self.socket, spans, keys) }
     }
 
     unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
-        let traffic = self.traffic.get().ok_or(Errno::AGAIN)?;
-        let keys = || lock(&traffic.keys).next_to_receive();
+        let Some(sealed) = &self.traffic.get().ok_or(Errno::AGAIN)?.sealed else {
+            // SAFETY: the caller's promise is the one asked for.
+            return unsafe { socket::receive(&self.socket, spans) };
+        };
+        let keys = || lock(&sealed.keys).next_to_receive();
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { lock(&traffic.receiving).receive(&self.socket, spans, keys) }
+        unsafe { lock(&sealed.receiving).receive(&self.socket, spans, keys) }
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -199,7 +220,7 @@ impl Link for TlsLink {
     }
 
     fn holds_input(&self) -> bool {
-        self.traffic.get().is_some_and(|traffic| lock(&traffic.receiving).holds())
+        self.sealed().is_some_and(|sealed| lock(&sealed.receiving).holds())
     }
 
     /// As over TCP alone.
@@ -208,8 +229,8 @@ impl Link for TlsLink {
     }
 
     fn close(&self, what: Close) {
-        if let Some(traffic) = self.traffic.get() {
-            lock(&traffic.sending).close(&self.socket);
+        if let Some(sealed) = self.sealed() {
+            lock(&sealed.sending).close(&self.socket);
         }
         socket::close(&self.socket, what);
     }
@@ -220,8 +241,8 @@ impl Link for TlsLink {
 
     /// From here on it reads more than one record at a time: before, what is read and not taken would be forgotten.
     fn tune(&self) -> Result<(), Errno> {
-        if let Some(traffic) = self.traffic.get() {
-            lock(&traffic.receiving).in_bulk();
+        if let Some(sealed) = self.sealed() {
+            lock(&sealed.receiving).in_bulk();
         }
         tcp::tune(&self.socket)
     }
@@ -230,8 +251,12 @@ impl Link for TlsLink {
     fn authenticate(&self) -> Poll<Result<(), Refusal>> {
         let Some(traffic) = self.traffic.get() else { return self.advance() };
         // It may have found out only then that it does not trust this end.
-        let alert = lock(&traffic.receiving).alert();
+        let alert = traffic.sealed.as_ref().and_then(|sealed| lock(&sealed.receiving).alert());
         Poll::Ready(alert.map_or(Ok(()), |_| Err(Refusal::Alert)))
+    }
+
+    fn proves_rank(&self) -> bool {
+        true
     }
 
     fn may_be(&self, node: NodeId) -> Result<(), Refusal> {

@@ -182,13 +182,9 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// With what the handshake has read beyond its end: opened, and not yet.
-    pub(super) fn new(key: Key, opened: &[u8], rest: &[u8]) -> Self {
-        let used = opened.len() + rest.len();
-        let mut bytes = vec![0; used.max(AT_ONCE * MOST_RECORD)].into_boxed_slice();
-        bytes[..opened.len()].copy_from_slice(opened);
-        bytes[opened.len()..used].copy_from_slice(rest);
-        let (plain, sealed) = (0..opened.len(), opened.len()..used);
+    pub(super) fn new(key: Key) -> Self {
+        let bytes = vec![0; AT_ONCE * MOST_RECORD].into_boxed_slice();
+        let (plain, sealed) = (0..0, 0..0);
         let (failed, alerted) = (None, None);
         Self { key, bytes, plain, sealed, exactly: true, failed, ended: false, alerted }
     }
