@@ -14,10 +14,15 @@ use support::{Ended, Setting, TestDir, run};
 fn the_secret_leaves_the_environment_and_nothing_else_does() {
     let dir = TestDir::new();
     let program = compile(&dir, "environment");
-    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let line = "a node started this program, and only `multigrain run` makes nodes";
-    assert_eq!(ended.err.matches(line).count(), 2, "one line a child: {ended:?}");
+    let plain = Setting { options: &["-x", "EXPECTED=nothing"], ..Setting::nodes(2) };
+    let encrypt = &["--encrypt", "on", "-x", "EXPECTED=credentials"];
+    let encrypted = Setting { transport: "tcp", options: encrypt, ..Setting::nodes(2) };
+    for setting in [plain, encrypted] {
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let line = "a node started this program, and only `multigrain run` makes nodes";
+        assert_eq!(ended.err.matches(line).count(), 2, "one line a child: {ended:?}");
+    }
 }
 
 /// Two nodes that run `tests/c/build.c`, built with these flags and number 1, or with 2 on node 1.

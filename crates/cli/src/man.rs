@@ -42,6 +42,11 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "64 hexadecimal digits that only nodes of the job know; mg_init takes them out of the environment.",
     ),
     (
+        "MULTIGRAIN_CREDENTIALS",
+        "The node's certificate, its key and the job's authority, where nodes of several hosts meet \
+         (--encrypt); mg_init takes them out of the environment.",
+    ),
+    (
         "MULTIGRAIN_PEERS",
         "Addresses of all nodes by rank, separated by commas: unix:@NAME or tcp:HOST:PORT.",
     ),

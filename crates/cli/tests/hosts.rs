@@ -125,6 +125,25 @@ fn neighbours_talk_over_unix_sockets_and_others_over_tcp() {
     assert_eq!(peers("--hosts a:2"), [unix.clone(), unix]);
 }
 
+#[test]
+fn nodes_of_hosts_have_certificates_of_one_authority_whether_or_not_they_encrypt() {
+    let credentials = |options: &str| {
+        let script = &mut script(options, "", "echo ${MULTIGRAIN_CREDENTIALS-none}");
+        let ended = run(script.env("MULTIGRAIN_CREDENTIALS", "stale"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.out.lines().map(|line| line[4..].to_owned()).collect::<Vec<_>>()
+    };
+    for (options, after) in [("", "sealed"), ("--encrypt on", "sealed"), ("--encrypt off", "clear")]
+    {
+        let options = &format!("--hosts a:2,b {options}");
+        let own = credentials(options);
+        let parts = own.iter().map(|own| own.split('.').collect::<Vec<_>>()).collect::<Vec<_>>();
+        assert!(parts.iter().all(|own| own.len() == 4 && own[0] == parts[0][0] && own[3] == after));
+        let different: std::collections::BTreeSet<&String> = own.iter().collect();
+        assert_eq!(different.len(), 3);
+    }
+}
+
 /// A job whose nodes do what DEED says: count, if nothing.
 fn nodes(options: &str) -> Command {
     let mut command = job(&format!("{options} -x DEED"), "");

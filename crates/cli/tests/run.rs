@@ -54,6 +54,16 @@ fn the_environment_is_that_of_the_contract() {
 }
 
 #[test]
+fn nodes_of_one_host_have_certificates_only_if_the_user_wants_them() {
+    let script = "[ -n \"$MULTIGRAIN_CREDENTIALS\" ] && echo some || echo none";
+    for (options, expected) in [("", "none"), ("--encrypt auto", "none"), ("--encrypt on", "some")]
+    {
+        let ended = run(&mut launcher(&format!("-n 1 --transport tcp {options}"), script));
+        assert_eq!(ended.out.trim(), expected, "{options}");
+    }
+}
+
+#[test]
 fn a_node_inherits_its_own_two_sockets_and_no_others() {
     let script = "echo $MULTIGRAIN_LISTEN_FD $MULTIGRAIN_CONTROL_FD; \
                   for f in /proc/$$/fd/*; do readlink $f; done | grep -c socket:; \

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use multigrain_memory::{GuardChoice, TrackingKind};
-use multigrain_transport::Address;
+use multigrain_transport::{Address, Credentials};
 use multigrain_types::{Consistency, NodeId, Placement};
 use rustix::process::Pid;
 
@@ -26,6 +26,8 @@ pub struct Config {
     pub job: u128,
     /// Secret of the job: a node of one has it, until it joins.
     pub secret: Option<[u8; 32]>,
+    /// What it proves itself with to nodes of other hosts.
+    pub credentials: Option<Credentials>,
     /// Every node's address by rank; one entry for a job of one node.
     pub peers: Vec<Address>,
     /// This node's listening sockets.
@@ -87,6 +89,7 @@ impl Config {
             threads: 1,
             job: 0,
             secret: None,
+            credentials: None,
             peers: Vec::new(),
             listen_fds: Vec::new(),
             control_fd: None,
@@ -241,6 +244,11 @@ impl Config {
         if let Some(secret) = variables.get("SECRET")? {
             let secret = hex_secret(&secret);
             self.secret = Some(secret.ok_or_else(|| wrong("SECRET", "(not 64 hex digits)"))?);
+        }
+        if let Some(own) = variables.get("CREDENTIALS")? {
+            let own = Credentials::from_text(&own);
+            let wrong = |_| wrong("CREDENTIALS", "what it is: `multigrain run` sets it");
+            self.credentials = Some(own.map_err(wrong)?);
         }
         let peers = variables.required("PEERS")?;
         self.peers = peers

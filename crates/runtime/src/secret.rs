@@ -1,20 +1,20 @@
-//! The job's secret leaves the environment as soon as the node has read it.
+//! The job's secret, and what this node proves itself with, leave the environment as soon as the node has read them.
 //!
-//! It is overwritten where it lies, so that neither /proc/PID/environ nor the environment of a
-//! program this process executes has it. All other variables stay: the launcher's warden finds a
+//! They are overwritten where they lie, so that neither /proc/PID/environ nor the environment of a
+//! program this process executes has them. All other variables stay: the launcher's warden finds a
 //! job's processes by MULTIGRAIN_JOB.
 
 #![expect(unsafe_code, reason = "environment strings are overwritten in place")]
 
 use core::ffi::{CStr, c_char};
 
-const NAME: &str = "MULTIGRAIN_SECRET";
+const NAMES: [&str; 2] = ["MULTIGRAIN_SECRET", "MULTIGRAIN_CREDENTIALS"];
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
-/// Overwrites every value of the secret and removes the variable. From the thread that joins, before
+/// Overwrites every value of these variables and removes them. From the thread that joins, before
 /// the runtime has threads of its own.
 pub(crate) fn leave_environment() {
     // SAFETY: a copy of the pointer; whoever joins changes the environment in no other thread.
@@ -29,13 +29,18 @@ pub(crate) fn leave_environment() {
         place = unsafe { place.add(1) };
         // SAFETY: entries of the environment are C strings.
         let bytes = unsafe { CStr::from_ptr(variable) }.to_bytes();
-        let value = bytes.strip_prefix(NAME.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-        if let Some(length) = value.map(<[u8]>::len) {
-            overwrite(variable.wrapping_add(NAME.len() + 1), length);
+        for name in NAMES {
+            let value = bytes.strip_prefix(name.as_bytes());
+            let value = value.and_then(|rest| rest.strip_prefix(b"="));
+            if let Some(length) = value.map(<[u8]>::len) {
+                overwrite(variable.wrapping_add(name.len() + 1), length);
+            }
         }
     }
-    // SAFETY: as above, no other thread reads or changes the environment now.
-    unsafe { std::env::remove_var(NAME) };
+    for name in NAMES {
+        // SAFETY: as above, no other thread reads or changes the environment now.
+        unsafe { std::env::remove_var(name) };
+    }
 }
 
 fn overwrite(value: *mut c_char, length: usize) {

@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release -p multigrain-transport --example pingpong [rounds [only]]` prints the 5th,
 //! 50th and 99th percentile, in microseconds, of 64 bytes out and 4096 back, between two threads,
-//! both spinning and both blocking, over a Unix socket and over TCP.
+//! both spinning and both blocking, over a Unix socket, over TCP and over TCP with TLS; and how much goes one way.
 #![expect(unsafe_code, reason = "the page is sent from and received into raw memory")]
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, bind,
+    Address, Authority, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, bind,
 };
 use multigrain_types::NodeId;
 use rustix::event::epoll;
@@ -25,21 +25,28 @@ fn main() {
     let only = std::env::args().nth(2).unwrap_or_default();
     println!("64 B -> {PAGE} B, {rounds} rounds, us        p5  median     p99");
     for wait in ["spinning", "blocking"] {
-        for family in ["unix", "tcp"] {
+        for family in ["unix", "tcp", "tls"] {
             let spin = wait == "spinning";
             let rounds = if spin { rounds } else { rounds / 5 };
-            for way in ["raw socket", "raw socket in two epolls", "mesh"] {
+            let raw_too = if family == "tls" { 2 } else { 0 };
+            for way in &["raw socket", "raw socket in two epolls", "mesh"][raw_too..] {
                 let name = format!("{family} {wait} {way}");
                 if !name.contains(&only) {
                     continue;
                 }
-                let times = match way {
+                let times = match *way {
                     "raw socket" => raw(family, spin, false, rounds),
                     "raw socket in two epolls" => raw(family, spin, true, rounds),
                     _ => mesh(family, spin, rounds),
                 };
                 report(&name, times);
             }
+        }
+    }
+    for family in ["unix", "tcp", "tls"] {
+        let name = format!("{family} bulk mesh");
+        if name.contains(&only) {
+            println!("{name:45} {:7.0} MB/s", bulk(family));
         }
     }
 }
@@ -134,7 +141,7 @@ struct End<'a> {
 // SAFETY: the page lives as long as the sink and is as long as every payload placed there.
 unsafe impl Sink for End<'_> {
     fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
-        assert!(header.payload <= PAGE as u64);
+        assert!(header.payload <= self.page.len() as u64);
         Ok(Place::At(self.page.as_mut_ptr()))
     }
 
@@ -165,8 +172,10 @@ fn job(family: &str) -> Vec<Mesh> {
     };
     let (sockets, peers): (Vec<_>, Vec<_>) =
         address.map(|text| bind(&text.parse().unwrap()).unwrap()).into_iter().unzip();
+    let authority = (family == "tls").then(|| Authority::new(1).unwrap());
     let boot = |(rank, socket)| {
         let peers = peers.clone();
+        let credentials = authority.as_ref().map(|one| one.issue(NodeId(rank)).unwrap());
         std::thread::spawn(move || {
             let config = BootConfig {
                 rank: NodeId(rank),
@@ -174,6 +183,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 listeners: vec![socket],
                 job: 1,
                 secret: [2; 32],
+                credentials,
                 build: 3,
                 deadline: Duration::from_secs(5),
             };
@@ -208,4 +218,38 @@ fn mesh(family: &str, spin: bool, rounds: usize) -> Vec<Duration> {
         mesh.leave();
         times
     })
+}
+
+/// A gigabyte one way, 64 KiB at a time; in 10^6 bytes a second.
+fn bulk(family: &str) -> f64 {
+    const PIECE: usize = 64 << 10;
+    const PIECES: u64 = 16 << 10;
+    let meshes = job(family);
+    let end = |mesh| End { mesh, page: vec![7; PIECE], replies: 0, over: false };
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut server = end(&meshes[0]);
+            while !server.over {
+                meshes[0].receive(&mut server, Timeout::Forever);
+            }
+        });
+        let mesh = &meshes[1];
+        let piece = vec![7; PIECE];
+        let header = Header { kind: REPLY, subject: SUBJECT, ..Header::default() };
+        for _ in 0..PIECES {
+            let payload = Payload::Memory { ptr: piece.as_ptr(), len: PIECE };
+            // SAFETY: the piece stays until the peer has all of it, and nobody changes it.
+            unsafe { mesh.send(NodeId(0), header, payload) }.unwrap();
+        }
+        // It is answered when all is there; receiving sends what waits.
+        let request = Header { kind: REQUEST, ..header };
+        mesh.send_bytes(NodeId(0), request, &[1]).unwrap();
+        let mut client = end(mesh);
+        while client.replies == 0 {
+            mesh.receive(&mut client, Timeout::Forever);
+        }
+        mesh.leave();
+    });
+    (PIECES * PIECE as u64) as f64 / start.elapsed().as_secs_f64() / 1e6
 }

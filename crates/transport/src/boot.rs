@@ -8,14 +8,16 @@
 //! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
 
 use crate::address::Address;
+use crate::credentials::Credentials;
 use crate::error::TransportError;
 use crate::frame_header::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
-use crate::link::{self, Link, Listener};
+use crate::link::{self, Backends, Link, Listener};
 use crate::unauthenticated::{
     Refusals, is_of_one_connection, receive_bytes, send_bytes, turn_away,
 };
 use core::mem::MaybeUninit;
+use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::event::Timespec;
@@ -54,6 +56,9 @@ pub struct BootConfig {
     pub job: u128,
     /// The job's secret.
     pub secret: [u8; 32],
+    /// With them, both ends of a link over TCP prove their ranks, and encrypt what they say unless the credentials are
+    /// [`Credentials::in_clear`]; without, whoever knows the secret is a node.
+    pub credentials: Option<Credentials>,
     /// Identifies the build of program and library; all nodes must agree.
     pub build: u64,
     /// How long boot waits for all peers.
@@ -83,6 +88,8 @@ enum Stage {
     Accepted { until: Instant },
     /// Our connect to this peer is under way.
     Connecting { peer: NodeId },
+    /// Connected to it; the link itself finds out who that is.
+    Authenticating { peer: NodeId },
     /// Our HELLO to this peer is out.
     Asked { peer: NodeId },
 }
@@ -97,6 +104,7 @@ enum Turn {
 struct Boot<'a> {
     identity: Identity,
     peers: Vec<Address>,
+    backends: Backends,
     end: Instant,
     links: Vec<Option<Box<dyn Link>>>,
     /// How many of them there are.
@@ -127,11 +135,13 @@ pub(crate) fn boot(
     if rank.0 >= nodes {
         return Err(wrong);
     }
+    let backends = Backends::new(config.job, config.credentials.as_ref())?;
     let mut sockets = config.listeners;
     if sockets.is_empty() && rank.0 + 1 < nodes {
         sockets.push(link::bind(&config.peers[rank.index()])?.0);
     }
-    let listeners = sockets.into_iter().map(Listener::new).collect::<Result<Vec<_>, _>>();
+    let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
+    let listeners = listeners.collect::<Result<Vec<_>, _>>();
     let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
@@ -145,6 +155,7 @@ pub(crate) fn boot(
     let mut boot = Boot {
         identity,
         peers: config.peers,
+        backends,
         end: Instant::now() + config.deadline,
         links: (0..nodes).map(|_| None).collect(),
         joined: 0,
@@ -182,6 +193,8 @@ pub(crate) fn boot(
         link.tune().map_err(TransportError::system("setsockopt"))?;
     }
     let Boot { identity, links, listeners, refusals, .. } = boot;
+    let listeners = listeners.into_iter().map(Listener::refusing).collect::<Result<Vec<_>, _>>();
+    let listeners = listeners.map_err(TransportError::system("getsockname"))?;
     Ok(Booted { identity, links, listeners, refusals })
 }
 
@@ -197,7 +210,7 @@ impl Boot<'_> {
         let patience = self.end.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
-        match link::connect(&self.peers[peer.index()], patience) {
+        match self.backends.connect(&self.peers[peer.index()], patience) {
             Ok(link) => self.keep(Pending::new(link, Stage::Connecting { peer })),
             Err(errno) => self.reach_later(peer, errno),
         }
@@ -316,7 +329,7 @@ impl Boot<'_> {
             };
             let patience = PATIENCE + PATIENCE_FOR_EACH * self.identity.nodes.into();
             let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + patience });
-            if let Err(why) = one.link.authenticate() {
+            if let Poll::Ready(Err(why)) = one.link.authenticate() {
                 self.refuse(&one, why);
                 continue;
             }
@@ -339,15 +352,27 @@ impl Boot<'_> {
     fn advance(&mut self, one: &mut Pending) -> Result<Turn, TransportError> {
         match one.stage {
             Stage::Accepted { .. } => Ok(self.judge(one)),
-            Stage::Connecting { peer } => self.ask(one, peer),
+            Stage::Connecting { peer } => self.begin(one, peer),
+            Stage::Authenticating { peer } => self.ask(one, peer),
             Stage::Asked { peer } => self.receive_answer(one, peer),
         }
     }
 
     fn judge(&mut self, one: &mut Pending) -> Turn {
+        match one.link.authenticate() {
+            Poll::Pending => return Turn::Wait,
+            Poll::Ready(Err(why)) => {
+                self.refuse(one, why);
+                return Turn::Gone;
+            }
+            Poll::Ready(Ok(())) => {}
+        }
         let got = one.receive(HELLO_BYTES);
         let taken = |rank: NodeId| self.links[rank.index()].is_some();
-        let verdict = handshake::judge(&one.said[..one.have], &self.identity, taken);
+        let verdict =
+            handshake::judge(&one.said[..one.have], &self.identity.over(&*one.link), taken);
+        let verdict = verdict
+            .and_then(|peer| peer.map(|peer| one.link.may_be(peer).map(|()| peer)).transpose());
         let why = match (verdict, got) {
             (Ok(Some(peer)), _) => {
                 let answer = handshake::welcome(&self.identity);
@@ -364,16 +389,28 @@ impl Boot<'_> {
         Turn::Gone
     }
 
-    fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+    fn begin(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
         if let Err(errno) = one.link.connected() {
             self.reach_later(peer, errno)?;
             return Ok(Turn::Gone);
         }
-        if let Err(why) = one.link.authenticate() {
-            return Err(TransportError::Refused { peer, reason: why });
-        }
+        one.stage = Stage::Authenticating { peer };
+        self.ask(one, peer)
+    }
+
+    fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+        let proven = match one.link.authenticate() {
+            Poll::Pending => return Ok(Turn::Wait),
+            // Others pushed us out before it knew who we are, or it is gone.
+            Poll::Ready(Err(Refusal::Cut)) => {
+                self.reach_later(peer, Errno::CONNREFUSED)?;
+                return Ok(Turn::Gone);
+            }
+            Poll::Ready(proven) => proven.and_then(|()| one.link.may_be(peer)),
+        };
+        proven.map_err(|reason| TransportError::Untrusted { peer, reason })?;
         // If it hung up already, its answer says why.
-        send_bytes(&*one.link, &handshake::hello(&self.identity));
+        send_bytes(&*one.link, &handshake::hello(&self.identity.over(&*one.link)));
         one.stage = Stage::Asked { peer };
         Ok(Turn::Wait)
     }
@@ -396,6 +433,9 @@ impl Boot<'_> {
         match got {
             Received::Open => Ok(Turn::Wait),
             Received::Ended => {
+                if let Poll::Ready(Err(reason)) = one.link.authenticate() {
+                    return Err(TransportError::Untrusted { peer, reason });
+                }
                 let why = "it closed the connection".to_owned();
                 Err(TransportError::Handshake { peer, why })
             }
@@ -429,14 +469,16 @@ impl Pending {
     fn until(&self) -> Option<Instant> {
         match self.stage {
             Stage::Accepted { until } => Some(until),
-            Stage::Connecting { .. } | Stage::Asked { .. } => None,
+            Stage::Connecting { .. } | Stage::Authenticating { .. } | Stage::Asked { .. } => None,
         }
     }
 
     fn interest(&self) -> EventFlags {
         match self.stage {
             Stage::Connecting { .. } => EventFlags::OUT,
-            Stage::Accepted { .. } | Stage::Asked { .. } => EventFlags::IN,
+            Stage::Accepted { .. } | Stage::Authenticating { .. } | Stage::Asked { .. } => {
+                EventFlags::IN
+            }
         }
     }
 

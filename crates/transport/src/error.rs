@@ -1,6 +1,7 @@
 //! What can go wrong, with the operands.
 
 use crate::address::Address;
+use crate::credentials::CredentialsError;
 use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
@@ -63,6 +64,17 @@ pub enum TransportError {
         /// Its reason.
         reason: Refusal,
     },
+    /// What listens where a peer should does not prove to be that peer, or does not take this node for one of the job.
+    #[error("{peer} is not to be trusted: {reason}")]
+    Untrusted {
+        /// The peer.
+        peer: NodeId,
+        /// What is wrong.
+        reason: Refusal,
+    },
+    /// This node's own credentials are of no use.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// A peer closed the connection, or answered what no node of this job answers.
     #[error("{peer} broke off the handshake: {why}")]
     Handshake {
@@ -106,6 +118,8 @@ impl TransportError {
             Self::Missing { missing, .. } => missing.first().copied(),
             Self::Bind { .. }
             | Self::Refused { .. }
+            | Self::Untrusted { .. }
+            | Self::Credentials(_)
             | Self::Config { .. }
             | Self::System { .. } => None,
         }

@@ -4,6 +4,7 @@
 //! fixed size; the accepting node answers a WELCOME or REFUSED frame without payload.
 
 use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
+use crate::link::Link;
 use core::fmt;
 use multigrain_types::NodeId;
 use zerocopy::little_endian::{U16, U64, U128};
@@ -11,6 +12,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the header, the handshake and whatever the users of the mesh say with them.
 pub const PROTOCOL_VERSION: u16 = 4;
+
+/// How TLS begins: the type of a record of its handshake.
+const TLS_HANDSHAKE: u8 = 22;
 
 const MAGIC: [u8; 4] = *b"MGRN";
 
@@ -22,6 +26,14 @@ pub(crate) struct Identity {
     pub(crate) job: u128,
     pub(crate) secret: [u8; 32],
     pub(crate) build: u64,
+}
+
+impl Identity {
+    /// As it is said over a link: without the secret where ranks are proven.
+    pub(crate) fn over(&self, link: &dyn Link) -> Self {
+        let secret = if link.proves_rank() { [0; 32] } else { self.secret };
+        Self { secret, ..self.clone() }
+    }
 }
 
 /// The body of a HELLO frame.
@@ -70,6 +82,24 @@ pub enum Refusal {
     Complete,
     /// Too many unauthenticated connections at once.
     TooMany,
+    /// It says plain bytes where TLS is wanted.
+    Plain,
+    /// It speaks TLS where plain bytes are wanted.
+    Encrypted,
+    /// It speaks TLS, but no version that is good enough.
+    OldTls,
+    /// It has no certificate.
+    NoCertificate,
+    /// Its certificate is not from the job's authority.
+    Certificate,
+    /// Its certificate is not valid at this time.
+    Expired,
+    /// What it says in the TLS handshake is wrong otherwise.
+    Tls,
+    /// It does not trust this node's certificate.
+    Alert,
+    /// Its certificate is not this rank's.
+    NotRank(u16),
     /// A code this version does not know.
     Unknown(u64),
 }
@@ -92,6 +122,15 @@ impl Refusal {
             Self::User(uid) => with(11, uid.into()),
             Self::Complete => 12,
             Self::TooMany => 13,
+            Self::Plain => 14,
+            Self::Encrypted => 15,
+            Self::OldTls => 16,
+            Self::NoCertificate => 17,
+            Self::Certificate => 18,
+            Self::Expired => 19,
+            Self::Tls => 20,
+            Self::Alert => 21,
+            Self::NotRank(rank) => with(22, rank.into()),
             Self::Unknown(code) => code,
         }
     }
@@ -113,6 +152,15 @@ impl Refusal {
             11 => Self::User(operand as u32),
             12 => Self::Complete,
             13 => Self::TooMany,
+            14 => Self::Plain,
+            15 => Self::Encrypted,
+            16 => Self::OldTls,
+            17 => Self::NoCertificate,
+            18 => Self::Certificate,
+            19 => Self::Expired,
+            20 => Self::Tls,
+            21 => Self::Alert,
+            22 => Self::NotRank(operand as u16),
             _ => Self::Unknown(code),
         }
     }
@@ -136,6 +184,18 @@ impl fmt::Display for Refusal {
             Self::User(uid) => write!(out, "it belongs to another user ({uid})"),
             Self::Complete => write!(out, "the job is complete"),
             Self::TooMany => write!(out, "too many unfinished connections"),
+            Self::Plain => write!(out, "it does not speak TLS, as this job does"),
+            Self::Encrypted => write!(out, "it speaks TLS, which this job does not"),
+            Self::OldTls => write!(out, "it does not speak TLS 1.3 as this job does"),
+            Self::NoCertificate => write!(out, "it has no certificate"),
+            Self::Certificate => write!(out, "its certificate is not of this job"),
+            Self::Expired => {
+                let when = "its certificate is not valid at this time";
+                write!(out, "{when}: it is old, or the clocks of the hosts differ")
+            }
+            Self::Tls => write!(out, "its part of the TLS handshake is wrong"),
+            Self::Alert => write!(out, "it does not trust this node's certificate"),
+            Self::NotRank(rank) => write!(out, "its certificate is not that of rank {rank}"),
             Self::Unknown(code) => write!(out, "for an unknown reason ({code:#x})"),
         }
     }
@@ -171,6 +231,9 @@ pub(crate) fn judge(
     own: &Identity,
     taken: impl Fn(NodeId) -> bool,
 ) -> Result<Option<NodeId>, Refusal> {
+    if said.first() == Some(&TLS_HANDSHAKE) {
+        return Err(Refusal::Encrypted);
+    }
     if said.first().is_some_and(|kind| *kind != HELLO) {
         return Err(Refusal::Garbage);
     }

@@ -12,7 +12,7 @@
 //! - `peer`: one peer, its outbox behind a lock, its link, and leaving in order;
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
-//! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`;
+//! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`, `tls`; `credentials`: who a node is to `tls`;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
@@ -29,6 +29,7 @@
 mod address;
 mod boot;
 mod counters;
+mod credentials;
 mod error;
 mod frame_header;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -69,6 +70,7 @@ mod unauthenticated;
 pub use address::{Address, AddressError, UnixName};
 pub use boot::BootConfig;
 pub use counters::Counters;
+pub use credentials::{Authority, Credentials, CredentialsError};
 pub use error::{LinkError, TransportError};
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};

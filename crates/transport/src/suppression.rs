@@ -147,6 +147,8 @@ mod tests {
     use crate::handshake::Refusal;
     use crate::link::Close;
     use crate::span::Span;
+    use core::task::Poll;
+    use multigrain_types::NodeId;
     use rustix::fd::BorrowedFd;
     use rustix::io::Errno;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,7 +191,11 @@ mod tests {
             Ok(())
         }
 
-        fn authenticate(&self) -> Result<(), Refusal> {
+        fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
             Ok(())
         }
 

@@ -8,6 +8,7 @@
 use crate::handshake::{self, HELLO_BYTES, Identity, Refusal};
 use crate::link::{Close, Link, Listener};
 use crate::span::Span;
+use core::task::Poll;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,13 +77,13 @@ pub(crate) fn refuse_waiting(
 
 /// The best reason to name, from what has been said so far.
 fn verdict(link: &dyn Link, own: &Identity) -> Refusal {
-    if let Err(why) = link.authenticate() {
+    if let Poll::Ready(Err(why)) = link.authenticate() {
         return why;
     }
     let mut said = [0; HELLO_BYTES];
     let got = receive_bytes(link, &mut said).unwrap_or(0);
     match handshake::judge(&said[..got], own, |_| true) {
-        Ok(_) => Refusal::Complete,
+        Ok(_) | Err(Refusal::Encrypted) => Refusal::Complete,
         Err(why) => why,
     }
 }

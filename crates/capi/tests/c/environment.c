@@ -1,6 +1,6 @@
 /*
- * The job's secret is in the environment until mg_init and nowhere in it afterwards, nor in that of
- * programs a node starts; what the launcher finds processes by stays. Such a program cannot join.
+ * The job's secret, and a certificate's key, are in the environment until mg_init and nowhere in it
+ * afterwards, nor in that of programs a node starts; what the launcher finds processes by stays. Such a program cannot join.
  */
 #include "check.h"
 
@@ -35,6 +35,7 @@ static int shell(const char *command)
 int main(int argc, char **argv, char **envp)
 {
     static char bytes[1 << 20];
+    static char own[8192];
     char secret[128], command[4096];
     const char *value = getenv("MULTIGRAIN_SECRET");
     size_t length;
@@ -46,11 +47,18 @@ int main(int argc, char **argv, char **envp)
     strcpy(secret, value);
     length = environment(bytes, sizeof bytes);
     CHECK(memmem(bytes, length, secret, 64) != NULL);
+    value = getenv("MULTIGRAIN_CREDENTIALS");
+    CHECK((value != NULL) == (strcmp(getenv("EXPECTED"), "credentials") == 0));
+    CHECK(value == NULL || strlen(value) < sizeof own);
+    strcpy(own, value == NULL ? secret : strchr(value, '.'));
+    CHECK(strlen(own) >= 64 && memmem(bytes, length, own, strlen(own)) != NULL);
 
     OK(mg_init(&argc, &argv));
     CHECK(getenv("MULTIGRAIN_SECRET") == NULL);
     length = environment(bytes, sizeof bytes);
     CHECK(memmem(bytes, length, secret, 64) == NULL);
+    CHECK(getenv("MULTIGRAIN_CREDENTIALS") == NULL);
+    CHECK(memmem(bytes, length, own, strlen(own)) == NULL);
     CHECK(memmem(bytes, length, "MULTIGRAIN_JOB=", 15) != NULL);
     for (char **variable = environ; *variable != NULL; variable++)
         CHECK(strstr(*variable, mark) == NULL);

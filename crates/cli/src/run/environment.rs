@@ -2,6 +2,8 @@
 
 use super::options::{RunArgs, Variable, name_of};
 use multigrain_runtime::Config;
+use multigrain_transport::Authority;
+use multigrain_types::NodeId;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::env;
 use std::fmt::Write;
@@ -22,6 +24,24 @@ pub(super) fn random_hex<const BYTES: usize>() -> io::Result<String> {
         let _ = write!(text, "{byte:02x}");
         text
     }))
+}
+
+/// What the nodes of a job prove themselves with, by rank, if they are to. The authority that made it is
+/// gone then: nobody can make more.
+pub(super) fn credentials(
+    encrypts: Option<bool>,
+    job: &str,
+    nodes: u32,
+) -> io::Result<Vec<String>> {
+    let Some(encrypts) = encrypts else { return Ok(Vec::new()) };
+    let job = u128::from_str_radix(job, 16).map_err(io::Error::other)?;
+    let authority = Authority::new(job).map_err(io::Error::other)?;
+    let issue = |rank: u32| {
+        let rank = u16::try_from(rank).map_err(io::Error::other)?;
+        let own = authority.issue(NodeId(rank)).map_err(io::Error::other)?;
+        Ok(if encrypts { own } else { own.in_clear() }.to_text())
+    };
+    (0..nodes).map(issue).collect()
 }
 
 /// What is the same for all nodes of a job on this host: what the user has chosen first, the contract after

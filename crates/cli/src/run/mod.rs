@@ -115,6 +115,8 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
 
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
     let secret = environment::random_hex::<32>().map_err(|e| refused("random numbers", e))?;
+    let credentials = environment::credentials(args.encrypts(shares.is_some()), &job, nodes);
+    let credentials = credentials.map_err(|e| refused("certificates", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
     let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| {
         refused(
@@ -130,7 +132,8 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
         .and_then(|()| {
             let Some(shares) = &shares else {
                 group.iter().for_each(Cgroup::enter);
-                let nodes = start_all(args, &job, secret, (&warden, signals.before()));
+                let nodes =
+                    start_all(args, &job, (secret, credentials), (&warden, signals.before()));
                 group.iter().for_each(Cgroup::leave);
                 return nodes.map(Nodes::Here);
             };
@@ -138,7 +141,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
             let (began, job) = (start, job.as_str());
             let allocation = allocation.as_ref();
             let start = Start { args, shares, allocation, job, began, warden, signals, input };
-            start.run(&secret).map(Nodes::Hosts)
+            start.run(&secret, &credentials).map(Nodes::Hosts)
         })
         .and_then(|started| {
             let stderr_is_terminal = io::stderr().is_terminal();
@@ -172,7 +175,7 @@ fn nodes_of(shares: &[Share]) -> u32 {
 fn start_all(
     args: &RunArgs,
     job: &str,
-    secret: String,
+    (secret, credentials): (String, Vec<String>),
     (warden, signals): (&Warden, Inherited),
 ) -> Result<Vec<Node>, LaunchError> {
     if let Err(error) = signals::fix_addresses() {
@@ -203,6 +206,7 @@ fn start_all(
         program,
         command: args.command.clone(),
         variables,
+        credentials: (0..count).zip(credentials).collect(),
         descriptors,
         signals,
     };

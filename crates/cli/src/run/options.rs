@@ -75,6 +75,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(super) transport: Option<Transport>,
 
+    /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
+    /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) encrypt: Option<Encrypt>,
+
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
     pub(super) wait: Option<Wait>,
@@ -180,6 +185,16 @@ impl RunArgs {
         self.hosts.is_some() || self.hostfile.is_some()
     }
 
+    /// Whether nodes that TCP links encrypt what they say; `None`: nor do they prove their ranks. `hosts`: the
+    /// job runs on other hosts, too.
+    pub(super) fn encrypts(&self, hosts: bool) -> Option<bool> {
+        match self.encrypt {
+            Some(Encrypt::On) => Some(true),
+            Some(Encrypt::Off) => hosts.then_some(false),
+            Some(Encrypt::Auto) | None => hosts.then_some(true),
+        }
+    }
+
     /// Nodes of a job on this host alone.
     pub(super) fn nodes_here(&self) -> u32 {
         self.nodes.unwrap_or(1)
@@ -231,6 +246,17 @@ pub(crate) enum Transport {
     Unix,
     /// TCP; on one host, over the loopback interface.
     Tcp,
+}
+
+/// `--encrypt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encrypt {
+    /// Between hosts, and not within one.
+    Auto,
+    /// Wherever it is TCP.
+    On,
+    /// Nowhere, for closed networks.
+    Off,
 }
 
 /// `--wait`; the names are those of MULTIGRAIN_WAIT.

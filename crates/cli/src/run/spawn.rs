@@ -10,6 +10,7 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, pidfd_open,
     set_parent_process_death_signal, setrlimit, setsid,
 };
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,6 +20,9 @@ use std::process::{Child, Command, Stdio};
 
 /// Descriptors that a node and its program are left with, beside one a link.
 const DESCRIPTORS_BESIDE_LINKS: u64 = 256;
+
+/// The variable that a node takes out of its environment with the secret.
+const CREDENTIALS: &str = "MULTIGRAIN_CREDENTIALS";
 
 /// What all nodes of a job have in common.
 pub(super) struct Plan {
@@ -30,6 +34,8 @@ pub(super) struct Plan {
     pub(super) command: Vec<OsString>,
     /// Variables beyond the launcher's own environment.
     pub(super) variables: Vec<(String, String)>,
+    /// What nodes prove themselves with, by rank, if they are to.
+    pub(super) credentials: BTreeMap<u32, String>,
     /// The user's limit of descriptors, which the nodes get back.
     pub(super) descriptors: Rlimit,
     /// And what signals did to the user.
@@ -90,6 +96,10 @@ pub(super) fn start(
     let numbers: Vec<String> = listeners.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
     command.env("MULTIGRAIN_LISTEN_FD", numbers.join(","));
     command.env("MULTIGRAIN_CONTROL_FD", theirs.as_raw_fd().to_string());
+    match plan.credentials.get(&rank) {
+        Some(own) => command.env(CREDENTIALS, own),
+        None => command.env_remove(CREDENTIALS),
+    };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let own = listeners.into_iter().chain([theirs]).collect();
     leash(&mut command, own, enrolment, (plan.descriptors, plan.signals));

@@ -74,6 +74,7 @@ pub(super) fn boot_mesh(
         listeners: listeners(config)?,
         job: config.job,
         secret,
+        credentials: config.credentials.clone(),
         build: program::build_number()?,
         deadline: config.boot_deadline(config.peers.len()),
     };

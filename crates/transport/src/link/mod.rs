@@ -1,7 +1,7 @@
 //! Links: one stream of bytes to one peer, whatever carries it.
 //!
 //! Role: [`Link`] is all that the rest of the crate knows of a connection, and [`Backend`] makes links.
-//! A backend is one file here and one line in the list `backends!`, which says what serves an address (a new
+//! A backend is one file here and one line in [`Backends`], which says what serves an address (a new
 //! kind of address is a variant of [`Address`] first); every backend passes `conformance.rs`. The rest of the
 //! crate neither asks which backend it has nor touches the descriptor but to sleep on it.
 //!
@@ -10,36 +10,67 @@
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
 mod socket;
+mod tcp;
+mod tls;
+mod unix;
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod conformance;
 
 use crate::address::Address;
+use crate::credentials::{Credentials, CredentialsError};
 use crate::error::TransportError;
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::fmt;
+use core::task::Poll;
 use core::time::Duration;
+use multigrain_types::NodeId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::sync::Arc;
+use tcp::Tcp;
+use tls::Tls;
+use unix::Unix;
 
 #[cfg(any(feature = "shuttle", feature = "mutants", feature = "fuzzing", test))]
 pub(crate) use unix::pair;
 
-/// Declares the files of the backends, each of which has a `BACKEND`, and lists these in order.
-macro_rules! backends {
-    ($(mod $backend:ident;)+) => {
-        $(mod $backend;)+
+/// The backends of a node. The first that serves an address makes its links.
+pub(crate) struct Backends(Vec<Arc<dyn Backend>>);
 
-        /// The backends. The first that serves an address makes its links.
-        static BACKENDS: &[&dyn Backend] = &[$($backend::BACKEND),+];
-    };
-}
+impl Backends {
+    /// Those that need nothing, and encrypt nothing.
+    pub(crate) fn plain() -> Self {
+        Self(vec![Arc::new(Unix), Arc::new(Tcp)])
+    }
 
-// `cargo fmt` does not look into macros; `rustfmt crates/transport/src/link/*.rs` formats these files.
-backends! {
-    mod unix;
-    mod tcp;
+    /// Those of a node of this job; with credentials, whatever leaves the host is encrypted.
+    pub(crate) fn new(job: u128, own: Option<&Credentials>) -> Result<Self, CredentialsError> {
+        let Some(own) = own else { return Ok(Self::plain()) };
+        Ok(Self(vec![Arc::new(Unix), Arc::new(Tls::new(job, own)?)]))
+    }
+
+    /// Who makes the links of an address.
+    fn serving(&self, address: &Address) -> Result<&Arc<dyn Backend>, Errno> {
+        self.0.iter().find(|backend| backend.serves(address)).ok_or(Errno::AFNOSUPPORT)
+    }
+
+    /// Begins to connect; see [`Backend::connect`].
+    pub(crate) fn connect(
+        &self,
+        address: &Address,
+        patience: Duration,
+    ) -> Result<Box<dyn Link>, Errno> {
+        self.serving(address)?.connect(address, patience)
+    }
+
+    /// A socket that listens, at an address that some backend serves; it does not block from now on.
+    pub(crate) fn listener(&self, socket: OwnedFd) -> Result<Listener, Errno> {
+        let backend = Arc::clone(self.serving(&socket::address(&socket)?)?);
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Listener { socket, backend })
+    }
 }
 
 /// What of a link is closed.
@@ -63,7 +94,7 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// The link sends nothing any more: the peer is gone.
     ///
     /// # Safety
-    /// Every span is readable for its length, or not mapped at all (then: `EFAULT`).
+    /// Every span is readable for its length. (To the kernel it may be unmapped as well: `EFAULT`.)
     unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno>;
 
     /// Fills the spans, in order; returns the number of bytes, 0 at the end of the stream. Fewer than
@@ -118,19 +149,31 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// The kernel refuses an option.
     fn tune(&self) -> Result<(), Errno>;
 
-    /// What the transport itself proves about the other end, before it has said anything. It has no default:
-    /// a link says itself that it proves nothing, and one around another link asks that.
+    /// What the transport itself proves about the other end, before that has said anything: nothing is sent or
+    /// received until it is ready. While it is not, it is asked again whenever the link is readable. It has no
+    /// default: a link says itself that it proves nothing.
     ///
     /// # Errors
-    /// Why it may not be a node of this job.
-    fn authenticate(&self) -> Result<(), Refusal>;
+    /// Why it may not be a node of this job. This may also turn out later, when nothing can be received any more.
+    fn authenticate(&self) -> Poll<Result<(), Refusal>>;
+
+    /// Whether what is proven allows the other end, once authenticated, to speak for this node.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn may_be(&self, node: NodeId) -> Result<(), Refusal>;
+
+    /// Whether [`Link::may_be`] goes by proof, at both ends: then the job's secret need not be said.
+    fn proves_rank(&self) -> bool {
+        false
+    }
 
     /// Who is at the other end, in words, for one line of a log.
     fn describe(&self) -> String;
 }
 
 /// One sort of links.
-pub(crate) trait Backend: Sync {
+pub(crate) trait Backend: Send + Sync {
     /// Whether its links go to this address.
     fn serves(&self, address: &Address) -> bool;
 
@@ -145,42 +188,32 @@ pub(crate) trait Backend: Sync {
     fn connect(&self, address: &Address, patience: Duration) -> Result<Box<dyn Link>, Errno>;
 }
 
-/// Who makes the links of an address.
-fn backend(address: &Address) -> Result<&'static dyn Backend, Errno> {
-    BACKENDS.iter().copied().find(|backend| backend.serves(address)).ok_or(Errno::AFNOSUPPORT)
-}
-
 /// A listening socket (close-on-exec) at `address`, and the address with its port resolved.
 ///
 /// # Errors
 /// [`TransportError::Bind`] when the kernel does not give it.
 pub fn bind(address: &Address) -> Result<(OwnedFd, Address), TransportError> {
-    backend(address)
+    Backends::plain()
+        .serving(address)
         .and_then(|backend| backend.listen(address))
         .map_err(|errno| TransportError::Bind { address: address.clone(), errno })
-}
-
-/// Begins to connect; see [`Backend::connect`].
-pub(crate) fn connect(address: &Address, patience: Duration) -> Result<Box<dyn Link>, Errno> {
-    backend(address)?.connect(address, patience)
 }
 
 /// A listening socket that does not block.
 pub(crate) struct Listener {
     socket: OwnedFd,
-    backend: &'static dyn Backend,
+    backend: Arc<dyn Backend>,
 }
 
 impl Listener {
-    /// A socket that listens, at an address that some backend serves.
-    pub(crate) fn new(socket: OwnedFd) -> Result<Self, Errno> {
-        let backend = backend(&socket::address(&socket)?)?;
-        rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, backend })
-    }
-
+    /// The next connection.
     pub(crate) fn accept(&self) -> Result<Box<dyn Link>, Errno> {
         self.backend.accept(self.socket.as_fd())
+    }
+
+    /// Nobody is let in any more: who comes is worth no handshake of the link's own.
+    pub(crate) fn refusing(self) -> Result<Self, Errno> {
+        Backends::plain().listener(self.socket)
     }
 }
 

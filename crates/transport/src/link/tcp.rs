@@ -5,7 +5,9 @@ use super::{Backend, Close, Link, socket};
 use crate::address::Address;
 use crate::handshake::Refusal;
 use crate::span::Span;
+use core::task::Poll;
 use core::time::Duration;
+use multigrain_types::NodeId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, sockopt};
@@ -22,9 +24,7 @@ const USER_TIMEOUT_MS: u32 = 30_000;
 const LOW_WATER: i32 = 16 << 10;
 
 /// The backend.
-pub(super) const BACKEND: &dyn Backend = &Tcp;
-
-struct Tcp;
+pub(super) struct Tcp;
 
 impl Backend for Tcp {
     fn serves(&self, address: &Address) -> bool {
@@ -46,12 +46,41 @@ impl Backend for Tcp {
     }
 
     fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
-        let address = name(address)?;
-        let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
-        match net::connect(&socket, address) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Box::new(TcpLink(socket))),
-            Err(errno) => Err(errno),
-        }
+        Ok(Box::new(TcpLink(begin(address)?)))
+    }
+}
+
+/// A socket on its way to this address.
+pub(super) fn begin(address: &Address) -> Result<OwnedFd, Errno> {
+    let address = name(address)?;
+    let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
+    match net::connect(&socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Raises the socket's low-water mark, below which it is not readable to the kernel; or lowers it again.
+pub(super) fn suppress_wakeups(socket: &OwnedFd, suppress: bool) -> Result<(), Errno> {
+    socket::set_low_water(socket, if suppress { LOW_WATER } else { 1 })
+}
+
+/// [`Link::tune`].
+pub(super) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)?;
+    sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)
+}
+
+/// [`Link::describe`].
+pub(super) fn describe(socket: &OwnedFd) -> String {
+    let address = net::getpeername(socket).ok().flatten().map(SocketAddr::try_from);
+    match address {
+        Some(Ok(address)) => address.to_string(),
+        Some(Err(_)) | None => "an unknown address".to_owned(),
     }
 }
 
@@ -85,9 +114,8 @@ impl Link for TcpLink {
         self.0.as_fd()
     }
 
-    /// Raises the socket's low-water mark, below which it is not readable to the kernel.
     fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        socket::set_low_water(&self.0, if suppress { LOW_WATER } else { 1 })
+        suppress_wakeups(&self.0, suppress)
     }
 
     fn close(&self, what: Close) {
@@ -99,24 +127,19 @@ impl Link for TcpLink {
     }
 
     fn tune(&self) -> Result<(), Errno> {
-        sockopt::set_tcp_nodelay(&self.0, true)?;
-        sockopt::set_socket_keepalive(&self.0, true)?;
-        sockopt::set_tcp_keepidle(&self.0, KEEPALIVE_IDLE)?;
-        sockopt::set_tcp_keepintvl(&self.0, Duration::from_secs(1))?;
-        sockopt::set_tcp_keepcnt(&self.0, KEEPALIVE_PROBES)?;
-        sockopt::set_tcp_user_timeout(&self.0, USER_TIMEOUT_MS)
+        tune(&self.0)
     }
 
     /// Nothing is known of the other end but its address: the handshake's secret decides.
-    fn authenticate(&self) -> Result<(), Refusal> {
+    fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
         Ok(())
     }
 
     fn describe(&self) -> String {
-        let address = net::getpeername(&self.0).ok().flatten().map(SocketAddr::try_from);
-        match address {
-            Some(Ok(address)) => address.to_string(),
-            Some(Err(_)) | None => "an unknown address".to_owned(),
-        }
+        describe(&self.0)
     }
 }

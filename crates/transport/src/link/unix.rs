@@ -8,7 +8,9 @@ use super::{Backend, Close, Link, socket};
 use crate::address::{Address, UnixName};
 use crate::handshake::Refusal;
 use crate::span::Span;
+use core::task::Poll;
 use core::time::Duration;
+use multigrain_types::NodeId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, sockopt};
@@ -17,9 +19,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, sockopt};
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// The backend.
-pub(super) const BACKEND: &dyn Backend = &Unix;
-
-struct Unix;
+pub(super) struct Unix;
 
 impl Backend for Unix {
     fn serves(&self, address: &Address) -> bool {
@@ -93,12 +93,17 @@ impl Link for UnixLink {
     }
 
     /// The peer runs as the user we run as.
-    fn authenticate(&self) -> Result<(), Refusal> {
-        match sockopt::socket_peercred(&self.0) {
+    fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+        Poll::Ready(match sockopt::socket_peercred(&self.0) {
             Ok(peer) if peer.uid == rustix::process::geteuid() => Ok(()),
             Ok(peer) => Err(Refusal::User(peer.uid.as_raw())),
             Err(_) => Err(Refusal::Cut),
-        }
+        })
+    }
+
+    /// All processes of the user are as good: the handshake's secret decides.
+    fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
+        Ok(())
     }
 
     fn describe(&self) -> String {

@@ -176,7 +176,7 @@ fn read(
         let receive = |spans: &mut [_]| unsafe { peer.link().receive(spans) };
         let input = parser.pump(receive, context)?;
         peer.replies().check(allowed)?;
-        if input == Input::Drained {
+        if input == Input::Drained && !peer.link().holds_input() {
             break;
         }
         reads += 1;

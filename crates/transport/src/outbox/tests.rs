@@ -5,6 +5,8 @@ use super::*;
 use crate::frame_header::BATCH;
 use crate::handshake::Refusal;
 use crate::link::Close;
+use core::task::Poll;
+use multigrain_types::NodeId;
 use rustix::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +52,11 @@ impl Link for Fake {
         Ok(())
     }
 
-    fn authenticate(&self) -> Result<(), Refusal> {
+    fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, PROTOCOL_VERSION, Payload, Place, Sink, Timeout,
-    TransportError, bind,
+    Address, BootConfig, Credentials, Header, LostReason, Mesh, PROTOCOL_VERSION, Payload, Place,
+    Sink, Timeout, TransportError, bind,
 };
 use multigrain_types::NodeId;
 use rustix::process::Pid;
@@ -64,9 +64,20 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         listeners: vec![listener],
         job: JOB,
         secret: SECRET,
+        credentials: None,
         build: BUILD,
         deadline: Duration::from_secs(10),
     }
+}
+
+/// The same with credentials.
+pub(crate) fn encrypted(
+    rank: usize,
+    peers: &[Address],
+    listener: OwnedFd,
+    own: &Credentials,
+) -> BootConfig {
+    BootConfig { credentials: Some(own.clone()), ..config(rank, peers, listener) }
 }
 
 /// Boots one node in a thread of its own; the lines about refused connections come with the result.

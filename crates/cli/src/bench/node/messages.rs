@@ -86,6 +86,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         listeners: vec![listener],
         job: u128::from_str_radix(&job, 16)?,
         secret: [7; 32],
+        credentials: None,
         build: 0,
         deadline: Duration::from_secs(10),
     };

@@ -32,9 +32,9 @@ pub(in super::super) enum Order {
     Look(Job),
     /// To bind the listening sockets of its nodes: answered by [`Word::Bound`].
     Bind { unix: bool, tcp: Option<IpAddr> },
-    /// To start its nodes: answered by [`Word::Started`]. One address a node of the job, by rank, and variables
-    /// beyond those of the job.
-    Start { peers: Vec<String>, secret: String },
+    /// To start its nodes: answered by [`Word::Started`]. One address a node of the job, by rank, and what
+    /// its own prove themselves with, by rank, if they are to.
+    Start { peers: Vec<String>, secret: String, credentials: Vec<String> },
     /// This signal for all its nodes.
     Signal(i32),
     /// The question what the threads of a node wait for.

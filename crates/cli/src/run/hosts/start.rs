@@ -48,7 +48,11 @@ impl Start<'_> {
     }
 
     /// To the point where all nodes run; none does where one cannot.
-    pub(in super::super) fn run(&self, secret: &str) -> Result<Agents, LaunchError> {
+    pub(in super::super) fn run(
+        &self,
+        secret: &str,
+        credentials: &[String],
+    ) -> Result<Agents, LaunchError> {
         let variables = environment::for_hosts(self.args);
         if let Some(why) = environment::refusal(&variables) {
             return Err(LaunchError::Refused(why));
@@ -77,7 +81,12 @@ impl Start<'_> {
                 if of == host { near.clone() } else { far.clone() }
             };
             let peers = bound.iter().enumerate().flat_map(seen).collect();
-            contact.tell(&Order::Start { peers, secret: secret.to_owned() });
+            let own = contact.ranks.clone().filter_map(|rank| credentials.get(rank as usize));
+            contact.tell(&Order::Start {
+                peers,
+                secret: secret.to_owned(),
+                credentials: own.cloned().collect(),
+            });
         }
         let pids = self.gather(&mut agents, Word::started)?;
         agents.pids = pids.concat();

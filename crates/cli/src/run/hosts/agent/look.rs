@@ -100,7 +100,7 @@ impl Site {
     pub(super) fn start(
         &mut self,
         peers: &[String],
-        secret: String,
+        (secret, credentials): (String, Vec<String>),
         signals: &Signals,
     ) -> Result<Vec<(u32, Node)>, Refusal> {
         let job = &self.job;
@@ -117,6 +117,7 @@ impl Site {
             program: self.program.clone(),
             command: job.command.iter().cloned().map(OsString::from_vec).collect(),
             variables: job.variables.iter().cloned().chain(contract).collect(),
+            credentials: (job.first..job.end).zip(credentials).collect(),
             descriptors: self.descriptors,
             signals: signals.before(),
         };

@@ -218,7 +218,9 @@ impl Agent {
                     self.channel.say(&Word::Bound { near, far });
                 }
             }
-            Order::Start { peers, secret } => self.start(&peers, secret),
+            Order::Start { peers, secret, credentials } => {
+                self.start(&peers, secret, credentials);
+            }
             Order::Signal(number) => {
                 let signal = Signal::from_named_raw(number);
                 signal.iter().for_each(|&signal| self.signal_all(signal));
@@ -258,9 +260,9 @@ impl Agent {
         result.map_err(failed).ok()
     }
 
-    fn start(&mut self, peers: &[String], secret: String) {
+    fn start(&mut self, peers: &[String], secret: String, credentials: Vec<String>) {
         let Some(site) = &mut self.site else { return };
-        let started = site.start(peers, secret, &self.signals);
+        let started = site.start(peers, (secret, credentials), &self.signals);
         let Some(nodes) = self.answer(started) else { return };
         let mut pids = Vec::new();
         for (index, (rank, mut node)) in nodes.into_iter().enumerate() {

@@ -1,0 +1,273 @@
+//! Links over TCP sockets with mutual TLS 1.3, for nodes of different hosts.
+//!
+//! Role: rustls makes the handshake (`handshake`), for which each side has [`Credentials`]; with the keys that come
+//! of it records are sealed and opened in place here (`traffic`, `records`): rustls has no way to do so without
+//! allocating several times a message (ADR 38). One version, one cipher suite, no resumption, no early data.
+//!
+//! A stranger costs a handshake's first answer, and what `boot` allows connections that are not authenticated.
+
+mod handshake;
+mod records;
+mod traffic;
+
+use super::tcp::{self, Tcp};
+use super::{Backend, Close, Link, socket};
+use crate::address::Address;
+use crate::credentials::{self, After, Credentials, CredentialsError};
+use crate::handshake::Refusal;
+use crate::shim::{Mutex, lock};
+use crate::span::Span;
+use core::fmt;
+use core::task::Poll;
+use core::time::Duration;
+use handshake::{Established, Handshake, Side};
+use multigrain_types::NodeId;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustls::client::{Resumption, UnbufferedClientConnection, verify_server_name};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{ParsedCertificate, UnbufferedServerConnection, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::sync::{Arc, OnceLock};
+use traffic::{Keys, Receiving, Sending};
+
+/// The backend of one node.
+pub(crate) struct Tls(Arc<Own>);
+
+/// What all links of a node have in common.
+struct Own {
+    after: After,
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+    /// The name of every node of the job.
+    of_job: ServerName<'static>,
+    job: u128,
+}
+
+impl Tls {
+    /// Links of a node that has these credentials, to others that have such of the same job.
+    pub(crate) fn new(job: u128, own: &Credentials) -> Result<Self, CredentialsError> {
+        let wrong =
+            |error: &dyn fmt::Display| CredentialsError(format!("wrong credentials: {error}"));
+        let provider = Arc::new(CryptoProvider {
+            cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
+            kx_groups: vec![aws_lc_rs::kx_group::X25519],
+            ..aws_lc_rs::default_provider()
+        });
+        let mut roots = RootCertStore::empty();
+        roots.add(own.authority.clone().into()).map_err(|error| wrong(&error))?;
+        let roots = Arc::new(roots);
+        let chain = || vec![CertificateDer::from(own.certificate.clone())];
+        let key = || PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.key.clone()));
+
+        let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|error| wrong(&error))?
+            .with_root_certificates(Arc::clone(&roots))
+            .with_client_auth_cert(chain(), key())
+            .map_err(|error| wrong(&error))?;
+        client.enable_secret_extraction = true;
+        client.resumption = Resumption::disabled();
+
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|error| wrong(&error))?
+            .with_client_cert_verifier(verifier.map_err(|error| wrong(&error))?)
+            .with_single_cert(chain(), key())
+            .map_err(|error| wrong(&error))?;
+        server.enable_secret_extraction = true;
+        server.send_tls13_tickets = 0;
+
+        let of_job = credentials::name_of_job(job).ok_or_else(|| wrong(&"no name"))?;
+        let (client, server) = (Arc::new(client), Arc::new(server));
+        Ok(Self(Arc::new(Own { after: own.after, client, server, of_job, job })))
+    }
+
+    fn link(&self, socket: OwnedFd, side: Result<Side, rustls::Error>) -> Box<dyn Link> {
+        let stage = match side {
+            Ok(side) => Stage::Handshake(Box::new(Handshake::new(side))),
+            Err(_) => Stage::Over(Err(Refusal::Tls)),
+        };
+        let (stage, traffic) = (Mutex::new(stage), OnceLock::new());
+        Box::new(TlsLink { socket, after: self.0.after, job: self.0.job, stage, traffic })
+    }
+}
+
+impl Backend for Tls {
+    fn serves(&self, address: &Address) -> bool {
+        Tcp.serves(address)
+    }
+
+    fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno> {
+        Tcp.listen(address)
+    }
+
+    fn accept(&self, listener: BorrowedFd<'_>) -> Result<Box<dyn Link>, Errno> {
+        let socket = socket::accept(listener)?;
+        let server = UnbufferedServerConnection::new(Arc::clone(&self.0.server));
+        Ok(self.link(socket, server.map(Side::Server)))
+    }
+
+    fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
+        let socket = tcp::begin(address)?;
+        let own = &self.0;
+        let client = UnbufferedClientConnection::new(Arc::clone(&own.client), own.of_job.clone());
+        Ok(self.link(socket, client.map(Side::Client)))
+    }
+}
+
+/// A TCP socket, with TLS on it.
+struct TlsLink {
+    socket: OwnedFd,
+    after: After,
+    job: u128,
+    stage: Mutex<Stage>,
+    /// Once the handshake is over.
+    traffic: OnceLock<Traffic>,
+}
+
+enum Stage {
+    Handshake(Box<Handshake>),
+    Over(Result<(), Refusal>),
+}
+
+/// The connection behind the handshake.
+struct Traffic {
+    certificate: CertificateDer<'static>,
+    /// Without, what is said is in clear.
+    sealed: Option<Sealed>,
+}
+
+struct Sealed {
+    sending: Mutex<Sending>,
+    receiving: Mutex<Receiving>,
+    keys: Mutex<Box<dyn Keys>>,
+}
+
+impl Sealed {
+    fn new(made: Established) -> Self {
+        Self {
+            sending: Mutex::new(made.sending),
+            receiving: Mutex::new(made.receiving),
+            keys: Mutex::new(made.keys),
+        }
+    }
+}
+
+impl fmt::Debug for TlsLink {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "TlsLink({:?})", self.socket)
+    }
+}
+
+impl TlsLink {
+    fn sealed(&self) -> Option<&Sealed> {
+        self.traffic.get()?.sealed.as_ref()
+    }
+
+    fn advance(&self) -> Poll<Result<(), Refusal>> {
+        let mut stage = lock(&self.stage);
+        let ended = match &mut *stage {
+            Stage::Over(ended) => return Poll::Ready(*ended),
+            Stage::Handshake(handshake) => match handshake.advance(&self.socket) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(ended) => ended,
+            },
+        };
+        let Stage::Handshake(handshake) = core::mem::replace(&mut *stage, Stage::Over(ended))
+        else {
+            return Poll::Ready(ended);
+        };
+        let made = ended.and_then(|()| handshake.end());
+        let ended = made.map(|made| {
+            let certificate = made.certificate.clone();
+            let sealed = (self.after == After::Sealed).then(|| Sealed::new(made));
+            // It is set here alone, and once.
+            let _ = self.traffic.set(Traffic { certificate, sealed });
+        });
+        *stage = Stage::Over(ended);
+        Poll::Ready(ended)
+    }
+}
+
+impl Link for TlsLink {
+    unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
+        let Some(sealed) = &self.traffic.get().ok_or(Errno::NOTCONN)?.sealed else {
+            // SAFETY: the caller's promise is the one asked for.
+            return unsafe { socket::send(&self.socket, spans) };
+        };
+        let keys = || lock(&sealed.keys).next_to_send();
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { lock(&sealed.sending).send(&self.socket, spans, keys) }
+    }
+
+    unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
+        let Some(sealed) = &self.traffic.get().ok_or(Errno::AGAIN)?.sealed else {
+            // SAFETY: the caller's promise is the one asked for.
+            return unsafe { socket::receive(&self.socket, spans) };
+        };
+        let keys = || lock(&sealed.keys).next_to_receive();
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { lock(&sealed.receiving).receive(&self.socket, spans, keys) }
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn holds_input(&self) -> bool {
+        self.sealed().is_some_and(|sealed| lock(&sealed.receiving).holds())
+    }
+
+    /// As over TCP alone.
+    fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
+        tcp::suppress_wakeups(&self.socket, suppress)
+    }
+
+    fn close(&self, what: Close) {
+        if let Some(sealed) = self.sealed() {
+            lock(&sealed.sending).close(&self.socket);
+        }
+        socket::close(&self.socket, what);
+    }
+
+    fn connected(&self) -> Result<(), Errno> {
+        socket::connected(&self.socket)
+    }
+
+    /// From here on it reads more than one record at a time: before, what is read and not taken would be forgotten.
+    fn tune(&self) -> Result<(), Errno> {
+        if let Some(sealed) = self.sealed() {
+            lock(&sealed.receiving).in_bulk();
+        }
+        tcp::tune(&self.socket)
+    }
+
+    /// The other end has a certificate of this job, and its key.
+    fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+        let Some(traffic) = self.traffic.get() else { return self.advance() };
+        // It may have found out only then that it does not trust this end.
+        let alert = traffic.sealed.as_ref().and_then(|sealed| lock(&sealed.receiving).alert());
+        Poll::Ready(alert.map_or(Ok(()), |_| Err(Refusal::Alert)))
+    }
+
+    fn proves_rank(&self) -> bool {
+        true
+    }
+
+    fn may_be(&self, node: NodeId) -> Result<(), Refusal> {
+        let traffic = self.traffic.get().ok_or(Refusal::Cut)?;
+        let name = credentials::name_of_node(self.job, node).ok_or(Refusal::Certificate)?;
+        ParsedCertificate::try_from(&traffic.certificate)
+            .and_then(|certificate| verify_server_name(&certificate, &name))
+            .map_err(|_| Refusal::NotRank(node.0))
+    }
+
+    fn describe(&self) -> String {
+        tcp::describe(&self.socket)
+    }
+}
