@@ -369,8 +369,11 @@ impl Boot<'_> {
         }
         let got = one.receive(HELLO_BYTES);
         let taken = |rank: NodeId| self.links[rank.index()].is_some();
-        let verdict =
-            handshake::judge(&one.said[..one.have], &self.identity.over(&*one.link), taken);
+        let verdict = handshake::judge(
+            &one.said[..one.have],
+            &self.identity.over(one.link.proves_rank()),
+            taken,
+        );
         let verdict = verdict
             .and_then(|peer| peer.map(|peer| one.link.may_be(peer).map(|()| peer)).transpose());
         let why = match (verdict, got) {
@@ -410,7 +413,7 @@ impl Boot<'_> {
         };
         proven.map_err(|reason| TransportError::Untrusted { peer, reason })?;
         // If it hung up already, its answer says why.
-        send_bytes(&*one.link, &handshake::hello(&self.identity.over(&*one.link)));
+        send_bytes(&*one.link, &handshake::hello(&self.identity.over(one.link.proves_rank())));
         one.stage = Stage::Asked { peer };
         Ok(Turn::Wait)
     }

@@ -4,7 +4,6 @@
 //! fixed size; the accepting node answers a WELCOME or REFUSED frame without payload.
 
 use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
-use crate::link::Link;
 use core::fmt;
 use multigrain_types::NodeId;
 use zerocopy::little_endian::{U16, U64, U128};
@@ -29,9 +28,9 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// As it is said over a link: without the secret where ranks are proven.
-    pub(crate) fn over(&self, link: &dyn Link) -> Self {
-        let secret = if link.proves_rank() { [0; 32] } else { self.secret };
+    /// As it is said over a link: without the secret where that proves ranks.
+    pub(crate) fn over(&self, proves_rank: bool) -> Self {
+        let secret = if proves_rank { [0; 32] } else { self.secret };
         Self { secret, ..self.clone() }
     }
 }
