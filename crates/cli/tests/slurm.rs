@@ -181,6 +181,8 @@ impl Drop for Cluster {
             let text = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
             let Some(pid) = text.trim().parse().ok().and_then(Pid::from_raw) else { continue };
             let _ = kill_process(pid, Signal::TERM);
+            // Each writes into the directory as it ends.
+            let deadline = Instant::now() + Duration::from_secs(10);
             let gone = || rustix::process::test_kill_process(pid).is_err();
             while !gone() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(10));
