@@ -84,7 +84,8 @@ const char *mg_version(void);
 /* ---- Job ------------------------------------------------------------------------------------ */
 
 /*
- * Joins the job that `multigrain run` started; without the launcher, a job of one node.
+ * Joins the job that `multigrain run` started, or a process manager (mpiexec, mpirun, srun); without any, a job
+ * of one node. Under a process manager the program is executed anew before main, to have its addresses fixed.
  * Both arguments may be NULL. Call once, before any other call, from the main thread, while no other
  * thread uses the environment: the job's secret is taken out of it. So a program that a node starts
  * cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is

@@ -109,7 +109,7 @@ impl Aligned {
     }
 
     fn bytes(&mut self, count: usize) -> &mut [u8] {
-        // SAFETY: the numbers' bytes, of which any are numbers.
+        // SAFETY: `u128` has no padding, and every bit pattern of it is valid.
         let all = unsafe {
             core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u8>(), self.0.len() * 16)
         };

@@ -14,7 +14,8 @@ unsafe extern "C" {
     fn mi_option_set_default(option: c_int, value: c_long);
 }
 
-/// `mi_option_arena_reserve`: how much the allocator maps at a time, in KiB.
+/// `mi_option_arena_reserve`: how much the allocator maps at a time, in KiB. Its binding has no name for it; a
+/// test finds the option by its default.
 const ARENA_RESERVE: c_int = 23;
 
 /// What it maps is allocated at once in a program that has all its memory locked: not a gibibyte.
@@ -105,4 +106,23 @@ pub unsafe extern "C" fn mg_get_stats(out: *mut Stats, size: usize) -> c_int {
         unsafe { out.cast::<u8>().copy_from_nonoverlapping(from, known) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn mi_option_get(option: c_int) -> c_long;
+    }
+
+    #[test]
+    fn the_option_of_the_allocator_is_the_one_of_a_gibibyte() {
+        let is_gibibyte = |option: &c_int| {
+            // SAFETY: it reads a number; none for an option that does not exist.
+            let kib = unsafe { mi_option_get(*option) };
+            kib == 1 << 20
+        };
+        assert_eq!((0..30).filter(is_gibibyte).collect::<Vec<_>>(), [ARENA_RESERVE]);
+    }
 }

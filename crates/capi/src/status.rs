@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write as _;
 
-use multigrain_runtime::{Error, Runtime, runtime};
+use multigrain_runtime::{Error, Runtime, error_code, runtime};
 
 /// Room for what an error says, with the final zero.
 const TEXT_BYTES: usize = 320;
@@ -101,18 +101,18 @@ pub extern "C" fn mg_strerror(error: c_int) -> *const c_char {
 fn sentence(error: c_int) -> &'static CStr {
     match error {
         0 => c"success",
-        -1 => c"an argument is NULL, zero or out of range; see multigrain.h",
-        -2 => c"out of memory, or the job's shared size is used up: raise `multigrain run --shared`",
-        -3 => c"the program has not joined a job: call mg_init first, and nothing after mg_finalize",
-        -4 => c"mg_init was called already: call it once",
-        -5 => c"no such node: ranks run from 0 to mg_nodes() - 1",
-        -6 => c"the address is not shared memory, or not the start of an allocation",
-        -7 => c"a limit of minipages, views, areas, threads, synchronization ids or results nobody joins; a line on stderr names it",
-        -8 => c"another node did not come up, or ended while the job started: start all nodes anew",
-        -9 => c"a system call failed; its name was the text of the call that gave this code",
-        -10 => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
-        -11 => c"busy: somebody has the lock, or the semaphore has no unit",
-        -12 => c"timed out: the deadline came first",
+        error_code::INVALID => c"an argument is NULL, zero or out of range; see multigrain.h",
+        error_code::NO_MEMORY => c"out of memory, or the job's shared size is used up: raise `multigrain run --shared`",
+        error_code::NOT_INITIALIZED => c"the program has not joined a job: call mg_init first, and nothing after mg_finalize",
+        error_code::ALREADY_INITIALIZED => c"mg_init was called already: call it once",
+        error_code::NO_NODE => c"no such node: ranks run from 0 to mg_nodes() - 1",
+        error_code::NOT_SHARED => c"the address is not shared memory, or not the start of an allocation",
+        error_code::LIMIT => c"a limit of minipages, views, areas, threads, synchronization ids or results nobody joins; a line on stderr names it",
+        error_code::PEER => c"another node did not come up, or ended while the job started: start all nodes anew",
+        error_code::SYSTEM => c"a system call failed; its name was the text of the call that gave this code",
+        error_code::NOT_PERMITTED => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
+        error_code::BUSY => c"busy: somebody has the lock, or the semaphore has no unit",
+        error_code::TIMED_OUT => c"timed out: the deadline came first",
         _ => c"unknown error code",
     }
 }

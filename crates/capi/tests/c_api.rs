@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use support::c::{compile, guards, launcher};
 use support::{Setting, TestDir, run, run_well, settings};
 
@@ -417,6 +418,11 @@ fn locks_that_needed_no_message_are_not_remote() {
 }
 
 #[test]
+fn a_node_that_computes_behind_close_waits_answers() {
+    run_in_every_way("computes", &[2, 3], 1);
+}
+
+#[test]
 fn scans_get_their_minipages_in_runs() {
     let dir = TestDir::new();
     let program = compile(&dir, "runs");
@@ -452,4 +458,26 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let stats = fs::read_to_string(&file).unwrap();
     assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
     assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
+}
+
+/// A trap counts as one that lazy release would avoid only if its node has neither released nor acquired since
+/// the one before, whatever it synchronizes by.
+#[test]
+fn every_release_and_acquire_ends_an_interval_of_the_sharing_counts() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "intervals");
+    let file = dir.path().join("stats.json");
+    for by in ["semaphore", "unlock", "condition", "rwlock", "join"] {
+        let mut command = Command::new(launcher());
+        command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+        let ended = command.arg(&program).arg(by).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{by}: {said}");
+        let stats: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let of_nodes = stats["nodes"].as_array().unwrap().iter();
+        let shared = of_nodes.flat_map(|node| node["stats"]["sharing"].as_array().unwrap());
+        let sum = |count: &str| shared.clone().map(|of| of[count].as_u64().unwrap()).sum::<u64>();
+        assert!(sum("faults") >= 4, "{by}: {stats}");
+        assert_eq!(sum("again"), 0, "{by}: {stats}");
+    }
 }

@@ -1,5 +1,5 @@
 //! The structure of all crates, read from their sources: modules that lie beside each other see each other
-//! one way only, and no file is too long to hold in mind.
+//! one way only, no file is too long to hold in mind, and files that documents and comments name exist.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -235,6 +235,76 @@ fn the_glossary_names_files_that_exist() {
     assert!(terms > 80, "{terms} terms");
 }
 
+/// All files and folders below a folder, but for what is hidden or built.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str()) {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            walk(&entry.path(), found);
+        }
+        found.push(entry.path());
+    }
+}
+
+/// What names a file or folder of the project in this text: words in backticks, and targets of links. Of bare
+/// names only those of modules are: others may be a program's.
+fn paths_in(text: &str) -> Vec<&str> {
+    let words = text.split('`').skip(1).step_by(2);
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let is_path = |path: &&str| {
+        let plain = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+        let of_file = [".c", ".h", ".hpp", ".f90", ".md", ".toml", ".sh", ".py", "/"];
+        let is_below = path.contains('/') && of_file.iter().any(|end| path.ends_with(end));
+        (is_below || path.ends_with(".rs"))
+            && path.chars().all(plain)
+            && !path.starts_with('/')
+            && !path.contains("NAME")
+    };
+    words.chain(links.map(|(target, _)| target)).filter(is_path).collect()
+}
+
+/// The names on a path by which it is known: documents leave out `src`.
+fn names(path: &str) -> Vec<&str> {
+    path.split('/').filter(|name| !["", ".", "..", "src"].contains(name)).collect()
+}
+
+#[test]
+fn documents_and_comments_name_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut files = Vec::new();
+    walk(&root, &mut files);
+    let below = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+    let known: Vec<String> = files.iter().map(|path| below(path)).collect();
+    let known: Vec<Vec<&str>> = known.iter().map(|path| names(path)).collect();
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for path in &files {
+        let name = below(path);
+        let is_document = name.ends_with(".md")
+            && (name.starts_with("docs/") || ["README.md", "CONTRIBUTING.md"].contains(&&*name));
+        let is_source = name.starts_with("crates/") && name.ends_with(".rs");
+        if !is_document && !is_source {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            if is_source && !line.trim_start().starts_with("//") {
+                continue;
+            }
+            for named in paths_in(line) {
+                checked += 1;
+                if !known.iter().any(|path| path.ends_with(&names(named))) {
+                    wrong.push(format!("{name}:{}: {named}", number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these do not exist:\n{}", wrong.join("\n"));
+    assert!(checked > 200, "{checked} paths");
+}
+
 #[test]
 fn the_reader_of_sources_finds_what_they_name() {
     let source = |module: &[&str], code: &str| Source {
@@ -254,6 +324,8 @@ fn the_reader_of_sources_finds_what_they_name() {
     };
     let none = [edge("a", &["b", "c"]), edge("b", &["c"])].into_iter().collect();
     assert_eq!(cycle(&none), None);
+    let text = "see `a/b.rs`, [`c`](../d.md), `e/`, `f.rs:3`, `/proc/self/`, `x.c` and `*.rs`";
+    assert_eq!(paths_in(text), ["a/b.rs", "e/", "../d.md"]);
     let around = [edge("a", &["b"]), edge("b", &["c"]), edge("c", &["a"]), edge("d", &["e"])];
     assert_eq!(cycle(&around.into_iter().collect()).unwrap().len(), 3);
 }

@@ -14,7 +14,7 @@
 //! | acknowledgement of a diff, and nobody waits      | merged into one of the same flush (ADR 13); or in a batch |
 //! | with a diff                                      | in a batch: a flush has many                   |
 //! | lazily consistent page of up to 2 KiB            | in a batch, unless 1 MiB waits for that node   |
-//! | lazily consistent request of a gathering step    | in a batch, with the step's others (ADR 12)    |
+//! | lazily consistent request of a batching step     | in a batch, with the step's others (ADR 12)    |
 //! | any other                                        | now                                            |
 //!
 //! Messages of one step about neighbouring minipages that are alike are one frame, before this table sees it (ADR 35).
@@ -32,11 +32,11 @@ pub const MAX_BATCHED_BACKLOG: usize = 1 << 20;
 
 /// What the table looks at beside the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Occasion {
+pub struct SendContext {
     /// Nobody waits for it ([`crate::Effect::SendDeferred`]).
     pub later: bool,
     /// The step is one of several whose requests go together; the caller flushes.
-    pub gathering: bool,
+    pub batching: bool,
     /// Bytes of the page that goes with it.
     pub page_bytes: usize,
     /// Bytes that wait for the receiver already.
@@ -45,12 +45,12 @@ pub struct Occasion {
 
 /// When a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departure {
+pub enum SendTiming {
     /// At once, with all that waits for that node before it.
     Now,
     /// With the next frame to that node, or when this node has answered what it received.
     Defer,
-    /// As [`Departure::Defer`], in one message with others.
+    /// As [`SendTiming::Defer`], in one message with others.
     Batch,
     /// Not at all: the last frame of the batch becomes this message, and stands for both.
     Merge(Message),
@@ -60,37 +60,37 @@ pub enum Departure {
 /// `counts_by_flush` says whether acknowledgements of a minipage's diffs are counted by flush, which they
 /// are not under dynamic homes (ADR 11).
 #[must_use]
-pub fn departure(
+pub fn send_timing(
     message: Message,
-    occasion: Occasion,
+    context: SendContext,
     last: Option<Message>,
     counts_by_flush: impl Fn(MinipageId) -> bool,
-) -> Departure {
+) -> SendTiming {
     match (message, message.attach()) {
-        (Message::Hlrc { .. } | Message::Mgs { .. }, Attach::Diff) => Departure::Batch,
+        (Message::Hlrc { .. } | Message::Mgs { .. }, Attach::Diff) => SendTiming::Batch,
         (Message::Hlrc { .. }, Attach::Page) => {
-            let small = occasion.page_bytes <= MAX_BATCHED_PAGE;
-            if small && occasion.backlog_bytes <= MAX_BATCHED_BACKLOG {
-                Departure::Batch
+            let small = context.page_bytes <= MAX_BATCHED_PAGE;
+            if small && context.backlog_bytes <= MAX_BATCHED_BACKLOG {
+                SendTiming::Batch
             } else {
-                Departure::Now
+                SendTiming::Now
             }
         }
-        (Message::Hlrc { .. }, _) if occasion.later => {
+        (Message::Hlrc { .. }, _) if context.later => {
             let merged = last.and_then(|last| merged(last, message, counts_by_flush));
-            merged.map_or(Departure::Batch, Departure::Merge)
+            merged.map_or(SendTiming::Batch, SendTiming::Merge)
         }
-        (Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }, _) if occasion.gathering => {
-            Departure::Batch
+        (Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. }, _) if context.batching => {
+            SendTiming::Batch
         }
-        (_, Attach::Nothing) if occasion.later => Departure::Defer,
+        (_, Attach::Nothing) if context.later => SendTiming::Defer,
         (
             Message::Page { .. }
             | Message::Mgs { .. }
             | Message::Hlrc { .. }
             | Message::Sync { .. },
             _,
-        ) => Departure::Now,
+        ) => SendTiming::Now,
     }
 }
 
@@ -122,11 +122,11 @@ mod tests {
     use multigrain_types::NodeId;
 
     const PAGE: MinipageId = MinipageId(9);
-    const LATER: Occasion =
-        Occasion { later: true, gathering: false, page_bytes: 0, backlog_bytes: 0 };
+    const LATER: SendContext =
+        SendContext { later: true, batching: false, page_bytes: 0, backlog_bytes: 0 };
 
-    fn goes(message: Message, occasion: Occasion) -> Departure {
-        departure(message, occasion, None, |_| true)
+    fn goes(message: Message, context: SendContext) -> SendTiming {
+        send_timing(message, context, None, |_| true)
     }
 
     fn ack(minipage: u64, flush: u64, count: u32) -> Message {
@@ -147,77 +147,77 @@ mod tests {
             ack(9, 1, 1),
         ];
         for message in messages {
-            for gathering in [false, true] {
-                let occasion = Occasion { gathering, page_bytes: 4096, ..Occasion::default() };
-                assert_eq!(goes(message, occasion), Departure::Now, "{message:?}");
+            for batching in [false, true] {
+                let context = SendContext { batching, page_bytes: 4096, ..SendContext::default() };
+                assert_eq!(goes(message, context), SendTiming::Now, "{message:?}");
             }
         }
     }
 
     #[test]
     fn an_ack_that_nobody_waits_for_is_deferred() {
-        assert_eq!(goes(PageMessage::Ack.about(PAGE), LATER), Departure::Defer);
+        assert_eq!(goes(PageMessage::Ack.about(PAGE), LATER), SendTiming::Defer);
     }
 
     #[test]
     fn a_page_is_never_deferred() {
         let push = PageMessage::PushReply.about(PAGE);
-        assert_eq!(goes(push, LATER), Departure::Now);
+        assert_eq!(goes(push, LATER), SendTiming::Now);
     }
 
     #[test]
     fn diffs_go_in_batches() {
         let diff = HlrcMessage::Diff { writer: NodeId(1), flush: 2, epoch: 3 };
         for message in [diff.about(PAGE), MgsMessage::Diff.about(PAGE)] {
-            assert_eq!(goes(message, Occasion::default()), Departure::Batch);
-            assert_eq!(goes(message, LATER), Departure::Batch);
+            assert_eq!(goes(message, SendContext::default()), SendTiming::Batch);
+            assert_eq!(goes(message, LATER), SendTiming::Batch);
         }
     }
 
     #[test]
     fn a_small_lazily_consistent_page_goes_in_a_batch_unless_much_waits() {
         let rows = [
-            (MAX_BATCHED_PAGE, 0, Departure::Batch),
-            (MAX_BATCHED_PAGE, MAX_BATCHED_BACKLOG, Departure::Batch),
-            (MAX_BATCHED_PAGE + 1, 0, Departure::Now),
-            (1, MAX_BATCHED_BACKLOG + 1, Departure::Now),
+            (MAX_BATCHED_PAGE, 0, SendTiming::Batch),
+            (MAX_BATCHED_PAGE, MAX_BATCHED_BACKLOG, SendTiming::Batch),
+            (MAX_BATCHED_PAGE + 1, 0, SendTiming::Now),
+            (1, MAX_BATCHED_BACKLOG + 1, SendTiming::Now),
         ];
         for (page_bytes, backlog_bytes, expected) in rows {
-            let occasion = Occasion { page_bytes, backlog_bytes, ..Occasion::default() };
+            let context = SendContext { page_bytes, backlog_bytes, ..SendContext::default() };
             for body in [HlrcMessage::Data, HlrcMessage::HomeTransfer] {
-                assert_eq!(goes(body.about(PAGE), occasion), expected, "{occasion:?}");
+                assert_eq!(goes(body.about(PAGE), context), expected, "{context:?}");
             }
         }
     }
 
     #[test]
-    fn only_lazily_consistent_requests_of_a_gathering_step_are_batched() {
+    fn only_lazily_consistent_requests_of_a_batching_step_are_batched() {
         let fetch = HlrcMessage::Fetch { requester: NodeId(1), epoch: 2, waits: false };
-        let gathering = Occasion { gathering: true, ..Occasion::default() };
-        assert_eq!(goes(fetch.about(PAGE), gathering), Departure::Batch);
-        assert_eq!(goes(fetch.about(PAGE), Occasion::default()), Departure::Now);
-        assert_eq!(goes(HlrcMessage::FirstTouch.about(PAGE), gathering), Departure::Now);
-        assert_eq!(goes(MgsMessage::ReadRequest.about(PAGE), gathering), Departure::Now);
+        let batching = SendContext { batching: true, ..SendContext::default() };
+        assert_eq!(goes(fetch.about(PAGE), batching), SendTiming::Batch);
+        assert_eq!(goes(fetch.about(PAGE), SendContext::default()), SendTiming::Now);
+        assert_eq!(goes(HlrcMessage::FirstTouch.about(PAGE), batching), SendTiming::Now);
+        assert_eq!(goes(MgsMessage::ReadRequest.about(PAGE), batching), SendTiming::Now);
     }
 
     #[test]
     fn acknowledgements_of_one_flush_are_merged() {
-        let with = |last| departure(ack(9, 5, 2), LATER, Some(last), |_| true);
-        assert_eq!(with(ack(7, 5, 3)), Departure::Merge(ack(7, 5, 5)));
-        assert_eq!(goes(ack(9, 5, 2), LATER), Departure::Batch, "there is no last one");
+        let with = |last| send_timing(ack(9, 5, 2), LATER, Some(last), |_| true);
+        assert_eq!(with(ack(7, 5, 3)), SendTiming::Merge(ack(7, 5, 5)));
+        assert_eq!(goes(ack(9, 5, 2), LATER), SendTiming::Batch, "there is no last one");
         for last in [ack(7, 4, 3), ack(7, 5, u32::MAX), PageMessage::Ack.about(PAGE)] {
-            assert_eq!(with(last), Departure::Batch, "{last:?}");
+            assert_eq!(with(last), SendTiming::Batch, "{last:?}");
         }
-        let now = departure(ack(9, 5, 2), Occasion::default(), Some(ack(7, 5, 3)), |_| true);
-        assert_eq!(now, Departure::Now);
+        let now = send_timing(ack(9, 5, 2), SendContext::default(), Some(ack(7, 5, 3)), |_| true);
+        assert_eq!(now, SendTiming::Now);
     }
 
     #[test]
     fn acknowledgements_that_each_minipage_counts_are_not_merged() {
         for counted in [7, 9] {
             let by_flush = |minipage: MinipageId| minipage.0 != counted;
-            let departs = departure(ack(9, 5, 2), LATER, Some(ack(7, 5, 3)), by_flush);
-            assert_eq!(departs, Departure::Batch);
+            let departs = send_timing(ack(9, 5, 2), LATER, Some(ack(7, 5, 3)), by_flush);
+            assert_eq!(departs, SendTiming::Batch);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages as the six words of a frame header, and back.
 //!
 //! Role: the only place that numbers messages of the protocol, 1 to 63; the runtime's requests, from 64 on, are in
-//! `runtime/src/frames.rs`, the transport's own, from 240 on, in `transport/src/frame.rs`. It knows nothing of bytes: the
+//! `runtime/src/frames.rs`, the transport's own, from 240 on, in `transport/src/frame_header.rs`. It knows nothing of bytes: the
 //! transport lays the words out. Numbers are fixed; a new message takes a new number.
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};

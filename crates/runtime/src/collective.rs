@@ -54,9 +54,8 @@ impl Collective {
 }
 
 impl Synchronization {
-    /// Does it with `values`, whole elements of which the result takes the place, where this thread takes
-    /// one, which is told. `combine`: elements are combined so, and not as `what` says; `each` is called after
-    /// each piece.
+    /// Runs the operation on `values`, whole elements, which the result overwrites; true if this thread receives
+    /// a result. `combine` combines elements instead of what `what` says; `each` is called after each piece.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a place that no thread has, or elements that are too large;

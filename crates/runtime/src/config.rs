@@ -9,13 +9,14 @@ use std::time::Duration;
 use multigrain_memory::{GuardChoice, TrackingKind};
 use multigrain_transport::Address;
 use multigrain_types::{Consistency, NodeId, Placement};
+use rustix::process::Pid;
 
 use crate::error::Error;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::MAX_THREADS;
 
 /// A node's place in its job.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// This node's rank.
     pub rank: NodeId,
@@ -31,6 +32,8 @@ pub struct Config {
     pub listen_fds: Vec<RawFd>,
     /// The launcher's end of this node's life.
     pub control_fd: Option<RawFd>,
+    /// The process with which this node ends: its parent, where a process manager has started it.
+    pub parent: Option<Pid>,
     /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
     pub boot: Option<Duration>,
     /// Guard to use.
@@ -55,13 +58,17 @@ pub struct Config {
     pub sharing: bool,
 }
 
+/// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:
+/// those of a host make them all with its processors.
+const BOOT_DEADLINE: Duration = Duration::from_secs(30);
+const BOOT_DEADLINE_FOR_EACH: Duration = Duration::from_micros(500);
 /// More than any node waits; a year.
 const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
 /// Shared size when nothing is said: address space, not memory.
 const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
 
 /// The variables of a node, by their names without the prefix `MULTIGRAIN_`.
-struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
+pub(crate) struct Variables<'a>(&'a dyn Fn(&str) -> Option<OsString>);
 
 impl Config {
     /// Most threads that a node may be meant to run: as many as there can be.
@@ -83,6 +90,7 @@ impl Config {
             peers: Vec::new(),
             listen_fds: Vec::new(),
             control_fd: None,
+            parent: None,
             boot: None,
             guard: GuardChoice::Auto,
             tracking: TrackingKind::Faults,
@@ -105,13 +113,15 @@ impl Config {
         match self.secret {
             Some(secret) => Ok(secret),
             None if self.peers.is_empty() => Ok([0; 32]),
-            None => Err(Error::Invalid(
-                "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, \
-                 and only `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of \
-                 its own"
-                    .into(),
-            )),
+            None => Err(started_by_node()),
         }
+    }
+
+    /// How long this node waits for its peers at start, of a job of so many nodes.
+    pub(crate) fn boot_deadline(&self, nodes: usize) -> Duration {
+        let links = nodes.saturating_mul(nodes) / 2;
+        let links = u32::try_from(links).unwrap_or(u32::MAX);
+        self.boot.unwrap_or(BOOT_DEADLINE + BOOT_DEADLINE_FOR_EACH * links)
     }
 
     /// Reads the environment that `multigrain run` sets.
@@ -221,6 +231,10 @@ impl Config {
 
     /// The variables that only a launched node has.
     fn join(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
+        if variables.get("NODES")?.is_none() && variables.get("SECRET")?.is_none() {
+            // All that a node of a process manager leaves.
+            return Err(started_by_node());
+        }
         let nodes = number("NODES", &variables.required("NODES")?, 1..=usize::from(u16::MAX))?;
         let job = variables.required("JOB")?;
         self.job = u128::from_str_radix(&job, 16).map_err(|_| wrong("JOB", &job))?;
@@ -250,9 +264,17 @@ impl Config {
     }
 }
 
-impl Variables<'_> {
+impl<'a> Variables<'a> {
+    /// Those of an environment.
+    pub(crate) fn new(environment: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self(environment)
+    }
+
     /// One that is set, and not empty.
-    fn get(&self, name: &str) -> Result<Option<String>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it is no text.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<String>, Error> {
         match (self.0)(&format!("MULTIGRAIN_{name}")).map(OsString::into_string) {
             Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Err(_)) => Err(wrong(name, "(not text)")),
@@ -267,6 +289,14 @@ impl Variables<'_> {
             ))
         })
     }
+}
+
+fn started_by_node() -> Error {
+    Error::Invalid(
+        "MULTIGRAIN_RANK is set but the job's secret is not: a node started this program, and only \
+         `multigrain run` makes nodes; unset MULTIGRAIN_RANK to make it a job of its own"
+            .into(),
+    )
 }
 
 fn wrong(name: &str, text: &str) -> Error {
@@ -287,7 +317,11 @@ fn descriptor(name: &str, text: &str) -> Result<RawFd, Error> {
     number(name, text, 0..=RawFd::MAX)
 }
 
-fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+/// The one of these choices that a variable's text is.
+///
+/// # Errors
+/// [`Error::Invalid`] with the choices.
+pub(crate) fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
     let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     chosen.ok_or_else(|| {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();

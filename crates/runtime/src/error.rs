@@ -5,6 +5,34 @@ use multigrain_transport::TransportError;
 use multigrain_types::NodeId;
 use multigrain_types::sync_id::IdName;
 
+/// The codes of `enum mg_error`, fixed for ever.
+pub mod code {
+    /// `MG_EINVAL`.
+    pub const INVALID: i32 = -1;
+    /// `MG_ENOMEM`.
+    pub const NO_MEMORY: i32 = -2;
+    /// `MG_ENOTINIT`.
+    pub const NOT_INITIALIZED: i32 = -3;
+    /// `MG_EAGAIN`.
+    pub const ALREADY_INITIALIZED: i32 = -4;
+    /// `MG_ENODE`.
+    pub const NO_NODE: i32 = -5;
+    /// `MG_ENOTSHARED`.
+    pub const NOT_SHARED: i32 = -6;
+    /// `MG_ELIMIT`.
+    pub const LIMIT: i32 = -7;
+    /// `MG_EPEER`.
+    pub const PEER: i32 = -8;
+    /// `MG_ESYS`.
+    pub const SYSTEM: i32 = -9;
+    /// `MG_EPERM`.
+    pub const NOT_PERMITTED: i32 = -10;
+    /// `MG_EBUSY`.
+    pub const BUSY: i32 = -11;
+    /// `MG_ETIMEDOUT`.
+    pub const TIMED_OUT: i32 = -12;
+}
+
 /// An error of the runtime. [`Error::code`] is its number in the C interface, fixed for ever.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,29 +109,31 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
-            Self::Invalid(_) => -1,
-            Self::NoMemory(_) => -2,
-            Self::NotInitialized | Self::Child(_) => -3,
-            Self::AlreadyInitialized => -4,
-            Self::NoNode(..) => -5,
-            Self::NotShared(_) => -6,
-            Self::Limit(_) => -7,
-            Self::Peer(_) => -8,
-            Self::System(_) => -9,
-            Self::NotPermitted(_) => -10,
-            Self::Busy(_) => -11,
-            Self::TimedOut(_) => -12,
+            Self::Invalid(_) => code::INVALID,
+            Self::NoMemory(_) => code::NO_MEMORY,
+            Self::NotInitialized | Self::Child(_) => code::NOT_INITIALIZED,
+            Self::AlreadyInitialized => code::ALREADY_INITIALIZED,
+            Self::NoNode(..) => code::NO_NODE,
+            Self::NotShared(_) => code::NOT_SHARED,
+            Self::Limit(_) => code::LIMIT,
+            Self::Peer(_) => code::PEER,
+            Self::System(_) => code::SYSTEM,
+            Self::NotPermitted(_) => code::NOT_PERMITTED,
+            Self::Busy(_) => code::BUSY,
+            Self::TimedOut(_) => code::TIMED_OUT,
         }
     }
 
     /// The error a peer reported by code; the peer wrote its line itself.
-    pub(crate) fn from_code(code: i32, what: &str) -> Self {
-        match code {
-            -2 => Self::NoMemory(what.into()),
-            -6 => Self::NotPermitted(format!("{what}: not where a shared allocation begins")),
-            -7 => Self::Limit(what.into()),
-            -10 => Self::NotPermitted(what.into()),
-            _ => Self::System(format!("{what} (code {code})")),
+    pub(crate) fn from_code(reported: i32, what: &str) -> Self {
+        match reported {
+            code::NO_MEMORY => Self::NoMemory(what.into()),
+            code::NOT_SHARED => {
+                Self::NotPermitted(format!("{what}: not where a shared allocation begins"))
+            }
+            code::LIMIT => Self::Limit(what.into()),
+            code::NOT_PERMITTED => Self::NotPermitted(what.into()),
+            _ => Self::System(format!("{what} (code {reported})")),
         }
     }
 }

@@ -12,6 +12,7 @@ use multigrain_types::NodeId;
 use multigrain_types::deadlock::{DEADLOCKED, Report};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
+use rustix::process::{Pid, getppid};
 
 use crate::crash::Crash;
 
@@ -28,11 +29,24 @@ const CRASH_BYTES: usize = 256;
 pub(crate) struct Launcher {
     me: NodeId,
     control: Option<BorrowedFd<'static>>,
+    parent: Option<Pid>,
 }
 
 impl Launcher {
     pub(crate) fn new(me: NodeId, control: Option<BorrowedFd<'static>>) -> Self {
-        Self { me, control }
+        Self { me, control, parent: None }
+    }
+
+    /// This node ends with that process, its parent; of a launcher the kernel sees to that.
+    pub(crate) fn with_parent(self, parent: Option<Pid>) -> Self {
+        Self { parent, ..self }
+    }
+
+    /// Ends this node if the process is gone with which it ends.
+    pub(crate) fn end_if_orphaned(&self) {
+        if self.parent.is_some() && getppid() != self.parent {
+            self.fatal("the process that started this node is gone; the job ends");
+        }
     }
 
     /// The descriptor of the way to the launcher, if there is one.

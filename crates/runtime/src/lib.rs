@@ -9,6 +9,7 @@
 //!
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
+//! process_manager
 //!                                                                atomics   looks at instructions
 //! collective
 //! sync       prefetch     threads      heap
@@ -65,6 +66,7 @@ mod membership;
 mod mutants;
 mod platform;
 mod prefetch;
+mod process_manager;
 mod program;
 mod pthread;
 mod races;
@@ -89,7 +91,7 @@ mod windows;
 pub use collective::{Collective, Combine, Party};
 pub use config::Config;
 pub use deadlines::Deadline;
-pub use error::{Error, Unavailable};
+pub use error::{Error, Unavailable, code as error_code};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;

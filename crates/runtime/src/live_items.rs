@@ -17,7 +17,7 @@ pub(crate) struct LiveItems {
 }
 
 impl LiveItems {
-    /// None is allocated, of so many of so many bytes.
+    /// An area of `items` items of `bytes` bytes each, all free.
     pub(crate) fn new((items, bytes): (u64, u64), areas: Arc<AtomicUsize>) -> Self {
         let words = usize::try_from(items.div_ceil(64)).unwrap_or(0);
         Self {

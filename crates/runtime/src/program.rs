@@ -30,6 +30,23 @@ impl Program {
         Self { code: survey().code }
     }
 
+    /// A number for where the functions lie, by which nodes compare it.
+    pub(crate) fn place(&self) -> u64 {
+        let mut hash = Fnv::default();
+        for code in &self.code {
+            hash.add(&code.start.to_le_bytes());
+            hash.add(&code.end.to_le_bytes());
+        }
+        hash.0
+    }
+
+    /// Whether this code is of the program itself, or of a library that it is linked with.
+    #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+    pub(crate) fn is_linked_at_start(code: *const ()) -> bool {
+        let survey = survey();
+        survey.is_linked || survey.code.first().is_some_and(|main| main.contains(&code.addr()))
+    }
+
     /// The function at an address; none if that is no code of the program.
     pub(crate) fn function(&self, address: u64) -> Option<ThreadFunction> {
         let address = usize::try_from(address).ok()?;
@@ -63,6 +80,13 @@ pub(crate) fn build_number() -> Result<u64, Error> {
     }
 }
 
+/// A number that differs where the bytes do, but for chance.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hash = Fnv::default();
+    hash.add(bytes);
+    hash.0
+}
+
 /// FNV-1a of 64 bits: the same in every build of the library.
 struct Fnv(u64);
 
@@ -84,6 +108,12 @@ impl Fnv {
 #[derive(Debug, Default)]
 struct Survey {
     objects: usize,
+    /// The executable is linked with the library.
+    #[cfg_attr(
+        any(not(target_env = "gnu"), miri, feature = "tsan"),
+        expect(dead_code, reason = "nothing runs before main there")
+    )]
+    is_linked: bool,
     code: Vec<Range<usize>>,
     build_id: Option<Vec<u8>>,
 }
@@ -115,6 +145,7 @@ unsafe extern "C" fn visit(
     survey.objects += 1;
     if is_main {
         survey.build_id = object.build_id();
+        survey.is_linked = object.is_linked_with_library();
     }
     if is_main || object.is_linked_with_library() {
         survey.code.extend(object.code());

@@ -8,6 +8,7 @@
 
 #![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
 use multigrain_protocol::Kind;
@@ -17,7 +18,6 @@ use multigrain_types::{Access, MinipageId};
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 use crate::sites::Sites;
-use crate::stats::Count;
 
 /// What processors share by, and so what is compared.
 const LINE_BYTES: usize = 64;
@@ -28,7 +28,11 @@ const MOST_REPORTED: usize = 16;
 
 /// What this node knows of its minipages' comings and goings.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing(Mutex<Uses>);
+pub(crate) struct Sharing {
+    uses: Mutex<Uses>,
+    /// Intervals of this node that have ended: the number of the one at hand.
+    intervals: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Uses {
@@ -62,9 +66,14 @@ pub(crate) struct Trapped {
 }
 
 impl Sharing {
+    /// A thread of this node releases or acquires: under lazy release minipages are closed then.
+    pub(crate) fn end_interval(&self) {
+        self.intervals.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A minipage is about to be opened, or closed for this node; its lock is held.
     pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
-        let mut uses = lock(&self.0);
+        let mut uses = lock(&self.uses);
         let Uses { by_minipage, kept_bytes } = &mut *uses;
         let entry = by_minipage.entry(minipage).or_default();
         *kept_bytes -= entry.kept.take().map_or(0, |kept| kept.len());
@@ -100,7 +109,7 @@ impl Sharing {
             line[..bytes.len()].copy_from_slice(bytes);
             (!bytes.is_empty()).then_some((start, line, bytes.len()))
         };
-        let uses = lock(&self.0);
+        let uses = lock(&self.uses);
         let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
         Trapped { minipage, kind, line: kept.and_then(line_of) }
     }
@@ -117,15 +126,14 @@ impl Sharing {
             };
             line[..len].iter().enumerate().all(|(at, &byte)| now(at) == byte)
         });
-        let counters = platform.counters();
-        let interval = counters.read(Count::Barriers) + counters.read(Count::Locks);
-        lock(&self.0).by_minipage.entry(minipage).or_default().count(is_same, kind, interval);
+        let interval = self.intervals.load(Ordering::Relaxed);
+        lock(&self.uses).by_minipage.entry(minipage).or_default().count(is_same, kind, interval);
     }
 
     /// What is known of each allocation, those that went to and fro most often first.
     pub(crate) fn report(&self, sites: Option<&Sites>, platform: &Platform) -> Vec<Shared> {
         let mut all: BTreeMap<u64, (u64, Shared)> = BTreeMap::new();
-        for (&minipage, entry) in &lock(&self.0).by_minipage {
+        for (&minipage, entry) in &lock(&self.uses).by_minipage {
             let Some(area) = platform.tables().area(minipage.area()) else { continue };
             let item = area.record.item_of(minipage.index(), 0);
             let (base, bytes) = match item.element {
@@ -150,8 +158,8 @@ impl Sharing {
 }
 
 impl Use {
-    /// One trap: whether its line is the same as before, if the minipage had been lost, or else what was so
-    /// of the fetch before, if this writes what was fetched for reading.
+    /// One trap. `is_same`: whether its line is as before, if the minipage had been lost and was kept. If not, a
+    /// write inherits the classification of the read fetch before it.
     fn count(&mut self, is_same: Option<bool>, kind: Kind, interval: u64) {
         self.is_apart = is_same.unwrap_or(self.is_apart && kind == Kind::Write);
         let last = &mut self.intervals[usize::from(kind == Kind::Write)];

@@ -15,6 +15,7 @@ use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
 use crate::tsan::{self, Token};
+use crate::windows::now_ns;
 
 /// Threads of this node that have left barriers of the whole job.
 #[derive(Debug, Default)]
@@ -145,7 +146,9 @@ impl Synchronization {
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
             Patience::None => SyncInput::TryLock { thread, id },
         };
-        self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        slot.returns.before_lock(id, now_ns);
+        let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        slot.returns.after_lock(id, waited);
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -156,11 +159,16 @@ impl Synchronization {
     /// [`Error::NotPermitted`] if this thread does not hold it.
     pub(crate) fn unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
         of_program("lock", id)?;
-        let (thread, _) = driver.my_slot()?;
+        let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
-        let done = driver.step(Input::Sync(SyncInput::Unlock { thread, id }));
+        let done = if slot.returns.are_likely(id) {
+            driver.unlock_to_return(slot, (thread, id))
+        } else {
+            driver.step(Input::Sync(SyncInput::Unlock { thread, id }))
+        };
         driver.mesh().flush_deferred();
+        slot.returns.after_unlock(id, now_ns);
         done
     }
 
@@ -199,8 +207,9 @@ impl Synchronization {
 
     /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
     ///
-    /// A unit of a semaphore says that it has. Who holds the lock has it taken, or there was none, and
-    /// returns it before the lock goes: two are posted and one awaited, for then the first is there.
+    /// A unit of a semaphore says that it has. The holder of the lock takes the unit if there is one, else calls
+    /// `run`, and posts the unit back before it unlocks. A post returns before the semaphore's manager has it,
+    /// so two are posted and one is awaited: the one awaited proves that both are there.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] inside of `run`; [`Error::Limit`] for one id too many.
@@ -235,7 +244,7 @@ impl Synchronization {
         self.meet(driver, (id, total), None)
     }
 
-    /// The same, with what this thread brings if it is a collective operation.
+    /// As [`Synchronization::barrier`], with what this thread contributes to a collective operation.
     pub(crate) fn meet(
         &self,
         driver: &Driver,
@@ -319,10 +328,10 @@ impl Synchronization {
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
-        if matches!(waited, Ok(()) | Err(Error::TimedOut(_))) {
+        if matches!(waited, Ok(_) | Err(Error::TimedOut(_))) {
             tsan::take(Token::Lock(lock));
         }
-        waited
+        waited.map(|_| ())
     }
 
     /// Wakes one waiting thread of condition `id`, or all. Waits as [`Synchronization::semaphore_post`] does.
@@ -342,19 +351,20 @@ impl Synchronization {
         driver.apply_back_pressure(manager_of(driver, id))
     }
 
-    /// Asks and waits, as long as is wanted.
+    /// Asks and waits, as long as is wanted; false if what it asks for was here.
     fn wait(
         &'static self,
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
         (patience, from): (Patience, Awaited),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) | Patience::None => Wait::Other,
         };
         ask(driver, slot, input)?;
+        let waits = !slot.is_woken();
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
             && !slot.is_woken()
@@ -368,8 +378,9 @@ impl Synchronization {
             self.deadlines.remove(thread, deadline);
         }
         driver.wait_for(slot, wait);
+        driver.engine().end_interval();
         match (slot.is_refused(), patience) {
-            (false, _) => Ok(()),
+            (false, _) => Ok(waits),
             (true, Patience::None) => Err(Error::Busy(unavailable(driver, thread, from))),
             (true, Patience::Endless | Patience::Until(_)) => {
                 added.and(Err(Error::TimedOut(unavailable(driver, thread, from))))
@@ -411,6 +422,7 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
     let wait = wait_for(&input);
     ask(driver, slot, input)?;
     driver.wait_for(slot, wait);
+    driver.engine().end_interval();
     Ok(())
 }
 
@@ -428,6 +440,8 @@ fn wait_for(input: &SyncInput) -> Wait {
         | SyncInput::TryLock { .. }
         | SyncInput::TimedLock { .. }
         | SyncInput::Unlock { .. }
+        | SyncInput::UnlockToReturn { .. }
+        | SyncInput::LockWindowOver { .. }
         | SyncInput::SemaphoreTry { .. }
         | SyncInput::SemaphorePost { .. }
         | SyncInput::ConditionSignal { .. }

@@ -54,10 +54,16 @@ impl From<Window> for Ended {
     }
 }
 
+/// How long the token of a lock stays for a thread that is expected back, at most.
+const LOCK_WINDOW_NS: u64 = 200_000;
+
 #[derive(Debug, Default)]
 struct Open {
     turns: Estimator,
     open: Vec<Window>,
+    /// Locks, and when their windows are over. A window may have ended before; then the lock's next one, if
+    /// there is one, ends with it.
+    locks: Vec<(u64, u64)>,
 }
 
 impl Open {
@@ -82,7 +88,8 @@ impl Open {
     }
 
     fn next_end_ns(&self) -> Option<u64> {
-        self.open.iter().map(|window| window.ends_ns).min()
+        let minipages = self.open.iter().map(|window| window.ends_ns);
+        minipages.chain(self.locks.iter().map(|lock| lock.1)).min()
     }
 }
 
@@ -195,6 +202,28 @@ impl Windows {
         }
         drop(open_windows);
         ended
+    }
+
+    /// The token of a lock stays for a window: false if nobody would end that.
+    pub(crate) fn keep_lock(&self, id: u64) -> bool {
+        let mut open_windows = lock(&self.open_windows);
+        if open_windows.locks.iter().any(|lock| lock.0 == id) {
+            return true;
+        }
+        let ends_ns = now_ns() + LOCK_WINDOW_NS;
+        let first = open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns);
+        if first && !self.ring_at(ends_ns) {
+            return false;
+        }
+        open_windows.locks.push((id, ends_ns));
+        true
+    }
+
+    /// Locks whose windows are over: the timer has rung. [`Windows::end_due`] follows.
+    pub(crate) fn locks_due(&self) -> Vec<u64> {
+        let now_ns = now_ns();
+        let mut open_windows = lock(&self.open_windows);
+        open_windows.locks.extract_if(.., |lock| lock.1 <= now_ns).map(|lock| lock.0).collect()
     }
 
     /// A minipage that another node manages is let go.

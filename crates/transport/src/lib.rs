@@ -14,6 +14,7 @@
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
+//! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
 //! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`;
 //!   `reply_bound`: how much may wait for a peer as answers;
@@ -38,6 +39,7 @@ mod handshake;
 #[doc(hidden)]
 pub mod hostile_peer;
 mod incoming;
+pub mod interfaces;
 mod link;
 #[cfg(all(test, feature = "loom", not(feature = "mutants")))]
 mod loom_tests;

@@ -123,7 +123,7 @@ impl Waiting {
         events: &'a mut [MaybeUninit<Event>],
         mut timeout: Timeout,
     ) -> &'a [Event] {
-        if let (Some(front), Timeout::Millis(_) | Timeout::Forever) = (self.front.get(), timeout) {
+        if let (Some(front), false) = (self.front.get(), timeout == Timeout::Now) {
             let mut room = [const { MaybeUninit::uninit() }; 1 + EVENTS];
             let ready = shim::sleep(front, &mut room, timeout);
             if !ready.iter().any(|event| event.data.u64() == INNER) {

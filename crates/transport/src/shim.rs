@@ -45,12 +45,13 @@ mod system {
     }
 
     fn timespec(timeout: Timeout) -> Option<Timespec> {
-        let millis: i64 = match timeout {
+        let micros: i64 = match timeout {
             Timeout::Now => 0,
-            Timeout::Millis(millis) => millis.into(),
+            Timeout::Micros(micros) => micros.into(),
+            Timeout::Millis(millis) => i64::from(millis) * 1000,
             Timeout::Forever => return None,
         };
-        Some(Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 })
+        Some(Timespec { tv_sec: micros / 1_000_000, tv_nsec: micros % 1_000_000 * 1000 })
     }
 
     /// A system call may have ended somebody's sleep.

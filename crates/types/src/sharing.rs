@@ -17,7 +17,8 @@ pub struct Shared {
     /// had written that cache line. With parts in minipages of their own they had not been.
     pub apart: u64,
     /// Of them, those that found the minipage lost again since a trap of the same kind in the same interval
-    /// between two synchronizations of this node. Under lazy release they had not been.
+    /// between two synchronizations of this node (releases and acquires of its threads). Under lazy release
+    /// they had not been.
     pub again: u64,
     /// Whether this node wrote it where `apart` counts.
     pub writes: bool,

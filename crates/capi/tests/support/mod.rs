@@ -149,7 +149,7 @@ pub(crate) fn run_well(
 }
 
 /// Waits a little for processes of this program to be gone.
-fn assert_gone(program: &Path) {
+pub(crate) fn assert_gone(program: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {
         let left: Vec<PathBuf> = fs::read_dir("/proc")

@@ -86,7 +86,7 @@ enum Phase {
 }
 
 /// Who holds the nodes.
-pub(super) enum Crew {
+pub(super) enum Nodes {
     /// The launcher.
     Here(Vec<Node>),
     /// Agents on their hosts.
@@ -159,12 +159,12 @@ impl Live {
 
 impl<'a> Job<'a> {
     /// A job of nodes that were just started.
-    pub(super) fn new(settings: Settings<'a>, signals: Signals, crew: Crew) -> io::Result<Self> {
+    pub(super) fn new(settings: Settings<'a>, signals: Signals, nodes: Nodes) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let writer = Writer::start(settings.line.then(Line::new))?;
         let mut relay = None;
-        let (live, agents) = match crew {
-            Crew::Here(nodes) => {
+        let (live, agents) = match nodes {
+            Nodes::Here(nodes) => {
                 let all = nodes.len();
                 let live = nodes.into_iter().enumerate().map(|(rank, mut node)| {
                     if let Some(pipe) = node.stdin.take() {
@@ -174,7 +174,7 @@ impl<'a> Job<'a> {
                 });
                 (live.collect::<io::Result<Vec<_>>>()?, Agents::default())
             }
-            Crew::Hosts(agents) => {
+            Nodes::Hosts(agents) => {
                 let nodes = agents.nodes();
                 let of = |rank| Live::elsewhere(&Format::of(settings.tagged, nodes.len(), rank));
                 ((0..nodes.len()).map(of).collect(), agents)

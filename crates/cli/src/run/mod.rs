@@ -4,7 +4,7 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `shares`, `interface`, `program`, `error` | what the user says, and what is told back if it cannot be |
+//! | `options`, `shares`, `slurm`, `program`, `error` | what the user says, and what is told back if it cannot be |
 //! | `environment`, `listen` | what a node finds: variables and a listening socket |
 //! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
 //! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
@@ -22,7 +22,6 @@ mod environment;
 mod error;
 mod events;
 mod hosts;
-mod interface;
 mod job;
 mod leftovers;
 mod listen;
@@ -36,6 +35,7 @@ mod refused;
 mod shares;
 mod sharing;
 mod signals;
+mod slurm;
 mod source;
 mod spawn;
 mod stdin;
@@ -52,7 +52,7 @@ pub(crate) use warden::{WardenArgs, succeed};
 use cgroup::Cgroup;
 use error::LaunchError;
 use hosts::Start;
-use job::{Crew, Job, Settings};
+use job::{Job, Nodes, Settings};
 use listen::Place;
 use options::Transport;
 use rustix::process::{
@@ -60,6 +60,7 @@ use rustix::process::{
 };
 use shares::Share;
 use signals::{Inherited, Signals};
+use slurm::Allocation;
 use spawn::{Node, Plan};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -97,7 +98,9 @@ fn say(text: &str) {
 }
 
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
-    let shares = args.shares().map_err(LaunchError::Hosts)?;
+    let allocation = if args.names_hosts() { Ok(None) } else { Allocation::of_environment() };
+    let allocation = allocation.map_err(LaunchError::Hosts)?;
+    let shares = args.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
     let nodes = shares.as_ref().map_or_else(|| args.nodes_here(), |shares| nodes_of(shares));
     if shares.is_none() {
         program::find(&args.command[0])?;
@@ -129,14 +132,15 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 group.iter().for_each(Cgroup::enter);
                 let nodes = start_all(args, &job, secret, (&warden, signals.before()));
                 group.iter().for_each(Cgroup::leave);
-                return nodes.map(Crew::Here);
+                return nodes.map(Nodes::Here);
             };
             let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
             let (began, job) = (start, job.as_str());
-            let start = Start { args, shares, job, began, warden, signals, input };
-            start.run(&secret).map(Crew::Hosts)
+            let allocation = allocation.as_ref();
+            let start = Start { args, shares, allocation, job, began, warden, signals, input };
+            start.run(&secret).map(Nodes::Hosts)
         })
-        .and_then(|crew| {
+        .and_then(|started| {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {
                 start,
@@ -149,7 +153,7 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 stats,
                 warden: &mut warden,
             };
-            Job::new(settings, signals, crew).map_err(|e| refused("the event loop", e))
+            Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {

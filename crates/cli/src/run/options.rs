@@ -1,9 +1,10 @@
 //! What the user may say to `multigrain run`.
 
-use super::interface::{Wish, parse_wish};
 use super::shares::{HostList, Share, parse_list};
+use super::slurm::Allocation;
 use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
+use multigrain_transport::interfaces::{Wish, parse_wish};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,9 @@ const MAX_NODES: u32 = 1024;
 /// Every node gets the same arguments. Their output comes back line by line, the exit code is that
 /// of the first node that failed, and no process of the job outlives it. Programs that know nothing
 /// of Multigrain may be run as well.
+///
+/// In an allocation of Slurm (`salloc`, `sbatch`), where neither `--hosts` nor `--hostfile` is given, the job
+/// runs on the hosts of the allocation, with a slot for each task, and `srun` leads to them.
 ///
 /// Processes that nodes fork end with the job, also if the launcher is killed. Only what runs in another
 /// session without the job's environment stays then, unless this user may make control groups; and so does
@@ -154,14 +158,26 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Which nodes run where, if hosts are named.
+    /// Which nodes run where, if hosts are named or allocated.
     ///
     /// # Errors
     /// What is wrong with the hosts, in words.
-    pub(super) fn shares(&self) -> Result<Option<Vec<Share>>, String> {
+    pub(super) fn shares(
+        &self,
+        allocation: Option<&Allocation>,
+    ) -> Result<Option<Vec<Share>>, String> {
+        if let Some(allocation) = allocation {
+            let placed = allocation.hosts()?.place(self.nodes, MAX_NODES);
+            return placed.map(Some).map_err(|why| allocation.explain(&why));
+        }
         let read = self.hostfile.as_deref().map(HostList::of_file).transpose()?;
         let hosts = self.hosts.as_ref().or(read.as_ref());
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
+    }
+
+    /// Whether the user says where the job runs.
+    pub(super) fn names_hosts(&self) -> bool {
+        self.hosts.is_some() || self.hostfile.is_some()
     }
 
     /// Nodes of a job on this host alone.

@@ -100,6 +100,20 @@ impl HostList {
     }
 }
 
+/// Hosts with so many slots each.
+///
+/// # Errors
+/// A name that is none, in words.
+pub(super) fn slots_of<'a>(
+    hosts: impl Iterator<Item = (&'a str, u32)>,
+) -> Result<HostList, String> {
+    let mut all = Vec::new();
+    for (name, slots) in hosts {
+        add(&mut all, Host { slots, ..host(name)? });
+    }
+    Ok(HostList(all))
+}
+
 fn add(hosts: &mut Vec<Host>, host: Host) {
     match hosts.iter_mut().find(|known| known.name == host.name) {
         Some(known) => known.slots = known.slots.saturating_add(host.slots),

@@ -116,6 +116,7 @@ mutants! {
     Synchronization:
         "lock-waiters-forgotten" => "A node that passes a lock on forgets its own waiting threads.",
         "lock-token-copied" => "A lock is granted to the next node while its holder keeps it.",
+        "kept-token-stays" => "A lock's token that is kept for a window is not passed on when that is over.",
         "handover-sleeps" => "A lock handed to a thread of the same node does not wake it.",
         "barrier-opens-early" => "A barrier opens one thread too early.",
         "post-counts-twice" => "A semaphore counts every post twice.",

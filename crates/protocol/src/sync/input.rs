@@ -36,6 +36,16 @@ pub enum SyncInput {
         thread: ThreadId,
         id: u64,
     },
+    /// As [`SyncInput::Unlock`], of a thread that is likely to take the lock again at once: the token may stay
+    /// here for a window, until [`SyncInput::LockWindowOver`].
+    UnlockToReturn {
+        thread: ThreadId,
+        id: u64,
+    },
+    /// The window of a lock is over. Nothing if its token is not kept any more.
+    LockWindowOver {
+        id: u64,
+    },
     /// `local` threads of this node come together and are announced in one message; 0 announces
     /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
     /// migrate if all threads of the node wait; it is said only if every thread that can write has begun

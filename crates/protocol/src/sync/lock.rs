@@ -14,6 +14,11 @@
 //! is passed on or kept. So a free lock is always had, wherever its token is or goes, and no token is lost.
 //! A node in line that waits for nobody does not know: it asks the one before it (`Probe`). A thread whose
 //! time is over becomes one that tries.
+//!
+//! A thread that is likely to take the lock again at once may leave the token here for a *window* though
+//! a successor waits (MIRAGE+ 2.1: a time window, of a lock). It is taken again without a message, at most
+//! [`RETURNS`] times before the token travels; a clock, which is not here, ends the window. What others have
+//! to wait for a thread that does not return is that window.
 
 use std::collections::VecDeque;
 
@@ -28,6 +33,10 @@ use crate::mutant_macro::mutant;
 
 /// Local hand-overs allowed while another node waits for the token.
 pub const LOCAL_HANDOVERS: u8 = 8;
+
+/// Times that a lock is taken again in its window while another node waits for the token, local hand-overs
+/// included.
+pub const RETURNS: u8 = 16;
 
 /// One lock as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +76,8 @@ enum Token {
     Free,
     /// Free, and offered to the manager.
     Offered,
+    /// Free, and kept for a window though a successor waits.
+    Kept,
     Owned(ThreadId),
     /// Of a thread that has ended: nobody's, and taken.
     Abandoned,
@@ -111,8 +122,15 @@ impl Lock {
             | Token::Asked(_)
             | Token::Free
             | Token::Offered
+            | Token::Kept
             | Token::Abandoned => None,
         }
+    }
+
+    /// Whether the token is free, and stays here for a window though another node waits for it.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.token == Token::Kept
     }
 
     /// Whether no thread of this node holds it or waits for it, and no node waits for this one.
@@ -131,7 +149,7 @@ impl Lock {
     ) -> Result<(), SyncError> {
         let tries = patience == Patience::None;
         match self.token {
-            Token::Free | Token::Offered => self.give(site, thread, out),
+            Token::Free | Token::Offered | Token::Kept => self.give(site, thread, out),
             Token::Owned(_) | Token::Abandoned if tries => refuse(thread, out),
             Token::Owned(owner) if owner == thread => {
                 return Err(SyncError::Misuse(format!(
@@ -179,10 +197,11 @@ impl Lock {
         }
     }
 
+    /// `returns`: the thread is likely to take the lock again at once.
     pub(super) fn release(
         &mut self,
         site: &SyncSite,
-        thread: ThreadId,
+        (thread, returns): (ThreadId, bool),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if self.owner() != Some(thread) {
@@ -201,12 +220,29 @@ impl Lock {
                 self.waiting.push_front(next);
                 self.pass_on(site, out);
             }
-            None => {
-                self.token = Token::Free;
-                self.pass_on(site, out);
+            None if returns && self.successor.is_some() && self.handovers < RETURNS => {
+                self.handovers += 1;
+                self.token = Token::Kept;
             }
+            None => self.free(site, out),
         }
         Ok(())
+    }
+
+    /// The window of a token that is kept is over.
+    pub(super) fn end_window(&mut self, site: &SyncSite, out: &mut Effects) {
+        mutant!("kept-token-stays" => {
+            return;
+        });
+        if self.token == Token::Kept {
+            self.free(site, out);
+        }
+    }
+
+    /// Nobody here wants the token.
+    fn free(&mut self, site: &SyncSite, out: &mut Effects) {
+        self.token = Token::Free;
+        self.pass_on(site, out);
     }
 
     /// Lets the manager have an idle token.
@@ -245,7 +281,7 @@ impl Lock {
                         self.successor = Some(to);
                         self.answer(tell, site, out);
                     }
-                    Token::Elsewhere => return illegal(self),
+                    Token::Elsewhere | Token::Kept => return illegal(self),
                 }
                 Ok(())
             }
@@ -256,10 +292,7 @@ impl Lock {
                         self.refuse_tries(out);
                     }
                     // It was offered, or who wanted it has been refused.
-                    None => {
-                        self.token = Token::Free;
-                        self.pass_on(site, out);
-                    }
+                    None => self.free(site, out),
                 }
                 Ok(())
             }
@@ -267,6 +300,11 @@ impl Lock {
                 self.token = Token::Asked(Line::Behind(from));
                 self.refuse_tries(out);
                 self.tell_successor(site, out);
+                Ok(())
+            }
+            // A free lock is had by who asks for it.
+            LockMessage::Probe if self.token == Token::Kept && self.successor == Some(from) => {
+                self.end_window(site, out);
                 Ok(())
             }
             // If it is not the next in line, the token is on its way to it.

@@ -20,7 +20,7 @@ mod tables;
 pub use barrier::Barrier;
 pub use condition::Condition;
 pub use input::{Awaited, SyncError, SyncInput};
-pub use lock::{LOCAL_HANDOVERS, Lock};
+pub use lock::{LOCAL_HANDOVERS, Lock, RETURNS};
 pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE};
 pub use operand::{
     Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, OperandError, Operation, Shape,

@@ -130,6 +130,11 @@ impl SyncTables {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
+    /// Locks whose tokens this node keeps for a window, in ascending order.
+    pub fn kept_locks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.locks.iter().filter(|(_, lock)| lock.is_kept()).map(|(&id, _)| id)
+    }
+
     /// The thread of this node that holds a lock.
     #[must_use]
     pub fn owner_of(&self, lock: u64) -> Option<ThreadId> {

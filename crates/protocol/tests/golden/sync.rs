@@ -1,7 +1,7 @@
 //! Locks, barriers, semaphores, condition variables. Synchronization id n is managed by node n mod
 //! nodes.
 
-use multigrain_protocol::sync::{LOCAL_HANDOVERS, SyncInput};
+use multigrain_protocol::sync::{LOCAL_HANDOVERS, RETURNS, SyncInput};
 use multigrain_types::ThreadId;
 
 use crate::cluster::Cluster;
@@ -79,6 +79,49 @@ fn threads_of_a_node_hand_a_lock_over_but_not_for_ever() {
     cluster.settle();
     let next = u32::from(LOCAL_HANDOVERS) + 1;
     assert_eq!(cluster.trace(), ["1 > 0: Lock Grant".to_owned(), format!("0: wake {next}")]);
+}
+
+#[test]
+fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
+    let back = SyncInput::UnlockToReturn { thread: ThreadId(0), id: 0 };
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(1, lock(99));
+    cluster.settle();
+    cluster.trace();
+    for _ in 0..RETURNS {
+        cluster.call(0, back.clone());
+        cluster.call(0, lock(0));
+        cluster.settle();
+        assert_eq!(cluster.trace(), ["0: wake 0"], "without a message");
+    }
+    cluster.call(0, back);
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Lock Grant", "1: wake 99"]);
+    cluster.call(0, SyncInput::LockWindowOver { id: 0 });
+    cluster.settle();
+    assert_eq!(cluster.trace(), [""; 0], "there is none any more");
+}
+
+#[test]
+fn the_end_of_a_window_passes_the_token_on_and_nobody_waiting_means_none() {
+    let back = |thread| SyncInput::UnlockToReturn { thread: ThreadId(thread), id: 0 };
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, back(0));
+    cluster.trace();
+    cluster.call(1, lock(99));
+    cluster.settle();
+    let free = ["1 > 0: Lock Request", "0 > 1: Lock Grant", "1: wake 99"];
+    assert_eq!(cluster.trace(), free, "it was free");
+    cluster.call(0, lock(0));
+    cluster.settle();
+    cluster.call(1, back(99));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["0 > 1: Lock Recall 0"]);
+    cluster.call(1, SyncInput::LockWindowOver { id: 0 });
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Lock Grant", "0: wake 0"]);
 }
 
 #[test]

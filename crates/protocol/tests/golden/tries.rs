@@ -32,6 +32,20 @@ fn a_try_of_a_free_lock_brings_its_token_as_a_request_does() {
 }
 
 #[test]
+fn a_try_of_a_lock_that_is_kept_for_a_window_has_it() {
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(1, try_lock(1));
+    cluster.settle();
+    cluster.call(0, SyncInput::UnlockToReturn { thread: thread(0), id: 0 });
+    cluster.settle();
+    cluster.trace();
+    cluster.call(1, try_lock(1));
+    cluster.settle();
+    assert_eq!(cluster.trace(), ["1 > 0: Lock Probe", "0 > 1: Lock Grant", "1: wake 1"]);
+}
+
+#[test]
 fn a_try_of_a_taken_lock_is_refused_and_its_node_gets_the_token_in_its_turn() {
     let mut cluster = Cluster::new(3, 0, 0);
     cluster.call(2, lock(2));

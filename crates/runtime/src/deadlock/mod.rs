@@ -33,6 +33,7 @@ pub(crate) fn watch(driver: &Driver) {
     let mut told = Report::default();
     while driver.membership().is_member() && !driver.membership().is_leaving() {
         let question = launcher.question(period);
+        launcher.end_if_orphaned();
         let report = look(driver);
         if question != 0 {
             told = Report { question, ..report.clone() };

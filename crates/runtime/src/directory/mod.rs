@@ -12,7 +12,7 @@ mod ranges;
 
 use crate::area::{AreaRecord, Items};
 use crate::driver::Driver;
-use crate::error::Error;
+use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, kind};
 use crate::shim::{Mutex, lock};
 use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, Shape, VIEWS_BASE, diff};
@@ -57,7 +57,7 @@ pub(crate) fn new_area(
         let views = shape.views();
         let shared = driver.memory().shared_bytes();
         Error::from_code(code, &match code {
-            -7 => format!(
+            error_code::LIMIT => format!(
                 "an area in {views} views cannot be made: one of the job's nodes has reached a limit, which its stderr names (areas of a job, vm.max_map_count)"
             ),
             _ => format!(

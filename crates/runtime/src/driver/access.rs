@@ -19,10 +19,12 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
 use multigrain_protocol::access::{Accesses, Asking};
+use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
 use super::{Driver, Wait};
+use crate::error::Error;
 use crate::receiver::slots::{self, Slot};
 use crate::run::Run;
 use crate::windows::Ended;
@@ -213,8 +215,40 @@ impl Driver {
     pub(crate) fn keep_time(&self) {
         while !self.membership.is_leaving() {
             self.engine.windows().sleep();
+            for id in self.engine.windows().locks_due() {
+                self.end_lock_window(id);
+            }
             self.retire_ended(self.engine.windows().end_due());
         }
+    }
+
+    /// A thread gives a lock back and is likely to take it again at once: if another node waits for the
+    /// token it stays here for a window.
+    pub(crate) fn unlock_to_return(
+        &self,
+        slot: &Slot,
+        (thread, id): (ThreadId, u64),
+    ) -> Result<(), Error> {
+        self.step(Input::Sync(SyncInput::UnlockToReturn { thread, id }))?;
+        if self.tables().keeps_lock(id) {
+            slot.returns.keep();
+            if !self.engine.windows().keep_lock(id) {
+                self.end_kept_lock(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread is about to wait for something else, or ends: it does not come back to a lock soon.
+    pub(crate) fn end_kept_lock(&self, slot: &Slot) {
+        if let Some(id) = slot.returns.take_kept() {
+            self.end_lock_window(id);
+        }
+    }
+
+    fn end_lock_window(&self, id: u64) {
+        self.engine.step_sure(Input::Sync(SyncInput::LockWindowOver { id }));
+        self.mesh().flush_deferred();
     }
 
     fn retire_ended(&self, ended: Vec<Ended>) {

@@ -140,6 +140,7 @@ impl Driver {
             // It may end in the middle of an instruction that holds something, by a jump.
             self.end_access();
         }
+        self.end_kept_lock(slot);
         if let Some(since_ns) = slot.end() {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
@@ -151,8 +152,8 @@ impl Driver {
         }
     }
 
-    /// How often a thread of the program has begun or ended, and how many threads of the process do not
-    /// wait, if so many do; none while some begin or end.
+    /// How often a thread of the program has begun or ended, and how many threads of the process run, given
+    /// that `waiting` of them wait; None while the set of threads changes.
     pub(crate) fn threads_but(&self, waiting: u64) -> Option<(u64, u64)> {
         let before = self.threads.count();
         let tasks = rustix::fs::stat("/proc/self/task").ok()?.st_nlink.checked_sub(2)?;

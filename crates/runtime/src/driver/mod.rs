@@ -175,6 +175,9 @@ impl Driver {
         if slot.is_woken() {
             return;
         }
+        if !matches!(wait, Wait::Fault) {
+            self.end_kept_lock(slot);
+        }
         let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
         self.timed(wait, || match wait {
             Wait::At(place) => slot.wait_at(place, receive),

@@ -130,21 +130,23 @@ impl Driver {
     /// # Errors
     /// [`Error::Limit`] when the node has too many threads.
     pub(crate) fn release(&self) -> Result<(), Error> {
-        if !self.tables().is_relaxed() {
-            return Ok(());
+        if self.tables().is_relaxed() {
+            self.release_as(self.my_slot()?);
+        } else {
+            self.engine.end_interval();
         }
-        self.release_as(self.my_slot()?);
         Ok(())
     }
 
     /// The same for a thread that has a slot.
     pub(crate) fn release_as(&self, (thread, slot): (ThreadId, &Slot)) {
-        if self.tables().is_relaxed() {
-            self.end_epoch();
-            slot.arm();
-            self.engine.step_sure(Input::Release { thread });
-            self.wait_for(slot, Wait::Other);
+        if !self.tables().is_relaxed() {
+            return self.engine.end_interval();
         }
+        self.end_epoch();
+        slot.arm();
+        self.engine.step_sure(Input::Release { thread });
+        self.wait_for(slot, Wait::Other);
     }
 
     /// Before a node is told by other means: what it has to forget then.
@@ -156,6 +158,7 @@ impl Driver {
 
     /// After this node was told by other means.
     pub(crate) fn acquire(&self) {
+        self.engine.end_interval();
         if self.tables().is_lazy() {
             self.engine.step_sure(Input::Acquire);
         }
@@ -231,9 +234,10 @@ impl Driver {
         true
     }
 
-    /// Before a thread of this node releases, where races are checked. Returns when all judges have what
-    /// was written before.
+    /// Before a thread of this node releases. Where races are checked, returns when all judges have what was
+    /// written before.
     pub(crate) fn end_epoch(&self) {
+        self.engine.end_interval();
         if !self.races().are_checked() {
             return;
         }

@@ -150,7 +150,8 @@ impl<'a> NodeSink<'a> {
 }
 
 // SAFETY: pages are placed in the privileged view, which stays mapped for the life of the process
-// and is only ever reached by pointer; `place_page` has checked length and state.
+// and is only ever reached by pointer; `place_contents` has checked the length, and that each minipage
+// is awaited.
 unsafe impl Sink for NodeSink<'_> {
     fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
         let Some((message, run)) = self.message(from, header)? else { return Ok(Place::Buffer) };

@@ -46,7 +46,7 @@ pub(crate) struct Engine {
     sites: Option<Sites>,
     windows: Windows,
     reclaimed: Mutex<Vec<MinipageId>>,
-    /// Of collective operations, of threads that have not taken them yet.
+    /// Results of collective operations, for threads that have not taken them yet.
     results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
 }
 
@@ -94,6 +94,13 @@ impl Engine {
         }
     }
 
+    /// A thread of this node releases or acquires.
+    pub(crate) fn end_interval(&self) {
+        if let Some(sharing) = &self.sharing {
+            sharing.end_interval();
+        }
+    }
+
     /// Allocations whose minipages this node lost, if that is counted.
     pub(crate) fn sharing(&self) -> Option<Vec<Shared>> {
         let sharing = self.sharing.as_ref()?;
@@ -109,7 +116,7 @@ impl Engine {
         self.platform.descriptors().chain([self.windows.descriptor()]).collect()
     }
 
-    /// This node's counters; its threads that have not ended are there since so many nanoseconds in sum.
+    /// This node's counters. Its threads that have not ended have lived for `living_ns` nanoseconds in sum.
     pub(crate) fn stats(&self, living_ns: u64) -> Stats {
         let platform = &self.platform;
         let (counters, mesh, tables) = (platform.counters(), platform.mesh(), platform.tables());
@@ -126,12 +133,12 @@ impl Engine {
         lock(&self.results).remove(&thread).unwrap_or_default()
     }
 
-    /// There are so many more minipages, whose diffs may be so long, in bytes.
+    /// Raises the limit of pending diffs for `minipages` more minipages, of diffs up to `longest` bytes each.
     pub(crate) fn allow_diffs(&self, minipages: usize, longest: usize) {
         lock(&self.pending_diffs).allow(minipages, longest);
     }
 
-    /// There are so many minipages less.
+    /// Lowers it again.
     pub(crate) fn disallow_diffs(&self, minipages: usize, longest: usize) {
         lock(&self.pending_diffs).disallow(minipages, longest);
     }
@@ -166,7 +173,7 @@ impl Engine {
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
     /// same node; the caller flushes them.
-    pub(crate) fn step_gathered(&self, input: Input) {
+    pub(crate) fn step_batched(&self, input: Input) {
         self.sure(self.step_with(input, None, true));
     }
 
@@ -193,10 +200,11 @@ impl Engine {
         let (me, nodes) = (self.platform.me(), self.platform.nodes());
         let mut node = Node { me, nodes, tables: &states };
         let mut world = RealWorld::of_run(self, from);
-        let mut steps = |world: &mut _| {
-            run.minipages().try_for_each(|minipage| node.step(input(minipage), world))
+        let done = {
+            #[cfg(feature = "mutants")]
+            let mut world = mutants::MutantWorld::new(&mut world);
+            run.minipages().try_for_each(|minipage| node.step(input(minipage), &mut world))
         };
-        let done = steps(&mut world);
         world.do_gathered();
         drop(states);
         world.finish();
@@ -209,7 +217,7 @@ impl Engine {
         }
     }
 
-    fn step_with(&self, input: Input, diff: Option<&[u8]>, gather: bool) -> Result<(), Error> {
+    fn step_with(&self, input: Input, diff: Option<&[u8]>, batches: bool) -> Result<(), Error> {
         let me = self.platform.me();
         let sender = if let Input::Message { from, .. } | Input::Operand { from, .. } = input {
             Some(from)
@@ -218,10 +226,10 @@ impl Engine {
         };
         let from = sender.unwrap_or(me);
         let mut node = Node { me, nodes: self.platform.nodes(), tables: self.platform.tables() };
-        let mut world = RealWorld::new(self, from, diff, gather);
+        let mut world = RealWorld::new(self, from, diff, batches);
         let done = {
             #[cfg(feature = "mutants")]
-            let mut world = mutants::Bent::new(&mut world);
+            let mut world = mutants::MutantWorld::new(&mut world);
             node.step(input, &mut world)
         };
         world.finish();

@@ -16,6 +16,7 @@ use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessag
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
+use super::world::RealWorld;
 use crate::platform::Platform;
 use crate::shim::lock;
 
@@ -23,8 +24,8 @@ use crate::shim::lock;
 const LATE: Duration = Duration::from_micros(200);
 
 /// The real world, but for the mutant this process is. Without one it changes nothing.
-pub(crate) struct Bent<'a> {
-    real: &'a mut dyn World,
+pub(super) struct MutantWorld<'a, 'b> {
+    real: &'a mut RealWorld<'b>,
     late: Option<(MinipageId, Access, Access)>,
 }
 
@@ -38,30 +39,32 @@ fn forget_late_twin(minipage: MinipageId) -> bool {
     place.map(|place| twins.swap_remove(place)).is_some()
 }
 
-impl<'a> Bent<'a> {
-    pub(crate) fn new(real: &'a mut dyn World) -> Self {
+impl<'a, 'b> MutantWorld<'a, 'b> {
+    pub(super) fn new(real: &'a mut RealWorld<'b>) -> Self {
         Self { real, late: None }
     }
 
     fn released(&mut self) -> &mut dyn ReleaseWorld {
-        self.real.release().expect("the real world has release consistent minipages")
+        self.real
     }
 
     fn protect_now(&mut self) {
         if let Some((minipage, from, to)) = self.late.take() {
+            // In a run the message waits for the protections.
+            self.real.do_gathered();
             thread::sleep(LATE);
             self.real.protect(minipage, from, to);
         }
     }
 }
 
-impl Drop for Bent<'_> {
+impl Drop for MutantWorld<'_, '_> {
     fn drop(&mut self) {
         self.protect_now();
     }
 }
 
-impl World for Bent<'_> {
+impl World for MutantWorld<'_, '_> {
     fn send(&mut self, to: NodeId, message: Message) {
         if let (Attach::Diff, Some(minipage)) = (message.attach(), message.minipage())
             && forget_late_twin(minipage)
@@ -140,7 +143,7 @@ impl World for Bent<'_> {
     }
 }
 
-impl ReleaseWorld for Bent<'_> {
+impl ReleaseWorld for MutantWorld<'_, '_> {
     fn send_notices(&mut self, to: NodeId, notices: WriteNotices) {
         self.released().send_notices(to, notices);
     }

@@ -8,7 +8,7 @@ mod gather;
 
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
@@ -39,7 +39,7 @@ pub(super) struct RealWorld<'a> {
     /// Write notices that go with the next message to this node.
     notices: Option<(NodeId, Vec<u8>)>,
     /// Requests go together: the caller sends what is pending.
-    gather: bool,
+    batches: bool,
     /// A thread asks for a lock in this step, and nothing has been sent for it yet.
     asks_lock: bool,
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
@@ -58,7 +58,7 @@ impl<'a> RealWorld<'a> {
         engine: &'a Engine,
         from: NodeId,
         diff: Option<&'a [u8]>,
-        gather: bool,
+        batches: bool,
     ) -> Self {
         Self {
             engine,
@@ -66,7 +66,7 @@ impl<'a> RealWorld<'a> {
             diff,
             held: None,
             notices: None,
-            gather,
+            batches,
             asks_lock: false,
             closed: None,
             gathered: None,
@@ -98,8 +98,13 @@ impl<'a> RealWorld<'a> {
     }
 
     /// When a message goes, `last` being the last of the batch for the same node.
-    fn departure(&self, message: Message, occasion: Occasion, last: Option<Message>) -> Departure {
-        departure(message, occasion, last, |minipage| {
+    fn send_timing(
+        &self,
+        message: Message,
+        context: SendContext,
+        last: Option<Message>,
+    ) -> SendTiming {
+        send_timing(message, context, last, |minipage| {
             Homes::of(self.platform().tables().consistency_of(minipage)) != Homes::Dynamic
         })
     }
@@ -127,6 +132,23 @@ impl<'a> RealWorld<'a> {
         }
         if to < from {
             self.engine.windows.revoked(minipage);
+        }
+    }
+
+    /// Protects neighbours that are alike; their locks are held. What [`ReleaseWorld::closing`] has closed
+    /// and nobody opened since is write-protected already.
+    fn change_protection(&self, run: Run, from: Access, to: Access) {
+        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
+        let are_closed = closes && run.minipages().all(|minipage| self.is_closed(minipage));
+        if !are_closed
+            && let Err(error) =
+                self.platform().memory().protect_run(run.first(), run.count(), from, to)
+        {
+            self.platform().fatal(&error.to_string());
+        }
+        self.count_opened(to);
+        if to != Access::ReadWrite {
+            run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
         }
     }
 
@@ -195,16 +217,16 @@ impl World for RealWorld<'_> {
             }
             _ => self.do_gathered(),
         }
-        let occasion = Occasion { later: true, ..Occasion::default() };
+        let context = SendContext { later: true, ..SendContext::default() };
         let (mesh, header) = (self.platform().mesh(), header_of(message));
-        let sent = match self.departure(message, occasion, None) {
-            Departure::Now => return self.send(to, message),
-            Departure::Defer => mesh.defer(to, header),
-            Departure::Batch | Departure::Merge(_) => mesh.defer_or_merge(to, header, |last| {
+        let sent = match self.send_timing(message, context, None) {
+            SendTiming::Now => return self.send(to, message),
+            SendTiming::Defer => mesh.defer(to, header),
+            SendTiming::Batch | SendTiming::Merge(_) => mesh.defer_or_merge(to, header, |last| {
                 let last = Message::from_words(&words_of(last)).ok()?;
-                match self.departure(message, occasion, Some(last)) {
-                    Departure::Merge(merged) => Some(header_of(merged)),
-                    Departure::Now | Departure::Defer | Departure::Batch => None,
+                match self.send_timing(message, context, Some(last)) {
+                    SendTiming::Merge(merged) => Some(header_of(merged)),
+                    SendTiming::Now | SendTiming::Defer | SendTiming::Batch => None,
                 }
             }),
         };
@@ -228,27 +250,27 @@ impl World for RealWorld<'_> {
             self.platform().counters().add(Count::LockMessages, 1);
         }
         let header = header_of(message);
-        let mut occasion = Occasion { gathering: self.gather, ..Occasion::default() };
+        let mut context = SendContext { batching: self.batches, ..SendContext::default() };
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.platform().memory().privileged(minipage);
                 self.platform().counters().add(Count::PageBytesSent, len as u64);
-                occasion.page_bytes = len;
+                context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
-                    occasion.backlog_bytes = self.platform().mesh().waiting_bytes(to);
+                    context.backlog_bytes = self.platform().mesh().waiting_bytes(to);
                 }
                 Some((ptr, len))
             }
             (Attach::Diff, Some(minipage)) => {
                 self.send_diff(to, message, minipage);
-                if self.departure(message, occasion, None) == Departure::Now {
+                if self.send_timing(message, context, None) == SendTiming::Now {
                     self.platform().mesh().flush_deferred();
                 }
                 return;
             }
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
-        if self.departure(message, occasion, None) != Departure::Now {
+        if self.send_timing(message, context, None) != SendTiming::Now {
             self.platform().defer_with(to, header, |out| {
                 if let Some((ptr, len)) = page {
                     // SAFETY: the privileged view is readable for the length of the minipage.
@@ -274,18 +296,9 @@ impl World for RealWorld<'_> {
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         self.count_change(minipage, from, to);
-        if let Some(gathered) = &mut self.gathered {
-            return gathered.protect(minipage, from, to);
-        }
-        let closes = (from, to) == (Access::ReadWrite, Access::ReadOnly);
-        if !(closes && self.is_closed(minipage))
-            && let Err(error) = self.platform().memory().protect(minipage, from, to)
-        {
-            self.platform().fatal(&error.to_string());
-        }
-        self.count_opened(to);
-        if to != Access::ReadWrite {
-            self.engine.races().unwatch(minipage);
+        match &mut self.gathered {
+            Some(gathered) => gathered.protect(minipage, from, to),
+            None => self.change_protection(Run::one(minipage), from, to),
         }
     }
 

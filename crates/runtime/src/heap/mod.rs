@@ -41,7 +41,7 @@ use crate::area::{AreaRecord, Items};
 use crate::config::Config;
 use crate::directory;
 use crate::driver::Driver;
-use crate::error::Error;
+use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, kind};
 use crate::races::Object;
 use crate::shim::{Mutex, MutexGuard, lock};
@@ -355,7 +355,7 @@ impl Heap {
         driver.release()?;
         let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
-            -6 => Error::NotShared(address),
+            error_code::NOT_SHARED => Error::NotShared(address),
             _ => twice(),
         })?;
         if returned > 0 {

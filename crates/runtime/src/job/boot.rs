@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "file descriptors arrive by number")]
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::time::Duration;
 
 use multigrain_memory::{Memory, TrackingKind};
 use multigrain_transport::{BootConfig, Mesh, TransportError};
@@ -15,11 +14,6 @@ use crate::error::Error;
 use crate::launcher::Launcher;
 use crate::program;
 use crate::receiver::WaitMode;
-
-/// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:
-/// those of a host make them all with its processors.
-const BOOT_DEADLINE: Duration = Duration::from_secs(30);
-const BOOT_DEADLINE_FOR_EACH: Duration = Duration::from_micros(500);
 
 /// The shared memory of a node.
 pub(super) fn memory(config: &Config) -> Result<Memory, Error> {
@@ -81,7 +75,7 @@ pub(super) fn boot_mesh(
         job: config.job,
         secret,
         build: program::build_number()?,
-        deadline: config.boot.unwrap_or_else(|| boot_deadline(config.peers.len())),
+        deadline: config.boot_deadline(config.peers.len()),
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(format_args!("joining"));
@@ -97,9 +91,4 @@ pub(super) fn boot_mesh(
         mesh.wake_when_taken()?;
     }
     Ok(mesh)
-}
-
-fn boot_deadline(nodes: usize) -> Duration {
-    let links = u32::try_from(nodes * nodes / 2).unwrap_or(u32::MAX);
-    BOOT_DEADLINE + BOOT_DEADLINE_FOR_EACH * links
 }

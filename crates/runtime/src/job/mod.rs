@@ -39,7 +39,7 @@ use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::tables::SharedTables;
 use crate::threads::{self, Threads};
 use crate::windows::now_ns;
-use crate::{child, descriptors, secret, trap};
+use crate::{child, descriptors, process_manager, secret, trap};
 use services::{NodeServices, Shared};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
@@ -87,6 +87,8 @@ impl Runtime {
             return Err(Error::AlreadyInitialized);
         }
         let config = Config::from_environment();
+        let config =
+            config.and_then(|config| process_manager::join(config, &|name| std::env::var_os(name)));
         secret::leave_environment();
         RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
@@ -135,7 +137,7 @@ impl Runtime {
     ) -> Result<Self, Error> {
         let me = config.rank;
         let tables = SharedTables::new(me, nodes, config.placement).with_tracking(memory.tracks());
-        let launcher = Launcher::new(me, control);
+        let launcher = Launcher::new(me, control).with_parent(config.parent);
         let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
         let (check_races, sharing) = (config.check_races && nodes > 1, config.sharing && nodes > 1);
         let engine = Engine::new(platform, check_races, sharing)?;

@@ -148,7 +148,7 @@ impl Prefetcher {
                 run = longer;
             }
             match run.count() {
-                1 => driver.engine().step_gathered(Input::Prefetch { minipage: first, kind }),
+                1 => driver.engine().step_batched(Input::Prefetch { minipage: first, kind }),
                 _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
             }
             rest = &rest[run.count() as usize..];

@@ -6,8 +6,8 @@
 //! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
 //! page that are not here, and as long as it goes on with the next page, for those of that one and of
 //! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the
-//! answers. That each is under a lock of its own changes nothing: who was there before has told of all it
-//! wrote with the first lock.
+//! answers. That each minipage may have a lock of the program's own changes nothing: with the first
+//! lock, its earlier holders have published all their writes.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
 //! nothing else.
@@ -78,7 +78,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// All of so many pages from this one on but this one, those behind it first: a scan goes forwards.
+    /// The other minipages of this page and of the next `pages` - 1, those behind `index` first: a scan goes
+    /// forwards.
     fn others(&self, index: u32, pages: u64) -> impl Iterator<Item = u32> {
         let Range { start, end } = self.minipages;
         let more = u32::try_from(pages.saturating_sub(1)).unwrap_or(0);
@@ -111,7 +112,7 @@ pub(super) fn fetch(
 ) -> bool {
     let scan = Scan(&slot.remembered);
     slot.arm();
-    driver.engine().step_gathered(Input::Fault { thread, minipage, kind: Kind::Read });
+    driver.engine().step_batched(Input::Fault { thread, minipage, kind: Kind::Read });
     let at_once = slot.word.is_woken_at_once();
     let mut asked = Vec::new();
     let pages = if at_once { 0 } else { scan.reads(page.number) };
@@ -124,7 +125,7 @@ pub(super) fn fetch(
         });
         asked.extend(missing.take(MOST));
         asked.iter().for_each(|&other| {
-            driver.engine().step_gathered(Input::AwaitedPrefetch { minipage: other })
+            driver.engine().step_batched(Input::AwaitedPrefetch { minipage: other })
         });
     }
     driver.mesh().flush_deferred();

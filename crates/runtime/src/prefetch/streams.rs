@@ -4,9 +4,9 @@
 //! As read-ahead of files has it, but for reads and for writes. Each thread follows a few scans at once:
 //! a loop over two arrays makes two. What a thread needs elsewhere ends no scan, but the longest unused one
 //! when there are too many. A wrong guess costs messages, and may take a minipage from a node that writes
-//! it. So two hits come before the first guess, and a scan that is left begins again with nothing. What a
-//! thread got ahead under sequential consistency and needs again was taken away meanwhile: others use it.
-//! That scan is given up; the thread's guesses need more hits then, fewer again with each that was right.
+//! it. So two hits come before the first guess, and a scan that is left begins again with nothing. If, under
+//! sequential consistency, a minipage that was fetched ahead faults again, another node took it meanwhile and
+//! uses it: that scan is given up. The thread's guesses need more hits then, fewer again with each right one.
 
 use core::cell::Cell;
 
@@ -42,11 +42,11 @@ pub(super) struct Streams {
     /// The last used first.
     scans: [Option<Stream>; MOST],
     /// Hits beyond [`CONFIRMED`] before a guess.
-    doubt: u8,
+    miss_penalty: u8,
 }
 
 /// The most of them.
-const MOST_DOUBT: u8 = 60;
+const MAX_MISS_PENALTY: u8 = 60;
 
 thread_local! {
     /// Constant and without destructor: usable in a trap.
@@ -54,7 +54,7 @@ thread_local! {
 }
 
 impl Streams {
-    const NONE: Self = Self { scans: [None; MOST], doubt: 0 };
+    const NONE: Self = Self { scans: [None; MOST], miss_penalty: 0 };
 
     /// This thread needs a minipage: how many it gets, that one included, if up to `most` of them may be had,
     /// and what for. `alone`: only one node may write it at a time, so what is needed again was taken away.
@@ -69,19 +69,19 @@ impl Streams {
 
     /// What this thread has scanned says nothing about what comes.
     pub(super) fn forget() {
-        STREAMS.with(|cell| cell.set(Self { doubt: cell.get().doubt, ..Self::NONE }));
+        STREAMS.with(|cell| cell.set(Self { miss_penalty: cell.get().miss_penalty, ..Self::NONE }));
     }
 
     fn needed(&mut self, minipage: MinipageId, kind: Kind, most: u32, alone: bool) -> (u32, Kind) {
         let scan = self.take(minipage, kind);
         match scan {
-            Some(scan) if scan.window > 0 => self.doubt /= 2,
+            Some(scan) if scan.window > 0 => self.miss_penalty /= 2,
             None if alone && self.give_up(minipage, kind) => {
-                self.doubt = (2 * self.doubt + 1).min(MOST_DOUBT);
+                self.miss_penalty = (2 * self.miss_penalty + 1).min(MAX_MISS_PENALTY);
             }
             Some(_) | None => {}
         }
-        let confirmed = CONFIRMED + if alone { self.doubt } else { 0 };
+        let confirmed = CONFIRMED + if alone { self.miss_penalty } else { 0 };
         let first = Stream { next: minipage, kind, hits: 0, window: 0, assumed: 0 };
         let mut stream = scan.unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.

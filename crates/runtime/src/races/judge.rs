@@ -1,4 +1,4 @@
-//! Who wrote which byte last, and whether who writes it next knew of that.
+//! The last writer of each byte, and whether the next one is ordered after it.
 
 use core::ops::Range;
 use std::collections::BTreeMap;

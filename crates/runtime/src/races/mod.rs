@@ -213,7 +213,7 @@ impl<'a> Races<'a> {
         true
     }
 
-    /// What a program is told that asks for a check of nothing.
+    /// Says so if --check-races is on and no memory is release consistent: there is nothing to check.
     pub(crate) fn note_unchecked(&self) {
         let first = self.platform.me() == NodeId(0);
         if self.are_checked() && !self.platform.tables().is_relaxed() && first {

@@ -87,7 +87,9 @@ impl Orders {
     pub(super) fn on_request(&mut self, asked: &SyncInput, now: &Clock) {
         match *asked {
             // The lock that a condition gives up is given up a little later, and its thread waits.
-            SyncInput::Unlock { id, .. } | SyncInput::ConditionWait { lock: id, .. } => {
+            SyncInput::Unlock { id, .. }
+            | SyncInput::UnlockToReturn { id, .. }
+            | SyncInput::ConditionWait { lock: id, .. } => {
                 self.keep(Object::Lock(id), now.clone());
             }
             SyncInput::Begin { .. }
@@ -95,6 +97,7 @@ impl Orders {
             | SyncInput::Lock { .. }
             | SyncInput::TryLock { .. }
             | SyncInput::TimedLock { .. }
+            | SyncInput::LockWindowOver { .. }
             | SyncInput::Barrier { .. }
             | SyncInput::Collective { .. }
             | SyncInput::SemaphoreWait { .. }
@@ -202,7 +205,7 @@ impl Orders {
         self.clocks.insert(object, clock);
     }
 
-    /// The clock of an object, for who follows it. Many can follow a name, one all others.
+    /// The clock of an object, for its acquirer. A name has many acquirers, anything else one.
     pub(super) fn give(&mut self, object: &Object) -> Clock {
         let clock = match object {
             Object::Name(_) => self.clocks.get(object).cloned(),

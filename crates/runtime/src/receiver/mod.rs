@@ -5,7 +5,9 @@
 //! back hands it to a parked thread, or re-arms the service thread. What arrives goes to the sink that
 //! the caller brings: nothing here knows what a frame means.
 
+mod claim;
 pub(crate) mod parking;
+mod returns;
 pub(crate) mod slots;
 mod wait;
 mod wait_mode;
@@ -13,7 +15,9 @@ mod wait_mode;
 // `parking` is checked by loom with other atomics in this place.
 use crate::shim;
 
+use claim::Claim;
 use parking::Role;
+use shim::Mutex;
 pub use wait_mode::WaitMode;
 
 /// Who receives on this node, and how.
@@ -21,10 +25,11 @@ pub use wait_mode::WaitMode;
 pub(crate) struct Receiver {
     role: Role,
     mode: WaitMode,
+    claim: Mutex<Claim>,
 }
 
 impl Receiver {
     pub(crate) fn new(mode: WaitMode) -> Self {
-        Self { role: Role::default(), mode }
+        Self { role: Role::default(), mode, claim: Mutex::default() }
     }
 }

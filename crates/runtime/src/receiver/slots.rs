@@ -19,6 +19,7 @@ use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{Place, Waiter};
 
 use super::parking::{WAITING, Word};
+use super::returns::Returns;
 use crate::frames::MAX_NAME;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
@@ -48,6 +49,8 @@ pub(crate) struct Slot {
     told_to_hold: AtomicU32,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
+    /// Its thread's way with contended locks.
+    pub(crate) returns: Returns,
     /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
     /// for something that comes by itself.
     place: AtomicU64,
@@ -69,6 +72,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         refused: AtomicBool::new(false),
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
+        returns: Returns::new(),
         place: AtomicU64::new(0),
         turns: AtomicU64::new(0),
         party: AtomicU32::new(0),
@@ -206,6 +210,7 @@ fn take() -> Option<u32> {
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
     SLOTS[found].remembered.store(0, Ordering::Relaxed);
+    SLOTS[found].returns.forget();
     u32::try_from(found).ok()
 }
 

@@ -6,35 +6,25 @@ use std::time::Duration;
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
 
+use super::claim::WATCH_MICROS;
 use super::parking::StoodBy;
 use super::slots::{self, Slot};
 use super::{Receiver, WaitMode};
 use crate::membership::Membership;
-use crate::shim::{Instant, spin_loop, yield_now};
+use crate::shim::{Instant, lock, spin_loop, yield_now};
 
 /// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
 /// keeping a core from somebody else.
 const POLL_FOR: Duration = Duration::from_micros(60);
 
-/// A thread that is about to wait: arrivals do not wake the service thread until this is dropped.
-#[derive(Debug)]
-struct Suppression<'a>(&'a Mesh);
-
-impl Drop for Suppression<'_> {
-    fn drop(&mut self) {
-        self.0.resume_wakeups();
-    }
-}
-
 impl Receiver {
-    fn suppress<'a>(&self, mesh: &'a Mesh) -> Suppression<'a> {
+    fn suppress(&self, mesh: &Mesh) {
         mesh.suppress_wakeups(match self.mode {
             WaitMode::Block => multigrain_transport::Receiver::Sleeps,
             WaitMode::Spin | WaitMode::Yield | WaitMode::Adaptive => {
                 multigrain_transport::Receiver::Polls
             }
         });
-        Suppression(mesh)
     }
 
     /// Waits until `slot` is woken; what arrives meanwhile goes to the sink if this thread receives.
@@ -53,7 +43,9 @@ impl Receiver {
     /// Has the role; gives it back when the wake-up is there.
     fn receive_until(&self, slot: &Slot, mesh: &Mesh, sink: &mut dyn Sink) {
         // The request is under way: suppressing wake-ups costs its time, not the reply's.
-        let suppression = self.suppress(mesh);
+        if !lock(&self.claim).wait_begins() {
+            self.suppress(mesh);
+        }
         // Acks of earlier faults that did not go with the request go now, while it travels.
         mesh.flush_deferred();
         let mut polling_since = None;
@@ -82,8 +74,11 @@ impl Receiver {
                 }
             }
         }
+        let kept = lock(&self.claim).wait_ends();
         self.role.give_back();
-        drop(suppression);
+        if !kept {
+            mesh.resume_wakeups();
+        }
         // A thread that parked while the role was taken takes over; one that is about to park
         // looks at the role once more after announcing it.
         if self.role.waits_for_more_than(1) {
@@ -103,8 +98,11 @@ impl Receiver {
 
     /// The service thread: serves while no application thread waits, until this node leaves.
     pub(crate) fn serve(&self, mesh: &Mesh, sink: &mut dyn Sink, membership: &Membership) {
+        let mut watches = false;
         while !membership.is_leaving() {
-            if !mesh.service_wait(Timeout::Forever) {
+            let timeout = if watches { Timeout::Micros(WATCH_MICROS) } else { Timeout::Forever };
+            let input = mesh.service_wait(timeout);
+            if !input && !watches {
                 continue;
             }
             #[cfg(feature = "mutants")]
@@ -115,16 +113,17 @@ impl Receiver {
             }
             if self.role.try_take() {
                 mesh.receive(sink, Timeout::Now);
+                watches = lock(&self.claim).watch(|| mesh.resume_wakeups());
                 self.role.give_back();
                 if self.role.waits_for_more_than(0) {
                     slots::nudge_one();
                 }
-            } else {
+            } else if input {
                 yield_now();
             }
         }
+        lock(&self.claim).end(|| mesh.resume_wakeups());
     }
-
     /// Reads what the peers still say, up to their ends of stream or for so long: a socket closed with
     /// unread bytes would look like a death to them.
     pub(crate) fn receive_goodbyes(&self, mesh: &Mesh, sink: &mut dyn Sink, at_most: Duration) {

@@ -27,7 +27,7 @@ use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
-use multigrain_protocol::sync::SyncTables;
+use multigrain_protocol::sync::{Lock, SyncTables};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
@@ -227,6 +227,11 @@ impl SharedTables {
     /// Whether a thread of this node holds a lock.
     pub(crate) fn owns_lock(&self, thread: ThreadId, id: u64) -> bool {
         lock(&self.sync).owner_of(id) == Some(thread)
+    }
+
+    /// Whether the token of a lock stays here for a window.
+    pub(crate) fn keeps_lock(&self, id: u64) -> bool {
+        lock(&self.sync).lock(id).is_some_and(Lock::is_kept)
     }
 
     /// Whether any area of the job is release consistent.

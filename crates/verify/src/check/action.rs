@@ -22,6 +22,8 @@ pub enum Action {
     Keep(usize),
     /// A window is over.
     End(usize, u8),
+    /// The window of a lock is over at a node.
+    EndLock(NodeId, u64),
     /// A thread waits no longer.
     Withdraw(usize),
     /// Deferred packets are sent alone. A sender may do it any time, and need not.

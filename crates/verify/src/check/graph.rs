@@ -66,6 +66,7 @@ impl Graph {
                     Action::Deliver { .. }
                     | Action::Run(_)
                     | Action::Withdraw(_)
+                    | Action::EndLock(..)
                     | Action::Miss(..)
                     | Action::End(..) => graph.edges.push((number, target)),
                 }

@@ -48,6 +48,7 @@ impl Model for JobModel {
             }
         }
         self.windows(state, actions);
+        self.lock_windows(state, actions);
         for from in (0..self.job.nodes).map(NodeId) {
             for to in (0..self.job.nodes).map(NodeId) {
                 let link = &state.links[self.link(from, to)];
@@ -70,6 +71,9 @@ impl Model for JobModel {
             Action::Withdraw(thread) => self.withdraw(&mut state, thread),
             Action::Keep(thread) => keep(&mut state, thread),
             Action::End(thread, minipage) => self.end_window(&mut state, thread, minipage),
+            Action::EndLock(node, id) => {
+                self.step(&mut state, node, Input::Sync(SyncInput::LockWindowOver { id }), None);
+            }
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
@@ -105,6 +109,14 @@ impl JobModel {
             }
             let held = (0..8).filter(|minipage| thread.windows & 1 << minipage != 0);
             actions.extend(held.map(|minipage| Action::End(index, minipage)));
+        }
+    }
+
+    /// Windows of locks may end at any time.
+    fn lock_windows(&self, state: &State, actions: &mut Vec<Action>) {
+        for node in &state.nodes {
+            let kept = node.tables.sync_tables().kept_locks();
+            actions.extend(kept.map(|id| Action::EndLock(node.me, id)));
         }
     }
 
@@ -378,7 +390,7 @@ impl JobModel {
             | Op::Attempt { .. }
             | Op::Hold(..)
             | Op::LetGo(_) => {
-                let (input, blocks) = synchronization(thread, op);
+                let (input, blocks) = synchronization(thread, op, self.job.lock_windows);
                 (Input::Sync(input), blocks)
             }
         };

@@ -261,6 +261,10 @@ pub struct Job {
     pub progress: bool,
     /// Whether windows may keep what threads were asked to hold, for any time ([`multigrain_protocol::window`]).
     pub windows: bool,
+    /// Whether unlocks leave tokens here for a window, of any length ([`SyncInput::UnlockToReturn`]).
+    ///
+    /// [`SyncInput::UnlockToReturn`]: multigrain_protocol::sync::SyncInput::UnlockToReturn
+    pub lock_windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,
     /// Idle tokens of locks that a node keeps.
@@ -278,6 +282,7 @@ impl Job {
             trap_gap: false,
             progress: false,
             windows: false,
+            lock_windows: false,
             observe: false,
             idle_tokens: IDLE_TOKENS,
         }
@@ -308,6 +313,13 @@ impl Job {
     #[must_use]
     pub fn with_windows(mut self) -> Self {
         (self.progress, self.windows) = (true, true);
+        self
+    }
+
+    /// Unlocks leave tokens here for a window: see [`Job::lock_windows`].
+    #[must_use]
+    pub fn with_lock_windows(mut self) -> Self {
+        self.lock_windows = true;
         self
     }
 

@@ -6,10 +6,14 @@ use multigrain_types::ThreadId;
 use super::program::{Op, Wanted};
 
 /// What an operation asks of the synchronization engines, and whether its thread waits for it.
-pub(super) fn synchronization(thread: ThreadId, op: Op) -> (SyncInput, bool) {
+/// `lock_windows`: see [`super::Job::lock_windows`].
+pub(super) fn synchronization(thread: ThreadId, op: Op, lock_windows: bool) -> (SyncInput, bool) {
     let wide = u64::from;
     match op {
         Op::Lock(id) => (SyncInput::Lock { thread, id: wide(id) }, true),
+        Op::Unlock(id) if lock_windows => {
+            (SyncInput::UnlockToReturn { thread, id: wide(id) }, false)
+        }
         Op::Unlock(id) => (SyncInput::Unlock { thread, id: wide(id) }, false),
         Op::Barrier { id, local, total } => {
             (SyncInput::Barrier { thread, id: wide(id), local, total, quiescent: false }, true)

@@ -68,6 +68,7 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
         Action::End(thread, minipage) => {
             format!("the window of thread {thread} on m{minipage} is over")
         }
+        Action::EndLock(node, id) => format!("the window of lock {id} is over at {node}"),
         Action::Run(thread) | Action::Miss(thread, _) => {
             let (now, plan) = (&before.threads[thread], &job.threads[thread]);
             let after = &after.threads[thread];
@@ -90,6 +91,7 @@ fn line(model: &JobModel, before: &State, action: Action, after: &State) -> Stri
                 | Action::Release { .. }
                 | Action::Keep(_)
                 | Action::Withdraw(_)
+                | Action::EndLock(..)
                 | Action::End(..) => String::new(),
             };
             format!("thread {thread} on {} {how} {op}{missed}", plan.node)

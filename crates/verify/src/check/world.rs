@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
@@ -27,8 +27,8 @@ impl Stage<'_> {
     }
 
     fn post(&mut self, to: NodeId, message: Message, deferred: bool) {
-        let occasion = Occasion { later: deferred, ..Occasion::default() };
-        let deferred = departure(message, occasion, None, |_| true) != Departure::Now;
+        let context = SendContext { later: deferred, ..SendContext::default() };
+        let deferred = send_timing(message, context, None, |_| true) != SendTiming::Now;
         let page = match (message, message.attach()) {
             (Message::Page { minipage, .. }, Attach::Page) => {
                 let page = *self.page(minipage);

@@ -14,6 +14,8 @@ pub enum Action {
     },
     /// A thread does the next thing it can do.
     Run(usize),
+    /// The window of a lock is over at a node.
+    EndLock(NodeId, u64),
     /// The write notices at this place in [`super::state::State::unqueued`] are queued.
     Queue(usize),
 }

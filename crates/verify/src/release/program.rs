@@ -179,6 +179,10 @@ pub struct Job {
     pub tracks: bool,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
+    /// Whether unlocks leave tokens at their nodes for a window ([`SyncInput::UnlockToReturn`]).
+    ///
+    /// [`SyncInput::UnlockToReturn`]: multigrain_protocol::sync::SyncInput::UnlockToReturn
+    pub lock_windows: bool,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
 }
@@ -195,6 +199,7 @@ impl Job {
             dynamic_after: 0,
             tracks: false,
             idle_tokens: IDLE_TOKENS,
+            lock_windows: false,
             first_number: 0,
         }
     }
@@ -241,6 +246,12 @@ impl Job {
     #[must_use]
     pub fn keeping(self, idle_tokens: u32) -> Self {
         Self { idle_tokens, ..self }
+    }
+
+    /// The same, whose unlocks leave tokens for a window: see [`Job::lock_windows`].
+    #[must_use]
+    pub fn with_lock_windows(self) -> Self {
+        Self { lock_windows: true, ..self }
     }
 
     /// Adds a thread.

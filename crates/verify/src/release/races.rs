@@ -45,7 +45,7 @@ struct Run<'a> {
     runs: Vec<bool>,
     clocks: Vec<Clock>,
     words: BTreeMap<(u8, u8), Word>,
-    /// Whether it is held, and what who has it next will know.
+    /// Whether it is held, and the clock that its next holder joins.
     locks: BTreeMap<u32, (bool, Clock)>,
     units: BTreeMap<u32, VecDeque<Clock>>,
     notified: BTreeMap<u32, VecDeque<Clock>>,

@@ -53,7 +53,7 @@ impl fmt::Display for Failure {
 
 /// How a run chooses among what can happen.
 #[derive(Clone, Debug)]
-struct Moods {
+struct Scheduler {
     rng: Rng,
     /// Actions of these places are put off...
     slow: u64,
@@ -61,13 +61,14 @@ struct Moods {
     patience: u32,
 }
 
-impl Moods {
+impl Scheduler {
     fn choose(&mut self, job: &Job, actions: &[Action]) -> Action {
         for _ in 0..self.patience {
             let action = self.rng.pick(actions);
             let place = match action {
                 Action::Deliver { from, to } => 32 + job.link(from, to) % 32,
                 Action::Run(thread) => thread % 32,
+                Action::EndLock(node, _) => 32 + node.index() % 32,
                 Action::Queue(late) => late % 32,
             };
             if self.slow >> place & 1 == 0 {
@@ -78,7 +79,7 @@ impl Moods {
     }
 }
 
-fn drawn(seed: u64) -> (Job, Moods) {
+fn drawn(seed: u64) -> (Job, Scheduler) {
     let mut rng = Rng::of(seed, 1);
     let job = generate(&mut rng);
     // Few, half or most of the places are slow; threads alone, or links alone, are as well.
@@ -86,21 +87,21 @@ fn drawn(seed: u64) -> (Job, Moods) {
     let slow =
         rng.pick(&[0, first, first & second, first | second, u64::MAX << 32, u64::MAX >> 32]);
     let patience = rng.below32(12);
-    (job, Moods { rng: Rng::of(seed, 2), slow, patience })
+    (job, Scheduler { rng: Rng::of(seed, 2), slow, patience })
 }
 
 /// One run, step by step.
 struct Runner<'a> {
     job: &'a Job,
-    moods: Moods,
+    scheduler: Scheduler,
     state: State,
     actions: Vec<Action>,
     steps: u64,
 }
 
 impl<'a> Runner<'a> {
-    fn new(job: &'a Job, moods: Moods) -> Self {
-        Self { job, moods, state: State::first(job), actions: Vec::new(), steps: 0 }
+    fn new(job: &'a Job, scheduler: Scheduler) -> Self {
+        Self { job, scheduler, state: State::first(job), actions: Vec::new(), steps: 0 }
     }
 
     /// What happens next, if anything can.
@@ -109,7 +110,7 @@ impl<'a> Runner<'a> {
         self.state.actions(self.job, &mut self.actions);
         let open = !self.actions.is_empty() && self.steps < STEPS;
         self.steps += u64::from(open);
-        open.then(|| self.moods.choose(self.job, &self.actions))
+        open.then(|| self.scheduler.choose(self.job, &self.actions))
     }
 
     fn take(&mut self, action: Action) {
@@ -132,8 +133,8 @@ impl<'a> Runner<'a> {
 /// # Errors
 /// [`Failure`] if a property does not hold.
 pub fn simulate(seed: u64) -> Result<Run, Failure> {
-    let (job, moods) = drawn(seed);
-    let mut runner = Runner::new(&job, moods);
+    let (job, scheduler) = drawn(seed);
+    let mut runner = Runner::new(&job, scheduler);
     while let Some(action) = runner.next() {
         runner.take(action);
     }
@@ -150,8 +151,8 @@ pub fn simulate(seed: u64) -> Result<Run, Failure> {
 
 /// Runs it again and writes down what happens.
 fn failure(seed: u64, what: String) -> Failure {
-    let (job, moods) = drawn(seed);
-    let mut runner = Runner::new(&job, moods);
+    let (job, scheduler) = drawn(seed);
+    let mut runner = Runner::new(&job, scheduler);
     let mut steps = VecDeque::new();
     while let Some(action) = runner.next() {
         let before = runner.state.clone();

@@ -28,6 +28,12 @@ impl State {
             let deliver = |(_, to)| Action::Deliver { from: NodeId(from), to: NodeId(to) };
             actions.extend(filled.map(deliver));
         }
+        if job.lock_windows {
+            for node in &self.nodes {
+                let kept = node.tables.sync_tables().kept_locks();
+                actions.extend(kept.map(|id| Action::EndLock(node.me, id)));
+            }
+        }
         if !self.unqueued.is_empty() {
             actions.retain(|&action| !self.is_stopped(action));
             actions.extend((0..self.unqueued.len()).map(Action::Queue));
@@ -57,6 +63,9 @@ impl State {
         match action {
             Action::Deliver { from, to } => self.deliver(job, from, to),
             Action::Run(thread) => self.run(job, thread),
+            Action::EndLock(node, id) => {
+                self.input(job, node, Input::Sync(SyncInput::LockWindowOver { id }));
+            }
             Action::Queue(index) => self.queue(job, index),
         }
         self.stepped(action);
@@ -229,6 +238,9 @@ impl State {
                 (Input::Sync(SyncInput::ConditionSignal { id: id.into(), all }), false)
             }
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id: id.into() }), true),
+            Op::Unlock(id) if job.lock_windows => {
+                (Input::Sync(SyncInput::UnlockToReturn { thread, id: id.into() }), false)
+            }
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id: id.into() }), false),
             Op::Barrier { id, local, total, quiescent } => {
                 (Input::Sync(meet(thread, id, (local, total, quiescent))), true)

@@ -70,6 +70,7 @@ pub(super) fn line(job: &Job, before: &State, action: Action, after: &State) -> 
             };
             format!("thread {thread} on {} {how} {op}", plan.node)
         }
+        Action::EndLock(node, id) => format!("the window of lock {id} is over at {node}"),
         Action::Queue(index) => before.unqueued[index].to_string(),
     };
     changes(job, before, action, after, &mut text);

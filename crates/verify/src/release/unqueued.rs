@@ -29,7 +29,10 @@ impl Unqueued {
             (Some(Action::Run(thread)), Action::Run(other)) => thread == other,
             // One thread of a node receives.
             (Some(Action::Deliver { to, .. }), Action::Deliver { to: other, .. }) => to == other,
-            (_, Action::Run(_) | Action::Deliver { .. } | Action::Queue(_)) => false,
+            (
+                _,
+                Action::Run(_) | Action::Deliver { .. } | Action::EndLock(..) | Action::Queue(_),
+            ) => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use multigrain_types::{Access, NodeId, Placement, ThreadId};
 use super::cores::{Alarm, Cores, Hosts};
 use super::machine::{Costs, Machine};
 use super::step::{Pattern, Program, Step};
-use crate::sim::cluster::{Broken, Cluster, Happening, Placed};
+use crate::sim::cluster::{Broken, Cluster, Event, Placed};
 
 /// Every node has one thread.
 const THREAD: ThreadId = ThreadId(0);
@@ -170,17 +170,15 @@ impl Job {
         }
         while let Some(happening) = self.cluster.next()? {
             match happening {
-                Happening::Timer { token } => {
+                Event::Timer { token } => {
                     let (done, alarm) = self.cores.ring(token, self.cluster.now_ns());
                     self.set(alarm);
                     for node in done {
                         self.computed(NodeId(node))?;
                     }
                 }
-                Happening::Woken { node, .. } => self.woken(node)?,
-                Happening::Reclaimed { .. }
-                | Happening::Control { .. }
-                | Happening::Lost { .. } => {
+                Event::Woken { node, .. } => self.woken(node)?,
+                Event::Reclaimed { .. } | Event::Control { .. } | Event::Lost { .. } => {
                     unreachable!("patterns free nothing, and their nodes do not die")
                 }
             }

@@ -9,7 +9,7 @@ use multigrain_protocol::access::{Accesses, Asking};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Even, Happening, Hold, Placed};
+use super::cluster::{Broken, Cluster, Even, Event, Hold, Placed};
 
 /// An instruction on memory that is here, and one that is stepped.
 const OPERATION_NS: u64 = 200;
@@ -128,9 +128,9 @@ pub fn compete(contention: &Contention) -> Result<Shares, Broken> {
             break;
         }
         match happening {
-            Happening::Timer { token } => run.turn(usize::try_from(token).unwrap_or(0))?,
-            Happening::Woken { node, thread } => run.woken(node, thread)?,
-            Happening::Reclaimed { .. } | Happening::Control { .. } | Happening::Lost { .. } => {}
+            Event::Timer { token } => run.turn(usize::try_from(token).unwrap_or(0))?,
+            Event::Woken { node, thread } => run.woken(node, thread)?,
+            Event::Reclaimed { .. } | Event::Control { .. } | Event::Lost { .. } => {}
         }
     }
     Ok(run.shares(nodes))

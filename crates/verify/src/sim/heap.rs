@@ -9,7 +9,7 @@ use core::ops::Range;
 use multigrain_protocol::Kind;
 use multigrain_types::NodeId;
 
-use super::operation::{Op, Phrase};
+use super::operation::{Op, Sequence};
 use super::rng::Rng;
 
 /// All objects of a job.
@@ -43,28 +43,28 @@ impl Heap {
     }
 
     /// What a thread of a node does with this object now.
-    pub(super) fn phrase(&mut self, index: u32, node: NodeId, rng: &mut Rng) -> Phrase {
+    pub(super) fn sequence(&mut self, index: u32, node: NodeId, rng: &mut Rng) -> Sequence {
         let object = self.object(index);
         match object.state {
             State::Free if object.owner == node => {
                 object.state = State::Fresh;
-                Phrase::of(&[Op::Write(index), Op::Publish(index)])
+                Sequence::of(&[Op::Write(index), Op::Publish(index)])
             }
             State::Live(0) if rng.once_in(3) => {
                 object.state = State::Freeing;
                 // With a copy on its way, perhaps.
                 let hint = Op::Prefetch(index, rng.pick(&[Kind::Read, Kind::Write]));
                 let ops = [hint, Op::Free(index)];
-                Phrase::of(if rng.once_in(2) { &ops } else { &ops[1..] })
+                Sequence::of(if rng.once_in(2) { &ops } else { &ops[1..] })
             }
             // Careless: it may be freed meanwhile.
-            State::Live(_) if rng.once_in(3) => Phrase::of(&[Op::Peek(index)]),
+            State::Live(_) if rng.once_in(3) => Sequence::of(&[Op::Peek(index)]),
             State::Live(users) => {
                 object.state = State::Live(users + 1);
                 let op = if rng.once_in(2) { Op::Read(index) } else { Op::Write(index) };
-                Phrase::of(&[op, Op::Leave(index)])
+                Sequence::of(&[op, Op::Leave(index)])
             }
-            State::Free | State::Fresh | State::Freeing => Phrase::of(&[Op::Peek(index)]),
+            State::Free | State::Fresh | State::Freeing => Sequence::of(&[Op::Peek(index)]),
         }
     }
 

@@ -64,17 +64,17 @@ impl fmt::Display for Op {
 
 /// A few operations in a row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Phrase {
+pub(super) struct Sequence {
     ops: [Op; 6],
     len: u8,
 }
 
-impl Phrase {
+impl Sequence {
     pub(super) fn of(ops: &[Op]) -> Self {
-        let mut phrase = Self { ops: [Op::Barrier; 6], len: 0 };
-        phrase.ops[..ops.len()].copy_from_slice(ops);
-        phrase.len = u8::try_from(ops.len()).expect("phrases are short");
-        phrase
+        let mut sequence = Self { ops: [Op::Barrier; 6], len: 0 };
+        sequence.ops[..ops.len()].copy_from_slice(ops);
+        sequence.len = u8::try_from(ops.len()).expect("sequences are short");
+        sequence
     }
 
     pub(super) fn get(&self, at: u8) -> Option<Op> {

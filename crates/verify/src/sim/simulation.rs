@@ -3,13 +3,13 @@
 use multigrain_protocol::{Input, Words};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
-use super::cluster::{Broken, Cluster, Happening, Subject, Trace};
+use super::cluster::{Broken, Cluster, Event, Subject, Trace};
 use super::heap::Heap;
 use super::history::{History, Record};
 use super::network_model::NetworkModel;
-use super::operation::{Op, Phrase};
+use super::operation::{Op, Sequence};
 use super::plan::{Deaths, Plan};
-use super::program::{Author, Layout, SEMAPHORES};
+use super::program::{Generator, Layout, SEMAPHORES};
 use super::rng::Rng;
 use super::threads::{Numbers, Role, State, Thread};
 
@@ -29,7 +29,7 @@ pub(super) struct Simulation {
     pub(super) cluster: Cluster<NetworkModel>,
     pub(super) threads: Vec<Thread>,
     pub(super) numbers: Numbers,
-    pub(super) author: Author,
+    pub(super) generator: Generator,
     pub(super) heap: Heap,
     pub(super) ids: Ids,
     /// By minipage: who is between its lock and its unlock.
@@ -84,13 +84,13 @@ impl Simulation {
         if plan.deaths == Deaths::Always || (plan.deaths == Deaths::Some && rng.once_in(8)) {
             cluster.timer(rng.below(plan.virtual_ns), DEATH);
         }
-        let author = Author::new(plan, layout.clone());
+        let generator = Generator::new(plan, layout.clone());
         let mut simulation = Self {
             plan: *plan,
             cluster,
             threads: vec![Thread::new(); all as usize],
             numbers: Numbers { of_node: plan.threads },
-            author,
+            generator,
             heap,
             ids: Ids { first: rng.below32(u32::MAX), stride: 1 + rng.below32(1000) },
             owners: vec![None; plan.minipages as usize],
@@ -120,12 +120,16 @@ impl Simulation {
     pub(super) fn run(&mut self) -> Result<()> {
         while let Some(happening) = self.cluster.next()? {
             match happening {
-                Happening::Timer { token: DEATH } => self.kill_one(),
-                Happening::Timer { token } => self.turn(u32::try_from(token).unwrap_or(0))?,
-                Happening::Woken { node, thread } => self.woken(node, thread)?,
-                Happening::Reclaimed { minipage } => self.reclaimed(minipage)?,
-                Happening::Control { from, to, words } => self.control(from, to, words)?,
-                Happening::Lost { node, .. } => self.end_node(node),
+                Event::Timer { token: DEATH } => self.kill_one(),
+                Event::Timer { token } => {
+                    if !self.end_lock_window(token)? {
+                        self.turn(u32::try_from(token).unwrap_or(0))?;
+                    }
+                }
+                Event::Woken { node, thread } => self.woken(node, thread)?,
+                Event::Reclaimed { minipage } => self.reclaimed(minipage)?,
+                Event::Control { from, to, words } => self.control(from, to, words)?,
+                Event::Lost { node, .. } => self.end_node(node),
             }
             self.check_progress()?;
         }
@@ -167,23 +171,23 @@ impl Simulation {
             if let Some(op) = thread.op() {
                 return op;
             }
-            let phrase = if thread.duty.is_some_and(|left| over || thread.left <= left) {
+            let sequence = if thread.duty.is_some_and(|left| over || thread.left <= left) {
                 thread.duty = None;
-                self.author.duty(number, self.plan.all_threads(), thread.episode)
+                self.generator.duty(number, self.plan.all_threads(), thread.episode)
             } else if thread.left > 0 && !over {
                 thread.left -= 1;
-                self.author.phrase(node, &mut self.heap)
+                self.generator.sequence(node, &mut self.heap)
             } else {
-                Phrase::of(&[Op::Barrier])
+                Sequence::of(&[Op::Barrier])
             };
-            thread.begin(phrase);
+            thread.begin(sequence);
         }
     }
 
     fn begin_episode(&mut self, thread: u32) {
-        let duty = self.author.duty_after();
+        let duty = self.generator.duty_after();
         let thread = &mut self.threads[thread as usize];
-        (thread.left, thread.duty) = (self.author.phrases, Some(duty));
+        (thread.left, thread.duty) = (self.generator.sequences, Some(duty));
     }
 
     /// The engine wakes a thread.

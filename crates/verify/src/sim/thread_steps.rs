@@ -33,7 +33,29 @@ impl Op {
     }
 }
 
+/// How long a lock's token may stay.
+const LOCK_WINDOW_NS: u64 = 200_000;
+
+/// The timer of a lock at a node; threads have the numbers below.
+fn lock_timer(node: NodeId, lock: u32) -> u64 {
+    1 << 63 | u64::from(node.0) << 32 | u64::from(lock)
+}
+
 impl Simulation {
+    /// The window of a lock is over; false if that was not its timer.
+    pub(super) fn end_lock_window(&mut self, timer: u64) -> Result<bool> {
+        if timer >> 63 == 0 {
+            return Ok(false);
+        }
+        let node = NodeId(u16::try_from(timer >> 32 & 0xffff).unwrap_or(0));
+        if self.cluster.is_alive(node) {
+            let id = self.ids.of(u32::try_from(timer & 0xffff_ffff).unwrap_or(0));
+            self.ask(node, SyncInput::LockWindowOver { id })?;
+            self.cluster.flush(node);
+        }
+        Ok(true)
+    }
+
     /// One operation; false if the thread has to wait.
     pub(super) fn perform(&mut self, thread: u32, op: Op) -> Result<bool> {
         match op.access() {
@@ -176,7 +198,14 @@ impl Simulation {
             }
             Op::Unlock(page) => {
                 self.owners[page as usize] = None;
-                self.ask(node, SyncInput::Unlock { thread, id: self.ids.of(page) })?;
+                let id = self.ids.of(page);
+                // Every other time the token may stay, for as long as a frame travels or so.
+                if self.cluster.steps().is_multiple_of(2) {
+                    self.ask(node, SyncInput::Unlock { thread, id })?;
+                } else {
+                    self.ask(node, SyncInput::UnlockToReturn { thread, id })?;
+                    self.cluster.timer(LOCK_WINDOW_NS, lock_timer(node, page));
+                }
                 self.cluster.flush(node);
             }
             Op::Down(index) => {

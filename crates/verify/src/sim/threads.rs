@@ -4,7 +4,7 @@ use multigrain_protocol::access::Accesses;
 use multigrain_types::NodeId;
 
 use super::cluster::Content;
-use super::operation::{Op, Phrase};
+use super::operation::{Op, Sequence};
 
 /// What a thread is about to do, or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
     pub(super) state: State,
-    phrase: Phrase,
+    sequence: Sequence,
     at: u8,
-    /// Phrases left before the barrier.
+    /// Sequences left before the barrier.
     pub(super) left: u32,
     /// Its duty comes when so many are left.
     pub(super) duty: Option<u32>,
@@ -48,7 +48,7 @@ impl Thread {
     pub(super) fn new() -> Self {
         Self {
             state: State::Running,
-            phrase: Phrase::of(&[]),
+            sequence: Sequence::of(&[]),
             at: 0,
             left: 0,
             duty: None,
@@ -62,11 +62,11 @@ impl Thread {
 
     /// The operation at hand.
     pub(super) fn op(&self) -> Option<Op> {
-        self.phrase.get(self.at)
+        self.sequence.get(self.at)
     }
 
-    pub(super) fn begin(&mut self, phrase: Phrase) {
-        (self.phrase, self.at) = (phrase, 0);
+    pub(super) fn begin(&mut self, sequence: Sequence) {
+        (self.sequence, self.at) = (sequence, 0);
     }
 
     /// The operation at hand is done.

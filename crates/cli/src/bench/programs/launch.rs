@@ -39,11 +39,11 @@ impl fmt::Display for Consistency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Build {
     /// The sequential one.
-    Alone,
+    Sequential,
     /// As many threads as the job has, in one process.
     Threads,
     /// Nodes.
-    Ours(Consistency, Transport),
+    Multigrain(Consistency, Transport),
 }
 
 /// Where the applications are, and with which inputs they run.
@@ -59,9 +59,9 @@ impl Launch<'_> {
     /// Runs it once.
     pub(super) fn run(self, row: &Row, build: Build) -> Result<ResultLine> {
         let suffix = match build {
-            Build::Alone => "seq",
+            Build::Sequential => "seq",
             Build::Threads => "pthreads",
-            Build::Ours(..) => "mg",
+            Build::Multigrain(..) => "mg",
         };
         let program = self.apps.join(format!("{}-{suffix}", row.app));
         ensure!(
@@ -70,8 +70,8 @@ impl Launch<'_> {
             program.display()
         );
         let mut command = match build {
-            Build::Alone | Build::Threads => Command::new(&program),
-            Build::Ours(consistency, transport) => {
+            Build::Sequential | Build::Threads => Command::new(&program),
+            Build::Multigrain(consistency, transport) => {
                 let mut command = launcher(row, consistency, transport)?;
                 command.arg(&program);
                 command

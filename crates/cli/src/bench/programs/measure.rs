@@ -2,7 +2,7 @@
 //! medians.
 
 use super::launch::{Build, Consistency, Launch};
-use super::rows::{Beside, Row};
+use super::rows::{Baselines, Row};
 use crate::bench::options::Transport;
 use crate::bench::samples::median;
 use anyhow::Result;
@@ -45,10 +45,10 @@ struct Seen {
 /// What runs in a round, and under which name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
-    Alone,
+    Sequential,
     Threads,
-    Floor,
-    Ours(Consistency),
+    LowerBound,
+    Multigrain(Consistency),
 }
 
 /// Measures a row.
@@ -62,7 +62,7 @@ pub(super) fn row(
     let all = everybody(row, consistencies);
     let mut seen: Vec<Vec<Seen>> = vec![Vec::new(); all.len()];
     for round in 0..rounds {
-        // Who was right once, by the same bytes, is believed.
+        // Results are deterministic: they are checked in the first round only.
         let launch = Launch { check: round == 0, ..launch };
         for (who, seen) in all.iter().zip(&mut seen) {
             seen.push(once(row, *who, transport, launch)?);
@@ -77,9 +77,9 @@ pub(super) fn row(
     let line = |(who, seen): (&Who, &Vec<Seen>)| Line {
         who: name(row, *who),
         value: median(seen.iter().map(|seen| seen.value)),
-        over_alone: over(seen, Who::Alone),
+        over_alone: over(seen, Who::Sequential),
         over_threads: over(seen, Who::Threads),
-        over_floor: over(seen, Who::Floor),
+        over_floor: over(seen, Who::LowerBound),
         numbers: medians(seen),
     };
     Ok(Done {
@@ -94,31 +94,31 @@ pub(super) fn row(
 }
 
 fn everybody(row: &Row, consistencies: &[Consistency]) -> Vec<Who> {
-    let beside: &[Who] = match row.beside {
-        Beside::Nothing => &[],
-        Beside::Threads => &[Who::Threads],
-        Beside::AloneAndThreads => &[Who::Alone, Who::Threads],
+    let baselines: &[Who] = match row.baselines {
+        Baselines::Nothing => &[],
+        Baselines::Threads => &[Who::Threads],
+        Baselines::SequentialAndThreads => &[Who::Sequential, Who::Threads],
     };
-    let floor = row.floor.map(|_| Who::Floor);
-    let ours = consistencies.iter().map(|&consistency| Who::Ours(consistency));
-    beside.iter().copied().chain(floor).chain(ours).collect()
+    let floor = row.floor.map(|_| Who::LowerBound);
+    let ours = consistencies.iter().map(|&consistency| Who::Multigrain(consistency));
+    baselines.iter().copied().chain(floor).chain(ours).collect()
 }
 
 fn name(row: &Row, who: Who) -> String {
     match who {
-        Who::Alone => "sequential build".to_owned(),
+        Who::Sequential => "sequential build".to_owned(),
         Who::Threads => format!("{} threads", row.nodes * row.threads),
-        Who::Floor => row.floor.map_or("floor", |floor| floor.name()).to_owned(),
-        Who::Ours(consistency) => consistency.to_string(),
+        Who::LowerBound => row.floor.map_or("floor", |floor| floor.name()).to_owned(),
+        Who::Multigrain(consistency) => consistency.to_string(),
     }
 }
 
 fn once(row: &Row, who: Who, transport: Transport, launch: Launch<'_>) -> Result<Seen> {
     let build = match who {
-        Who::Alone => Build::Alone,
+        Who::Sequential => Build::Sequential,
         Who::Threads => Build::Threads,
-        Who::Ours(consistency) => Build::Ours(consistency, transport),
-        Who::Floor => {
+        Who::Multigrain(consistency) => Build::Multigrain(consistency, transport),
+        Who::LowerBound => {
             let value =
                 row.floor.map_or(Ok(0.0), |floor| floor.measure(transport, launch.quick))?;
             return Ok(Seen { value, numbers: BTreeMap::new() });
@@ -146,10 +146,10 @@ mod tests {
             let row = ROWS.iter().find(|row| row.name == name).unwrap();
             everybody(row, &[Consistency::Auto])
         };
-        let ours = Who::Ours(Consistency::Auto);
-        assert_eq!(of("counter"), [Who::Floor, ours]);
-        assert_eq!(of("bulk-read"), [Who::Threads, Who::Floor, ours]);
-        assert_eq!(of("water"), [Who::Alone, Who::Threads, ours]);
+        let ours = Who::Multigrain(Consistency::Auto);
+        assert_eq!(of("counter"), [Who::LowerBound, ours]);
+        assert_eq!(of("bulk-read"), [Who::Threads, Who::LowerBound, ours]);
+        assert_eq!(of("water"), [Who::Sequential, Who::Threads, ours]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn cells(line: &Line) -> Vec<String> {
     own.into_iter().chain(ratios).chain(COLUMNS.map(column)).collect()
 }
 
-/// Who had how much of what is contended, and after what waits.
+/// Fairness: the least share that a thread had of the contended resource, and how long threads waited.
 fn fairness(line: &Line) -> Option<String> {
     let number = |key: &str| line.numbers.get(key).copied();
     let (share, p99) = (number("share_min")?, number("wait_p99_us")?);

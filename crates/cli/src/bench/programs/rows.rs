@@ -15,7 +15,7 @@ pub(super) struct Row {
     /// Of each node.
     pub(super) threads: u16,
     pub(super) unit: Unit,
-    pub(super) beside: Beside,
+    pub(super) baselines: Baselines,
     pub(super) floor: Option<Floor>,
 }
 
@@ -32,11 +32,11 @@ pub(super) enum Unit {
 
 /// Which other builds of it are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(super) enum Baselines {
     /// Threads that hand a mutex to and fro spend their time asleep: nothing to be held against.
     Nothing,
     Threads,
-    AloneAndThreads,
+    SequentialAndThreads,
 }
 
 impl Unit {
@@ -77,26 +77,26 @@ const PAIR: Row = Row {
     nodes: 2,
     threads: 1,
     unit: Unit::Millis,
-    beside: Beside::AloneAndThreads,
+    baselines: Baselines::SequentialAndThreads,
     floor: None,
 };
 const MB_S: Unit = Unit::Rate("mb_s", "MB/s");
-const BULK: Row = Row { app: "bulk", unit: MB_S, beside: Beside::Threads, ..PAIR };
+const BULK: Row = Row { app: "bulk", unit: MB_S, baselines: Baselines::Threads, ..PAIR };
 const BARRIER: Row = Row {
     app: "barrier",
     quick: &["--rounds", "20"],
     unit: Unit::Micros("barrier_us"),
-    beside: Beside::Threads,
+    baselines: Baselines::Threads,
     ..PAIR
 };
 const REDUCE: Row =
-    Row { app: "reduce", unit: Unit::Micros("round_us"), beside: Beside::Threads, ..PAIR };
+    Row { app: "reduce", unit: Unit::Micros("round_us"), baselines: Baselines::Threads, ..PAIR };
 const ALLOC: Row = Row {
     app: "alloc",
     nodes: 1,
     threads: 2,
     unit: Unit::Rate("m_s", "M/s"),
-    beside: Beside::Threads,
+    baselines: Baselines::Threads,
     ..PAIR
 };
 
@@ -108,7 +108,7 @@ pub(super) static ROWS: [Row; 26] = [
         app: "counter",
         quick: &["--handovers", "100"],
         unit: Unit::Micros("hand_over_us"),
-        beside: Beside::Nothing,
+        baselines: Baselines::Nothing,
         floor: Some(Floor::HandOver),
         ..PAIR
     },
@@ -126,7 +126,7 @@ pub(super) static ROWS: [Row; 26] = [
         input: &["--lock", "1"],
         quick: &["--lock", "1", "--rounds", "20"],
         unit: Unit::Micros("lock_us"),
-        beside: Beside::Nothing,
+        baselines: Baselines::Nothing,
         ..BARRIER
     },
     Row {

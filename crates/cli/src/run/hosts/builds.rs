@@ -111,6 +111,7 @@ fn loader_of(program: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use multigrain_transport::interfaces::Whereabouts;
 
     fn found(builds: &[(&str, &str)]) -> Found {
         let built = |&(what, build): &(&str, &str)| Built {
@@ -119,7 +120,7 @@ mod tests {
             build: build.to_owned(),
         };
         let files = builds.iter().map(built).collect();
-        Found { machine: String::new(), interfaces: Vec::new(), reached_at: None, files }
+        Found { whereabouts: Whereabouts::default(), files }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Channel {
         self.input.as_fd()
     }
 
-    /// What to wait for room on, while [`Self::has_backlog`].
+    /// What to wait for room on, while there is a [`Self::backlog`].
     pub(super) fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
@@ -137,7 +137,7 @@ impl Channel {
         now.duration_since(self.heard) >= PATIENCE
     }
 
-    /// The other end has its time anew.
+    /// Restarts the silence timer.
     pub(super) fn forgive(&mut self) {
         self.heard = Instant::now();
     }

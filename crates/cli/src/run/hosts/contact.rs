@@ -10,7 +10,6 @@ use super::frame::{GREETING, Order, Word};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,11 +45,10 @@ pub(super) struct Contact {
 }
 
 impl Contact {
-    /// Starts the agent of a host: COMMAND... HOST 'AGENT agent', as ssh wants it.
+    /// Starts the agent of a host by this command.
     pub(super) fn start(
         share: &Share,
         command: &[String],
-        agent: &str,
         warden: &Warden,
         signals: Inherited,
     ) -> io::Result<Self> {
@@ -58,7 +56,7 @@ impl Contact {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let mut process = Command::new(program);
-        process.args(arguments).arg(&share.host).arg(OsString::from(agent));
+        process.args(arguments);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         spawn::leash_helper(&mut process, warden.enrolment()?, signals);
         let mut child = process.spawn()?;

@@ -4,6 +4,7 @@
 //! build, which [`GREETING`] sees to before the first message: so there are no versions here.
 
 use super::super::verdict::Status;
+use multigrain_transport::interfaces::Whereabouts;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::net::IpAddr;
 
@@ -58,7 +59,7 @@ pub(in super::super) enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Job {
     pub(super) id: String,
-    /// Nodes in the job, and the first and the last but one of those on this host.
+    /// Nodes in the job; those on this host have the ranks from `first` up to, but not, `end`.
     pub(super) nodes: u32,
     pub(super) first: u32,
     pub(super) end: u32,
@@ -142,21 +143,9 @@ impl Word {
 /// What an agent finds on its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Found {
-    /// Differs between machines, and between networks of one machine.
-    pub(super) machine: String,
-    pub(super) interfaces: Vec<Interface>,
-    /// This host's end of the connection that the launcher came by, if it is known.
-    pub(super) reached_at: Option<IpAddr>,
+    pub(super) whereabouts: Whereabouts,
     /// Files that have to be the same on all hosts: what each is, its path, and its build.
     pub(super) files: Vec<Built>,
-}
-
-/// An address of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) struct Interface {
-    pub(super) name: String,
-    pub(super) address: IpAddr,
-    pub(super) prefix: u8,
 }
 
 /// A file, and which build it is.

@@ -3,12 +3,11 @@
 //! | file | part |
 //! |---|---|
 //! | `frame`, `channel` | what launcher and agent say to each other, and how they notice that the other is gone |
-//! | `addresses`, `builds` | where hosts are reached, and whether all have the same program |
+//! | `builds` | whether all hosts have the same program |
 //! | `agent/` | the agent |
 //! | `contact`, `agents` | the launcher's end of one of them, and of all |
 //! | `start` | from the list to nodes that run |
 
-mod addresses;
 mod agent;
 mod agents;
 mod builds;

@@ -5,12 +5,13 @@ use super::super::error::LaunchError;
 use super::super::options::{RunArgs, Transport};
 use super::super::shares::Share;
 use super::super::signals::Signals;
+use super::super::slurm::Allocation;
 use super::super::warden::Warden;
-use super::addresses;
 use super::agents::Agents;
 use super::builds;
 use super::contact::Contact;
 use super::frame::{Found, Job, Order, Word};
+use multigrain_transport::interfaces::{self, Whereabouts};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::net::IpAddr;
@@ -30,6 +31,8 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub(in super::super) struct Start<'a> {
     pub(in super::super) args: &'a RunArgs,
     pub(in super::super) shares: &'a [Share],
+    /// What the hosts are of, if they are allocated.
+    pub(in super::super) allocation: Option<&'a Allocation>,
     pub(in super::super) job: &'a str,
     pub(in super::super) began: Instant,
     pub(in super::super) warden: &'a Warden,
@@ -91,19 +94,27 @@ impl Start<'_> {
         let own = builds::own().map_err(refused("this program"))?;
         let path = std::env::current_exe().map_err(refused("this program's path"))?;
         let agent = format!("exec {} agent", quoted(&path));
-        let command: Vec<String> = match &self.args.launcher_command {
-            Some(command) => command.split_whitespace().map(str::to_owned).collect(),
-            None => SSH.map(str::to_owned).to_vec(),
-        };
         let mut agents = Agents::new(own, self.input);
         for share in self.shares {
-            let started =
-                Contact::start(share, &command, &agent, self.warden, self.signals.before());
-            let words = command.join(" ");
-            let at = |error| LaunchError::of_host(&share.host, 125, format!("{words}: {error}"));
+            let (command, name) = self.command(&share.host, &agent);
+            let started = Contact::start(share, &command, self.warden, self.signals.before());
+            let at = |error| LaunchError::of_host(&share.host, 125, format!("{name}: {error}"));
             agents.contacts.push(started.map_err(at)?);
         }
         Ok(agents)
+    }
+
+    /// The command that runs the agent on a host, and what it is called.
+    fn command(&self, host: &str, agent: &str) -> (Vec<String>, String) {
+        let way: Vec<String> = match (&self.args.launcher_command, self.allocation) {
+            (Some(command), _) => command.split_whitespace().map(str::to_owned).collect(),
+            (None, Some(allocation)) => {
+                return (allocation.command(host, agent), "srun".to_owned());
+            }
+            (None, None) => SSH.map(str::to_owned).to_vec(),
+        };
+        let name = way.join(" ");
+        (way.into_iter().chain([host, agent].map(str::to_owned)).collect(), name)
     }
 
     /// Has all agents look at their hosts.
@@ -137,9 +148,13 @@ impl Start<'_> {
         if found.len() == 1 && self.args.transport != Some(Transport::Tcp) {
             return Ok(vec![None]);
         }
-        let chosen = addresses::choose(found, self.args.interface.as_ref());
-        let chosen = chosen
-            .map_err(|(place, why)| LaunchError::of_host(&self.shares[place].host, 2, why))?;
+        let hosts: Vec<Whereabouts> = found.iter().map(|host| host.whereabouts.clone()).collect();
+        let chosen = interfaces::choose(&hosts, self.args.interface.as_ref());
+        let option = if self.args.interface.is_some() { "--interface: " } else { "" };
+        let refused = |(place, why): (usize, String)| {
+            LaunchError::of_host(&self.shares[place].host, 2, format!("{option}{why}"))
+        };
+        let chosen = chosen.map_err(refused)?;
         Ok(chosen.into_iter().map(Some).collect())
     }
 

@@ -49,20 +49,12 @@ impl SyncTables {
             SyncInput::TryLock { thread, id } => {
                 self.acquire(site(id), thread, Patience::None, out)
             }
-            SyncInput::Unlock { thread, id } => {
-                self.lock_step(site(id), |lock, site| lock.release(site, thread, out))?;
-                mutant!("lock-waiters-forgotten" => {
-                    let requests = [false, true].map(|tell| crate::message::LockMessage::Request { tell }.about(id));
-                    out.retain(|effect| {
-                        !matches!(effect, Effect::Send { message, .. } if requests.contains(message))
-                    });
-                });
-                mutant!("handover-sleeps" => {
-                    out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
-                });
-                self.offer_idle(me, nodes, out);
+            SyncInput::Unlock { thread, id } => self.unlock(site(id), (thread, false), out),
+            SyncInput::UnlockToReturn { thread, id } => self.unlock(site(id), (thread, true), out),
+            SyncInput::LockWindowOver { id } => self.lock_step(site(id), |lock, site| {
+                lock.end_window(site, out);
                 Ok(())
-            }
+            }),
             SyncInput::Barrier { thread, id, local, total, quiescent } => {
                 let total =
                     mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
@@ -138,6 +130,29 @@ impl SyncTables {
             self.uses.check_own(site.me)?;
         }
         self.lock_step(site, |lock, site| lock.acquire(site, thread, patience, out))
+    }
+
+    /// `returns`: the thread is likely to take the lock again at once.
+    fn unlock(
+        &mut self,
+        site: SyncSite,
+        (thread, returns): (ThreadId, bool),
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        self.lock_step(site, |lock, site| lock.release(site, (thread, returns), out))?;
+        mutant!("lock-waiters-forgotten" => {
+            let requests = [false, true].map(|tell| {
+                crate::message::LockMessage::Request { tell }.about(site.id)
+            });
+            out.retain(|effect| {
+                !matches!(effect, Effect::Send { message, .. } if requests.contains(message))
+            });
+        });
+        mutant!("handover-sleeps" => {
+            out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
+        });
+        self.offer_idle(site.me, site.nodes, out);
+        Ok(())
     }
 
     fn withdraw(

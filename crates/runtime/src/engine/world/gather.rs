@@ -97,14 +97,7 @@ impl RealWorld<'_> {
     pub(in crate::engine) fn do_gathered(&mut self) {
         let Some(gathered) = self.gathered.as_mut().map(core::mem::take) else { return };
         for Protection { run, from, to } in gathered.protections {
-            let done = self.platform().memory().protect_run(run.first(), run.count(), from, to);
-            if let Err(error) = done {
-                self.platform().fatal(&error.to_string());
-            }
-            self.count_opened(to);
-            if to != Access::ReadWrite {
-                run.minipages().for_each(|minipage| self.engine.races().unwatch(minipage));
-            }
+            self.change_protection(run, from, to);
         }
         for joined in &gathered.messages {
             self.send_run(joined);

@@ -52,6 +52,43 @@ fn locks() -> Vec<Configuration> {
                 .thread(1, &PASS_TWICE),
         ),
         row(
+            "lock/windows-over-data",
+            420,
+            Job::new(2)
+                .with_lock_windows()
+                .minipage(0, 1)
+                .thread(0, &SECTION.repeat(2))
+                .thread(1, &SECTION.repeat(2)),
+        ),
+        row(
+            "lock/windows-of-three-nodes",
+            696,
+            Job::new(3)
+                .with_lock_windows()
+                .thread(0, &PASS)
+                .thread(1, &PASS_TWICE)
+                .thread(2, &PASS_TWICE),
+        ),
+        row(
+            "lock/windows-beside-hand-overs",
+            336,
+            Job::new(2)
+                .with_lock_windows()
+                .thread(0, &PASS_TWICE)
+                .thread(0, &PASS)
+                .thread(1, &PASS_TWICE),
+        ),
+        row(
+            "lock/windows-meet-offers",
+            820,
+            Job::new(3)
+                .keeping(0)
+                .with_lock_windows()
+                .thread(0, &PASS)
+                .thread(1, &PASS_TWICE)
+                .thread(2, &PASS),
+        ),
+        row(
             "lock/idle-tokens-go-home",
             1009,
             Job::new(2)

@@ -53,6 +53,14 @@ pub(super) fn short() -> Vec<Configuration> {
             Job::new(2).thread(0, &TRY).thread(0, &PASS).thread(1, &PASS).thread(1, &TRY.repeat(2)),
         ),
         row(
+            "try/windows-give-way",
+            420,
+            Job::new(2)
+                .with_lock_windows()
+                .thread(0, &TRY.repeat(2))
+                .thread(1, &[PASS, TRY, PASS].concat()),
+        ),
+        row(
             "timed/locks",
             9678,
             Job::new(3)

@@ -263,6 +263,14 @@ fn locks(c: Consistency, job: fn(u16) -> Job) -> Vec<(&'static str, Job)> {
                 .thread(1, &[Lock(0), Add(0, 0), Unlock(0), Lock(0), Read(0, 0), Unlock(0)]),
         ),
         (
+            "a-lock-taken-again-in-its-window",
+            job(2)
+                .with_lock_windows()
+                .minipage(c, 0, 0)
+                .thread(0, &COUNT.repeat(2))
+                .thread(1, &COUNT.repeat(2)),
+        ),
+        (
             "prefetch-in-a-critical-section",
             job(2)
                 .minipage(c, 0, 0)

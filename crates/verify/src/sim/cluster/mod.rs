@@ -30,7 +30,7 @@ use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use network::Traffic;
-pub use reports::{Broken, Happening, Hold};
+pub use reports::{Broken, Event, Hold};
 pub use tables::Placed;
 pub use trace::Subject;
 pub(crate) use trace::Trace;
@@ -68,7 +68,7 @@ pub struct Cluster<T> {
     memory: Memory,
     hosts: Vec<Host>,
     net: Net<T>,
-    happened: VecDeque<Happening>,
+    happened: VecDeque<Event>,
     /// Whether a step had its thread hold a minipage.
     asked_to_hold: Option<Hold>,
     /// What each node knows of its turns.
@@ -186,7 +186,7 @@ impl<T: Timing> Cluster<T> {
     /// Sends a frame that is no message of the protocol (kind 64 and up), as the runtime does.
     pub fn send_control(&mut self, from: NodeId, to: NodeId, words: Words) {
         if from == to {
-            return self.happened.push_back(Happening::Control { from, to, words });
+            return self.happened.push_back(Event::Control { from, to, words });
         }
         let frame = Frame::new(from, to, &words, None);
         self.net.post(from, frame, self.now_ns, true).expect("there is such a node");
@@ -222,7 +222,7 @@ impl<T: Timing> Cluster<T> {
     /// # Errors
     /// [`Broken`]; the cluster is of no use then.
     #[expect(clippy::should_implement_trait, reason = "no iterator: it fails, and time passes")]
-    pub fn next(&mut self) -> Result<Option<Happening>, Broken> {
+    pub fn next(&mut self) -> Result<Option<Event>, Broken> {
         loop {
             if let Some(happening) = self.happened.pop_front() {
                 return Ok(Some(happening));
@@ -231,14 +231,14 @@ impl<T: Timing> Cluster<T> {
             self.now_ns = at;
             self.trace.now_ns = at;
             match due {
-                Due::Timer(token) => return Ok(Some(Happening::Timer { token })),
+                Due::Timer(token) => return Ok(Some(Event::Timer { token })),
                 Due::Frame { frame, bounded } => {
                     self.net.landed(bounded);
                     self.arrive(frame)?;
                 }
                 Due::Ready(node) => self.resume(node)?,
                 Due::Lost { node, peer } if self.is_alive(node) => {
-                    return Ok(Some(Happening::Lost { node, peer }));
+                    return Ok(Some(Event::Lost { node, peer }));
                 }
                 Due::Lost { .. } => {}
             }
@@ -283,7 +283,7 @@ impl<T: Timing> Cluster<T> {
         self.check_page(frame, &said).map_err(refused)?;
         match said {
             Said::Control(words) => {
-                self.happened.push_back(Happening::Control { from, to: me, words });
+                self.happened.push_back(Event::Control { from, to: me, words });
             }
             Said::Message(message) => {
                 self.trace

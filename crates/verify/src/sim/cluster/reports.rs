@@ -8,7 +8,7 @@ use super::trace::Subject;
 /// What a cluster reports to its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields repeat the words of the methods")]
-pub enum Happening {
+pub enum Event {
     /// A timer set with [`super::Cluster::timer`] is due.
     Timer { token: u64 },
     /// The engine of a node wakes one of its threads.

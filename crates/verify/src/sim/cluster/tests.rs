@@ -15,7 +15,7 @@ fn a_read_fault_takes_a_request_and_a_page() {
     cluster.write(NodeId(0), minipage, 7);
     let fault = Input::Fault { thread, minipage, kind: Kind::Read };
     cluster.step(NodeId(1), fault).unwrap();
-    let woken = Happening::Woken { node: NodeId(1), thread };
+    let woken = Event::Woken { node: NodeId(1), thread };
     assert_eq!(cluster.next(), Ok(Some(woken)));
     // A header there; a header and the page back.
     assert_eq!(cluster.now_ns(), 10_040 + 11_008);
@@ -35,11 +35,11 @@ fn frames_that_a_node_has_sent_arrive_after_its_death_unless_it_is_cut_off() {
         let words = Words { kind: 64, ..Words::default() };
         cluster.send_control(NodeId(0), NodeId(1), words);
         cluster.kill(NodeId(0), cut_off);
-        let control = Happening::Control { from: NodeId(0), to: NodeId(1), words };
+        let control = Event::Control { from: NodeId(0), to: NodeId(1), words };
         if !cut_off {
             assert_eq!(cluster.next(), Ok(Some(control)));
         }
-        let lost = Happening::Lost { node: NodeId(1), peer: NodeId(0) };
+        let lost = Event::Lost { node: NodeId(1), peer: NodeId(0) };
         assert_eq!(cluster.next(), Ok(Some(lost)));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use multigrain_protocol::deferral::{Departure, Occasion, departure};
+use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
@@ -15,7 +15,7 @@ use super::content::Content;
 use super::links::Timing;
 use super::memory::Memory;
 use super::network::Net;
-use super::reports::{Broken, Happening, Hold};
+use super::reports::{Broken, Event, Hold};
 use super::trace::{Subject, Trace};
 
 pub(super) struct Stage<'a, T> {
@@ -30,7 +30,7 @@ pub(super) struct Stage<'a, T> {
     pub(super) arrived: Option<Content>,
     /// A minipage that this step took away from the threads: its bytes may still be sent.
     pub(super) given_up: Option<MinipageId>,
-    pub(super) happened: &'a mut VecDeque<Happening>,
+    pub(super) happened: &'a mut VecDeque<Event>,
     /// Whether the thread that steps shall hold its minipage, after so many turns of others.
     pub(super) asked_to_hold: &'a mut Option<Hold>,
     pub(super) turns: &'a mut Estimator,
@@ -79,16 +79,16 @@ impl<T> Stage<'_, T> {
 
 impl<T: Timing> Stage<'_, T> {
     /// Hands a message to the network when the protocol's table says.
-    fn post(&mut self, to: NodeId, message: Message, occasion: Occasion) {
+    fn post(&mut self, to: NodeId, message: Message, context: SendContext) {
         let page = self.page(&message);
         let frame = Frame::new(self.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
             Message::Page { body: PageMessage::PushRequest | PageMessage::AckNow, .. }
         );
-        let posted = match departure(message, occasion, None, |_| true) {
-            Departure::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
-            Departure::Defer | Departure::Batch | Departure::Merge(_) => {
+        let posted = match send_timing(message, context, None, |_| true) {
+            SendTiming::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
+            SendTiming::Defer | SendTiming::Batch | SendTiming::Merge(_) => {
                 self.net.defer(self.me, frame, self.leaves_ns)
             }
         };
@@ -101,7 +101,7 @@ impl<T: Timing> Stage<'_, T> {
 impl<T: Timing> World for Stage<'_, T> {
     fn send(&mut self, to: NodeId, message: Message) {
         self.note(&message, to, "sends");
-        self.post(to, message, Occasion::default());
+        self.post(to, message, SendContext::default());
     }
 
     fn send_operand(&mut self, _: NodeId, id: u64, _: &Operand) {
@@ -117,7 +117,7 @@ impl<T: Timing> World for Stage<'_, T> {
         if message.attach() == Attach::Page {
             self.breaks(Subject::of(&message), format!("{message:?} is deferred with its page"));
         }
-        self.post(to, message, Occasion { later: true, ..Occasion::default() });
+        self.post(to, message, SendContext { later: true, ..SendContext::default() });
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {
@@ -160,7 +160,7 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn wake(&mut self, thread: ThreadId) {
-        self.happened.push_back(Happening::Woken { node: self.me, thread });
+        self.happened.push_back(Event::Woken { node: self.me, thread });
     }
 
     fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
@@ -172,7 +172,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.trace.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
         let result = self.memory.reclaimed(me, minipage);
         self.check(minipage, result);
-        self.happened.push_back(Happening::Reclaimed { minipage });
+        self.happened.push_back(Event::Reclaimed { minipage });
     }
 
     fn competing(&mut self, _: MinipageId) {}

@@ -4,9 +4,9 @@ use super::super::super::cgroup::Cgroup;
 use super::super::super::listen::{self, Listener, Place};
 use super::super::super::signals::{self, Signals};
 use super::super::super::spawn::{self, Node, Plan};
-use super::super::addresses;
 use super::super::frame::{Found, Job};
 use super::*;
+use multigrain_transport::interfaces::Whereabouts;
 use rustix::process::{PidfdFlags, Rlimit, kill_process_group, pidfd_open};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -51,9 +51,7 @@ impl Site {
         let what = program.display().to_string();
         let files = builds::of_program(&program, &job.variables).map_err(refused(&what))?;
         let found = Found {
-            machine: addresses::machine().map_err(refused("/proc"))?,
-            interfaces: addresses::of_this_host().map_err(refused("the network interfaces"))?,
-            reached_at: addresses::reached_at(),
+            whereabouts: Whereabouts::of_this_host().map_err(refused("the network interfaces"))?,
             files,
         };
         let own = pidfd_open(getpid(), PidfdFlags::empty());

@@ -180,7 +180,7 @@ impl Agent {
         if (backlog > 0) != self.waits_for_room {
             self.waits_for_room = backlog > 0;
             let output = self.channel.output();
-            // Both cannot fail but for want of memory.
+            // Neither call can fail except when out of memory.
             let _ = match self.waits_for_room {
                 true => epoll::add(&self.epoll, output, Source::Writer.data(), EventFlags::OUT),
                 false => epoll::delete(&self.epoll, output),

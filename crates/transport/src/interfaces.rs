@@ -1,18 +1,79 @@
-//! At which address each host is reached by the others: chosen by the launcher from what the agents find on
-//! their hosts, so that nothing hangs on what a name resolves to where.
+//! At which address each host of a job is reached by the others: chosen from what is found on each host, so it
+//! does not matter how each host resolves names.
 
-use super::super::interface::{Wish, bits};
-use super::frame::{Found, Interface};
 use if_addrs::{IfAddr, get_if_addrs};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::str::FromStr;
 
-/// The addresses of this host, but for those that reach no other without the name of an interface.
+/// An address of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// The interface's name.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// How many of the address' first bits are those of its network.
+    pub prefix: u8,
+}
+
+/// What is known of a host by which others may reach it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// Differs between machines, and between networks of one machine.
+    pub machine: String,
+    /// Its addresses.
+    pub interfaces: Vec<Interface>,
+    /// This host's end of the connection that the launcher came by, if it is known.
+    pub reached_at: Option<IpAddr>,
+}
+
+/// What the addresses of a job have in common, if its user wants them to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// An interface of this name.
+    Name(String),
+    /// A network: an address, and how many of its first bits count.
+    Network(IpAddr, u8),
+}
+
+/// The wish in a user's words: `eth0`, `10.1.0.0/16`, `fd00::/8`.
 ///
 /// # Errors
-/// The system does not tell.
-pub(super) fn of_this_host() -> io::Result<Vec<Interface>> {
+/// What the words are not, for the user.
+pub fn parse_wish(text: &str) -> Result<Wish, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is neither an interface, such as eth0, nor a network, such as 10.1.0.0/16"
+        )
+    };
+    let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+    match (IpAddr::from_str(address), prefix) {
+        (Ok(address), prefix) => {
+            let whole = bits(address);
+            let prefix = prefix.map_or(Ok(whole), |prefix| prefix.parse().map_err(|_| wrong()))?;
+            if prefix > whole { Err(wrong()) } else { Ok(Wish::Network(address, prefix)) }
+        }
+        (Err(_), None) if !text.is_empty() => Ok(Wish::Name(text.to_owned())),
+        (Err(_), _) => Err(wrong()),
+    }
+}
+
+impl Whereabouts {
+    /// Those of this host.
+    ///
+    /// # Errors
+    /// The system does not tell: there is no /proc, for one.
+    pub fn of_this_host() -> io::Result<Self> {
+        let (machine, interfaces) = (machine()?, of_this_host()?);
+        Ok(Self { machine, interfaces, reached_at: reached_at() })
+    }
+}
+
+/// The addresses of this host, but for those that reach no other without the name of an interface.
+fn of_this_host() -> io::Result<Vec<Interface>> {
     let of = |found: if_addrs::Interface| {
         let usable = !found.is_link_local();
         let prefix = match &found.addr {
@@ -25,17 +86,14 @@ pub(super) fn of_this_host() -> io::Result<Vec<Interface>> {
 }
 
 /// What tells this machine, and its network, from others.
-///
-/// # Errors
-/// There is no /proc.
-pub(super) fn machine() -> io::Result<String> {
+fn machine() -> io::Result<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let network = fs::read_link("/proc/self/ns/net")?;
     Ok(format!("{} {}", boot.trim(), network.display()))
 }
 
 /// Where whoever started this process by ssh has found this host: `CLIENT PORT SERVER PORT`.
-pub(super) fn reached_at() -> Option<IpAddr> {
+fn reached_at() -> Option<IpAddr> {
     let connection = std::env::var("SSH_CONNECTION").ok()?;
     connection.split(' ').nth(2)?.parse().ok()
 }
@@ -44,9 +102,9 @@ pub(super) fn reached_at() -> Option<IpAddr> {
 ///
 /// # Errors
 /// The host, by its place in the list, that has none that will do, and why.
-pub(super) fn choose(hosts: &[Found], wish: Option<&Wish>) -> Result<Vec<IpAddr>, (usize, String)> {
+pub fn choose(hosts: &[Whereabouts], wish: Option<&Wish>) -> Result<Vec<IpAddr>, (usize, String)> {
     if let Some(wish) = wish {
-        let chosen = |(place, host): (usize, &Found)| {
+        let chosen = |(place, host): (usize, &Whereabouts)| {
             let found = host.interfaces.iter().find(|interface| fits(interface, wish));
             found.map(|interface| interface.address).ok_or_else(|| (place, has_none(host, wish)))
         };
@@ -62,7 +120,7 @@ pub(super) fn choose(hosts: &[Found], wish: Option<&Wish>) -> Result<Vec<IpAddr>
     if let Some(chosen) = in_one_network(first, hosts) {
         return Ok(chosen);
     }
-    let alone = |(place, host): (usize, &Found)| {
+    let alone = |(place, host): (usize, &Whereabouts)| {
         let far = host.interfaces.iter().map(|interface| interface.address);
         let far = host.reached_at.into_iter().chain(far).find(|address| !address.is_loopback());
         let none = "it has no address but that of the loopback interface; bring its network up";
@@ -73,7 +131,7 @@ pub(super) fn choose(hosts: &[Found], wish: Option<&Wish>) -> Result<Vec<IpAddr>
 
 /// The addresses in the first network in which each host has one of its own. Networks that machines have
 /// inside, such as those of containers, give several of them the same address.
-fn in_one_network(first: &Found, hosts: &[Found]) -> Option<Vec<IpAddr>> {
+fn in_one_network(first: &Whereabouts, hosts: &[Whereabouts]) -> Option<Vec<IpAddr>> {
     let far = |interface: &&Interface| !interface.address.is_loopback();
     // The network that the launcher came by is one that works.
     let known = |interface: &&Interface| first.reached_at != Some(interface.address);
@@ -81,7 +139,8 @@ fn in_one_network(first: &Found, hosts: &[Found]) -> Option<Vec<IpAddr>> {
     networks.sort_by_key(known);
     networks.into_iter().find_map(|network| {
         let wish = Wish::Network(network.address, network.prefix);
-        let of = |host: &Found| Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address);
+        let of =
+            |host: &Whereabouts| Some(host.interfaces.iter().find(|one| fits(one, &wish))?.address);
         let chosen: Vec<IpAddr> = hosts.iter().map(of).collect::<Option<_>>()?;
         let shared = |(i, a): (usize, &IpAddr)| {
             let before = chosen[..i].iter().zip(hosts).filter(|(b, _)| *b == a);
@@ -103,14 +162,14 @@ fn fits(interface: &Interface, wish: &Wish) -> bool {
     }
 }
 
-fn has_none(host: &Found, wish: &Wish) -> String {
+fn has_none(host: &Whereabouts, wish: &Wish) -> String {
     let what = match wish {
         Wish::Name(name) => format!("on the interface {name}"),
         Wish::Network(network, prefix) => format!("in the network {network}/{prefix}"),
     };
     let has = |one: &Interface| format!("{} on {}", one.address, one.name);
     let all: Vec<String> = host.interfaces.iter().map(has).collect();
-    format!("--interface: it has no address {what}; it has {}", all.join(", "))
+    format!("it has no address {what}; it has {}", all.join(", "))
 }
 
 fn number(address: IpAddr) -> u128 {
@@ -120,12 +179,16 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
+/// Bits of an address of its kind.
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::super::interface::parse_wish;
     use super::*;
 
-    fn host(machine: &str, addresses: &[&str]) -> Found {
+    fn host(machine: &str, addresses: &[&str]) -> Whereabouts {
         let interface = |text: &&str| {
             let (name, rest) = text.split_once(' ').unwrap();
             let (address, prefix) = rest.split_once('/').unwrap();
@@ -133,10 +196,10 @@ mod tests {
             Interface { name: name.to_owned(), address, prefix }
         };
         let interfaces = addresses.iter().map(interface).collect();
-        Found { machine: machine.to_owned(), interfaces, reached_at: None, files: Vec::new() }
+        Whereabouts { machine: machine.to_owned(), interfaces, reached_at: None }
     }
 
-    fn chosen(hosts: &[Found], wish: Option<&str>) -> Vec<String> {
+    fn chosen(hosts: &[Whereabouts], wish: Option<&str>) -> Vec<String> {
         let wish = wish.map(|text| parse_wish(text).unwrap());
         let chosen = choose(hosts, wish.as_ref()).unwrap();
         chosen.iter().map(IpAddr::to_string).collect()
@@ -177,5 +240,17 @@ mod tests {
         let (place, why) = choose(&hosts, Some(&Wish::Name("ib0".to_owned()))).unwrap_err();
         assert_eq!(place, 0);
         assert!(why.contains("ib0") && why.contains("10.1.0.2 on eth0"), "{why}");
+    }
+
+    #[test]
+    fn a_wish_is_a_name_or_a_network() {
+        assert_eq!(parse_wish("eth0"), Ok(Wish::Name("eth0".to_owned())));
+        let six = Wish::Network("fd77::".parse().unwrap(), 64);
+        assert_eq!(parse_wish("fd77::/64"), Ok(six));
+        let one = Wish::Network("10.0.0.1".parse().unwrap(), 32);
+        assert_eq!(parse_wish("10.0.0.1"), Ok(one));
+        for wrong in ["", "10.0.0.0/33", "10.0.0.0/x", "eth0/8"] {
+            assert!(parse_wish(wrong).is_err(), "{wrong}");
+        }
     }
 }

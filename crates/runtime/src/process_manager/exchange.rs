@@ -1,0 +1,354 @@
+//! What the nodes of a process manager's job tell each other through it, and what each makes of that.
+//!
+//! First each says where it is and what it runs, and rank 0 the job's id and secret; where TCP is needed, each then
+//! says where it listens. All come to the same conclusions, for all know the same.
+
+use core::fmt::Write as _;
+use std::net::IpAddr;
+use std::os::fd::{IntoRawFd, OwnedFd};
+
+use multigrain_transport::interfaces::{self, Whereabouts, Wish, parse_wish};
+use multigrain_transport::{Address, UnixName, bind};
+use multigrain_types::NodeId;
+use rustix::io::Errno;
+use rustix::process::getppid;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::ProcessManager;
+use crate::config::{Config, Variables, choose};
+use crate::error::Error;
+use crate::program::{Program, fingerprint};
+
+const CARD: &str = "multigrain-node";
+const JOB: &str = "multigrain-job";
+const TCP: &str = "multigrain-tcp";
+
+/// What each node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Card {
+    whereabouts: Whereabouts,
+    /// For nodes of its machine.
+    unix: String,
+    /// Of where the program's functions lie.
+    functions: u64,
+    /// Of what all nodes of a job must have alike.
+    settings: u64,
+}
+
+/// What rank 0 makes.
+#[derive(Debug, Serialize, Deserialize)]
+struct Job {
+    id: u128,
+    secret: [u8; 32],
+}
+
+/// What carries the messages between the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Auto,
+    Unix,
+    Tcp,
+}
+
+/// Has this node meet the others: its place in the job, and everybody's addresses.
+///
+/// # Errors
+/// [`Error::Invalid`] for what the user can change, [`Error::System`] for the rest.
+pub(super) fn meet(
+    config: &Config,
+    variables: &Variables<'_>,
+    manager: &mut dyn ProcessManager,
+) -> Result<Config, Error> {
+    let transport = transport(variables)?;
+    let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
+    let wish = wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))?;
+    let (rank, nodes) = (manager.rank(), manager.nodes());
+    let own = u16::try_from(rank).ok().filter(|_| nodes <= u16::MAX.into());
+    let own = own.ok_or_else(|| Error::Limit(format!("{nodes} nodes are too many")))?;
+
+    let mut listeners = Vec::new();
+    let unix = if transport == Transport::Tcp {
+        String::new()
+    } else {
+        let name = format!("multigrain-{:032x}", u128::from_ne_bytes(random()?));
+        let (listener, address) = listen(&Address::Unix(UnixName::Abstract(name)))?;
+        listeners.push(listener);
+        address
+    };
+    let card = Card {
+        whereabouts: whereabouts()?,
+        unix,
+        functions: Program::of_this_process().place(),
+        settings: fingerprint(format!("{config:?}").as_bytes()),
+    };
+    put(manager, CARD, &card)?;
+    if rank == 0 {
+        put(manager, JOB, &Job { id: u128::from_ne_bytes(random()?), secret: random()? })?;
+    }
+    manager.fence().map_err(Error::System)?;
+    let job: Job = get(manager, 0, JOB)?;
+    let cards = (0..nodes).map(|rank| get(manager, rank, CARD));
+    let cards = cards.collect::<Result<Vec<Card>, Error>>()?;
+    agree(&cards)?;
+
+    let tcp = match tcp_address(&cards, usize::from(own), transport, wish.as_ref())? {
+        None => Vec::new(),
+        Some(address) => {
+            let (listener, address) = listen(&Address::Tcp((address, 0).into()))?;
+            listeners.push(listener);
+            put(manager, TCP, &address)?;
+            manager.fence().map_err(Error::System)?;
+            let all = (0..nodes).map(|rank| get(manager, rank, TCP));
+            all.collect::<Result<Vec<String>, Error>>()?
+        }
+    };
+    let here = &cards[usize::from(own)].whereabouts.machine;
+    let address = |(rank, card): (usize, &Card)| {
+        let near = transport != Transport::Tcp && card.whereabouts.machine == *here;
+        let text = if near { &card.unix } else { &tcp[rank] };
+        text.parse().map_err(|error| Error::System(format!("node {rank}: {error}")))
+    };
+    Ok(Config {
+        rank: NodeId(own),
+        job: job.id,
+        secret: Some(job.secret),
+        peers: cards.iter().enumerate().map(address).collect::<Result<_, _>>()?,
+        parent: getppid(),
+        listen_fds: listeners.into_iter().map(IntoRawFd::into_raw_fd).collect(),
+        ..config.clone()
+    })
+}
+
+fn transport(variables: &Variables<'_>) -> Result<Transport, Error> {
+    let known = [("auto", Transport::Auto), ("unix", Transport::Unix), ("tcp", Transport::Tcp)];
+    let text = variables.get("TRANSPORT")?;
+    text.map_or(Ok(Transport::Auto), |text| choose("TRANSPORT", &text, &known))
+}
+
+/// Where this process is. An environment that was passed on may name another host's address.
+fn whereabouts() -> Result<Whereabouts, Error> {
+    let found = Whereabouts::of_this_host();
+    let mut found =
+        found.map_err(|error| Error::System(format!("the network interfaces: {error}")))?;
+    let own = |at: &IpAddr| found.interfaces.iter().any(|one| one.address == *at);
+    found.reached_at = found.reached_at.filter(own);
+    Ok(found)
+}
+
+/// Whether the nodes can make a job.
+fn agree(cards: &[Card]) -> Result<(), Error> {
+    let Some((first, others)) = cards.split_first() else { return Ok(()) };
+    for (rank, card) in (1..).zip(others) {
+        let rank: usize = rank;
+        if card.settings != first.settings {
+            return Err(invalid(format!(
+                "node {rank} has other variables MULTIGRAIN_* than node 0: let mpiexec or srun pass the same to all"
+            )));
+        }
+        if card.functions != first.functions {
+            return Err(invalid(format!(
+                "functions of the program lie elsewhere on node {rank} than on node 0: run one program, without \
+                 randomization of addresses, as in `mpiexec -n {} setarch -R PROGRAM`",
+                cards.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// At which address a node listens for those of other machines, if TCP is needed.
+fn tcp_address(
+    cards: &[Card],
+    own: usize,
+    transport: Transport,
+    wish: Option<&Wish>,
+) -> Result<Option<IpAddr>, Error> {
+    let mut hosts: Vec<Whereabouts> = Vec::new();
+    for card in cards {
+        if hosts.iter().all(|host| host.machine != card.whereabouts.machine) {
+            hosts.push(card.whereabouts.clone());
+        }
+    }
+    match transport {
+        Transport::Unix if hosts.len() > 1 => {
+            let hosts = hosts.len();
+            return Err(invalid(format!(
+                "MULTIGRAIN_TRANSPORT cannot be unix in a job on {hosts} hosts: it is auto or tcp"
+            )));
+        }
+        Transport::Auto | Transport::Unix if hosts.len() == 1 => return Ok(None),
+        Transport::Auto | Transport::Unix | Transport::Tcp => {}
+    }
+    let node_of = |host: &Whereabouts| {
+        cards.iter().position(|card| card.whereabouts.machine == host.machine).unwrap_or(0)
+    };
+    let addresses = interfaces::choose(&hosts, wish).map_err(|(host, why)| {
+        invalid(format!("MULTIGRAIN_INTERFACE: the host of node {}: {why}", node_of(&hosts[host])))
+    })?;
+    let here = &cards[own].whereabouts.machine;
+    Ok(hosts.iter().position(|host| host.machine == *here).map(|host| addresses[host]))
+}
+
+fn invalid(why: String) -> Error {
+    Error::Invalid(why)
+}
+
+/// A listening socket, and its address as text.
+fn listen(address: &Address) -> Result<(OwnedFd, String), Error> {
+    let (socket, address) = bind(address)?;
+    Ok((socket, address.to_string()))
+}
+
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::System(format!("random numbers: {errno}"))),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Not all process managers take every character: hexadecimal digits are taken by all.
+fn put(manager: &mut dyn ProcessManager, key: &str, value: &impl Serialize) -> Result<(), Error> {
+    let bytes = postcard::to_allocvec(value).map_err(|error| Error::System(error.to_string()))?;
+    let text = bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    manager.put(key, &text).map_err(Error::System)
+}
+
+fn get<T: DeserializeOwned>(
+    manager: &mut dyn ProcessManager,
+    rank: u32,
+    key: &str,
+) -> Result<T, Error> {
+    let text = manager.get(rank, key).map_err(Error::System)?;
+    let digits = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(digits).collect();
+    let value = bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+    value.ok_or_else(|| {
+        Error::System(format!(
+            "the process manager gives nonsense for {key} of node {rank}: do all run the same program?"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Barrier, Mutex};
+
+    /// Nodes as threads, with a space of values between them.
+    struct InProcess {
+        rank: u32,
+        space: Arc<Mutex<BTreeMap<(u32, String), String>>>,
+        barrier: Arc<Barrier>,
+        nodes: u32,
+    }
+
+    impl ProcessManager for InProcess {
+        fn rank(&self) -> u32 {
+            self.rank
+        }
+
+        fn nodes(&self) -> u32 {
+            self.nodes
+        }
+
+        fn put(&mut self, key: &str, value: &str) -> Result<(), String> {
+            self.space.lock().unwrap().insert((self.rank, key.to_owned()), value.to_owned());
+            Ok(())
+        }
+
+        fn fence(&mut self) -> Result<(), String> {
+            self.barrier.wait();
+            Ok(())
+        }
+
+        fn get(&mut self, rank: u32, key: &str) -> Result<String, String> {
+            let value = self.space.lock().unwrap().get(&(rank, key.to_owned())).cloned();
+            value.ok_or_else(|| format!("no {key} of {rank}"))
+        }
+
+        fn finalize(self: Box<Self>) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    fn all_meet(nodes: u32, transport: &'static str) -> Vec<Config> {
+        let (space, barrier) = (Arc::default(), Arc::new(Barrier::new(nodes as usize)));
+        let threads = (0..nodes).map(|rank| {
+            let (space, barrier) = (Arc::clone(&space), Arc::clone(&barrier));
+            std::thread::spawn(move || {
+                let environment =
+                    |name: &str| (name == "MULTIGRAIN_TRANSPORT").then(|| transport.into());
+                let mut manager = InProcess { rank, space, barrier, nodes };
+                meet(&Config::single(), &Variables::new(&environment), &mut manager).unwrap()
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no interfaces")]
+    fn all_nodes_know_one_job_and_where_everybody_listens() {
+        for (transport, scheme) in [("auto", "unix:@"), ("tcp", "tcp:")] {
+            let nodes = all_meet(3, transport);
+            for (rank, node) in (0..).zip(&nodes) {
+                assert_eq!((node.rank, node.peers.len()), (NodeId(rank), 3));
+                assert_eq!((node.job, node.secret), (nodes[0].job, nodes[0].secret));
+                assert_eq!(node.peers, nodes[0].peers);
+                assert_eq!(node.listen_fds.len(), 1);
+                assert!(node.peers.iter().all(|peer| peer.to_string().starts_with(scheme)));
+            }
+            let distinct = |a: &Config| a.peers[0] != a.peers[1] && a.peers[1] != a.peers[2];
+            assert!(distinct(&nodes[0]) && nodes[0].secret != Some([0; 32]));
+        }
+    }
+
+    fn card(machine: &str, address: &str) -> Card {
+        let (name, address) = ("eth0".to_owned(), address.parse().unwrap());
+        let interfaces = vec![interfaces::Interface { name, address, prefix: 24 }];
+        let whereabouts = Whereabouts { machine: machine.to_owned(), interfaces, reached_at: None };
+        Card { whereabouts, unix: "unix:@x".to_owned(), functions: 1, settings: 1 }
+    }
+
+    #[test]
+    fn hosts_that_differ_meet_over_tcp_and_not_over_unix_sockets() {
+        let cards = [card("a", "10.0.0.1"), card("a", "10.0.0.1"), card("b", "10.0.0.2")];
+        let of = |own, transport| tcp_address(&cards, own, transport, None);
+        let second = Some("10.0.0.2".parse().unwrap());
+        assert_eq!(of(2, Transport::Auto).unwrap(), second);
+        assert_eq!(of(1, Transport::Tcp).unwrap(), Some("10.0.0.1".parse().unwrap()));
+        let why = of(0, Transport::Unix).unwrap_err().to_string();
+        assert!(why.ends_with("cannot be unix in a job on 2 hosts: it is auto or tcp"), "{why}");
+        assert_eq!(tcp_address(&cards[..2], 0, Transport::Auto, None).unwrap(), None);
+        let wish = Wish::Name("ib0".to_owned());
+        let why = tcp_address(&cards, 0, Transport::Auto, Some(&wish)).unwrap_err().to_string();
+        assert!(
+            why.contains("the host of node 0: it has no address on the interface ib0"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn a_node_that_does_not_fit_is_named() {
+        let good = card("a", "10.0.0.1");
+        assert!(agree(&[good.clone(), good.clone()]).is_ok());
+        let other = Card { settings: 2, ..good.clone() };
+        let why = agree(&[good.clone(), good.clone(), other]).unwrap_err().to_string();
+        assert!(why.contains("node 2 has other variables MULTIGRAIN_*"), "{why}");
+        let elsewhere = Card { functions: 2, ..good.clone() };
+        let why = agree(&[good, elsewhere]).unwrap_err().to_string();
+        assert!(why.contains("lie elsewhere on node 1") && why.contains("setarch -R"), "{why}");
+    }
+}
