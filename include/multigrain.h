@@ -16,7 +16,8 @@
  * what is not the library's. A program that goes around the C library (a system call of its own) must
  * neither block them nor replace their handlers.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
- * this interface: access and call would wait in the same place, and one of them for ever. SIGHUP, SIGINT,
+ * this interface: access and call would wait in the same place, and one of them for ever. Where the call
+ * waits already, the node ends with a line that says so. SIGHUP, SIGINT,
  * SIGQUIT and SIGTERM end a program that has no handler for them at once, also while it waits for memory.
  *
  * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory

@@ -14,6 +14,18 @@ use support::{Ended, Setting, TestDir, run, run_well};
 /// Far below the time that a job of the tests may take: nothing hangs.
 const SOON: Duration = Duration::from_secs(20);
 
+#[test]
+fn a_handler_that_touches_shared_memory_inside_of_a_call_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "late_handler");
+    for &guard in guards() {
+        let ended = run(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+        assert_eq!(ended.code, Some(70), "{guard}: {ended:?}");
+        let words = "failed: a signal handler touched shared memory at 0x";
+        assert!(ended.err.contains(words), "{guard}: {ended:?}");
+    }
+}
+
 /// What is said of 16 counters that four nodes count without their lock: one line, and how many more there are.
 #[test]
 fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out() {

@@ -135,6 +135,13 @@ impl Entry {
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");
         };
+        if slot.is_waiting() {
+            driver.platform().fatal(&format!(
+                "a signal handler touched shared memory at {:#x} while its thread waited in a call of this \
+                 library, which would both wait for ever: let the handler touch private memory only",
+                trap.address
+            ));
+        }
         let faults = match kind {
             Kind::Read => Count::ReadFaults,
             Kind::Write => Count::WriteFaults,

@@ -314,6 +314,11 @@ impl Slot {
         self.place.store(0, Ordering::SeqCst);
     }
 
+    /// Whether its thread waits so: what it does besides is done by a handler of a signal.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.place.load(Ordering::SeqCst) != 0
+    }
+
     /// Its thread is about to wait with so many others at a barrier.
     pub(crate) fn set_party(&self, threads: u32) {
         self.party.store(threads, Ordering::SeqCst);
