@@ -202,9 +202,10 @@ impl Server {
                 out.push(Effect::BufferDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
-            // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came.
+            // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came. Only 1WINV is answered so: from
+            // anybody else it would overwrite what others have written.
             (E::SingleWriterData, Self::Releasing(round))
-                if round.awaited.contains(from) && !round.granting =>
+                if round.awaited.contains(from) && round.keeper == Some(from) =>
             {
                 round.awaited.remove(from);
                 mark!(CountData, or LastData if round.awaited.is_empty());

@@ -104,6 +104,17 @@ fn a_server_refuses_the_wrong_answer() {
 }
 
 #[test]
+fn a_server_refuses_data_that_would_overwrite_what_others_wrote() {
+    // INV wants a diff of a writer and nothing of a reader: a whole page is the keeper's alone.
+    for (readers, writers) in [(&[3][..], &[1, 2][..]), (&[1][..], &[2][..])] {
+        let mut cluster = shared(4, readers, writers);
+        cluster.release(2);
+        cluster.deliver_from(2, 0);
+        assert_eq!(refused(&mut cluster, 0, 1, Word::SingleWriterData.about(M)), "server");
+    }
+}
+
+#[test]
 fn a_server_refuses_requests_of_who_has_the_copy_or_has_asked() {
     for body in [Word::ReadRequest, Word::WriteRequest] {
         assert_eq!(refused(&mut shared(2, &[1], &[]), 0, 1, body.about(M)), "server");
