@@ -7,19 +7,20 @@
 //!
 //! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
 
+mod pending;
+
 use crate::address::Address;
 use crate::credentials::Credentials;
 use crate::error::TransportError;
 use crate::frame_header::Header;
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
 use crate::link::{self, Backends, Link, Listener};
-use crate::unauthenticated::{
-    Refusals, is_of_one_connection, receive_bytes, send_bytes, turn_away,
-};
+use crate::unauthenticated::{Refusals, is_of_one_connection, send_bytes, turn_away};
 use core::mem::MaybeUninit;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
+use pending::{Pending, Received, Stage};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -71,27 +72,6 @@ pub(crate) struct Booted {
     pub(crate) links: Vec<Option<Box<dyn Link>>>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) refusals: Refusals,
-}
-
-/// A connection whose handshake is not over.
-struct Pending {
-    link: Box<dyn Link>,
-    stage: Stage,
-    said: [u8; HELLO_BYTES],
-    have: usize,
-    /// Its key in the epoll set, and what it is watched for there.
-    watched: Option<(u64, EventFlags)>,
-}
-
-enum Stage {
-    /// Accepted; its HELLO must be here by then.
-    Accepted { until: Instant },
-    /// Our connect to this peer is under way.
-    Connecting { peer: NodeId },
-    /// Connected to it; the link itself finds out who that is.
-    Authenticating { peer: NodeId },
-    /// Our HELLO to this peer is out.
-    Asked { peer: NodeId },
 }
 
 /// What became of a pending connection after an event.
@@ -457,45 +437,4 @@ impl Boot<'_> {
 fn may_change(errno: Errno) -> bool {
     let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
     passing.contains(&errno) || errno == Errno::TIMEDOUT
-}
-
-enum Received {
-    Open,
-    Ended,
-}
-
-impl Pending {
-    fn new(link: Box<dyn Link>, stage: Stage) -> Self {
-        Self { link, stage, said: [0; HELLO_BYTES], have: 0, watched: None }
-    }
-
-    fn until(&self) -> Option<Instant> {
-        match self.stage {
-            Stage::Accepted { until } => Some(until),
-            Stage::Connecting { .. } | Stage::Authenticating { .. } | Stage::Asked { .. } => None,
-        }
-    }
-
-    fn interest(&self) -> EventFlags {
-        match self.stage {
-            Stage::Connecting { .. } => EventFlags::OUT,
-            Stage::Accepted { .. } | Stage::Authenticating { .. } | Stage::Asked { .. } => {
-                EventFlags::IN
-            }
-        }
-    }
-
-    /// Reads what is there, up to `whole` bytes in all.
-    fn receive(&mut self, whole: usize) -> Received {
-        let room = &mut self.said[self.have..whole];
-        match receive_bytes(&*self.link, room) {
-            Ok(0) => Received::Ended,
-            Ok(bytes) => {
-                self.have += bytes;
-                Received::Open
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Received::Open,
-            Err(_) => Received::Ended,
-        }
-    }
 }

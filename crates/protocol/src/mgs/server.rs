@@ -35,6 +35,8 @@ pub struct Round {
     awaited: NodeSet,
     /// Who was sent a 1WINV and keeps its copy.
     keeper: Option<NodeId>,
+    /// Nobody but the one that is invalidated had a copy: it may bring all of it.
+    sole: bool,
     /// A diff came: the keeper's copy lacks what it says.
     outdated: bool,
     /// A 1WGR has no answer yet.
@@ -160,7 +162,7 @@ impl Server {
                         return Ok(());
                     }
                 });
-                let mut round = Box::<Round>::default();
+                let mut round = Box::new(Round { sole: true, ..Round::default() });
                 round.awaited.insert(*writer);
                 round.queue(from, event);
                 send(site, *writer, MgsMessage::Invalidate, out);
@@ -202,10 +204,10 @@ impl Server {
                 out.push(Effect::BufferDiff { minipage: site.minipage });
                 self.conclude(site, out);
             }
-            // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came. Only 1WINV is answered so: from
-            // anybody else it would overwrite what others have written.
+            // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came. So answers who got 1WINV, or who
+            // alone had a copy; from anybody else it would overwrite what others have written.
             (E::SingleWriterData, Self::Releasing(round))
-                if round.awaited.contains(from) && round.keeper == Some(from) =>
+                if round.awaited.contains(from) && (round.sole || round.keeper == Some(from)) =>
             {
                 round.awaited.remove(from);
                 mark!(CountData, or LastData if round.awaited.is_empty());

@@ -13,7 +13,7 @@ pub use super::action::{Action, JobModel};
 use super::program::{Content, NO_COPY, Op, Wanted, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
-use super::sync_calls::synchronization;
+use super::sync_calls::{end_of_window, synchronization};
 use super::world::Stage;
 
 impl Model for JobModel {
@@ -48,7 +48,7 @@ impl Model for JobModel {
             }
         }
         self.windows(state, actions);
-        self.lock_windows(state, actions);
+        actions.extend(state.kept_locks().map(|(node, id)| Action::EndLock(node, id)));
         for from in (0..self.job.nodes).map(NodeId) {
             for to in (0..self.job.nodes).map(NodeId) {
                 let link = &state.links[self.link(from, to)];
@@ -71,9 +71,7 @@ impl Model for JobModel {
             Action::Withdraw(thread) => self.withdraw(&mut state, thread),
             Action::Keep(thread) => keep(&mut state, thread),
             Action::End(thread, minipage) => self.end_window(&mut state, thread, minipage),
-            Action::EndLock(node, id) => {
-                self.step(&mut state, node, Input::Sync(SyncInput::LockWindowOver { id }), None);
-            }
+            Action::EndLock(node, id) => self.step(&mut state, node, end_of_window(id), None),
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
         forget_lost_copies(&mut state);
@@ -109,14 +107,6 @@ impl JobModel {
             }
             let held = (0..8).filter(|minipage| thread.windows & 1 << minipage != 0);
             actions.extend(held.map(|minipage| Action::End(index, minipage)));
-        }
-    }
-
-    /// Windows of locks may end at any time.
-    fn lock_windows(&self, state: &State, actions: &mut Vec<Action>) {
-        for node in &state.nodes {
-            let kept = node.tables.sync_tables().kept_locks();
-            actions.extend(kept.map(|id| Action::EndLock(node.me, id)));
         }
     }
 

@@ -103,6 +103,13 @@ pub struct State {
 }
 
 impl State {
+    /// Locks that nodes keep for a window; it may end at any time.
+    pub(super) fn kept_locks(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
+        self.nodes
+            .iter()
+            .flat_map(|node| node.tables.sync_tables().kept_locks().map(|id| (node.me, id)))
+    }
+
     /// The state in which a job begins.
     #[must_use]
     pub fn first(job: &Job) -> Self {

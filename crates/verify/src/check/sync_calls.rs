@@ -1,9 +1,15 @@
 //! What the operations of checked programs ask of the synchronization engines.
 
+use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
 
 use super::program::{Op, Wanted};
+
+/// The window of a lock is over.
+pub(super) fn end_of_window(lock: u64) -> Input {
+    Input::Sync(SyncInput::LockWindowOver { id: lock })
+}
 
 /// What an operation asks of the synchronization engines, and whether its thread waits for it.
 /// `lock_windows`: see [`super::Job::lock_windows`].
