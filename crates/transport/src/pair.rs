@@ -2,7 +2,7 @@
 
 use crate::boot::Booted;
 use crate::handshake::Identity;
-use crate::link::{self, Link, Listener};
+use crate::link::{self, Backends, Link};
 use crate::mesh::Mesh;
 use crate::unauthenticated::Refusals;
 use core::time::Duration;
@@ -28,8 +28,9 @@ pub fn pair(room: Option<usize>) -> [Mesh; 2] {
 pub fn pair_over_tcp() -> [Mesh; 2] {
     let any = "tcp:127.0.0.1:0".parse().expect("an address");
     let (socket, address) = link::bind(&any).expect("a port");
-    let listener = Listener::new(socket).expect("a listener");
-    let one = link::connect(&address, Duration::from_secs(10)).expect("a connection");
+    let backends = Backends::plain();
+    let listener = backends.listener(socket).expect("a listener");
+    let one = backends.connect(&address, Duration::from_secs(10)).expect("a connection");
     let other = loop {
         match listener.accept() {
             Err(Errno::AGAIN) => std::thread::yield_now(),
