@@ -15,11 +15,10 @@ static void tell(int signal)
     told = *word;
 }
 
-/* Whether the main thread of that process is inside the trap's handler, and sleeps there. */
-static int waits_in_trap(pid_t process)
+/* What the main thread of that process does, as /proc has it, and the signals that it blocks. */
+static char state_of(pid_t process, unsigned long long *blocked)
 {
     char path[64], line[256], state = 0;
-    unsigned long long blocked = 0;
     FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)process);
@@ -28,10 +27,25 @@ static int waits_in_trap(pid_t process)
         _exit(0);
     while (fgets(line, sizeof line, file) != NULL) {
         sscanf(line, "State: %c", &state);
-        sscanf(line, "SigBlk: %llx", &blocked);
+        sscanf(line, "SigBlk: %llx", blocked);
     }
     fclose(file);
-    return state == 'S' && (blocked >> (SIGUSR1 - 1) & 1) != 0;
+    return state;
+}
+
+static int is_stopped(pid_t process)
+{
+    unsigned long long blocked;
+
+    return state_of(process, &blocked) == 'T';
+}
+
+/* Whether it is inside the trap's handler, and sleeps there. */
+static int waits_in_trap(pid_t process)
+{
+    unsigned long long blocked = 0;
+
+    return state_of(process, &blocked) == 'S' && (blocked >> (SIGUSR1 - 1) & 1) != 0;
 }
 
 int main(int argc, char **argv)
@@ -47,11 +61,15 @@ int main(int argc, char **argv)
         *stopped = getpid();
     }
     OK(mg_barrier(1, 0));
+    pid_t peer = *stopped;
+    OK(mg_barrier(3, 0));
     if (mg_node() == 0) {
         raise(SIGSTOP);
     } else {
-        pid_t node = getpid(), peer = *stopped;
+        pid_t node = getpid();
 
+        while (!is_stopped(peer))
+            usleep(1000);
         if (argc > 1)
             CHECK(signal(SIGTERM, tell) != SIG_ERR);
         if (fork() == 0) {

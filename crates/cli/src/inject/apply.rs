@@ -49,6 +49,9 @@ pub(super) fn apply(fault: &Fault, job: &mut Running) -> io::Result<bool> {
             let (Some(pid), Some(resource)) = (pid_of(job, target), kind.resource()) else {
                 return Ok(false);
             };
+            if target == Target::Launcher {
+                until_it_runs(pid);
+            }
             lower(pid, resource, more)
         }
         Fault::Shm | Fault::Limit { .. } => Ok(true),
@@ -99,6 +102,21 @@ fn unauthenticated(node: &Process, greeting: &[u8]) -> io::Result<OwnedFd> {
     let mut stream = TcpStream::connect(address.strip_prefix("tcp:").unwrap_or(address))?;
     let _ = stream.write_all(greeting);
     Ok(stream.into())
+}
+
+/// Waits until the launcher has blocked its signals, as it does first: what befalls it before that befalls the
+/// dynamic loader. Or until it has ended.
+fn until_it_runs(launcher: Pid) {
+    let path = format!("/proc/{}/status", launcher.as_raw_nonzero());
+    let blocks = |line: &str| {
+        let mask = line.strip_prefix("SigBlk:");
+        mask.is_some_and(|mask| mask.trim().bytes().any(|digit| digit != b'0'))
+    };
+    while std::fs::read_to_string(&path)
+        .is_ok_and(|text| !text.lines().any(|line| blocks(line) || line.starts_with("State:\tZ")))
+    {
+        std::thread::yield_now();
+    }
 }
 
 /// Lowers a limit of a running process to what it uses now and `more`.

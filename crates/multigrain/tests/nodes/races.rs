@@ -123,8 +123,8 @@ fn overwrite(job: &Job, word: u64) -> u64 {
     0
 }
 
-/// A job that is checked.
-const CHECK: &[&str] = &["--check-races"];
+/// A job that is checked, and says all it finds.
+const CHECK: &[&str] = &["--check-races=all"];
 
 fn settings_checked(nodes: &[u32]) -> Vec<Setting> {
     let settings = settings(nodes, &["auto", "mprotect"]);
