@@ -5,12 +5,16 @@
 #   make demo                     one of them on 4 nodes
 #   make test                     everything: cargo test, an installation in use, the applications
 #   make soak                     the applications on all kinds of jobs, 20 times each
+#   make test-hosts-long          over hosts with sshd, made of namespaces: 120 runs, and 200 random faults
 #   make mutants                  seeded faults: every tool against each, and the table of them
 #   make fuzz                     hostile input for an hour; `make fuzz-short`: half a minute
 #   make miri shuttle loom asan tsan  memory and data-race tools, one each; see docs/TOOLS.md
-#   make install [PREFIX=/usr/local] [DESTDIR=]
+#   make install [PREFIX=/usr/local] [LIBDIR=lib] [DESTDIR=]
+#   make deb                      packages for Debian and Ubuntu, in build/deb
 #   make uninstall                the same paths again
 PREFIX ?= /usr/local
+# Below PREFIX; a distribution has its own.
+LIBDIR ?= lib
 DESTDIR ?=
 CARGO ?= cargo
 # Where cargo builds, and where the applications go.
@@ -31,10 +35,20 @@ STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
 
 TO = $(DESTDIR)$(PREFIX)
+TO_LIB = $(TO)/$(LIBDIR)
+# From the libraries to PREFIX, as relative paths go.
+UP = $(shell echo $(LIBDIR) | sed 's|[^/]\{1,\}|..|g')
+# Programs find libraries where the system looks for them by themselves.
+RPATH = $(if $(filter /usr,$(PREFIX)),,-Wl,-rpath,$${libdir} )
 FILL = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' \
-	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g'
+	-e 's|@MAJOR@|$(MAJOR)|g' -e 's|@MINOR@|$(MINOR)|g' -e 's|@STATIC_LIBS@|$(STATIC_LIBS)|g' \
+	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@UP@|$(UP)|g' -e 's|@RPATH@|$(RPATH)|g'
+MODULEFILE = $(TO)/share/modulefiles/multigrain/$(VERSION)
+BASH = share/bash-completion/completions/multigrain
+ZSH = share/zsh/site-functions/_multigrain
+FISH = share/fish/vendor_completions.d/multigrain.fish
 
-.PHONY: all apps demo test build-checks build-tests soak mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install install uninstall clean
+.PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install uninstall deb clean
 
 all:
 	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -49,7 +63,7 @@ demo: apps
 # Builds first, two at a time, for the last part of the release build keeps one processor busy; then tests.
 test:
 	$(MAKE) -j2 all build-checks
-	$(MAKE) check-install apps
+	$(MAKE) check-install check-packaging apps
 	$(CARGO) test --workspace
 	$(MAKE) test-mutants shuttle loom fuzz-short asan
 	$(MAKE) -C apps check OUT=$(APPS)
@@ -66,6 +80,10 @@ build-tests:
 # Every application on 1 to 8 nodes, 1 and 3 threads, both guards and transports, 20 times.
 soak: apps
 	apps/soak.sh $(APPS) $(RELEASE)/multigrain 20
+
+# Over hosts (crates/cli/tests/hosts_long.rs): needs root and sshd. ROUNDS, FAULTS and SEED may be given.
+test-hosts-long: apps
+	MULTIGRAIN_APPS=$(APPS) $(CARGO) test -p multigrain-cli --test hosts_long -- --ignored --nocapture --test-threads 1
 
 # Seeded faults (crates/protocol/src/mutants): which tool catches which. No other command has them, so
 # this one is copied away from where cargo puts the next; what it shares with the tests is built once.
@@ -128,27 +146,41 @@ check-install: all
 	MAKE="$(MAKE)" packaging/check-install.sh $(TARGET)/check-install
 
 install: all
-	install -d $(TO)/bin $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/Multigrain \
+	install -d $(TO)/bin $(TO)/include $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/Multigrain \
 		$(TO)/share/man/man1 $(TO)/share/man/man3
 	install -m 755 $(RELEASE)/multigrain $(TO)/bin/multigrain
-	install -m 755 $(RELEASE)/libmultigrain.so $(TO)/lib/libmultigrain.so.$(VERSION)
-	ln -sf libmultigrain.so.$(VERSION) $(TO)/lib/$(SONAME)
-	ln -sf $(SONAME) $(TO)/lib/libmultigrain.so
-	install -m 644 $(RELEASE)/libmultigrain.a $(TO)/lib/libmultigrain.a
+	install -m 755 $(RELEASE)/libmultigrain.so $(TO_LIB)/libmultigrain.so.$(VERSION)
+	ln -sf libmultigrain.so.$(VERSION) $(TO_LIB)/$(SONAME)
+	ln -sf $(SONAME) $(TO_LIB)/libmultigrain.so
+	install -m 644 $(RELEASE)/libmultigrain.a $(TO_LIB)/libmultigrain.a
 	install -m 644 $(HEADERS) $(TO)/include
-	$(FILL) packaging/multigrain.pc.in > $(TO)/lib/pkgconfig/multigrain.pc
+	$(FILL) packaging/multigrain.pc.in > $(TO_LIB)/pkgconfig/multigrain.pc
 	for file in MultigrainConfig MultigrainConfigVersion; do \
-		$(FILL) packaging/$$file.cmake.in > $(TO)/lib/cmake/Multigrain/$$file.cmake || exit 1; \
+		$(FILL) packaging/$$file.cmake.in > $(TO_LIB)/cmake/Multigrain/$$file.cmake || exit 1; \
 	done
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
 	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
+	install -D -m 644 packaging/completions/multigrain $(TO)/$(BASH)
+	install -D -m 644 packaging/completions/_multigrain $(TO)/$(ZSH)
+	install -D -m 644 packaging/completions/multigrain.fish $(TO)/$(FISH)
+	install -d $(dir $(MODULEFILE))
+	$(FILL) packaging/modulefile.in > $(MODULEFILE)
 
 uninstall:
-	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO)/lib/libmultigrain.a \
-		$(TO)/lib/libmultigrain.so $(TO)/lib/$(SONAME) $(TO)/lib/libmultigrain.so.$(VERSION) \
-		$(TO)/lib/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
-		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3
-	rm -rf $(TO)/lib/cmake/Multigrain
+	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO_LIB)/libmultigrain.a \
+		$(TO_LIB)/libmultigrain.so $(TO_LIB)/$(SONAME) $(TO_LIB)/libmultigrain.so.$(VERSION) \
+		$(TO_LIB)/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
+		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3 \
+		$(TO)/$(BASH) $(TO)/$(ZSH) $(TO)/$(FISH) $(MODULEFILE)
+	rm -rf $(TO_LIB)/cmake/Multigrain
+
+# Packages of the library, of what programs are built with, and of the command. Needs dpkg-dev.
+deb: all
+	MAKE="$(MAKE)" packaging/deb.sh $(VERSION) $(SONAME) build/deb
+
+# The packages installed in a root of their own and used there; module file and Spack recipe read.
+check-packaging: deb
+	packaging/check-packaging.sh $(VERSION) build/deb $(TARGET)/check-packaging
 
 clean:
 	$(CARGO) clean

@@ -7,7 +7,9 @@
 ! negative code (mg_strerror explains). Without it an error is printed and ends the program, and with it the job.
 !
 ! Of multigrain.h only mg_elements, mg_strdup, mg_fread, mg_fwrite, mg_thread_create_with, mg_reduce_with,
-! mg_allreduce_with, mg_scan_with, mg_get_stats and mg_version are not here.
+! mg_allreduce_with, mg_scan_with, mg_get_stats and mg_version are not here, nor named segments: mg_segment_create,
+! mg_segment_attach, mg_segment_detach, mg_segment_remove, mg_segment_stat, mg_segment_stat_at, mg_segment_set,
+! mg_write_lock, mg_write_unlock
 !
 ! Memory comes as type(c_ptr); c_f_pointer makes an array of it. Module variables, saved variables and what
 ! `allocate` gives are private to a node.

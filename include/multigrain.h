@@ -67,7 +67,10 @@ enum mg_error {
     MG_ESYS = -9,      /* a system call failed; mg_strerror names it */
     MG_EPERM = -10,    /* not the owner: unlock without lock, free of freed memory */
     MG_EBUSY = -11,    /* a try: somebody has it, or there is none */
-    MG_ETIMEDOUT = -12 /* the deadline came first */
+    MG_ETIMEDOUT = -12,/* the deadline came first */
+    MG_EEXIST = -13,   /* there is a segment of that name already */
+    MG_ENOENT = -14,   /* there is no segment of that name */
+    MG_EACCES = -15    /* the mode of a segment does not allow that */
 };
 
 /*
@@ -87,8 +90,9 @@ const char *mg_version(void);
  * Joins the job that `multigrain run` started, or a process manager (mpiexec, mpirun, srun); without any, a job
  * of one node. Under a process manager the program is executed anew before main, to have its addresses fixed.
  * Both arguments may be NULL. Call once, before any other call, from the main thread, while no other
- * thread uses the environment: the job's secret is taken out of it. So a program that a node starts
- * cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is
+ * thread uses the environment: where the job's secret is found is taken out of it, and the descriptor that it
+ * comes by is closed; until then the program closes none that it has not opened. So a program that a node
+ * starts cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is
  * a job of one node. If a node dies while the job starts, mg_init ends this process, so that the launcher
  * can say in one line who it was.
  */
@@ -227,7 +231,10 @@ int mg_set_chunking(unsigned level);
  * has 65536 names already.
  */
 int mg_publish(const char *name, const void *p);
-/* The address published under a name; waits until some node has published it. */
+/*
+ * The address published under a name; waits until some node has published it. MG_ENOTSHARED: it is none of shared
+ * memory any more.
+ */
 void *mg_lookup(const char *name);
 
 /*
@@ -246,6 +253,120 @@ int mg_push(const void *p, size_t bytes);
  */
 int mg_touch_read(const void *p, size_t bytes);
 int mg_touch_write(void *p, size_t bytes);
+
+/*
+ * ---- Named segments -----------------------------------------------------------------------------
+ *
+ * Memory under a name: one node creates a segment, any node attaches to it by its name at any time, and detaches. It
+ * lies at the same address on all nodes. Its bytes are of the job's shared size, and it lives until it is removed and
+ * nobody is attached, or the job ends. A node may attach several times, to read or to write; it needs as many
+ * detaches. What it touches beyond what its attaches allow ends the program with one line (SIGSEGV or SIGBUS, as the
+ * guard has it), unless it has a handler of its own.
+ *
+ * Rights are those of System V segments: a mode of a file's bits (0600, 0644) for the user and the group of the
+ * process that created it and for all others; user 0 may do anything. All processes of a job trust each other with
+ * who they are. A name has 1 to 63 bytes, and is no name of mg_publish.
+ */
+
+/* Who keeps the directory entries of a segment's minipages. */
+enum mg_placement {
+    MG_PLACE_LIBRARY = 0, /* the node that creates it, its library site */
+    MG_PLACE_SPREAD = 1,  /* all nodes in turn */
+    MG_PLACE_FIRST = 2    /* node 0 */
+};
+
+/* How a segment is shared, fixed when it is created. All zero but for `size` is what NULL stands for. */
+struct mg_segment_policy {
+    size_t size;                     /* sizeof(struct mg_segment_policy); later versions append */
+    enum mg_consistency consistency; /* what a program may rely on; MG_DEFAULT: as the job has it */
+    enum mg_placement placement;     /* who manages it */
+    size_t grain;                    /* bytes of a minipage, rounded up to whole pages; 0: a page */
+    uint64_t window_us;              /* time window, see mg_segment_set; 0: as contention suggests */
+};
+
+/*
+ * Creates a segment of zeroed bytes under a name; nobody is attached to it yet. This node is its library
+ * site. MG_EEXIST: there is one of that name. MG_EINVAL: no bytes, mode bits beyond 0777, a policy that is none.
+ */
+int mg_segment_create(const char *name, size_t bytes, unsigned mode, const struct mg_segment_policy *policy);
+
+#define MG_SEGMENT_READ_ONLY 1 /* attach to read alone */
+#define MG_SEGMENT_WAIT 2      /* wait until there is such a segment */
+/*
+ * Attaches this node to the segment of a name, with any of these flags or 0; its address. MG_ENOENT: there is none.
+ * MG_EACCES: its mode allows this process less. What a node wrote before it detached is seen after an attach that
+ * comes later.
+ */
+void *mg_segment_attach(const char *name, int flags);
+/*
+ * Ends an attach of this node to the segment at p, those to read before those to write, for threads share what their
+ * node is attached to. MG_ENOTSHARED: it is not attached to one that begins there.
+ */
+int mg_segment_detach(const void *p);
+/*
+ * Takes the name away, which is free for another segment then; the segment itself goes when nobody is attached.
+ * MG_EPERM: another user created it.
+ */
+int mg_segment_remove(const char *name);
+
+struct mg_segment_info {
+    void *address;                   /* where it lies on every node */
+    size_t bytes;                    /* as it was created */
+    size_t grain;                    /* bytes of a minipage */
+    int library;                     /* the node that created it */
+    enum mg_consistency consistency; /* never MG_DEFAULT */
+    enum mg_placement placement;     /* who manages it */
+    uint32_t user;                   /* of the process that created it */
+    uint32_t group;                  /* of that process */
+    uint32_t mode;                   /* who may do what */
+    int removed;                     /* not 0: its name is gone */
+    uint32_t attached_nodes;         /* nodes that are attached */
+    int access;                      /* of this node: 0 not attached, 1 to read, 2 to write */
+    uint64_t attached;               /* attaches that have not been detached, over all nodes */
+    uint64_t attaches;               /* all attaches there have been */
+    uint64_t window_us;              /* its time window, but for pages for which another was set */
+    /* Of this node's threads since mg_init, nanoseconds where it says so. */
+    uint64_t read_faults;            /* traps that asked for a read copy */
+    uint64_t write_faults;           /* traps that asked for a writable copy */
+    uint64_t wait_ns;                /* waited for them in all */
+    uint64_t longest_wait_ns;        /* the longest of these waits */
+    uint64_t windows;                /* grants that a time window kept */
+    uint64_t retries;                /* instructions that lost what they were granted before they were through */
+};
+/*
+ * The segment of a name as it is now, or that at an address, attached or not, and removed or not. `size` is
+ * sizeof(struct mg_segment_info): later versions append.
+ */
+int mg_segment_stat(const char *name, struct mg_segment_info *out, size_t size);
+int mg_segment_stat_at(const void *p, struct mg_segment_info *out, size_t size);
+
+/* What mg_segment_set sets. */
+enum mg_segment_option {
+    MG_SEGMENT_WINDOW = 1 /* the time window, microseconds */
+};
+/*
+ * Sets an option of the pages that bytes from p on lie in, or, with p where a segment begins and 0 bytes, of all its
+ * pages; every node knows when this returns. This node has to be attached to write (MG_EACCES).
+ *
+ * The time window (MIRAGE+'s Delta) is how long a node keeps a page that it was granted, to read or to write, though
+ * others ask for it: up to 10,000,000 us. Readers do not wait for readers, and a node that has a page to read and
+ * writes it ends its window to read. 0, which is the default, is a window that the library measures: as long as the
+ * others' turns while nodes compete, and none else; also then no page is taken from an instruction twice before it
+ * was used. MG_EINVAL: more than that, a range beyond the segment, or release consistency, where nodes do not take
+ * pages from each other.
+ */
+int mg_segment_set(const void *p, size_t bytes, enum mg_segment_option option, uint64_t value);
+
+/*
+ * Locks the pages that bytes from p on lie in, to write: they come to this node, and no other node gets one of
+ * them, not even to read, until this thread unlocks them, whatever time window there is (MIRAGE+ 5.4). Threads of one
+ * node do not exclude each other so. A thread may lock pages again, and unlocks them as often; when it ends, or its
+ * node leaves, it has none locked. Any shared memory will do that is sequentially consistent (MG_EINVAL if not). Lock pages in
+ * the same order everywhere, and wait for nothing that needs them elsewhere: such a deadlock is not found.
+ * MG_EACCES: this node is not attached to write them. MG_EPERM: unlock of a page that this thread has not locked.
+ */
+int mg_write_lock(const void *p, size_t bytes);
+int mg_write_unlock(const void *p, size_t bytes);
 
 /*
  * ---- System calls and stdio --------------------------------------------------------------------
@@ -306,7 +427,9 @@ int mg_timedlock(uint32_t id, const struct timespec *deadline);
  * Waits until `threads` threads of the job have called it with this id; threads = 0 means
  * mg_nodes() * mg_threads(), mg_threads() of them on each node (combined into one message a node).
  * Threads that disagree about `threads` are an error of the program: MG_EPERM on the node that
- * manages the id (id mod nodes), and the end of the job with one line if it is found elsewhere.
+ * manages the id (id mod nodes), and the end of the job with one line if it is found elsewhere. In a job of more
+ * than 8 nodes a barrier with threads = 0 goes by a tree over the nodes, and is another one than those of some threads
+ * with the same id: threads that give 0 and threads that give a number never meet there.
  */
 int mg_barrier(uint32_t id, uint32_t threads);
 
@@ -319,7 +442,8 @@ int mg_barrier(uint32_t id, uint32_t threads);
  * both may be private or shared memory.
  *
  * Values are combined in the order of the places within each node, and nodes in the order of their lowest
- * places (of a party of so many `threads`: all in the order of the places): the same places on the same
+ * places; with threads = 0 in a job of more than 8 nodes each node's with those of the nodes below it in the tree first
+ * (of a party of so many `threads`: all in the order of the places): the same places on the same
  * nodes give the same floating-point sum to the last bit, on every node and in every run. Sums of
  * integers wrap around; of a number and a NaN the number is the least and the greatest; MG_AND and MG_OR give 1 or 0.
  *

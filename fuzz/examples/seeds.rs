@@ -7,7 +7,7 @@ use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
     ReadWriteMessage, SemaphoreMessage,
 };
-use multigrain_transport::fuzzing::Shaker;
+use multigrain_transport::fuzzing::{Shaker, TlsEnd};
 use multigrain_transport::{Header, Refusal};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 use std::path::{Path, PathBuf};
@@ -108,6 +108,35 @@ fn handshakes() -> Vec<Vec<u8>> {
         [&[1], &shaker(0).welcome()[..]].concat(),
         [&[1], &shaker(0).refused(Refusal::Version(2))[..]].concat(),
         b"\0GET / HTTP/1.0\r\n\r\n".to_vec(),
+    ]
+}
+
+/// Lengths, and so many bytes.
+fn pieces(choice: u8, said: &[u8]) -> Vec<u8> {
+    let pieces = said.chunks(255).flat_map(|piece| {
+        let count = u8::try_from(piece.len()).expect("a short piece");
+        [&[count], piece].concat()
+    });
+    core::iter::once(choice).chain(pieces).collect()
+}
+
+fn connections() -> Vec<Vec<u8>> {
+    let [listens, connects] = [true, false].map(|listens| TlsEnd::new(listens, false));
+    assert_eq!(connects.authenticate(), None);
+    let hello = connects.said();
+    assert!(listens.hear(&hello) && listens.authenticate().is_none());
+    let answer = listens.said();
+    // A record of nothing that anybody has sealed, and one that is longer than may be.
+    let record = [&[23, 3, 3, 0, 40], &[7; 40][..], &[23, 3, 3, 255, 255]].concat();
+    vec![
+        pieces(0, &hello),
+        pieces(4, &hello),
+        pieces(1, &answer),
+        pieces(0, b"GET / HTTP/1.1\r\n\r\n"),
+        vec![2, 0, 60, 0, 0],
+        vec![2, 1, 60, 0, 1],
+        vec![6, 0, 200, 1, 128],
+        pieces(3, &record),
     ]
 }
 
@@ -221,6 +250,7 @@ fn main() -> io::Result<()> {
     let directory = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| "corpus".into()));
     write(&directory, "frame", &frames())?;
     write(&directory, "handshake", &handshakes())?;
+    write(&directory, "tls", &connections())?;
     write(&directory, "control", &controls())?;
     write(&directory, "node", &nodes())?;
     write(&directory, "messages", &talks())?;

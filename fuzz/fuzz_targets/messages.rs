@@ -149,6 +149,14 @@ impl ReleaseWorld for Watched {
         self.zero
     }
 
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
+        assert!(self.twins.contains(&minipage), "{minipage} has no twin");
+        if self.zero {
+            self.change(minipage, Access::ReadWrite, Access::ReadOnly);
+        }
+        self.zero
+    }
+
     fn send_notices_alone(&mut self) {}
 
     fn closing(&mut self, _: &[MinipageId]) {}
@@ -196,6 +204,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         4 => Input::Resumed { thread, minipage },
         5 => Input::Reclaim { minipage },
         6 => Input::Sync(SyncInput::Lock { thread, id }),
+        7 if all => Input::Sync(SyncInput::UnlockToReturn { thread, id }),
         7 => Input::Sync(SyncInput::Unlock { thread, id }),
         8 => Input::Sync(SyncInput::Barrier {
             thread,
@@ -206,6 +215,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         }),
         9 => Input::Sync(SyncInput::SemaphoreWait { thread, id }),
         10 => Input::Sync(SyncInput::ConditionWait { thread, id, lock }),
+        11 if all => Input::Sync(SyncInput::LockWindowOver { id }),
         11 => Input::Sync(SyncInput::Begin { thread }),
         12 => Input::Sync(SyncInput::End { thread }),
         13 => Input::PinnedRetry { thread, minipage, kind },
@@ -236,7 +246,13 @@ fn news(input: &mut Bytes<'_>) -> WriteNotices {
         clock: told.clone(),
         moves: vec![(lazy(last), node(last >> 1))],
     });
-    WriteNotices { clock: told, notices, floor, plan: turn }
+    WriteNotices {
+        below: turn.is_none() && told.len() % 2 == 1,
+        clock: told,
+        notices,
+        floor,
+        plan: turn,
+    }
 }
 
 /// The words of a peer; half of the time with numbers that make sense.

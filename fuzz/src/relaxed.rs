@@ -70,7 +70,14 @@ fn news(input: &mut Input<'_>) -> Vec<u8> {
         let moves = vec![(minipage(input.byte()), node(last >> 1))];
         MigrationPlan { epoch: (last >> 4).into(), clock: told.clone(), moves }
     });
-    WriteNotices { clock: told, notices, floor, plan: turn }.to_bytes()
+    WriteNotices {
+        below: turn.is_none() && told.len() % 2 == 1,
+        clock: told,
+        notices,
+        floor,
+        plan: turn,
+    }
+    .to_bytes()
 }
 
 /// A frame with the payload that its kind may have.

@@ -10,6 +10,7 @@ pub mod collective;
 pub mod io;
 pub mod job;
 pub mod memory;
+pub mod segments;
 pub mod status;
 pub mod sync;
 pub mod threads;

@@ -131,7 +131,7 @@ pub extern "C" fn mg_malloc_array_with(
 }
 
 /// What a value of `enum mg_consistency` asks for; C may pass any number.
-fn policy(consistency: c_uint) -> Result<Policy, Error> {
+pub(crate) fn policy(consistency: c_uint) -> Result<Policy, Error> {
     let policy = Policy::new();
     match consistency {
         0 => Ok(policy),
@@ -186,13 +186,15 @@ pub unsafe extern "C" fn mg_lookup(name: *const c_char) -> *mut c_void {
     pointer(runtime().and_then(|runtime| {
         // SAFETY: the caller gives NULL or a C string.
         let name = unsafe { bytes_of(name) }?;
-        runtime.lookup(name)
+        let address = runtime.lookup(name)?;
+        runtime.check_range(address, 0)?;
+        Ok(address)
     }))
 }
 
 /// # Safety
 /// `name` is NULL or a C string that outlives the result.
-unsafe fn bytes_of<'a>(name: *const c_char) -> Result<&'a [u8], Error> {
+pub(crate) unsafe fn bytes_of<'a>(name: *const c_char) -> Result<&'a [u8], Error> {
     if name.is_null() {
         return Err(Error::Invalid("NULL for a string".into()));
     }

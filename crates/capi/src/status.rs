@@ -113,6 +113,9 @@ fn sentence(error: c_int) -> &'static CStr {
         error_code::NOT_PERMITTED => c"not permitted: unlock without lock, a second free, or barriers of unlike size",
         error_code::BUSY => c"busy: somebody has the lock, or the semaphore has no unit",
         error_code::TIMED_OUT => c"timed out: the deadline came first",
+        error_code::EXISTS => c"there is a segment of that name already: attach to it, or take another name",
+        error_code::NOT_FOUND => c"there is no segment of that name: create it first, or wait for it",
+        error_code::DENIED => c"the segment's mode does not allow that; see mg_segment_create",
         _ => c"unknown error code",
     }
 }
@@ -136,7 +139,7 @@ mod tests {
     #[test]
     fn every_code_has_a_sentence_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
-        for error in -13..=0 {
+        for error in -16..=0 {
             let text = sentence(error);
             assert!(seen.insert(text), "{error} repeats {text:?}");
         }

@@ -4,14 +4,15 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use support::c::{built, compile, compiler, launcher, must_succeed, source};
 use support::{Ended, Setting, TestDir, run};
 
 #[test]
-fn the_secret_leaves_the_environment_and_nothing_else_does() {
+fn the_secret_is_in_no_environment_and_its_pipe_is_closed_as_a_node_joins() {
     let dir = TestDir::new();
     let program = compile(&dir, "environment");
     let plain = Setting { options: &["-x", "EXPECTED=nothing"], ..Setting::nodes(2) };
@@ -81,6 +82,44 @@ fn a_listening_descriptor_that_is_none_is_named_at_once() {
 }
 
 #[test]
+fn a_node_whose_secret_is_closed_or_another_thing_says_so_at_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let closes = compile(&dir, "closes_all");
+    let script = dir.path().join("wrong");
+    for (fd, line) in [
+        ("", format!("exec {}", closes.display())),
+        ("0", format!("echo x | MULTIGRAIN_SECRET_FD=0 {}", program.display())),
+        ("0", format!("MULTIGRAIN_SECRET_FD=0 {} < /dev/null", program.display())),
+        ("77", format!("MULTIGRAIN_SECRET_FD=77 {}", program.display())),
+    ] {
+        fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let ended = run(&launcher(), &Setting::nodes(2), &script, &[]);
+        assert!(ended.code != Some(0), "{ended:?}");
+        let named = format!("MULTIGRAIN_SECRET_FD: descriptor {fd}");
+        let help = "let nothing close it, nor any other that it has not opened, before mg_init";
+        assert!(ended.err.contains(&named) && ended.err.contains(help), "{ended:?}");
+    }
+}
+
+#[test]
+fn shells_and_others_may_lie_between_the_launcher_and_a_node_and_start_several_one_by_one() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "counts");
+    let script = dir.path().join("wrapper");
+    let again = format!("env A=b sh -c '{0} && {0}' && exec nice {0}", program.display());
+    fs::write(&script, format!("#!/bin/sh\n{again}\n")).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let encrypted =
+        Setting { transport: "tcp", options: &["--encrypt", "on"], ..Setting::nodes(2) };
+    for setting in [Setting::nodes(2), encrypted] {
+        let ended = run(&launcher(), &setting, &script, &[]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_does_not_come_is_an_error_of_its_own() {
     let dir = TestDir::new();
     let program = compile(&dir, "peer");
@@ -90,9 +129,12 @@ fn a_peer_that_does_not_come_is_an_error_of_its_own() {
     let hangs_up = std::thread::spawn(move || drop(peer.accept()));
     let mut command = Command::new(&program);
     command.env("MULTIGRAIN_RANK", "1").env("MULTIGRAIN_NODES", "2");
-    command.env("MULTIGRAIN_JOB", "1").env("MULTIGRAIN_SECRET", "07".repeat(32));
+    command.env("MULTIGRAIN_JOB", "1").env("MULTIGRAIN_SECRET_FD", "0");
     command.env("MULTIGRAIN_PEERS", format!("tcp:{peers},tcp:{own}"));
-    let ended = command.stdin(Stdio::null()).output().unwrap();
+    let (secret, mut end) = std::io::pipe().unwrap();
+    end.write_all(format!("{}\n\n", "07".repeat(32)).as_bytes()).unwrap();
+    drop(end);
+    let ended = command.stdin(secret).output().unwrap();
     // If the node never came, this does.
     let _ = std::net::TcpStream::connect(peers);
     hangs_up.join().unwrap();

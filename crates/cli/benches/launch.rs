@@ -1,4 +1,4 @@
-//! How long a job takes of which no node does anything: nothing in the launcher waits.
+//! How long a job takes whose nodes do nothing: the launcher alone.
 //!
 //!     cargo bench -p multigrain-cli
 

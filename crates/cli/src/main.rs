@@ -1,16 +1,17 @@
-//! The `multigrain` command: reads the command line and hands over to the subcommands.
+//! The `multigrain` command: reads the command line and calls the subcommand.
 //!
 //! Each subcommand is a module of its own; this file knows their names and nothing else of them.
 
 mod bench;
 mod bounds;
+mod broken_pipe;
 mod check;
+mod host;
 mod inject;
 mod litmus;
 mod man;
 #[cfg(feature = "mutants")]
 mod mutants;
-mod pipe;
 mod proof;
 mod races;
 mod random;
@@ -35,6 +36,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Doctor(run::DoctorArgs),
     Bench(bench::BenchArgs),
     Check(check::CheckArgs),
     Sim(sim::SimArgs),
@@ -55,10 +57,13 @@ enum Command {
     #[cfg(feature = "mutants")]
     #[command(hide = true)]
     Scenes(mutants::ScenesArgs),
-    /// Writes the manual pages into a directory.
+    /// Writes the manual pages into a directory, or what shells complete command lines by.
     #[command(hide = true)]
     Man {
-        /// Where the pages go; made if it is missing.
+        /// Writes the completions of bash, zsh and fish instead.
+        #[arg(long)]
+        completions: bool,
+        /// Where the files go; made if it is missing.
         directory: PathBuf,
     },
 }
@@ -68,11 +73,14 @@ fn main() -> ExitCode {
     if let Command::Run(args) = &command {
         return run::run(args);
     }
+    if let Command::Doctor(args) = &command {
+        return run::doctor(args);
+    }
     if let Command::Agent = command {
         return run::serve();
     }
     run::notice_children();
-    pipe::until_unread(|| start(command))
+    broken_pipe::until_unread(|| start(command))
 }
 
 /// Names the command that was meant where letters have changed places, which clap takes for no likeness.
@@ -97,6 +105,7 @@ fn with_hint(mut error: clap::Error) -> clap::Error {
 fn start(command: Command) -> ExitCode {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Doctor(args) => run::doctor(&args),
         Command::Agent => run::serve(),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
@@ -112,12 +121,15 @@ fn start(command: Command) -> ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         #[cfg(feature = "mutants")]
         Command::Scenes(args) => mutants::play(&args),
-        Command::Man { directory } => match man::write_pages(&directory) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("multigrain: {error:#}");
-                ExitCode::FAILURE
+        Command::Man { completions, directory } => {
+            let write = if completions { man::write_completions } else { man::write_pages };
+            match write(&directory) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("multigrain: {error:#}");
+                    ExitCode::FAILURE
+                }
             }
-        },
+        }
     }
 }

@@ -1,9 +1,11 @@
-//! `multigrain man`: the manual pages, made from the same declarations as `--help`, and from `multigrain.h`.
+//! `multigrain man`: the manual pages, made from the declarations of `--help` and from `multigrain.h`, and the
+//! completion scripts of shells.
 
 mod library;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
@@ -38,13 +40,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_THREADS", "Threads each node is meant to run (--threads)."),
     ("MULTIGRAIN_JOB", "The job's id: 32 hexadecimal digits."),
     (
-        "MULTIGRAIN_SECRET",
-        "64 hexadecimal digits that only nodes of the job know; mg_init takes them out of the environment.",
-    ),
-    (
-        "MULTIGRAIN_CREDENTIALS",
-        "The node's certificate, its key and the job's authority, where nodes of several hosts meet \
-         (--encrypt); mg_init takes them out of the environment.",
+        "MULTIGRAIN_SECRET_FD",
+        "Descriptor of a pipe that holds what the node proves itself with: a line with 64 hexadecimal digits that only nodes of \
+         the job know, and one with its certificate, its key and the job's authority, which is empty where it needs none \
+         (--encrypt). mg_init closes it, and takes the variable out of the environment.",
     ),
     (
         "MULTIGRAIN_PEERS",
@@ -55,6 +54,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "MULTIGRAIN_CONTROL_FD",
         "Descriptor of the stream to the launcher; its end means that the launcher is gone.",
     ),
+    ("MULTIGRAIN_EMULATE", "The network that links are to be like (--emulate), such as 50us,10G."),
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
     ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),
     ("MULTIGRAIN_WAIT", "spin, yield, block or adaptive (--wait)."),
@@ -81,8 +81,7 @@ const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the 
 
 /// One page per visible command, and those of the C interface.
 pub(crate) fn write_pages(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+    make(directory)?;
     let mut main = crate::Cli::command().disable_help_subcommand(true);
     main.build();
     let commands: Vec<Command> =
@@ -96,6 +95,27 @@ pub(crate) fn write_pages(directory: &Path) -> Result<()> {
         write(directory, &name, &page)?;
     }
     Ok(())
+}
+
+/// One file per shell, of the name under which it looks for it.
+pub(crate) fn write_completions(directory: &Path) -> Result<()> {
+    make(directory)?;
+    // Hidden commands are for nobody to type.
+    let whole = crate::Cli::command();
+    let visible = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let top = Command::new("multigrain").version(env!("CARGO_PKG_VERSION"));
+    let mut main = top.disable_help_subcommand(true).subcommands(visible.collect::<Vec<_>>());
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        generate_to(shell, &mut main, "multigrain", directory)
+            .with_context(|| format!("cannot write the completions of {shell}"))?;
+    }
+    // Where bash-completion looks for those of a command.
+    let (from, to) = (directory.join("multigrain.bash"), directory.join("multigrain"));
+    fs::rename(&from, &to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+fn make(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))
 }
 
 fn write(directory: &Path, name: &str, page: &[u8]) -> Result<()> {

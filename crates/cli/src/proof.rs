@@ -1,7 +1,7 @@
 //! docs/PROOF.md: every command that proves something writes its figures into its own section.
 //!
-//! A section lies between two comments that name it. The rest of the file is left as it is, so that
-//! the commands may be run one by one, in any order.
+//! A section lies between two comments that name it. The rest of the file is left alone, so the commands may be
+//! run one by one, in any order.
 
 use anyhow::{Context, Result};
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! What the commands that prove have in common: a series of checks that says how far it is, comes to an
-//! end in good time, and gives its results as JSON.
+//! What the proof commands have in common: a series of checks that shows its progress, keeps to a time limit, and
+//! gives its results as JSON.
 
 use clap::Args;
 use serde_json::{Value, json};

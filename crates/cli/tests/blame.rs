@@ -163,12 +163,12 @@ fn work(job: &Job, deed: &str, peers: &str) -> Result<()> {
 fn announce_again_to_node_1(own_address: &str) {
     let mut link = link_to(own_address.strip_prefix("unix:@").unwrap());
     // As postcard writes it: id and owner, base, place in the object, bytes, minipages of one page,
-    // items, and a consistency.
+    // items, a consistency, and no named segment.
     let bits = |place: u32| (multigrain_memory::VIEWS_BASE >> (7 * place)).to_le_bytes()[0];
     let digits = multigrain_memory::VIEWS_BASE.ilog2() / 7;
     let base = (0..=digits).map(|place| bits(place) & 0x7f | if place < digits { 0x80 } else { 0 });
     let body: Vec<u8> =
-        [0, 0].into_iter().chain(base).chain([0, 0x80, 0x20, 0, 0, 1, 8, 1, 1, 0, 0]).collect();
+        [0, 0].into_iter().chain(base).chain([0, 0x80, 0x20, 0, 0, 1, 8, 1, 1, 0, 0, 0]).collect();
     let header = Header { kind: 65, from: 0, payload: body.len() as u64, ..Header::default() };
     let frame = [&header.encode()[..], &body].concat();
     let _ = link.write_all(&frame.repeat(1000));
@@ -193,7 +193,7 @@ fn send_to_node_0(deed: &str, address: &str) {
 fn link_to(name: &str) -> UnixStream {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
     let is_link = |stream: &UnixStream| {
-        // Who was connected to has the name itself; the socket it listens on has no peer.
+        // The end that was connected to has the name itself; the socket it listens on has no peer.
         let ends = stream.peer_addr().and_then(|peer| Ok([peer, stream.local_addr()?]));
         let named = |end: &SocketAddr| end.as_abstract_name() == Some(name.as_bytes());
         ends.is_ok_and(|ends| ends.iter().any(named))

@@ -1,5 +1,5 @@
-//! Unauthenticated connections flood the ports a job listens on, from before it has started until it ends: it gives
-//! the right answer, and says little about them.
+//! Unauthenticated connections flood the ports a job listens on, from before its start until its end: the result is
+//! right, and few lines report them.
 //!
 //! This test binary is also the program of the job: the launcher starts it with the name of the
 //! one test that is a node.

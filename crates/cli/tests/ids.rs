@@ -1,4 +1,4 @@
-//! Programs that go on to new ids of synchronization for ever: what they need does not grow with them.
+//! Programs that use new synchronization ids for ever: what they need does not grow.
 //!
 //! This test binary is also the program of the job: the launcher starts it with the name of the
 //! one test that is a node.

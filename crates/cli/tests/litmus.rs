@@ -1,5 +1,5 @@
-//! `multigrain litmus`: every test on real nodes, in configurations that meet every guard,
-//! transport, manager, layout and placement; and that the command says what it does not know.
+//! `multigrain litmus`: every test on real nodes, in configurations that cover every guard,
+//! transport, manager, layout and placement; and the errors of the command.
 
 mod support;
 

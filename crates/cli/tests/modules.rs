@@ -1,5 +1,6 @@
 //! The structure of all crates, read from their sources: modules that lie beside each other see each other
-//! one way only, no file is too long to hold in mind, and files that documents and comments name exist.
+//! one way only, no file is too long to hold in mind, no type that others reach into has too many fields, and files
+//! that documents and comments name exist.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// Lines of code of a file, its tests and comments not counted.
 const MOST_LINES: usize = 400;
+
+/// Fields of a type that other modules reach into.
+const MOST_FIELDS: usize = 10;
 
 /// A module by the names on its way from the crate's root.
 type Module = Vec<String>;
@@ -222,6 +226,77 @@ fn no_file_has_more_code_than_a_reader_holds_in_mind() {
     assert!(long.is_empty(), "more than {MOST_LINES} lines of code:\n{}", long.join("\n"));
 }
 
+/// A struct with named fields: how many it has, and whether other modules see any.
+#[derive(Debug, PartialEq, Eq)]
+struct Record {
+    name: String,
+    fields: usize,
+    visible: bool,
+}
+
+/// The structs of a source. Those that C knows as well have the fields that C has.
+fn records(code: &str) -> Vec<Record> {
+    let mut found = Vec::new();
+    let mut of_c = false;
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("#[") {
+            of_c |= line.starts_with("#[repr(C");
+            continue;
+        }
+        let of_c = std::mem::take(&mut of_c);
+        let words = line.strip_suffix(" {").map(|line| line.split(' ').collect::<Vec<_>>());
+        let Some(words) = words.filter(|_| !of_c) else { continue };
+        let Some(at) = words.iter().position(|word| *word == "struct") else { continue };
+        let Some(name) = words.get(at + 1).filter(|_| at < 2) else { continue };
+        let name = name.split('<').next().unwrap().to_owned();
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "}").collect();
+        let is_field = |line: &&&str| {
+            let field = line.rsplit_once(") ").map_or(**line, |(_, field)| field);
+            let field = field.strip_prefix("pub ").unwrap_or(field);
+            let name = field.split_once(": ").map_or("", |(name, _)| name);
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        };
+        let fields = body.iter().filter(is_field).count();
+        found.push(Record {
+            name,
+            fields,
+            visible: body.iter().any(|line| line.starts_with("pub")),
+        });
+    }
+    found
+}
+
+#[test]
+fn no_type_that_others_reach_into_has_more_fields_than_a_reader_holds_in_mind() {
+    let (mut large, mut seen) = (Vec::new(), 0);
+    for sources in crates().iter().map(|root| sources(root)) {
+        for source in &sources {
+            let records = records(&source.code);
+            seen += records.len();
+            for Record { name, fields, visible } in records {
+                // Modules below one see all that it has.
+                let below = |other: &&Source| {
+                    other.module.len() > source.module.len()
+                        && other.module.starts_with(&source.module)
+                };
+                let names_it = |other: &Source| {
+                    other
+                        .code
+                        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+                        .any(|word| word == name)
+                };
+                let reached = visible || sources.iter().filter(below).any(names_it);
+                if fields > MOST_FIELDS && reached {
+                    large.push(format!("{}: {name}: {fields}", source.path.display()));
+                }
+            }
+        }
+    }
+    assert!(large.is_empty(), "more than {MOST_FIELDS} fields:\n{}", large.join("\n"));
+    assert!(seen > 300, "{seen} structs");
+}
+
 #[test]
 fn the_glossary_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -303,6 +378,14 @@ fn documents_and_comments_name_files_that_exist() {
     }
     assert!(wrong.is_empty(), "these do not exist:\n{}", wrong.join("\n"));
     assert!(checked > 200, "{checked} paths");
+}
+
+#[test]
+fn the_reader_of_structs_counts_their_fields() {
+    let code = "struct A {\na: u8,\n#[arg(long)]\nb: Vec<(u8, u8)>,\n}\n#[repr(C)]\npub struct B {\npub a: u8,\n}\n\
+                #[derive(Debug)]\npub(crate) struct C<'a> {\npub(crate) a: &'a u8,\npub b: [u8; 2],\n}\nlet x = A {\n";
+    let record = |name: &str, visible| Record { name: name.to_owned(), fields: 2, visible };
+    assert_eq!(records(code), [record("A", false), record("C", true)]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `multigrain bounds`: who fills a queue that nobody empties waits, and a job has so many names.
+//! `multigrain bounds`: a node that fills a queue which nobody empties waits; the names of a job are bounded.
 
 mod support;
 

@@ -1,14 +1,14 @@
-//! The areas mapped on this node, and the way from an address to its minipage.
+//! The areas mapped on this node: from an address to its minipage.
 //!
 //! Role: an index over the areas of all segments, with look-ups in O(1) that take no lock and
-//! allocate nothing, for signal context. An id is claimed, then mapped, then perhaps retired for ever: the
-//! rest of what a reader finds mapped or retired nobody changes any more.
+//! allocate nothing, for signal context. An id is claimed, then mapped, then perhaps retired for good; the
+//! other fields of a mapped or retired entry do not change any more.
 #![expect(unsafe_code, reason = "promises that a record of atomics is valid when zeroed")]
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use multigrain_types::{AreaId, MinipageId};
+use multigrain_types::{Access, AreaId, MinipageId};
 
 use crate::error::MemoryError;
 use crate::layout::{Area, MAX_AREAS, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END, index};
@@ -45,6 +45,8 @@ struct Record {
     bytes: AtomicU64,
     shape: AtomicU64,
     privileged: AtomicUsize,
+    /// What threads may have of it at most: [`Access`] as a number.
+    limit: AtomicU32,
 }
 
 // SAFETY: atomics only, all valid when zero (free), no drop, 64-aligned.
@@ -103,6 +105,22 @@ impl Areas {
         })
     }
 
+    /// What threads may have of an area at most.
+    #[inline]
+    pub(crate) fn limit(&self, id: AreaId) -> Access {
+        let limit =
+            self.records.get(id.0 as usize).map(|record| record.limit.load(Ordering::Relaxed));
+        let is = |access: &Access| limit == Some(*access as u32);
+        [Access::ReadWrite, Access::ReadOnly].into_iter().find(is).unwrap_or_default()
+    }
+
+    /// Changes that; the caller holds the locks of all its minipages.
+    pub(crate) fn set_limit(&self, id: AreaId, limit: Access) {
+        if let Some(record) = self.records.get(id.0 as usize) {
+            record.limit.store(limit as u32, Ordering::Relaxed);
+        }
+    }
+
     /// A mapped area is retired from now on; its addresses are still its own until another area takes
     /// them.
     pub(crate) fn retire(&self, id: AreaId) {
@@ -149,6 +167,7 @@ impl Areas {
         record.bytes.store(area.bytes, Ordering::Relaxed);
         record.shape.store(pack(area.shape), Ordering::Relaxed);
         record.privileged.store(privileged, Ordering::Relaxed);
+        record.limit.store(Access::ReadWrite as u32, Ordering::Relaxed);
         let origin = u32::from(segment.0) | if fresh { FRESH } else { 0 };
         record.origin.store(origin, Ordering::Relaxed);
         record.state.store(MAPPED, Ordering::Release);

@@ -65,6 +65,17 @@ pub unsafe fn encode(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
     unsafe { Kernel::best().encode(twin, page, out) }
 }
 
+/// Whether anything changed in the page since its twin was made.
+///
+/// # Safety
+/// `twin.len()` bytes at `page` are readable. Others may write them meanwhile.
+#[must_use]
+#[inline]
+pub unsafe fn differs(twin: &[u8], page: *const u8) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { Kernel::best().differs(twin, page) }
+}
+
 /// What others may do with a page while a diff is applied to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Others {

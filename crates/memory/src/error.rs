@@ -1,4 +1,4 @@
-//! What can go wrong in the memory layer; each line says what to do about it.
+//! Errors of the memory layer; each message says what to do about it.
 //!
 //! Errors hold numbers only, so that making one never allocates: hot paths run in signal context.
 

@@ -1,9 +1,8 @@
 //! Guards: how accesses that the protocol has not granted become traps.
 //!
 //! Role: one trait, one file per backend, one conformance suite (tests/conformance.rs) over all.
-//! A guard knows vpages and access rights; it knows neither minipages nor who holds them, nor how the
-//! object behind them came to be. The
-//! caller holds the minipage's lock around state and protection together.
+//! A guard knows vpages and access rights; it knows neither minipages nor who holds them, nor where the object
+//! behind them came from. The caller holds the minipage's lock around state and protection together.
 
 use core::fmt;
 use core::str::FromStr;

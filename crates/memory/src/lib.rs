@@ -17,11 +17,12 @@
 compile_error!("multigrain-memory needs 64-bit Linux");
 
 mod areas;
+mod checksum;
 pub mod diff;
+mod discard;
 mod error;
 mod guard;
 mod layout;
-mod limbo;
 mod memory;
 mod names;
 mod object;

@@ -4,34 +4,50 @@
 //! allocate nothing, for they run in the trap handler; mapping areas takes a lock of their segment
 //! that is never held while a view is touched.
 
+mod limit;
+
 use core::ffi::c_void;
 use core::ops::Range;
 use std::os::fd::RawFd;
 
 use libc::siginfo_t;
-use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
+use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES, SegmentPolicy};
 use rustix::param::page_size;
 
 use crate::areas::{Areas, Mapped, Minipages};
+use crate::checksum::checksum;
+use crate::discard::Discard;
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, Vpages, choose};
 use crate::layout::{Area, VIEWS_BASE, VIEWS_END};
-use crate::limbo::Limbo;
 use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
 use crate::privileged::discard;
 use crate::segment::Segment;
 use crate::segments::Segments;
 use crate::signal_frame::{Trap, decode};
-use crate::track::Tracker;
+use crate::track::{Tracker, TrackingKind};
 
 /// What a node's memory is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Bytes of the first segment, rounded up to whole pages; sparse, so it may exceed the machine's.
     pub shared_bytes: u64,
+    /// How the first segment is shared.
+    pub policy: SegmentPolicy,
     /// Which guard to use.
     pub guard: GuardChoice,
+    /// How written pages are found.
+    pub tracking: TrackingKind,
+}
+
+impl Config {
+    /// So many bytes under this guard, and the defaults of the rest.
+    #[must_use]
+    pub fn new(shared_bytes: u64, guard: GuardChoice) -> Self {
+        let (policy, tracking) = (SegmentPolicy::default(), TrackingKind::Faults);
+        Self { shared_bytes, policy, guard, tracking }
+    }
 }
 
 /// The shared memory of this process; there is room for one at a time.
@@ -43,7 +59,7 @@ pub struct Memory {
     guard: Box<dyn Guard>,
     note: String,
     tracker: Option<Tracker>,
-    limbo: Limbo,
+    discard: Discard,
 }
 
 impl Memory {
@@ -51,11 +67,14 @@ impl Memory {
     ///
     /// # Errors
     /// A size out of range, addresses in use, a guard that was asked for by name and does not
-    /// work here, or a failing system call.
+    /// work here, or a failing system call; for scans, those of [`Memory::with_tracking`].
     pub fn new(config: &Config) -> Result<Self, MemoryError> {
         let memory = Self::without_segments(config.guard)?;
-        memory.add_segment(Object::memfd(config.shared_bytes)?)?;
-        Ok(memory)
+        memory.add_segment(Object::memfd(config.shared_bytes)?, config.policy)?;
+        match config.tracking {
+            TrackingKind::Faults => Ok(memory),
+            TrackingKind::Scans => memory.with_tracking(),
+        }
     }
 
     /// Memory without a segment, for objects of all kinds.
@@ -68,8 +87,8 @@ impl Memory {
             return Err(MemoryError::PageSize { bytes });
         }
         let (guard, note) = choose(guard)?;
-        let (areas, segments, limbo) = (Areas::new()?, Segments::new(), Limbo::default());
-        Ok(Self { areas, segments, guard, note, tracker: None, limbo })
+        let (areas, segments, discard) = (Areas::new()?, Segments::new(), Discard::default());
+        Ok(Self { areas, segments, guard, note, tracker: None, discard })
     }
 
     /// The same memory, where writes to areas can be tracked ([`Memory::track_area`]).
@@ -120,8 +139,18 @@ impl Memory {
     ///
     /// # Errors
     /// Too many segments, addresses in use, or a failing system call.
-    pub fn add_segment(&self, object: Object) -> Result<SegmentId, MemoryError> {
-        self.segments.add(object)
+    pub fn add_segment(
+        &self,
+        object: Object,
+        policy: SegmentPolicy,
+    ) -> Result<SegmentId, MemoryError> {
+        self.segments.add(object, policy)
+    }
+
+    /// How a segment is shared; the default for one that is not there.
+    #[must_use]
+    pub fn policy(&self, id: SegmentId) -> SegmentPolicy {
+        self.segments.get(id).map(Segment::policy).unwrap_or_default()
     }
 
     /// Maps the views of an area of the first segment. `fresh` on its initial holder: every minipage
@@ -167,7 +196,7 @@ impl Memory {
     /// not to be used again.
     pub fn retire_area(&self, id: AreaId) -> Result<(), MemoryError> {
         let Mapped { area, segment, .. } = self.mapped(id)?;
-        self.limbo.make_room(area.minipage_bytes(0))?;
+        self.discard.make_room(area.minipage_bytes(0))?;
         self.areas.retire(id);
         let segment = self.segments.get(segment);
         segment.map_or(Ok(()), |segment| segment.unmap(&area))
@@ -263,7 +292,7 @@ impl Memory {
             let retired = self.areas.retired(minipage.area())?;
             // All of its minipages lie in the same place now.
             let offset = retired.area.range(minipage.index()).0;
-            Some(Mapped { privileged: self.limbo.place().wrapping_sub(offset), ..retired })
+            Some(Mapped { privileged: self.discard.place().wrapping_sub(offset), ..retired })
         });
         let Some(Mapped { area, privileged, .. }) =
             mapped.filter(|mapped| minipage.index() < mapped.area.minipages())
@@ -272,6 +301,17 @@ impl Memory {
         };
         let (offset, bytes) = area.range(minipage.index());
         (core::ptr::with_exposed_provenance_mut(privileged.wrapping_add(offset)), bytes)
+    }
+
+    /// A number that changes with the contents of a minipage, but for one chance in 2^64. Threads may write them
+    /// meanwhile.
+    ///
+    /// # Panics
+    /// As [`Memory::privileged`].
+    #[must_use]
+    pub fn checksum(&self, minipage: MinipageId) -> u64 {
+        let (page, bytes) = self.privileged(minipage);
+        checksum(page, bytes)
     }
 
     /// Allocates pages of a fresh area on its initial holder and maps them in every view, so
@@ -310,8 +350,9 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
+        let limit = self.limit(minipage.area());
         let vpages = self.vpages(minipage)?;
-        vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from, to))
+        vpages.map_or(Ok(()), |vpages| self.guard.protect(vpages, from.min(limit), to.min(limit)))
     }
 
     /// [`Memory::protect`] of `count` minipages from `first` on, which are all in state `from`, with as few
@@ -326,6 +367,8 @@ impl Memory {
         from: Access,
         to: Access,
     ) -> Result<(), MemoryError> {
+        let limit = self.limit(first.area());
+        let (from, to) = (from.min(limit), to.min(limit));
         let mut run: Option<Vpages> = None;
         for index in first.index()..first.index().saturating_add(count) {
             let Some(next) = self.vpages(MinipageId::new(first.area(), index))? else {
@@ -357,6 +400,9 @@ impl Memory {
         let (Some(mut run), Some(last)) = (self.vpages(first)?, last) else { return Ok(false) };
         let Mapped { area, .. } = self.mapped(first.area())?;
         let crate::Shape::Pages { .. } = area.shape else { return Ok(false) };
+        if self.limit(first.area()) < Access::ReadWrite {
+            return Ok(true);
+        }
         let Some(end) = self.vpages(MinipageId::new(first.area(), last))? else {
             return Ok(false);
         };
@@ -405,7 +451,8 @@ impl Memory {
     #[inline]
     pub fn reprotect(&self, minipage: MinipageId, access: Access) -> Result<(), MemoryError> {
         let vpages = self.vpages(minipage)?;
-        vpages.map_or(Ok(()), |vpages| self.guard.reprotect(vpages, access))
+        let limit = self.limit(minipage.area());
+        vpages.map_or(Ok(()), |vpages| self.guard.reprotect(vpages, access.min(limit)))
     }
 
     /// Takes all access to all areas away, for good: what touches them from now on raises SIGSEGV,

@@ -1,4 +1,4 @@
-//! What guards and segments are called: in errors, and by who asks for them.
+//! Names by which options and errors tell guards and segments apart.
 
 use core::fmt;
 

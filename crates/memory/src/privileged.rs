@@ -84,7 +84,7 @@ pub(crate) fn discard(start: *mut u8, bytes: usize) -> Result<(), MemoryError> {
 
 impl Drop for PrivilegedView {
     fn drop(&mut self) {
-        // Whoever asked for pointers into it has given up the Memory that lent them.
+        // Callers with pointers into it have given up the Memory that lent them.
         let unmapped = unmap(self.start.as_ptr().addr(), index(self.bytes));
         debug_assert_eq!(unmapped, Ok(()));
     }

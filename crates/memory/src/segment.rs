@@ -1,8 +1,9 @@
-//! A segment: an object, its privileged view, and the areas that its bytes are divided into.
+//! A segment: an object, the policy by which it is shared, the areas that its bytes are divided into, and their
+//! addresses.
 //!
-//! Role: owns what is mapped of one object and takes it back when it is dropped. How the object came
-//! to be it does not know, but for this: bytes that the program had before have their addresses, and
-//! their areas lie there, in one view; the areas of all others lie among the views of the node.
+//! Role: owns what is mapped of one object, its privileged view too, and unmaps it when it is dropped. Of the
+//! object's origin it knows one thing: adopted bytes keep their addresses, and their areas lie there, in one
+//! view; the areas of all other objects lie among the views of the node.
 //!
 //! Invariant: what of a segment is mapped is in its list of areas.
 
@@ -11,7 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
 
-use multigrain_types::{AreaId, PAGE_BYTES};
+use multigrain_types::{AreaId, PAGE_BYTES, SegmentPolicy};
 use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
@@ -27,6 +28,7 @@ pub(crate) struct Segment {
     privileged: PrivilegedView,
     place: Place,
     areas: Mutex<Vec<Area>>,
+    policy: SegmentPolicy,
     object: Object,
 }
 
@@ -45,7 +47,11 @@ enum Place {
 
 impl Segment {
     /// The segment of an object, with its privileged view at `privileged`.
-    pub(crate) fn new(object: Object, privileged: usize) -> Result<Self, MemoryError> {
+    pub(crate) fn new(
+        object: Object,
+        policy: SegmentPolicy,
+        privileged: usize,
+    ) -> Result<Self, MemoryError> {
         let privileged = PrivilegedView::map(&object, privileged)?;
         let place = match object.adopted() {
             None => Place::Views,
@@ -54,7 +60,12 @@ impl Segment {
                 Place::Adopted { addresses, pages }
             }
         };
-        Ok(Self { privileged, place, areas: Mutex::default(), object })
+        Ok(Self { privileged, place, areas: Mutex::default(), policy, object })
+    }
+
+    /// How it is shared.
+    pub(crate) fn policy(&self) -> SegmentPolicy {
+        self.policy
     }
 
     /// Bytes of its object.

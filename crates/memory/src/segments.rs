@@ -2,13 +2,13 @@
 //!
 //! Role: keeps segments, which are added and stay, and finds the one that has adopted an address.
 //! Each comes with the list of all adopted ranges so far, in order: a reader that sees how many
-//! segments there are has a list that nobody changes any more.
+//! segments there are has a list that does not change any more.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use multigrain_types::{AreaId, PAGE_BYTES};
+use multigrain_types::{AreaId, PAGE_BYTES, SegmentPolicy};
 
 use crate::error::MemoryError;
 use crate::layout::{PRIVILEGED_BASE, VIEWS_BASE, VIEWS_END, index};
@@ -45,7 +45,11 @@ impl Segments {
     }
 
     /// Makes a segment of an object.
-    pub(crate) fn add(&self, object: Object) -> Result<SegmentId, MemoryError> {
+    pub(crate) fn add(
+        &self,
+        object: Object,
+        policy: SegmentPolicy,
+    ) -> Result<SegmentId, MemoryError> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let count = self.count.load(Ordering::Relaxed);
         let (Ok(id), Some(entry)) = (u8::try_from(count), self.entries.get(count)) else {
@@ -53,7 +57,7 @@ impl Segments {
         };
         let id = SegmentId(id);
         let mut adopted = self.newest().map_or_else(Vec::new, |entry| entry.adopted.clone());
-        let segment = Segment::new(object, *next)?;
+        let segment = Segment::new(object, policy, *next)?;
         if let Some(addresses) = segment.adopted() {
             let Range { start, end } = *addresses;
             let place = adopted.partition_point(|(other, _)| other.end <= start);

@@ -1,4 +1,4 @@
-//! What a trap's signal says: which address, and whether it was written. Traps enter at `runtime/src/trap.rs`.
+//! Decodes a trap's signal: which address, and whether it was a write. Traps enter at `runtime/src/trap.rs`.
 //!
 //! Role: the only place that reads the kernel's signal frames. Runs in signal context.
 #![expect(unsafe_code, reason = "reads siginfo_t and ucontext_t as the kernel laid them out")]

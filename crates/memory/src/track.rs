@@ -1,18 +1,18 @@
 //! Tracking: how writes to pages that several nodes may write are found.
 //!
-//! | way | the first write to a page since it was closed | who tells |
+//! | way | the first write to a page since it was closed | who reports it |
 //! |---|---|---|
 //! | [`TrackingKind::Faults`] | traps, as the guard's traps do | the trap |
 //! | [`TrackingKind::Scans`] | the kernel opens the page, nobody is told | a scan, which closes it again |
 //!
 //! Role: the tracker of scans, beside the guard of protections. It is told of the views of whole areas
-//! and knows, of each area, between which minipages any was ever tracked, for a scan costs time by its
+//! and knows, of each area, between which minipages any was ever tracked, since a scan's time grows with its
 //! length. A scan does *not* give what a page held before the write: a twin has to be made by other
 //! means, and only a trap comes early enough. So scans serve where no twin is needed: at a home, to
 //! tell whether a page was written at all. It must not know who writes, or what for.
 //!
-//! Invariant: a write is named by the scan that it was made before, or by the next one if it was made
-//! meanwhile; none is left out. A scan may name a page that was not written, where the kernel had
+//! Invariant: a write is reported by the first scan after it, or by the next one if it was made during
+//! that scan; none is lost. A scan may report a page that was not written, where the kernel had
 //! dropped its entry.
 
 use core::fmt;

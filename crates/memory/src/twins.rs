@@ -1,7 +1,7 @@
-//! Twins: what dirty minipages held before this node wrote to them.
+//! Twins: the contents of dirty minipages from before this node wrote to them.
 //!
 //! Role: the other half of a [diff](crate::diff). Several threads fault at a time, so minipages are
-//! dealt over locks of their own, none of which is held while bytes of a page are copied.
+//! spread over several locks, none of which is held while bytes of a page are copied.
 //!
 //! Invariant the caller upholds: calls about one minipage come one at a time, under its lock.
 //! What it must not know: messages, protocols, which threads wrote.
@@ -15,6 +15,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use multigrain_types::{MinipageId, PAGE_BYTES};
+
+use crate::diff;
 
 const SHARDS: usize = 64;
 /// Buffers of a page that a shard keeps.
@@ -99,6 +101,20 @@ impl Twins {
             entries.twins.shrink_to(KEPT_ENTRIES);
         }
         Some(Twin { twins: self, minipage, bytes })
+    }
+
+    /// Whether a minipage differs from its twin, which stays; true if it has none.
+    ///
+    /// # Safety
+    /// The bytes of the minipage at `page` are readable.
+    #[must_use]
+    pub unsafe fn differs(&self, minipage: MinipageId, page: *const u8) -> bool {
+        // Not compared with a lock held: nobody else looks for it meanwhile.
+        let Some(twin) = self.entries(minipage).twins.remove(&minipage) else { return true };
+        // SAFETY: the caller's promise; a twin is as long as its minipage.
+        let differs = unsafe { diff::differs(&twin, page) };
+        self.entries(minipage).twins.insert(minipage, twin);
+        differs
     }
 
     /// Forgets the twin of a minipage: nothing of it will be sent. Whether there was one.
@@ -212,6 +228,20 @@ mod tests {
             assert!(twins.take(minipage(0)).is_none());
         }
         assert_eq!(twins.bytes(), 0);
+    }
+
+    #[test]
+    fn a_page_is_compared_with_its_twin_which_stays() {
+        let twins = Twins::new();
+        let mut page = [5; 100];
+        make(&twins, 0, &page);
+        // SAFETY: the pointer and the length are those of a slice.
+        let differs = |index, page: &[u8]| unsafe { twins.differs(minipage(index), page.as_ptr()) };
+        assert!(!differs(0, &page));
+        page[99] = 6;
+        assert!(differs(0, &page));
+        assert!(differs(1, &page), "no twin says that nothing was written");
+        assert_eq!(*twins.take(minipage(0)).unwrap(), [5; 100]);
     }
 
     #[test]

@@ -272,7 +272,7 @@ fn what_is_out_of_range_is_an_error() {
         let shape = Shape::Pages { pages: 1 };
         let beyond = node.area(0, 0, SHARED / PAGE - 1, 2, shape);
         assert!(matches!(node.memory.map_area(beyond, true), Err(MemoryError::BadArea { .. })));
-        let second = Memory::new(&Config { shared_bytes: 1, guard: GuardChoice::Auto });
+        let second = Memory::new(&Config::new(1, GuardChoice::Auto));
         assert!(matches!(second, Err(MemoryError::AddressTaken { .. })));
         let too_large = Area { id: AreaId(1 << 24), ..beyond };
         assert!(matches!(node.memory.map_area(too_large, true), Err(MemoryError::BadArea { .. })));
@@ -380,10 +380,10 @@ fn a_retired_area_has_no_addresses_and_its_bytes_are_nobodys() {
                 assert_eq!(node.memory.protect(minipage(&area, last), from, to), Ok(()));
                 assert_eq!(node.memory.reprotect(minipage(&area, last), to), Ok(()));
             }
-            let (limbo, same_bytes) = node.memory.privileged(minipage(&area, last));
+            let (discard, same_bytes) = node.memory.privileged(minipage(&area, last));
             assert_eq!(same_bytes, bytes);
             // SAFETY: there is room for a minipage.
-            unsafe { limbo.write_bytes(9, bytes) };
+            unsafe { discard.write_bytes(9, bytes) };
             node.memory.discard_area(area.id).expect("it is retired");
 
             // Another shape in the same place, mapped by whoever is not its first holder.

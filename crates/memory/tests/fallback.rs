@@ -33,13 +33,13 @@ fn forbid_userfaultfd() {
 fn auto_falls_back_to_mprotect_where_userfaultfd_is_forbidden_and_says_so() {
     let checked = std::thread::spawn(|| {
         forbid_userfaultfd();
-        let memory = Memory::new(&Config { shared_bytes: 1, guard: GuardChoice::Auto }).unwrap();
+        let memory = Memory::new(&Config::new(1, GuardChoice::Auto)).unwrap();
         assert_eq!((memory.guard(), memory.signal()), (GuardKind::Mprotect, libc::SIGSEGV));
         let note = memory.guard_note();
         assert!(note.contains("userfaultfd") && note.contains("Operation not permitted"), "{note}");
         assert!(!note.contains('\n'), "{note}");
         drop(memory);
-        let asked = Memory::new(&Config { shared_bytes: 1, guard: GuardChoice::Uffd });
+        let asked = Memory::new(&Config::new(1, GuardChoice::Uffd));
         assert!(matches!(asked, Err(MemoryError::GuardUnavailable { .. })), "{asked:?}");
     });
     checked.join().unwrap();

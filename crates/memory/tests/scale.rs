@@ -1,5 +1,4 @@
-//! Many minipages and many threads: the limits of each guard, and races. What things cost,
-//! `multigrain bench memory` says.
+//! Many minipages and many threads: the limits of each guard, and races. `multigrain bench memory` measures times.
 
 mod harness;
 

@@ -7,7 +7,7 @@ use harness::*;
 use multigrain_memory::{
     Area, GuardChoice, MAX_SEGMENTS, Memory, MemoryError, Object, SegmentId, Shape,
 };
-use multigrain_types::{Access, AreaId, PAGE_BYTES};
+use multigrain_types::{Access, AreaId, Consistency, PAGE_BYTES, Placement, SegmentPolicy};
 
 const BYTES: u64 = 16 * PAGE;
 const PAGES: Shape = Shape::Pages { pages: 1 };
@@ -15,6 +15,23 @@ const PAGES: Shape = Shape::Pages { pages: 1 };
 /// The area of a whole adopted segment.
 fn in_place(id: u32, address: usize) -> Area {
     Area { base: address, ..area(id, 0, 0, 16, PAGES) }
+}
+
+#[test]
+fn each_segment_keeps_its_own_policy_wherever_its_bytes_come_from() {
+    with_guards(BYTES, |node| {
+        let lazy = SegmentPolicy {
+            consistency: Consistency::LazyRelease,
+            placement: Placement::Spread,
+            chunk: 4,
+        };
+        let file = node.memory.add_segment(Origin::File.object(BYTES), lazy).unwrap();
+        let place = private_memory(BYTES);
+        let adopted = node.memory.add_segment(adopt(place, BYTES), POLICY).unwrap();
+        assert_eq!(node.memory.policy(SegmentId::FIRST), SegmentPolicy::default());
+        assert_eq!((node.memory.policy(file), node.memory.policy(adopted)), (lazy, POLICY));
+        node.unmap_when_done(place, BYTES);
+    });
 }
 
 #[test]
@@ -27,12 +44,12 @@ fn each_address_belongs_to_the_minipage_of_its_own_segment() {
         let places = [3, 0, 4, 1].map(|place| start + place * 16 * PAGE_BYTES);
         for (nth, place) in (1..).zip(places) {
             write(place + PAGE_BYTES, nth);
-            let id = node.memory.add_segment(adopt(place, BYTES)).unwrap();
+            let id = node.memory.add_segment(adopt(place, BYTES), POLICY).unwrap();
             assert_eq!(node.memory.translate(place), None, "not before it has an area");
             node.map_of(id, in_place(nth, place), true);
             assert_eq!(node.memory.segment_of(AreaId(nth)), Some(id));
         }
-        let file = node.memory.add_segment(Origin::File.object(BYTES)).unwrap();
+        let file = node.memory.add_segment(Origin::File.object(BYTES), POLICY).unwrap();
         let views = area(5, 1, 0, 16, Shape::Sub { slot: 1024, per_page: 4 });
         node.map_of(file, views, true);
         let segments: Vec<_> =
@@ -66,7 +83,7 @@ fn what_was_adopted_keeps_its_bytes_when_the_memory_goes() {
             let Ok(memory) = Memory::without_segments(guard) else { return };
             let address = private_memory(BYTES);
             write(address + 4092, 5);
-            let id = memory.add_segment(adopt(address, BYTES)).unwrap();
+            let id = memory.add_segment(adopt(address, BYTES), POLICY).unwrap();
             memory.map_area_of(id, in_place(0, address), false).unwrap();
             drop(memory);
             assert_eq!((read(address), read(address + 4092)), (0, 5));
@@ -81,7 +98,7 @@ fn what_was_adopted_keeps_its_bytes_when_the_memory_goes() {
 fn an_adopted_segment_has_areas_in_its_place_only_and_each_address_once() {
     with_guards(BYTES, |node| {
         let start = private_memory(2 * BYTES);
-        let id = node.memory.add_segment(adopt(start, BYTES)).unwrap();
+        let id = node.memory.add_segment(adopt(start, BYTES), POLICY).unwrap();
         let good = in_place(1, start);
         for bad in [
             Area { base: start + PAGE_BYTES, ..good },
@@ -106,10 +123,10 @@ fn an_adopted_segment_has_areas_in_its_place_only_and_each_address_once() {
         let taken = node.memory.map_area_of(id, across, true);
         assert!(matches!(taken, Err(MemoryError::AddressTaken { .. })), "{taken:?}");
         // The same addresses once more, as a second segment.
-        let again = node.memory.add_segment(adopt(start + 16 * PAGE_BYTES, BYTES)).unwrap();
+        let again = node.memory.add_segment(adopt(start + 16 * PAGE_BYTES, BYTES), POLICY).unwrap();
         assert_ne!(again, id);
         let overlap = adopt(start + 16 * PAGE_BYTES, BYTES);
-        let taken = node.memory.add_segment(overlap);
+        let taken = node.memory.add_segment(overlap, POLICY);
         assert!(matches!(taken, Err(MemoryError::AddressTaken { .. })), "{taken:?}");
         node.unmap_when_done(start, 2 * BYTES);
     });
@@ -133,9 +150,9 @@ fn objects_are_whole_pages_and_segments_have_a_limit() {
         let unknown = memory.map_area(area(0, 0, 0, 1, PAGES), true);
         assert_eq!(unknown, Err(MemoryError::UnknownSegment { id: SegmentId::FIRST }));
         for _ in 0..MAX_SEGMENTS {
-            memory.add_segment(Object::memfd(1).unwrap()).unwrap();
+            memory.add_segment(Object::memfd(1).unwrap(), POLICY).unwrap();
         }
-        let more = memory.add_segment(Object::memfd(1).unwrap());
+        let more = memory.add_segment(Object::memfd(1).unwrap(), POLICY);
         assert_eq!(more, Err(MemoryError::TooManySegments { limit: MAX_SEGMENTS }));
     });
 }
@@ -144,7 +161,7 @@ fn objects_are_whole_pages_and_segments_have_a_limit() {
 fn the_guard_uffd_refuses_what_the_kernel_does_not_guard() {
     without_node(|| {
         let Ok(memory) = Memory::without_segments(GuardChoice::Uffd) else { return };
-        let id = memory.add_segment(Origin::SystemV.object(BYTES)).unwrap();
+        let id = memory.add_segment(Origin::SystemV.object(BYTES), POLICY).unwrap();
         let refused = memory.map_area_of(id, area(0, 0, 0, 16, PAGES), true);
         let Err(error @ MemoryError::NotGuarded { .. }) = refused else { panic!("{refused:?}") };
         assert!(error.to_string().contains("--guard mprotect"), "{error}");

@@ -1,4 +1,4 @@
-//! Tracked minipages: open, and named when they were written; no write is lost.
+//! Tracked minipages: open, and reported when they were written; no write is lost.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 mod harness;
@@ -186,7 +186,7 @@ fn memory_that_does_not_track_names_nothing_and_the_guard_uffd_cannot() {
     assert_eq!((written(&node), node.memory.tracks()), (vec![], false));
     drop(node);
     without_node(|| {
-        let config = Config { shared_bytes: SHARED, guard: GuardChoice::Uffd };
+        let config = Config::new(SHARED, GuardChoice::Uffd);
         let Ok(memory) = Memory::new(&config) else { return };
         let error = memory.with_tracking().unwrap_err();
         assert_eq!(error, MemoryError::TrackedAndGuarded);

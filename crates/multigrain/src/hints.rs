@@ -1,5 +1,7 @@
 //! Hints: copies ahead of use, and access ahead of a system call.
 
+use core::marker::PhantomData;
+
 use multigrain_protocol::Kind;
 use multigrain_runtime::runtime;
 
@@ -43,6 +45,17 @@ pub trait Region {
         runtime()?.push(address, bytes)
     }
 
+    /// Brings its minipages here to be written, and keeps them until the result is dropped: no other node gets one of
+    /// them (MIRAGE+ 5.4). Threads of this node do not exclude each other so. Lock in the same order everywhere.
+    ///
+    /// # Errors
+    /// Not shared memory; release consistent; in a segment that this node is attached to read.
+    fn lock_pages(&self) -> Result<PageLock> {
+        let (address, bytes) = self.extent();
+        runtime()?.write_lock(address, bytes)?;
+        Ok(PageLock { address, bytes, thread: PhantomData })
+    }
+
     /// Returns once this node holds all of it for reading.
     ///
     /// # Errors
@@ -59,6 +72,24 @@ pub trait Region {
     fn touch_write(&self) -> Result<()> {
         let (address, bytes) = self.extent();
         runtime()?.touch(address, bytes, Kind::Write)
+    }
+}
+
+/// Minipages that this thread keeps, see [`Region::lock_pages`].
+#[derive(Debug)]
+pub struct PageLock {
+    address: usize,
+    bytes: usize,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for PageLock {
+    fn drop(&mut self) {
+        if let Ok(runtime) = runtime() {
+            // What was freed meanwhile nobody keeps.
+            let _ = runtime.write_unlock(self.address, self.bytes);
+        }
     }
 }
 

@@ -19,8 +19,8 @@ pub struct Job {
     runtime: &'static Runtime,
 }
 
-/// The name under which node 0 says where the program's code lies.
-const CODE: &[u8] = b"\0code";
+/// The name under which the first node of a program says where its code lies, with that node's rank.
+const CODE: &str = "\0code";
 
 /// Joins the job, runs `body` and leaves; what a program's `main` returns.
 ///
@@ -58,7 +58,7 @@ pub fn run<E: fmt::Display + From<Error>>(
 
 impl Job {
     /// Joins the job that `multigrain run` started; without the launcher, a job of one node. Once
-    /// in a process, while no other thread uses the environment: the job's secret leaves it, so a
+    /// in a process, while no other thread uses the environment: where the job's secret is found leaves it, so a
     /// program that a node starts cannot join in its turn.
     ///
     /// # Errors
@@ -76,18 +76,20 @@ impl Job {
 
     /// Threads are started by the address of their function: it must be the same on every node.
     fn compare_code(&self) -> Result<()> {
-        if self.nodes() == 1 {
+        let ranks = self.runtime.ranks_of_program();
+        if ranks.len() == 1 {
             return Ok(());
         }
+        let name = format!("{CODE} {}", ranks.start);
         let here = (Self::join as fn() -> Result<Self> as *const ()).addr();
-        if self.node() == 0 {
-            return self.runtime.publish(CODE, here);
+        if self.node() == usize::from(ranks.start) {
+            return self.runtime.publish(name.as_bytes(), here);
         }
-        if self.runtime.lookup(CODE)? == here {
+        if self.runtime.lookup(name.as_bytes())? == here {
             return Ok(());
         }
         Err(Error::System(
-            "this program's code is not where node 0 has it: start all nodes with the same binary \
+            "this program's code is not where its first node has it: start all its nodes with the same binary \
              through `multigrain run`, and allow it to turn address randomization off"
                 .into(),
         ))

@@ -27,6 +27,7 @@
 //! | many elements, a minipage each | [`Job::alloc_array`]: [`SharedArray`] |
 //! | a value only reachable under a lock | [`Mutex::new`]; of many readers [`RwLock::new`] |
 //! | release consistency, or another grain | [`Job::alloc_with`] and its family: [`Policy`] |
+//! | memory under a name, that nodes attach to and detach from | [`Job::create_segment`], [`Job::attach_segment`]: [`Segment`] |
 //! | to bring an address to other nodes | [`Job::share`], [`Job::publish`], [`Job::lookup`] |
 //! | threads that meet | [`Barrier`], [`Condvar`], [`Semaphore`], [`Once`]; [`Job::barrier`] and [`Job::lock`] by number |
 //! | sums and the like over all threads | [`Job::party`]: [`Party`] |
@@ -99,6 +100,7 @@ mod party;
 mod pointer;
 mod portable;
 mod rwlock;
+mod segment;
 mod shareable;
 mod shared;
 mod slice;
@@ -107,16 +109,19 @@ mod thread;
 mod words;
 
 pub use array::SharedArray;
-pub use hints::Region;
+pub use hints::{PageLock, Region};
 pub use job::{Job, run};
 pub use memory::Grain;
-pub use multigrain_runtime::{Error, Policy, Stats};
-pub use multigrain_types::Consistency;
+pub use multigrain_runtime::{
+    Error, Policy, Rights, SegmentOptions, SegmentStat, SegmentUses, Shares, Stats,
+};
+pub use multigrain_types::{Access, Consistency, Placement};
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
 pub use party::{Number, Op, Party};
 pub use portable::Portable;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use segment::Segment;
 pub use shareable::{Atomic, Shareable};
 pub use shared::{
     Shared, SharedAtomicI32, SharedAtomicI64, SharedAtomicU32, SharedAtomicU64, SharedAtomicUsize,

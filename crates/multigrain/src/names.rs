@@ -50,7 +50,9 @@ impl Job {
     /// # Errors
     /// A name of something else, of an improper length, or beginning with a zero byte.
     pub fn lookup<'job, H: Handle<'job>>(&'job self, name: &str) -> Result<H> {
-        let place = pointer::<Description>(self.runtime().lookup(&typed(name)?)?);
+        let address = self.runtime().lookup(&typed(name)?)?;
+        self.runtime().check_range(address, size_of::<Description>())?;
+        let place = pointer::<Description>(address);
         // SAFETY: such names are given by `publish` alone, for live descriptions.
         let description = unsafe { words::load(place.as_ptr()) };
         if description[0] != type_number::<H::Kind>() {
@@ -95,6 +97,7 @@ impl Job {
     /// A name that is empty, longer than 63 bytes or begins with a zero byte.
     pub fn lookup_ptr<T>(&self, name: &str) -> Result<NonNull<T>> {
         let address = self.runtime().lookup(raw(name)?)?;
+        self.runtime().check_range(address, 0)?;
         NonNull::new(core::ptr::with_exposed_provenance_mut(address))
             .ok_or_else(|| Error::Invalid(format!("{name:?} is NULL")))
     }

@@ -6,6 +6,8 @@
 mod races;
 #[path = "nodes/release.rs"]
 mod release;
+#[path = "nodes/segments.rs"]
+mod segments;
 #[path = "../../capi/tests/support/mod.rs"]
 mod support;
 #[path = "nodes/waits.rs"]
@@ -343,10 +345,14 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("consistencies", consistencies),
 ];
 
+/// Those that run under every guard and transport.
+fn all_scenarios() -> impl Iterator<Item = &'static (&'static str, Scenario)> {
+    SCENARIOS.iter().chain(waits::SCENARIOS).chain(segments::SCENARIOS)
+}
+
 /// As a node: runs the scenario the environment names.
 fn as_node(name: &str) -> ExitCode {
-    let mut scenarios =
-        SCENARIOS.iter().chain(waits::SCENARIOS).chain(release::SCENARIOS).chain(races::SCENARIOS);
+    let mut scenarios = all_scenarios().chain(release::SCENARIOS).chain(races::SCENARIOS);
     let Some((_, scenario)) = scenarios.find(|(known, _)| *known == name) else {
         return failing_node(name);
     };
@@ -387,7 +393,7 @@ fn every_scenario_passes_under_every_guard_and_transport() {
     let dir = TestDir::new();
     let program = as_program(&dir);
     for setting in settings(&[1, 3], &["auto", "mprotect"]) {
-        for (name, _) in SCENARIOS.iter().chain(waits::SCENARIOS) {
+        for (name, _) in all_scenarios() {
             run_well(&launcher(), &setting, &program, &[NODE_ARGUMENT, name]);
         }
     }

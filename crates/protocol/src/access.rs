@@ -4,12 +4,12 @@
 //! runtime, the simulator and the model checker (ADR 17).
 //!
 //! An instruction that needs a second minipage while it *holds* a first keeps what lies below the
-//! second and gives up the rest. So threads wait upwards only, and none waits for itself. An
-//! instruction that traps again on a minipage that it was granted before makes a *pinned retry*: it
-//! holds this grant.
-//! One that needs a single minipage is through after two faults, one that needs two after five.
+//! second and gives up the rest. So every thread waits for a minipage above those it holds, and no wait is
+//! circular. An instruction that traps again on a minipage that it was granted before makes a *pinned retry*:
+//! it holds this grant. One that needs a single minipage completes after two faults, one that needs two after
+//! five.
 //!
-//! Invariants: no allocation and no destructor, for the runtime keeps one for each thread and uses
+//! Invariants: no allocation and no destructor, since the runtime keeps one for each thread and uses
 //! it in signal handlers.
 
 use multigrain_types::MinipageId;

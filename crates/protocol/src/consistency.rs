@@ -1,5 +1,5 @@
-//! The list of engines: which one keeps a minipage of which consistency. A consistency or an engine that is
-//! added begins here, with its name in `multigrain_types`; the compiler finds the rest.
+//! The list of engines: which one keeps a minipage of which consistency. To add a consistency or an engine, begin
+//! here and with its name in `multigrain_types`; the compiler finds the rest.
 
 use multigrain_types::Consistency;
 

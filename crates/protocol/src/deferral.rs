@@ -1,10 +1,11 @@
-//! When a message goes: now, with the next frame, in a batch, or as a part of the batch's last frame.
+//! When a message goes: now, with the next frame, in a batch, or merged into the batch's last frame.
 //!
-//! Role: the only place that decides it, as one pure table; the runtime asks it for every message, and so do
+//! Role: the only place that decides this, as one pure table; the runtime asks it for every message, and so do
 //! the sequential model checker and the simulator. The world of release consistency (`verify::release`) delivers
-//! messages one by one: batches change no order. Whether somebody waits is its caller's to say; for a sequentially consistent
-//! ack `coherence/holder/grant.rs` does (`AckTiming`). How frames then wait is the transport's (its `outbox`), and so is
-//! that no order changes: what is deferred goes before what follows it to the same node.
+//! messages one by one, since batches change no order. The caller says whether somebody waits for the message; for a
+//! sequentially consistent ack `coherence/holder/grant.rs` does (`AckTiming`). How frames then wait is up to the
+//! transport (its `outbox`), which also keeps the order: a deferred frame goes before what follows it to the same
+//! node.
 //!
 //! | message                                          | goes                                           |
 //! |--------------------------------------------------|------------------------------------------------|

@@ -1,4 +1,4 @@
-//! What an engine wants done.
+//! Effects: what an engine wants done.
 
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;

@@ -1,8 +1,8 @@
 //! Messages as the six words of a frame header, and back.
 //!
-//! Role: the only place that numbers messages of the protocol, 1 to 63; the runtime's requests, from 64 on, are in
-//! `runtime/src/frames.rs`, the transport's own, from 240 on, in `transport/src/frame_header.rs`. It knows nothing of bytes: the
-//! transport lays the words out. Numbers are fixed; a new message takes a new number.
+//! Role: the only place that numbers messages of the protocol, 1 to 63. The runtime's requests, from 64 on, are in
+//! `runtime/src/frames.rs`; the transport's own, from 240 on, in `transport/src/frame_header.rs`. It knows nothing of
+//! bytes: the transport lays the words out. Numbers are fixed; a new message takes a new number.
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
@@ -118,6 +118,11 @@ impl Message {
             29 => ConditionMessage::Queued { thread }.about(id),
             30 => ConditionMessage::Signal { all: words.flags & ALL != 0 }.about(id),
             31 => ConditionMessage::Wake { thread }.about(id),
+            60 => {
+                BarrierMessage::Combine { arrivals: words.thread, total: total(words)?, quiescent }
+                    .about(id)
+            }
+            61 => BarrierMessage::Open { arrivals: words.thread, quiescent }.about(id),
             32 => BarrierMessage::Retract.about(id),
             33 => BarrierMessage::Retracted.about(id),
             34 => LockMessage::Offer.about(id),
@@ -194,6 +199,15 @@ fn sync_words(body: SyncMessage) -> Words {
         },
         SyncMessage::Barrier(BarrierMessage::Release { arrivals, quiescent }) => {
             Words { flags: quiescent_bit(quiescent), thread: arrivals, ..plain(24) }
+        }
+        SyncMessage::Barrier(BarrierMessage::Combine { arrivals, total, quiescent }) => Words {
+            flags: quiescent_bit(quiescent),
+            thread: arrivals,
+            value: total.into(),
+            ..plain(60)
+        },
+        SyncMessage::Barrier(BarrierMessage::Open { arrivals, quiescent }) => {
+            Words { flags: quiescent_bit(quiescent), thread: arrivals, ..plain(61) }
         }
         SyncMessage::Barrier(BarrierMessage::Retract) => plain(32),
         SyncMessage::Barrier(BarrierMessage::Retracted) => plain(33),

@@ -1,5 +1,5 @@
-//! The messages between nodes: those of Millipage Figure 3, those a real system adds
-//! (upgrade, push, reclaim), and those of the synchronization engines.
+//! The messages between nodes: those of Millipage Figure 3, additions
+//! (upgrade, push, reclaim), and those of the other engines.
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
@@ -164,6 +164,12 @@ pub enum BarrierMessage {
     /// `arrivals` threads of this node may go on. `quiescent`: no thread of the job ran when this was
     /// decided, so homes move now.
     Release { arrivals: u32, quiescent: bool },
+    /// As [`BarrierMessage::Arrive`], from a node to the one above it in the tree of the job: of its own threads, and
+    /// those of all nodes below it.
+    Combine { arrivals: u32, total: u32, quiescent: bool },
+    /// As [`BarrierMessage::Release`], from a node to one below it, for that one's threads and those of all nodes
+    /// below.
+    Open { arrivals: u32, quiescent: bool },
     /// A thread begins on a node that has declared that it is quiescent: it is not, unless the barrier has been
     /// decided already.
     Retract,
@@ -317,15 +323,33 @@ impl SyncMessage {
     /// Whether it lets threads go from a barrier at which the whole job was quiescent.
     #[must_use]
     pub fn is_quiescent_release(self) -> bool {
-        matches!(self, Self::Barrier(BarrierMessage::Release { quiescent: true, .. }))
+        matches!(
+            self,
+            Self::Barrier(
+                BarrierMessage::Release { quiescent: true, .. }
+                    | BarrierMessage::Open { quiescent: true, .. }
+            )
+        )
     }
 
-    /// Whether what this node wrote must be seen by who acts on it (a release leaves the node).
+    /// Whether it goes by the tree of the job, from a node to the one above or below it.
+    #[must_use]
+    pub fn goes_by_tree(self) -> bool {
+        let Self::Barrier(message) = self else { return false };
+        matches!(message, BarrierMessage::Combine { .. } | BarrierMessage::Open { .. })
+    }
+
+    /// Whether what this node wrote must be seen by the node that acts on it (a release leaves the node).
     #[must_use]
     pub fn is_release(self) -> bool {
         match self {
             Self::Lock(LockMessage::Grant)
-            | Self::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Release { .. })
+            | Self::Barrier(
+                BarrierMessage::Arrive { .. }
+                | BarrierMessage::Release { .. }
+                | BarrierMessage::Combine { .. }
+                | BarrierMessage::Open { .. },
+            )
             | Self::Semaphore(SemaphoreMessage::Grant { .. } | SemaphoreMessage::Post { .. })
             | Self::ReadWrite(ReadWriteMessage::Grant { .. } | ReadWriteMessage::Release { .. }) => {
                 true

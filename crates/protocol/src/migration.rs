@@ -1,23 +1,23 @@
-//! Homes migrate at barriers that all threads of the job wait in (ParADE's migratory home): who is
+//! Homes migrate at barriers in which all threads of the job wait (ParADE's migratory home): which nodes are
 //! quiescent, which homes migrate, and in which order.
 //!
 //! One sequence, from the first arrival to the last node:
 //! 1. *Quiescent* ([`Quiescence`], [`Agreement`]; asked by [`crate::sync::Barrier`]): a node whose
 //!    threads all wait declares that with its arrival, and has flushed before. It stays so until its
-//!    release, for nothing runs there; a thread that begins does not run before the manager has taken
+//!    release, since nothing runs there; a thread that begins does not run before the manager has taken
 //!    the declaration back (*retract*), or has decided before. The barrier is quiescent if every node
 //!    of the job is.
 //! 2. *Flush, decide* (at the manager, before any release leaves): what the manager itself has
 //!    written is flushed; of every minipage with one writer since the last such barrier, the writer
 //!    becomes the home (`sole_writers`, [`migrates`]). It has the contents: nobody else
-//!    has written them, and its copy is the home's. That is the [`MigrationPlan`] of a new *epoch*.
+//!    has written them, and its copy equals the home's. That is the [`MigrationPlan`] of a new *epoch*.
 //! 3. *Tell*: the plan travels with the write notices of the releases.
-//! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then what came
-//!    ahead, from nodes that have switched already, is served ([`AheadQueue`]).
+//! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then messages that arrived
+//!    early, from nodes that have switched already, are served ([`AheadQueue`]).
 //!
 //! `node::migrate` runs steps 2 to 4; all it decides is decided here.
 //!
-//! Invariant: nobody has a home that another node believes to have at the same epoch.
+//! Invariant: no two nodes are the home of a minipage at the same epoch.
 
 mod ahead;
 mod plan;

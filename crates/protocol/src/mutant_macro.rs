@@ -1,4 +1,4 @@
-//! The macro that bends a row for a mutant (`mutants`); without the feature it is the honest row.
+//! The macro that bends a row for a mutant (`mutants`); without the feature the row is as written.
 
 /// `mutant!("name" => { statements })`: done beside the honest row.
 /// `mutant!("name": value, else honest)`: a value in place of the honest one.

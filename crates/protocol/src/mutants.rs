@@ -1,9 +1,9 @@
-//! Seeded faults: tests of the tests. Compiled in by the feature `mutants` alone, and chosen when
-//! the program starts by the variable [`VARIABLE`]; nothing of this is in an ordinary build.
+//! Mutants: seeded faults, tests of the tests. Compiled in by the feature `mutants` alone, and chosen when
+//! the program starts by the variable [`VARIABLE`]; an ordinary build has none of this.
 //!
 //! Role: [`MUTANTS`] is the list of all of them, by name. Each is bent beside the row that it breaks,
-//! by the macro `mutant!` with its name; those of the runtime are in that crate, and those of the
-//! transport in that one. The environment is read here and nowhere else in this crate.
+//! by the macro `mutant!` with its name; those of the runtime and of the transport are in their own crates. The
+//! environment is read here and nowhere else in this crate.
 //!
 //! `multigrain mutants` runs every check against every mutant.
 

@@ -1,4 +1,4 @@
-//! What an engine of a minipage knows of its surroundings, and how it refuses an event.
+//! An engine's surroundings: node, minipage and manager; and how it refuses an event.
 
 use multigrain_types::{MinipageId, NodeId};
 

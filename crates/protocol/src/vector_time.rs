@@ -1,5 +1,5 @@
-//! Vector times over nodes: of each node, the last of its intervals that is known. Entries that are
-//! missing are zero. Whose they are, with the write notices: `release/interval_log.rs`.
+//! Vector times over nodes: for each node, the last of its intervals that is known. A missing entry is zero.
+//! `release/interval_log.rs` keeps a node's own, with the write notices.
 
 use multigrain_types::NodeId;
 

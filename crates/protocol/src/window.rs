@@ -1,12 +1,12 @@
-//! Time windows (MIRAGE+ 2.1): how long a node keeps a minipage that others wait for, about as long as
-//! they do.
+//! Time windows (MIRAGE+ 2.1): how long a node keeps a minipage that others wait for: about as long as
+//! they have theirs.
 //!
-//! Role: the rule that makes turns of nodes alike, shared by the runtime and the simulator (ADR 17). A
-//! node that has let a minipage go keeps it still for as long as its ack and what takes it away again
-//! travel: its *passage*. On the manager's own node that is nothing, elsewhere the length of a round
+//! Role: the rule that makes turns of nodes equally long, shared by the runtime and the simulator (ADR 17). A
+//! node that has let a minipage go still has it while its ack, and the message that takes it away again, travel: its
+//! *passage*. On the manager's own node that is nothing, elsewhere the length of a round
 //! trip, or of the scheduler's slices. So a node that has waited for others' turns, and knows for how
-//! many, has a turn of most of their length itself, its passage included: MIRAGE+'s time window
-//! (section 2.1), with a length that is measured. The clock and the timer are `runtime/src/windows.rs`.
+//! many, gets a turn of most of their length itself, its passage included: MIRAGE+'s time window
+//! (section 2.1), with a measured length. The clock and the timer are `runtime/src/windows.rs`.
 //!
 //! Invariants: no clock and no allocation; times are nanoseconds of any clock that does not go back.
 

@@ -99,4 +99,7 @@ pub trait ReleaseWorld {
     /// Takes all access to the writable minipage from this node's threads if every byte of it is
     /// zero; true if it did.
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool;
+    /// Takes write access to the writable minipage from this node's threads if it is as its twin; true if it
+    /// did.
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool;
 }

@@ -2,7 +2,7 @@
 
 use multigrain_memory::{Area, Shape};
 use multigrain_protocol::Homes;
-use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -20,6 +20,15 @@ pub(crate) struct Items {
     pub(crate) array: bool,
 }
 
+/// How an area came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An allocator's: its minipages are managed as the job has it.
+    Heap,
+    /// A named segment, managed so.
+    Named(Placement),
+}
+
 /// An area as all nodes know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AreaRecord {
@@ -29,6 +38,7 @@ pub(crate) struct AreaRecord {
     pub(crate) items: Items,
     /// What all its minipages promise, and so which protocol keeps them.
     pub(crate) consistency: Consistency,
+    pub(crate) origin: Origin,
 }
 
 /// The item that holds an address.
@@ -54,6 +64,29 @@ struct AreaBody {
     items: Items,
     /// Its place in the list of consistencies, from 0.
     consistency: u8,
+    /// 0, or of a named segment the place of its placement in [`PLACEMENTS`], from 1.
+    origin: u8,
+}
+
+/// As their numbers on the wire have them.
+const PLACEMENTS: [Placement; 3] = [Placement::First, Placement::Spread, Placement::Allocator];
+
+impl Origin {
+    fn number(self) -> u8 {
+        let named = |placement| PLACEMENTS.into_iter().zip(1..).find(|(one, _)| *one == placement);
+        match self {
+            Self::Heap => 0,
+            Self::Named(placement) => named(placement).map_or(0, |(_, number)| number),
+        }
+    }
+
+    /// None of a number that stands for nothing.
+    fn of(number: u8) -> Option<Self> {
+        match number.checked_sub(1) {
+            None => Some(Self::Heap),
+            Some(place) => PLACEMENTS.get(usize::from(place)).copied().map(Self::Named),
+        }
+    }
 }
 
 impl Items {
@@ -179,10 +212,16 @@ impl AreaRecord {
         *self == Self { area, ..*wish }
     }
 
-    /// Whether the kernel may be left to find what homes write: their minipages are whole pages, and
-    /// homes migrate at barriers only.
+    /// Whether it is a named segment.
+    pub(crate) fn is_named(&self) -> bool {
+        self.origin != Origin::Heap
+    }
+
+    /// Whether the kernel may be left to find what homes write: their minipages are whole pages, homes
+    /// migrate at barriers only, and no thread is ever detached from them.
     pub(crate) fn is_trackable(&self) -> bool {
         matches!(self.area.shape, Shape::Pages { .. })
+            && !self.is_named()
             && Homes::of(self.consistency) == Homes::Migratory
     }
 }
@@ -205,6 +244,7 @@ impl AreaBody {
             pages,
             items: record.items,
             consistency: record.consistency as u8,
+            origin: record.origin.number(),
         }
     }
 
@@ -224,7 +264,8 @@ impl AreaBody {
         };
         let known = |&consistency: &Consistency| consistency as u8 == self.consistency;
         let consistency = Consistency::ALL.into_iter().find(known)?;
-        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items, consistency })
+        let origin = Origin::of(self.origin)?;
+        Some(AreaRecord { area, owner: NodeId(self.owner), items: self.items, consistency, origin })
     }
 }
 
@@ -239,7 +280,7 @@ mod tests {
         let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 4096, bytes: 8192, shape };
         let items = Items { bytes: 1024, count: 8, chunk: 1, array: true };
         let consistency = Consistency::Sequential;
-        let good = AreaRecord { area, owner: NodeId(1), items, consistency };
+        let good = AreaRecord { area, owner: NodeId(1), items, consistency, origin: Origin::Heap };
         assert!(good.is_sound(2));
         let with_items = |items| AreaRecord { items, ..good };
         for wrong in [
@@ -282,12 +323,22 @@ mod tests {
         let area = Area { id: AreaId(3), base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
         let items = Items { bytes: 64, count: 128, chunk: 64, array: false };
         for consistency in Consistency::ALL {
-            let record = AreaRecord { area, owner: NodeId(1), items, consistency };
+            let record =
+                AreaRecord { area, owner: NodeId(1), items, consistency, origin: Origin::Heap };
             let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap();
             let heard: AreaBody = postcard::from_bytes(&body).unwrap();
             assert_eq!(heard.to_record(), Some(record));
             let unknown = AreaBody { consistency: heard.consistency + 4, ..heard };
             assert_eq!(unknown.to_record(), None);
         }
+    }
+
+    #[test]
+    fn a_named_segment_crosses_the_wire_with_its_placement() {
+        let named = PLACEMENTS.map(Origin::Named);
+        for origin in named.into_iter().chain([Origin::Heap]) {
+            assert_eq!(Origin::of(origin.number()), Some(origin));
+        }
+        assert_eq!(Origin::of(4), None);
     }
 }

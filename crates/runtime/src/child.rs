@@ -1,11 +1,11 @@
 //! Children of a node: what fork() makes is outside of the job.
 //!
-//! A child has its parent's memory but for the views, and its parent's descriptors. It must neither speak
-//! over them nor keep them open, for peers and launcher take the end of the streams for the parent's end. So
-//! they are closed before fork() returns to the child, its calls are refused, and its touch of shared
-//! memory ends it ([`crate::trap`]). Who makes a child by other means than fork() keeps the descriptors;
-//! what tells a child from its node holds there as well: a page that the kernel clears in every child. exec works
-//! as ever, and so do vfork() and posix_spawn(), whose children have no memory of their own.
+//! A child has its parent's memory except for the views, and its parent's descriptors. It must neither use them
+//! nor keep them open, since peers and launcher take the end of the streams for the parent's end. So they are
+//! closed before fork() returns in the child, its calls are refused, and an access to shared memory ends it
+//! ([`crate::trap`]). A child made by other means than fork() keeps the descriptors. It is told from its node all
+//! the same, by a page that the kernel clears in every child. exec works as ever, and so do vfork() and
+//! posix_spawn(), whose children have no memory of their own.
 
 #![expect(unsafe_code, reason = "the C library's hook of fork, and a page that forks clear")]
 
@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 use multigrain_types::{NodeId, PAGE_BYTES};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-use crate::descriptors;
 use crate::error::Error;
+use crate::interposed_close;
 use crate::launcher::{EXIT_FATAL, exit_now};
 
 /// What a child needs to know of its node.
@@ -85,7 +85,7 @@ fn word_of_this_process() -> Result<&'static AtomicU32, Error> {
 
 /// What fork() does in the child before it returns. Other threads may have held any lock.
 extern "C" fn in_child() {
-    descriptors::close_all();
+    interposed_close::close_all();
 }
 
 /// A child touched shared memory: ends it with one line. Allocates nothing and takes no lock.

@@ -1,7 +1,7 @@
 //! Collective operations as calls that wait: arrays are cut into pieces, each of which is one barrier.
 //!
-//! What the engines know is folded by them on the way; what they do not (functions of the program, scans) is
-//! gathered and folded here by each thread for itself, so that no code of the program runs inside of the runtime.
+//! Operations that the engines know are folded by them on the way. Others (functions of the program, scans) are
+//! gathered, and each thread folds them for itself: no code of the program runs inside of the runtime.
 
 use multigrain_protocol::sync::{
     COLLECTIVE, Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, Operation, Shape,
@@ -11,7 +11,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::sync::{Passed, SyncId, Synchronization};
 
-/// Who takes part in a collective operation.
+/// The threads that take part in a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
     id: u64,

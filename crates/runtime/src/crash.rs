@@ -1,8 +1,7 @@
-//! Accesses that end the program: what its launcher is told, so that the one line about this node names
-//! the address.
+//! Accesses that end the program: the launcher is told the address, for its one line about this node.
 //!
 //! Runs in signal context, in a thread that may have been in the middle of malloc: nothing here allocates
-//! or takes a lock. A handler that the program had before comes first; only if the signal is left to its
+//! or takes a lock. A handler that the program installed comes first; only if the signal is left to its
 //! default action is there anything to tell.
 
 #![expect(unsafe_code, reason = "reads what the kernel says of a signal")]
@@ -11,12 +10,13 @@ use core::ffi::{c_int, c_void};
 use core::fmt;
 
 use multigrain_memory::Memory;
+use multigrain_types::Access;
 
 /// Accesses so low are through a NULL pointer, to a field or an element perhaps: nothing can be mapped
 /// there (`vm.mmap_min_addr`).
 const NEAR_NULL: usize = 64 << 10;
 
-/// What is refused so near to the stack pointer is the end of the stack: who has more to put there has moved
+/// What is refused so near to the stack pointer is the end of the stack: code that puts more there has moved
 /// the pointer before.
 const NEAR_STACK: usize = 64 << 10;
 
@@ -46,6 +46,9 @@ pub(crate) enum Crash {
     NearNull(usize),
     /// Shared memory may lie there, and none does.
     Unallocated(usize),
+    /// In a named segment that this node is not attached to, or only to read.
+    Detached(usize),
+    AttachedToRead(usize),
     /// At the thread's own stack pointer, where its stack has ended.
     StackFull(usize),
 }
@@ -75,7 +78,12 @@ impl Crash {
                 Some(if depth.is_some_and(|depth| depth < NEAR_STACK) {
                     Self::StackFull(address)
                 } else if memory.reserves(address) {
-                    Self::Unallocated(address)
+                    let area = memory.translate(address).map(|minipage| minipage.area());
+                    match area.map(|area| memory.limit(area)) {
+                        Some(Access::NoAccess) => Self::Detached(address),
+                        Some(Access::ReadOnly) => Self::AttachedToRead(address),
+                        Some(Access::ReadWrite) | None => Self::Unallocated(address),
+                    }
                 } else if address < NEAR_NULL && nodes > 1 {
                     Self::NearNull(address)
                 } else {
@@ -104,6 +112,15 @@ impl fmt::Display for Crash {
                 f,
                 "at address {address:#x}, beyond the end of its thread's stack: a recursion without end, or a \
                  larger stack is needed (ulimit -s, stack_bytes of mg_thread_attr)"
+            ),
+            Self::Detached(address) => write!(
+                f,
+                "at address {address:#x}, in a named segment that this node is not attached to: \
+                 mg_segment_attach comes first, and nothing after mg_segment_detach"
+            ),
+            Self::AttachedToRead(address) => write!(
+                f,
+                "at address {address:#x}, in a named segment that this node is attached to for reading alone"
             ),
             Self::Unallocated(address) => write!(
                 f,

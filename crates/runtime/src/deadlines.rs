@@ -1,4 +1,4 @@
-//! Deadlines of waits: a helper thread withdraws who waits too long.
+//! Deadlines of waits: a helper thread withdraws waits whose time is over.
 //!
 //! The thread that waits does so as always; the withdrawal wakes it. A wait is withdrawn under the lock
 //! of [`Deadlines`], and its thread takes the lock again before it waits for anything else: no withdrawal

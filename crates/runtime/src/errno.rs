@@ -1,4 +1,4 @@
-//! What a call of the C library leaves when it fails, for those that are answered here.
+//! Sets errno for interposed calls that fail without reaching the C library.
 
 #![expect(unsafe_code, reason = "errno is a place of the C library's")]
 

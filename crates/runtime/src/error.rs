@@ -1,4 +1,4 @@
-//! What can go wrong in a call, with the fixed codes of `multigrain.h`.
+//! Errors of calls, with the fixed codes of `multigrain.h`.
 
 use multigrain_memory::MemoryError;
 use multigrain_transport::TransportError;
@@ -31,6 +31,12 @@ pub mod code {
     pub const BUSY: i32 = -11;
     /// `MG_ETIMEDOUT`.
     pub const TIMED_OUT: i32 = -12;
+    /// `MG_EEXIST`.
+    pub const EXISTS: i32 = -13;
+    /// `MG_ENOENT`.
+    pub const NOT_FOUND: i32 = -14;
+    /// `MG_EACCES`.
+    pub const DENIED: i32 = -15;
 }
 
 /// An error of the runtime. [`Error::code`] is its number in the C interface, fixed for ever.
@@ -81,6 +87,15 @@ pub enum Error {
     /// The deadline came first.
     #[error("the deadline came first: {0}")]
     TimedOut(Unavailable),
+    /// There is something of that name.
+    #[error("{0}")]
+    Exists(String),
+    /// There is nothing of that name.
+    #[error("{0}")]
+    NotFound(String),
+    /// Its mode does not allow that.
+    #[error("{0}")]
+    Denied(String),
 }
 
 /// What a thread did not get, and why; ids as [`crate::SyncId`] has them.
@@ -121,6 +136,9 @@ impl Error {
             Self::NotPermitted(_) => code::NOT_PERMITTED,
             Self::Busy(_) => code::BUSY,
             Self::TimedOut(_) => code::TIMED_OUT,
+            Self::Exists(_) => code::EXISTS,
+            Self::NotFound(_) => code::NOT_FOUND,
+            Self::Denied(_) => code::DENIED,
         }
     }
 

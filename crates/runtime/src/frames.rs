@@ -1,11 +1,11 @@
-//! Frames of this crate: messages of the protocol in headers of the transport, neither of which knows
-//! the other, and the runtime's own kinds.
+//! Frames of this crate: the protocol's messages in the transport's headers (neither crate knows the other), and
+//! the runtime's own kinds.
 
 use multigrain_protocol::{Message, Words};
 use multigrain_transport::Header;
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::run::Run;
+use crate::minipage_run::Run;
 
 /// The frame header that carries a message; the mesh adds sender and payload length.
 pub(crate) fn header_of(message: Message) -> Header {
@@ -92,19 +92,38 @@ pub(crate) mod kind {
     pub(crate) const AREA_RETIRE: u8 = 79;
     /// What the message that follows, of collective operation `subject`, brings or takes; no answer.
     pub(crate) const OPERAND: u8 = 80;
-    /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`.
+    /// To node 0: the name in the body is that of a segment that the sender is about to make.
+    pub(crate) const SEGMENT_NAME: u8 = 81;
+    /// To node 0: it is made, or could not be; which, in the body.
+    pub(crate) const SEGMENT_MADE: u8 = 82;
+    /// To node 0: the segment of the name in the body; answered with what is known of it.
+    pub(crate) const SEGMENT_FIND: u8 = 83;
+    /// The same, when there is one.
+    pub(crate) const SEGMENT_WAIT: u8 = 84;
+    /// To node 0: what is known of segment `subject`.
+    pub(crate) const SEGMENT_STAT: u8 = 85;
+    /// To node 0: the sender is attached to segment `subject` once more.
+    pub(crate) const SEGMENT_ATTACH: u8 = 86;
+    /// The same, once less; answered with 1 if the segment goes: the sender frees it.
+    pub(crate) const SEGMENT_DETACH: u8 = 87;
+    /// To node 0: segment `subject` has no name any more; answered as the last.
+    pub(crate) const SEGMENT_REMOVE: u8 = 88;
+    /// To every node, node 0 first, which answers with its stamp: the window of some minipages of segment `subject`, in
+    /// the body, of stamp `value`.
+    pub(crate) const SEGMENT_SET: u8 = 89;
+    /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`, bytes in the body.
     pub(crate) const ANSWER: u8 = 72;
     /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes
     /// next; no answer.
     pub(crate) const RACE_CLOCK: u8 = 74;
-    /// With `--check-races`, to who allocated minipage `subject`: what was written there in the
+    /// With `--check-races`, to the node that allocated minipage `subject`: what was written there in the
     /// sender's epoch `value`; no answer.
     pub(crate) const RACE_WRITES: u8 = 75;
     /// With `--check-races`: whether all that the sender has told of its writes was judged.
     pub(crate) const RACE_JUDGED: u8 = 76;
 }
 
-/// Who asked, so that the answer finds it.
+/// The thread that asked, so that the answer finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
     pub(crate) node: NodeId,

@@ -1,5 +1,5 @@
-//! What the fuzzers (fuzz/) drive: one real node, with real memory and tables, whose peers are the
-//! fuzzer. Where a node would end, this unwinds instead, so that the fuzzer may go on.
+//! The target of the fuzzers (fuzz/): one real node, with real memory and tables, whose peers are the fuzzer.
+//! Where a node would end its process, this unwinds instead, so that the fuzzer can go on.
 
 use core::cell::Cell;
 use core::fmt;
@@ -14,7 +14,7 @@ use multigrain_transport::{Header, LostReason, Sink};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
 
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::driver::sink::NodeSink;
 use crate::job::Runtime;
@@ -80,10 +80,10 @@ impl Victim {
         let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
         let pair = socketpair(family, SocketType::STREAM, flags, None);
         let (mouth, ear) = pair.expect("a pair of sockets");
-        let memory =
-            multigrain_memory::Config { shared_bytes: SHARED_BYTES, guard: GuardChoice::Mprotect };
+        let mut memory = multigrain_memory::Config::new(SHARED_BYTES, GuardChoice::Mprotect);
+        memory.policy.placement = placement;
         let memory = Memory::new(&memory).expect("shared memory");
-        let config = Config { rank, placement, ..Config::single() };
+        let config = Config { rank, ..Config::single() };
         let mouth = leak(mouth);
         let mesh = mesh_without_peers(rank, NODES);
         let victim = Self {
@@ -110,7 +110,7 @@ impl Victim {
         let base = VIEWS_BASE + place * VIEW_ALIGN;
         let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
         let items = Items { bytes: 8, count: u64::from(MINIPAGES), chunk: 1, array: false };
-        let record = AreaRecord { area, owner, items, consistency };
+        let record = AreaRecord { area, owner, items, consistency, origin: Origin::Heap };
         assert_eq!(self.runtime.adopt(record), 0, "{record:?}");
     }
 
@@ -139,6 +139,8 @@ impl Victim {
             1 => Input::Acquire,
             2 => Input::Notify { node: NodeId(u16::from(id) % NODES) },
             3 => Input::Sync(SyncInput::Lock { thread, id: small }),
+            4 if id & 4 != 0 => Input::Sync(SyncInput::LockWindowOver { id: small }),
+            4 if id & 8 != 0 => Input::Sync(SyncInput::UnlockToReturn { thread, id: small }),
             4 => Input::Sync(SyncInput::Unlock { thread, id: small }),
             5 => Input::Sync(SyncInput::SemaphorePost { id: small, count: 1 }),
             6 => Input::Sync(SyncInput::SemaphoreWait { thread, id: small }),

@@ -1,5 +1,5 @@
-//! What a hostile node may make another one keep, tried on a live node: a tool that shall find mutants. The
-//! tests of the same are in `hostile_tests.rs`.
+//! What a hostile node can make another one store, tried on a live node, for the mutants. `hostile_tests.rs` has
+//! the tests of the same.
 
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::WriteNotices;

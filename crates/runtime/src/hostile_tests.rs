@@ -1,14 +1,14 @@
-//! What a hostile node may make another one keep. Under shuttle, for a runtime over a pair of sockets
-//! is there; one schedule will do.
+//! What a hostile node can make another one store. Under shuttle, which provides a runtime over a pair of sockets;
+//! one schedule is enough.
 
 #![expect(unsafe_code, reason = "the other node's sink")]
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{HlrcMessage, MgsMessage, PageMessage};
-use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
+use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::directory::names;
 use crate::driver::sink::NodeSink;
@@ -21,7 +21,7 @@ use crate::shuttle_tests::play_random;
 fn ask_too_much() {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let asks = |kind, thread, body: &[u8]| {
@@ -55,7 +55,7 @@ fn ask_too_much() {
 fn answer_unasked() {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let header = |kind| Header { kind, thread: 3, ..Header::default() };
@@ -110,7 +110,7 @@ fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
 fn take_back() {
     slots::forget_all();
     let [ours, _theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 2 * 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
@@ -119,7 +119,10 @@ fn take_back() {
     for (id, owner) in [(0, NodeId(0)), (1, NodeId(1))] {
         let base = VIEWS_BASE + usize::from(owner.0) * multigrain_memory::VIEW_ALIGN;
         let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
-        assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency }), 0);
+        assert_eq!(
+            runtime.adopt(AreaRecord { area, owner, items, consistency, origin: Origin::Heap }),
+            0
+        );
         let message = PageMessage::ReclaimRequest.about(MinipageId::new(AreaId(id), 0));
         let place = NodeSink::new(&runtime.driver).place(NodeId(1), &header_of(message));
         assert_eq!(place.is_err_and(|why| why.contains("not its own")), owner == NodeId(0));
@@ -131,11 +134,120 @@ fn a_node_takes_back_only_what_it_allocated() {
     play_random(take_back, 1);
 }
 
+/// A node of two, with an area of each.
+fn with_areas(me: u16) -> (Runtime, Mesh) {
+    slots::forget_all();
+    let mut meshes = pair(None).into_iter();
+    let (zero, one) = (meshes.next().unwrap(), meshes.next().unwrap());
+    let (ours, theirs) = if me == 0 { (zero, one) } else { (one, zero) };
+    let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
+    let memory = Memory::new(&memory).unwrap();
+    let config = Config { rank: NodeId(me), ..Config::single() };
+    let runtime = Runtime::assemble(&config, 2, memory, ours, None).unwrap();
+    let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
+    let items = Items { bytes, count: 1, chunk: 1, array: false };
+    for (id, owner) in [(0, NodeId(0)), (1, NodeId(1))] {
+        let base = VIEWS_BASE + usize::from(owner.0) * multigrain_memory::VIEW_ALIGN;
+        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
+        let consistency = Consistency::Sequential;
+        assert_eq!(
+            runtime.adopt(AreaRecord { area, owner, items, consistency, origin: Origin::Heap }),
+            0
+        );
+    }
+    (runtime, theirs)
+}
+
+/// Kinds and subjects of what came.
+#[derive(Default)]
+struct Frames(Vec<(u8, u64)>);
+
+impl Frames {
+    /// The next two that come.
+    fn two(mesh: &Mesh) -> [(u8, u64); 2] {
+        let mut frames = Self::default();
+        while frames.0.len() < 2 {
+            mesh.receive(&mut frames, Timeout::Now);
+        }
+        frames.0.try_into().unwrap()
+    }
+}
+
+// SAFETY: it names no place.
+unsafe impl Sink for Frames {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
+        Ok(Place::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
+        self.0.push((header.kind, header.subject));
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        panic!("{reason}");
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+const NOT_PERMITTED: u64 = (-10i32).cast_unsigned() as u64;
+
+/// Node 1 gives back node 0's area, which is in use, and then its own, which it says is in use.
+fn give_back() {
+    let (runtime, theirs) = with_areas(0);
+    let says = |kind, thread, subject, value| {
+        let header = Header { kind, thread, subject, value, ..Header::default() };
+        runtime.driver.serve_request(NodeId(1), &header, b"")
+    };
+    assert_eq!(says(kind::AREA_RETURN, 3, 0, 0), Ok(()));
+    assert_eq!(says(kind::AREA_RETURN, 4, 1, 0), Ok(()));
+    let came = Frames::two(&theirs);
+    assert_eq!(came, [(kind::ANSWER, NOT_PERMITTED), (kind::AREA_RETIRE, 1)]);
+    assert!(runtime.driver.memory().area(AreaId(1)).is_some(), "first from who has made it");
+    assert_eq!(says(kind::AREA_MAPPED, 0, 1, NOT_PERMITTED), Ok(()));
+    assert!(says(kind::AREA_MAPPED, 0, 1, 0).is_err(), "once");
+    assert_eq!(says(kind::AREA_RETURN, 3, 1, 0), Ok(()));
+    let came = Frames::two(&theirs);
+    assert_eq!(came, [(kind::ANSWER, NOT_PERMITTED), (kind::AREA_RETIRE, 1)]);
+    let left = |id| runtime.driver.memory().area(AreaId(id)).is_some();
+    assert!(left(0) && left(1));
+    assert_eq!(says(kind::AREA_MAPPED, 0, 1, 0), Ok(()));
+    assert!(left(0) && !left(1));
+}
+
+#[test]
+fn an_area_goes_from_nobody_before_who_has_made_it_lets_it_go() {
+    play_random(give_back, 1);
+}
+
+/// Node 0 takes areas away from node 1, of which one is node 1's own and in use.
+fn take_away() {
+    let (runtime, theirs) = with_areas(1);
+    let takes = |subject| {
+        let header = Header { kind: kind::AREA_RETIRE, subject, ..Header::default() };
+        runtime.driver.serve_request(NodeId(0), &header, b"")
+    };
+    assert!(takes(7).is_err() && takes(1 << 32).is_err());
+    assert_eq!((takes(1), takes(0)), (Ok(()), Ok(())));
+    assert_eq!(Frames::two(&theirs), [(kind::AREA_MAPPED, 1), (kind::AREA_MAPPED, 0)]);
+    let left = |id| runtime.driver.memory().area(AreaId(id)).is_some();
+    assert!(left(1) && !left(0));
+    assert!(takes(0).is_err(), "it is gone");
+}
+
+#[test]
+fn node_0_takes_no_area_from_its_owner_that_was_not_given_back() {
+    play_random(take_away, 1);
+}
+
 /// A page of each release consistent kind, whose diffs may be so long and no longer.
 fn send_long_diffs() {
     slots::forget_all();
     let [ours, _theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4 * 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4 * 4096, GuardChoice::Mprotect);
     let memory = Memory::new(&memory).unwrap();
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
@@ -154,7 +266,16 @@ fn send_long_diffs() {
         let number = usize::try_from(id).unwrap();
         let base = VIEWS_BASE + number * multigrain_memory::VIEW_ALIGN;
         let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
-        assert_eq!(runtime.adopt(AreaRecord { area, owner: NodeId(0), items, consistency }), 0);
+        assert_eq!(
+            runtime.adopt(AreaRecord {
+                area,
+                owner: NodeId(0),
+                items,
+                consistency,
+                origin: Origin::Heap
+            }),
+            0
+        );
         assert_eq!(place(id, 64 * 80), Ok(Place::Buffer));
         let refused = place(id, 64 * 80 + 1).unwrap_err();
         assert!(refused.starts_with("a diff of 5121 bytes"), "{refused}");

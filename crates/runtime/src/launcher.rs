@@ -1,7 +1,7 @@
 //! What a node tells its launcher, and the lines with which it ends.
 //!
 //! With a launcher, lines go through the control socket and the launcher prints them; without one,
-//! they go to stderr. A line is one `write`, built without allocation where a trap may be around.
+//! they go to stderr. A line is one `write`, built without allocation where it may be written in a trap.
 
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -171,7 +171,7 @@ fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool
     writeln!(text, "{line}").is_ok() && write_all(fd, text.as_bytes())
 }
 
-/// The launcher hears when it was noticed: of a chain of losses the first one matters.
+/// The launcher is told when it was noticed: of a chain of losses the first one matters.
 fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     tell(control, format_args!("lost {} @{}.{:09} {why}", peer.0, now.tv_sec, now.tv_nsec))

@@ -10,36 +10,36 @@
 //! ```text
 //! job        joining, leaving, and the calls of a program    trap      faults and steps come in
 //! process_manager
-//!                                                                atomics   looks at instructions
+//!                                                                unsupported_atomics   looks at instructions
 //! collective
 //! sync       prefetch     threads      heap
-//! deadlines                            directory             services
+//! deadlines  segments                  directory             services
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
-//! races      sharing      sites        windows     platform    tables      receiver  what the engines stand on
-//! area  run  membership   launcher     stats       frames    crash  program  config  error  shim
-//! signals    child        descriptors  mappings    pthread   what is between the program and the C library
+//! races  false_sharing  allocation_sites  windows  platform  tables  receiver   what the engines stand on
+//! turns  area  minipage_run  membership  launcher  stats  frames  crash  program  config  error  shim
+//! signals  child  interposed_close  interposed_mprotect  pthread   between the program and the C library
 //! ```
 //!
 //! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
 //! faulting thread -> frames out -> [`receiver`]: the same thread receives until its wake-up is there
 //! -> the ack -> the instruction is retried.
 
+mod allocation_sites;
 mod area;
-mod atomics;
 mod child;
 mod collective;
 mod config;
 mod crash;
 mod deadlines;
 mod deadlock;
-mod descriptors;
 mod directory;
 mod driver;
 mod engine;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod errno;
 mod error;
+mod false_sharing;
 mod frames;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -51,6 +51,9 @@ pub mod hostile_peer;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod hostile_tests;
+mod interposed_close;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod interposed_mprotect;
 mod job;
 mod launcher;
 mod live_items;
@@ -59,43 +62,46 @@ mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loom_tests;
-#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
-mod mappings;
 mod membership;
+mod minipage_run;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod platform;
 mod prefetch;
 mod process_manager;
 mod program;
+mod programs;
 mod pthread;
 mod races;
 mod receiver;
-mod run;
 mod secret;
-mod sharing;
+mod segments;
 mod shim;
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod signals;
-mod sites;
 mod stats;
 mod sync;
 mod tables;
 mod threads;
 mod trap;
 mod tsan;
+mod turns;
+mod unsupported_atomics;
 mod windows;
 
 pub use collective::{Collective, Combine, Party};
-pub use config::Config;
+pub use config::{Config, Launch};
 pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::{LARGEST_SINGLE_BYTES, Policy};
 pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
+pub use programs::Programs;
 pub use receiver::WaitMode;
+pub use segments::{Rights, SegmentOptions, SegmentStat, SegmentUses};
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};
+pub use turns::Shares;

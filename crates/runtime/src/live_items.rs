@@ -1,4 +1,4 @@
-//! Which items of an area of this node are allocated: any thread may say so, without a lock.
+//! Which items of an area of this node are allocated: a bit each, changed by any thread without a lock.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;

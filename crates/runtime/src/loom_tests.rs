@@ -1,6 +1,6 @@
 //! Parking under loom: every order of the threads' steps, and every value that the C11 memory model
-//! lets a load return. A thread that parks and is never nudged is found as a deadlock. Tests,
-//! and a tool that shall find mutants.
+//! lets a load return. A thread that parks and is never nudged is found as a deadlock. Used as tests, and
+//! against the mutants.
 
 #![allow(clippy::unwrap_used, reason = "a scene may panic, as a test may")]
 

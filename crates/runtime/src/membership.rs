@@ -37,10 +37,13 @@ impl Membership {
         match reason {
             // Who has passed the leaving barrier may go before we have.
             LostReason::Left if self.is_finalizing() => Loss::Expected,
+            // It has left, and nobody waits any more for what was to be said to it.
+            LostReason::Unreached(_) if self.is_finalizing() => Loss::Expected,
             LostReason::Left => Loss::EndsJob("it left without waiting for the others".into()),
-            LostReason::Died | LostReason::Failed(_) | LostReason::Violation(_) => {
-                Loss::EndsJob(reason.to_string())
-            }
+            LostReason::Died
+            | LostReason::Failed(_)
+            | LostReason::Violation(_)
+            | LostReason::Unreached(_) => Loss::EndsJob(reason.to_string()),
         }
     }
 
@@ -94,9 +97,12 @@ mod tests {
     fn a_peer_may_leave_when_the_program_has_called_for_the_end_and_may_never_die() {
         let membership = Membership::default();
         let too_early = Loss::EndsJob("it left without waiting for the others".into());
+        let unreached = LostReason::Unreached("cannot connect to n1".into());
         assert_eq!(membership.lost(&LostReason::Left), too_early);
+        assert!(matches!(membership.lost(&unreached), Loss::EndsJob(_)));
         assert!(membership.finalize() && !membership.finalize(), "once");
         assert_eq!(membership.lost(&LostReason::Left), Loss::Expected);
+        assert_eq!(membership.lost(&unreached), Loss::Expected);
         assert!(matches!(membership.lost(&LostReason::Died), Loss::EndsJob(_)));
         assert!(membership.is_member() && !membership.is_leaving());
         membership.has_left();

@@ -1,4 +1,4 @@
-//! Seeded faults below the protocol that are a number or a choice; those of the engine's world are in
+//! Seeded faults below the protocol that change a number or a choice; those of the engine's world are in
 //! `engine/mutants.rs`.
 
 use multigrain_protocol::mutants::{Mutant, on};

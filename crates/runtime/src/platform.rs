@@ -1,5 +1,4 @@
-//! What the engines of a node stand on: its memory, its links, the protocol's states, its counters and
-//! its launcher.
+//! The platform of the engines: a node's memory, its links, the protocol's states, its counters and its launcher.
 //!
 //! Everything above reaches these through here, and nothing here knows what is above.
 
@@ -9,12 +8,12 @@ use std::os::fd::RawFd;
 
 use multigrain_memory::Memory;
 use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload};
-use multigrain_types::{NodeId, ThreadId};
+use multigrain_types::{MinipageId, NodeId, PAGE_BYTES, ThreadId};
 
 use crate::launcher::Launcher;
+use crate::minipage_run::Run;
 use crate::receiver::parking::Waking;
 use crate::receiver::slots;
-use crate::run::Run;
 use crate::stats::Counters;
 use crate::tables::SharedTables;
 
@@ -70,6 +69,11 @@ impl Platform {
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// A checksum of the contents of a minipage that has a page at most; of others it is not worth the time.
+    pub(crate) fn checksum(&self, minipage: MinipageId) -> Option<u64> {
+        (self.memory.privileged(minipage).1 <= PAGE_BYTES).then(|| self.memory.checksum(minipage))
     }
 
     /// Where the contents of known minipages are.

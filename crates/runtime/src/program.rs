@@ -1,9 +1,9 @@
-//! What the program consists of: where its functions lie, and which build it is.
+//! The program: where its functions lie, and which build it is.
 //!
 //! A peer may ask this node to start a thread at an address. Only addresses in the program's own
-//! code are taken: in executable segments of the main executable, and of shared objects that are
-//! linked with libmultigrain (the program's own libraries). Neither the C library nor libmultigrain
-//! itself belongs to it, where they are shared objects of their own. Found once, when the node joins.
+//! code are accepted: in executable segments of the main executable, and of shared objects that are
+//! linked with libmultigrain (the program's own libraries). The C library and libmultigrain itself are not part
+//! of it, where they are shared objects of their own. Found once, when the node joins.
 
 #![expect(unsafe_code, reason = "the loader's tables, and a function by its address")]
 
@@ -63,8 +63,7 @@ impl Program {
 /// A number that differs between builds of the program or versions of this library: made of the
 /// linker's build id, or of the whole file if it has none.
 pub(crate) fn build_number() -> Result<u64, Error> {
-    let mut hash = Fnv::default();
-    hash.add(env!("CARGO_PKG_VERSION").as_bytes());
+    let mut hash = Fnv(library_number());
     if let Some(id) = survey().build_id {
         hash.add(&id);
         return Ok(hash.0);
@@ -78,6 +77,11 @@ pub(crate) fn build_number() -> Result<u64, Error> {
             bytes => hash.add(&piece[..bytes]),
         }
     }
+}
+
+/// A number that differs between versions of this library: what programs of one job have alike.
+pub(crate) fn library_number() -> u64 {
+    fingerprint(env!("CARGO_PKG_VERSION").as_bytes())
 }
 
 /// A number that differs where the bytes do, but for chance.

@@ -1,5 +1,6 @@
-//! Threads of the C library. One of Rust's maps a stack for overflows as it begins, and panics where a
-//! limit of memory has come by then; and it ends the process where its function ends by `pthread_exit`.
+//! Creates threads through the C library instead of Rust's `std::thread`, which maps a signal stack as a thread
+//! begins and panics where a memory limit forbids that, and aborts the process if the thread's function ends by
+//! `pthread_exit`.
 
 #![expect(unsafe_code, reason = "threads of the C library")]
 

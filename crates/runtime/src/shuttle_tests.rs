@@ -1,9 +1,9 @@
 //! A node under schedules of shuttle: waiting, receiving, waking and leaving, as they run.
 //!
-//! The node is a real [`Runtime`] over a real socket; its threads are shuttle's. What is asked of
-//! every schedule: all get what they wait for (a lost wake-up, or a message that is left unread
-//! while a thread sleeps for it, ends as a deadlock), one thread receives at a time (the mesh
-//! asserts it), locks exclude, and leaving ends every thread. `MULTIGRAIN_SCHEDULES` sets the number
+//! The node is a real [`Runtime`] over a real socket; its threads are shuttle's. Every schedule must show that
+//! all threads get what they wait for (a lost wake-up, or a message that is left unread
+//! while a thread sleeps for it, ends as a deadlock), that one thread receives at a time (the mesh
+//! asserts it), that locks exclude, and that leaving ends every thread. `MULTIGRAIN_SCHEDULES` sets the number
 //! of schedules of each test. Shuttle knows no weak memory: every atomic is as if `SeqCst`.
 
 #![expect(unsafe_code, reason = "the other node's sink")]
@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex};
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{Attach, BarrierMessage, Input, Kind, Message, PageMessage, SyncMessage};
 use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::mpsc;
 use shuttle::{Runner, thread};
 
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::driver::sink::NodeSink;
 use crate::frames::{header_of, kind, words_of};
@@ -101,7 +101,7 @@ fn explore(scene: Scene) {
 fn play(scene: Scene) {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
     let config = Config { wait: scene.wait, ..Config::single() };
     let memory = Memory::new(&memory).unwrap();
     let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
@@ -302,14 +302,23 @@ unsafe impl Sink for Order {
 fn fetch_in_a_row() {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 8192, guard: GuardChoice::Mprotect };
-    let config = Config { placement: Placement::Allocator, ..Config::single() };
+    let memory = multigrain_memory::Config::new(8192, GuardChoice::Mprotect);
+    let config = Config::single();
     let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None).unwrap();
     let (id, shape) = (AreaId(0), Shape::Pages { pages: 1 });
     let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 8192, shape };
     let items = Items { bytes: 4096, count: 2, chunk: 1, array: false };
     let consistency = Consistency::Sequential;
-    assert_eq!(runtime.adopt(AreaRecord { area, owner: NodeId(1), items, consistency }), 0);
+    assert_eq!(
+        runtime.adopt(AreaRecord {
+            area,
+            owner: NodeId(1),
+            items,
+            consistency,
+            origin: Origin::Heap
+        }),
+        0
+    );
     let [first, second] = [0, 1].map(|index| MinipageId::new(id, index));
     let fault = |minipage, kind| {
         runtime.driver.engine().step_sure(Input::Fault { thread: ThreadId(0), minipage, kind });

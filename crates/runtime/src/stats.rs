@@ -1,4 +1,4 @@
-//! Counters of one node. Counts do not lie: tests assert them.
+//! Counters of one node. They are exact: tests assert them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

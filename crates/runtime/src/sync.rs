@@ -1,9 +1,9 @@
-//! Locks, barriers, semaphores, condition variables, read-write locks and what runs once, as calls that wait.
+//! Locks, barriers, semaphores, condition variables, read-write locks and `once`, as calls that wait.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 
-use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncInput, SyncSite};
+use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncInput, SyncSite, WHOLE};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::deadlock::Place;
 use multigrain_types::{NodeId, ThreadId};
@@ -11,6 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 use crate::deadlines::{Deadline, Deadlines};
 use crate::driver::{Driver, Wait};
 use crate::error::{Error, Unavailable};
+use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
@@ -148,7 +149,11 @@ impl Synchronization {
         };
         slot.returns.before_lock(id, now_ns);
         let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        critical_section::lock();
         slot.returns.after_lock(id, waited);
+        if slot.returns.follows(id) {
+            critical_section::begin(waited);
+        }
         tsan::take(Token::Lock(id));
         Ok(())
     }
@@ -162,7 +167,10 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         tsan::give(Token::Lock(id));
         driver.end_epoch();
-        let done = if slot.returns.are_likely(id) {
+        critical_section::unlock();
+        let polls = slot.returns.follows(id)
+            && critical_section::end(|minipage| driver.platform().checksum(minipage));
+        let done = if slot.returns.are_likely(id) && !polls {
             driver.unlock_to_return(slot, (thread, id))
         } else {
             driver.step(Input::Sync(SyncInput::Unlock { thread, id }))
@@ -252,24 +260,29 @@ impl Synchronization {
         operand: Option<Operand>,
     ) -> Result<Passed, Error> {
         let (thread, slot) = driver.my_slot()?;
-        if id != LEAVING_BARRIER {
+        let of_program = id != LEAVING_BARRIER;
+        if of_program {
             driver.counters().add(Count::Barriers, 1);
         }
         let (local, total) = match total {
             0 => (self.threads, self.threads.saturating_mul(driver.nodes().into())),
+            // Each node comes once.
+            total if id == LEAVING_BARRIER => (1, total),
             total => (0, total),
         };
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
-        let quiescent = driver.may_be_quiescent(local);
-        slot.set_party(total);
+        let quiescent = of_program && driver.may_be_quiescent(local);
+        slot.awaited().set_party(total);
+        // In a large job it is no barrier of some threads: all know who is to come.
+        let id = if local > 0 { SyncSite::of_all(driver.nodes(), id) } else { id };
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
         };
         synchronize(driver, slot, arrive)?;
-        tsan::take(Token::Barrier(id));
-        let first = local > 0 && self.left_barriers.is_first_of(local);
+        tsan::take(Token::Barrier(id & !WHOLE));
+        let first = of_program && local > 0 && self.left_barriers.is_first_of(local);
         Ok(Passed { thread, slot, first })
     }
 
@@ -290,6 +303,7 @@ impl Synchronization {
             Patience::None => SyncInput::SemaphoreTry { thread, id },
         };
         self.wait(driver, (thread, slot), input, (patience, Awaited::Semaphore(id)))?;
+        critical_section::take_unit();
         tsan::take(Token::Semaphore(id));
         Ok(())
     }
@@ -302,6 +316,7 @@ impl Synchronization {
         of_program("semaphore", id)?;
         tsan::give(Token::Semaphore(id));
         driver.end_epoch();
+        critical_section::give_unit();
         let post = SyncInput::SemaphorePost { id, count };
         driver.step(Input::Sync(post))?;
         driver.apply_back_pressure(manager_of(driver, id))
@@ -431,8 +446,10 @@ fn wait_for(input: &SyncInput) -> Wait {
     Wait::At(match *input {
         SyncInput::Lock { id, .. } => Place::Lock(id),
         SyncInput::ReadWriteLock { id, tries: false, .. } => Place::ReadWriteLock(id),
-        SyncInput::Barrier { id: LEAVING_BARRIER, .. } => Place::Finalize,
-        SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => Place::Barrier(id),
+        SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => Place::Finalize,
+        SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => {
+            Place::Barrier(id & !WHOLE)
+        }
         SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
         SyncInput::ConditionWait { id, .. } => Place::Condition(id),
         SyncInput::Begin { .. }

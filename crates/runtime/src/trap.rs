@@ -12,16 +12,18 @@ use std::sync::OnceLock;
 
 use multigrain_memory::Trap;
 use multigrain_protocol::Kind;
+use multigrain_types::Access;
 
-use crate::atomics;
 use crate::child;
 use crate::crash::Crash;
 use crate::driver::Driver;
 use crate::driver::access::{self, For};
 use crate::error::Error;
 use crate::prefetch::Prefetcher;
+use crate::receiver::critical_section;
 use crate::signals;
 use crate::stats::Count;
+use crate::unsupported_atomics;
 use crate::windows::now_ns;
 
 /// Where traps of this process go.
@@ -52,7 +54,7 @@ pub(crate) fn install(
 fn tell_crash(signal: c_int, info: *const libc::siginfo_t, context: *const c_void) {
     let Some(Entry { driver, .. }) = ENTRY.get() else { return };
     if child::is_one() {
-        // What its launcher hears is not about it.
+        // What its launcher is told is not about it.
         return;
     }
     let platform = driver.platform();
@@ -91,7 +93,7 @@ impl Entry {
         trap.is_some_and(|trap| self.on_fault(trap, context))
     }
 
-    /// Who touches shared memory in a child, or after this node has left, does not go on.
+    /// A thread that touches shared memory in a child, or after this node has left, does not go on.
     fn refuse_outsiders(&self, info: *const libc::siginfo_t) {
         let (driver, is_child) = (self.driver, child::is_one());
         if !is_child && driver.membership().is_member() {
@@ -126,16 +128,17 @@ impl Entry {
     fn on_fault(&self, trap: Trap, context: *mut c_void) -> bool {
         let driver = self.driver;
         let Some(minipage) = driver.memory().translate(trap.address) else { return false };
-        if !driver.tables().knows(minipage) {
+        let needed = if trap.write { Access::ReadWrite } else { Access::ReadOnly };
+        if !driver.tables().knows(minipage) || driver.memory().limit(minipage.area()) < needed {
             return false;
         }
         // SAFETY: the handler's own context.
-        unsafe { atomics::look(driver, minipage, trap.address, context) };
+        unsafe { unsupported_atomics::look(driver, minipage, trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };
         let Some((thread, slot)) = driver.own_slot() else {
             driver.platform().fatal("more than 4,096 threads of this node use shared memory");
         };
-        if slot.is_waiting() {
+        if slot.awaited().is_waiting() {
             driver.platform().fatal(&format!(
                 "a signal handler touched shared memory at {:#x} while its thread waited in a call of this \
                  library, which would both wait for ever: let the handler touch private memory only",
@@ -149,7 +152,9 @@ impl Entry {
         driver.counters().add(faults, 1);
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
-        if kind == Kind::Write {
+        critical_section::needs(minipage);
+        let turns = driver.tables().turns(minipage.area());
+        if kind == Kind::Write || turns.is_some() {
             driver.end_windows_on(minipage);
         }
         let pinned = driver.begin_access(thread, minipage, context);
@@ -157,6 +162,9 @@ impl Entry {
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         driver.engine().served(trapped);
         access::leave(context);
+        if let Some(turns) = turns {
+            turns.count(kind, pinned, now_ns().saturating_sub(since_ns));
+        }
         if at_once {
             driver.counters().add(Count::LocalFaults, 1);
         } else {

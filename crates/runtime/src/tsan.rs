@@ -1,7 +1,7 @@
 //! Tells ThreadSanitizer what orders the threads of a node (feature `tsan`; nothing otherwise).
 //!
 //! The runtime is not instrumented: without this, memory that threads hand over under a lock would
-//! be reported as a race. Tokens share a table: two at one place hide a race, none is invented.
+//! be reported as a race. Tokens share a table: two in one place hide a race, none is invented.
 
 #![cfg_attr(feature = "tsan", expect(unsafe_code, reason = "the sanitizer's own interface"))]
 
@@ -13,7 +13,7 @@ pub(crate) enum Token {
     Semaphore(u64),
     Condition(u64),
     ReadWrite(u64),
-    /// Freed memory and who is given it next.
+    /// Freed memory, to the thread that is given it next.
     Free,
     Names,
     ThreadStart,

@@ -1,12 +1,17 @@
-//! Windows: a thread may keep a contended minipage for a while, so that all nodes have it alike (ADR 17).
+//! Time windows: for a while a thread may keep a contended minipage, so that all nodes get equal turns (ADR 17), and
+//! a node the token of a contended lock (ADR 41).
 //!
 //! Role: the clock and the timer behind [`multigrain_protocol::window`]. A *window* is a pin on a grant
-//! that goes when its time is over, and not before the instruction is through that waited for it. The
-//! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking anybody,
-//! and ends what is due.
+//! that is removed when its time is over, but not before the instruction that waited for it is complete. The
+//! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking it, and ends the
+//! windows that are due.
 //!
-//! Invariant: for each window that [`Windows::begin`] took, the pin goes once: with the [`Ended`] it
-//! becomes, or with its instruction ([`Windows::is_through`]), whichever is later.
+//! Invariants: every token that is kept has its lock in the list of windows to end, or is being returned. For each
+//! window on a minipage that [`Windows::begin`] took, the pin is removed once: with the [`Ended`] it
+//! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for
+//! ([`asked`]) knows nothing of instructions, for its thread has not resumed the grant: the [`Ended`] does.
+
+mod asked;
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -23,6 +28,7 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
+use asked::{Asked, Kept};
 
 /// Between two looks at the clock where the program has closed the timer.
 const WITHOUT_TIMER: Duration = Duration::from_millis(1);
@@ -54,6 +60,12 @@ impl From<Window> for Ended {
     }
 }
 
+impl From<Kept> for Ended {
+    fn from((minipage, thread): Kept) -> Self {
+        Self { thread, minipage, urgent: false }
+    }
+}
+
 /// How long the token of a lock stays for a thread that is expected back, at most.
 const LOCK_WINDOW_NS: u64 = 200_000;
 
@@ -61,6 +73,7 @@ const LOCK_WINDOW_NS: u64 = 200_000;
 struct Open {
     turns: Estimator,
     open: Vec<Window>,
+    asked: Asked,
     /// Locks, and when their windows are over. A window may have ended before; then the lock's next one, if
     /// there is one, ends with it.
     locks: Vec<(u64, u64)>,
@@ -82,14 +95,15 @@ impl Open {
     }
 
     /// Ends windows: those whose pins go now. The others go when their instructions are through.
-    fn end(&mut self, over: impl Fn(&Window) -> bool) -> Vec<Window> {
+    fn end(&mut self, over: impl Fn(&Window) -> bool) -> Vec<Ended> {
         let ended = self.open.extract_if(.., |window| over(window));
-        ended.filter(|window| !window.stepped).collect()
+        ended.filter(|window| !window.stepped).map(Ended::from).collect()
     }
 
     fn next_end_ns(&self) -> Option<u64> {
         let minipages = self.open.iter().map(|window| window.ends_ns);
-        minipages.chain(self.locks.iter().map(|lock| lock.1)).min()
+        let locks = self.locks.iter().map(|lock| lock.1);
+        minipages.chain(locks).chain(self.asked.next_end_ns()).min()
     }
 }
 
@@ -101,6 +115,8 @@ pub(crate) struct Windows {
     /// Whether some window may be open; whether a passage may be measured. Set under the lock.
     any: AtomicBool,
     measures: AtomicBool,
+    /// Whether any page was ever locked.
+    locks_pages: AtomicBool,
 }
 
 /// Nanoseconds of the clock that the timer knows.
@@ -113,8 +129,8 @@ impl Windows {
     pub(crate) fn new() -> Result<Self, Error> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
-        let (any, measures) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { timer, open_windows: Mutex::default(), any, measures })
+        let [any, measures, locks_pages] = [(); 3].map(|()| AtomicBool::new(false));
+        Ok(Self { timer, open_windows: Mutex::default(), any, measures, locks_pages })
     }
 
     /// The timer's descriptor.
@@ -170,6 +186,26 @@ impl Windows {
         true
     }
 
+    /// A thread keeps a minipage that it was granted for so long, as the program asked: pins that go now,
+    /// or none if nobody would end that.
+    pub(crate) fn keep(
+        &self,
+        thread: ThreadId,
+        minipage: MinipageId,
+        delta_ns: u64,
+    ) -> Option<Vec<Ended>> {
+        let ends_ns = now_ns().saturating_add(delta_ns);
+        let mut open_windows = lock(&self.open_windows);
+        if open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns)
+            && !self.ring_at(ends_ns)
+        {
+            return None;
+        }
+        let before = open_windows.asked.keep((minipage, thread), ends_ns);
+        self.any.store(true, Ordering::Relaxed);
+        Some(before.map(Ended::from).into_iter().collect())
+    }
+
     /// Whether there may be one to end.
     pub(crate) fn may_be_open(&self) -> bool {
         self.any.load(Ordering::Relaxed)
@@ -182,19 +218,27 @@ impl Windows {
 
     /// A thread is about to wait for something else: its windows are over.
     pub(crate) fn end_of(&self, thread: ThreadId) -> Vec<Ended> {
-        self.end(|window| window.thread == thread)
+        self.end(|open| open.end(|window| window.thread == thread))
     }
 
     /// A thread of this node wants to write a minipage, or an instruction gives it up: nobody keeps it
     /// for a while.
     pub(crate) fn end_on(&self, minipage: MinipageId) -> Vec<Ended> {
-        self.end(|window| window.minipage == minipage)
+        self.end(|open| {
+            let mut ended = open.end(|window| window.minipage == minipage);
+            ended.extend(open.asked.end_on(minipage).into_iter().map(Ended::from));
+            ended
+        })
     }
 
     /// Those whose time is over: the timer has rung.
     pub(crate) fn end_due(&self) -> Vec<Ended> {
         let now_ns = now_ns();
-        let ended = self.end(|window| window.ends_ns <= now_ns);
+        let ended = self.end(|open| {
+            let mut ended = open.end(|window| window.ends_ns <= now_ns);
+            ended.extend(open.asked.end_due(now_ns).into_iter().map(Ended::from));
+            ended
+        });
         let open_windows = lock(&self.open_windows);
         if let Some(next_ns) = open_windows.next_end_ns() {
             // Whatever it rang for, also if that is not due by this processor's clock.
@@ -226,6 +270,31 @@ impl Windows {
         open_windows.locks.extract_if(.., |lock| lock.1 <= now_ns).map(|lock| lock.0).collect()
     }
 
+    /// A thread has locked a minipage.
+    pub(crate) fn lock_page(&self, thread: ThreadId, minipage: MinipageId) {
+        lock(&self.open_windows).asked.lock((minipage, thread));
+        self.locks_pages.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a thread has.
+    pub(crate) fn has_locked(&self, thread: ThreadId, minipage: MinipageId) -> bool {
+        lock(&self.open_windows).asked.locks((minipage, thread)) > 0
+    }
+
+    /// It unlocks it, once.
+    pub(crate) fn unlock_page(&self, thread: ThreadId, minipage: MinipageId) {
+        lock(&self.open_windows).asked.unlock((minipage, thread));
+    }
+
+    /// All minipages that a thread has locked, each as often, which are not any more.
+    pub(crate) fn unlock_pages_of(&self, thread: ThreadId) -> Vec<MinipageId> {
+        if !self.locks_pages.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let unlocked = lock(&self.open_windows).asked.unlock_all_of(thread);
+        unlocked.into_iter().map(|(minipage, _)| minipage).collect()
+    }
+
     /// A minipage that another node manages is let go.
     pub(crate) fn released(&self, minipage: MinipageId) {
         lock(&self.open_windows).turns.released(minipage, now_ns());
@@ -242,21 +311,20 @@ impl Windows {
     }
 
     /// Ends windows; the pins of those returned go now.
-    fn end(&self, over: impl Fn(&Window) -> bool) -> Vec<Ended> {
+    fn end(&self, end: impl FnOnce(&mut Open) -> Vec<Ended>) -> Vec<Ended> {
         if !self.may_be_open() {
             return Vec::new();
         }
         let mut open_windows = lock(&self.open_windows);
-        let open = open_windows.open.len();
-        let ended = open_windows.end(over);
-        if open_windows.open.len() < open {
-            match open_windows.next_end_ns() {
-                // If it is closed it rings as it was set before, and the helper looks again and again.
-                Some(next_ns) => _ = self.ring_at(next_ns),
-                None => self.any.store(false, Ordering::Relaxed),
-            }
+        let before = open_windows.next_end_ns();
+        let ended = end(&mut open_windows);
+        match open_windows.next_end_ns() {
+            // If it is closed it rings as it was set before, and the helper looks again and again.
+            Some(next_ns) if before != Some(next_ns) => _ = self.ring_at(next_ns),
+            Some(_) => {}
+            None => self.any.store(false, Ordering::Relaxed),
         }
-        ended.into_iter().map(Ended::from).collect()
+        ended
     }
 
     /// Sleeps until the timer rings.

@@ -186,6 +186,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 credentials,
                 build: 3,
                 deadline: Duration::from_secs(5),
+                emulate: None,
             };
             Mesh::boot(config, &mut |line| eprintln!("{line}")).unwrap()
         })

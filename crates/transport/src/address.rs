@@ -1,7 +1,9 @@
 //! Where a node listens, as text and back. What is done with an address is up to the links.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::str::FromStr;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -41,10 +43,11 @@ impl FromStr for Address {
             return Ok(Self::Unix(UnixName::Path(PathBuf::from(path))));
         }
         if let Some(host) = text.strip_prefix("tcp:") {
-            let address = host.parse().map_err(|_| wrong("expected a numeric host and a port"))?;
+            let address =
+                host.parse().map_err(|_| wrong("an address of TCP is tcp:1.2.3.4:port"))?;
             return Ok(Self::Tcp(address));
         }
-        Err(wrong("unknown scheme"))
+        Err(wrong("an address is unix:@name, unix:/path or tcp:1.2.3.4:port"))
     }
 }
 
@@ -58,9 +61,43 @@ impl fmt::Display for Address {
     }
 }
 
+/// Where a firewall lets nodes listen: ports from the one to the other, `30000-30100`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    first: u16,
+    last: u16,
+}
+
+impl Ports {
+    /// Each of them, ascending.
+    #[must_use]
+    pub fn all(self) -> RangeInclusive<u16> {
+        self.first..=self.last
+    }
+}
+
+impl FromStr for Ports {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let why = "a range of ports is FIRST-LAST, such as 30000-30100";
+        let wrong = || AddressError { text: text.to_owned(), why };
+        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
+        let port = |text: &str| text.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(wrong);
+        let (first, last) = (port(first)?, port(last)?);
+        if first > last { Err(wrong()) } else { Ok(Self { first, last }) }
+    }
+}
+
+impl fmt::Display for Ports {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.first, self.last)
+    }
+}
+
 /// Text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no address: {why}; write unix:@name, unix:/path or tcp:1.2.3.4:port")]
+#[error("'{text}' will not do: {why}")]
 pub struct AddressError {
     text: String,
     why: &'static str,
@@ -74,6 +111,16 @@ mod tests {
     fn addresses_read_back_what_they_print() {
         for text in ["unix:@job-1.0", "unix:/tmp/x.sock", "tcp:127.0.0.1:80", "tcp:[::1]:9"] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_range_of_ports_reads_back_what_it_prints_and_others_are_refused() {
+        assert_eq!("30000-30100".parse::<Ports>().unwrap().to_string(), "30000-30100");
+        assert_eq!("7-7".parse::<Ports>().unwrap().all(), 7..=7);
+        for wrong in ["", "7", "0-7", "9-8", "1-70000", "x", "1-2-3", "-5", "5-"] {
+            let why = wrong.parse::<Ports>().unwrap_err().to_string();
+            assert!(why.contains("FIRST-LAST"), "{why}");
         }
     }
 

@@ -5,7 +5,11 @@
 //!
 //! A certificate names its job and its rank as DNS names, since those are what certificates are checked for;
 //! nobody ever looks them up.
+//!
+//! Without a launcher every node makes [`Credentials`] of its own, whose digest it tells the others; each then
+//! believes those certificates alone, and each for its rank (ADR 37).
 
+use aws_lc_rs::digest::{SHA256, digest};
 use core::fmt;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -14,6 +18,7 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
 };
 use rustls::pki_types::ServerName;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -29,14 +34,47 @@ pub struct Authority {
     valid: [SystemTime; 2],
 }
 
-/// What a node proves itself with: its certificate, that one's key, and the authority's certificate, which
-/// those of all other nodes are checked with.
+/// What a node proves itself with: its certificate, that one's key, and what those of all other nodes are checked with.
 #[derive(Clone)]
 pub struct Credentials {
-    pub(crate) authority: Vec<u8>,
+    pub(crate) trust: Trust,
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) after: After,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone)]
+pub(crate) enum Trust {
+    /// Those that this authority has made.
+    Authority(Vec<u8>),
+    /// These alone.
+    Pins(Pins),
+}
+
+/// The digests of the certificates of all nodes, by rank.
+#[derive(Clone, Debug)]
+pub(crate) struct Pins(Arc<[Pin]>);
+
+/// The SHA-256 digest of a certificate.
+pub type Pin = [u8; 32];
+
+impl Pins {
+    /// Whether this is the certificate of some node.
+    pub(crate) fn has(&self, certificate: &[u8]) -> bool {
+        self.0.contains(&pin(certificate))
+    }
+
+    /// Whether it is that of this one.
+    pub(crate) fn is_of(&self, node: NodeId, certificate: &[u8]) -> bool {
+        self.0.get(node.index()) == Some(&pin(certificate))
+    }
+}
+
+fn pin(certificate: &[u8]) -> Pin {
+    let mut pin = Pin::default();
+    pin.copy_from_slice(digest(&SHA256, certificate).as_ref());
+    pin
 }
 
 /// How nodes speak once they have proven who they are.
@@ -56,6 +94,9 @@ impl After {
 pub struct CredentialsError(pub(crate) String);
 
 impl Authority {
+    /// How far a host's clock may be behind the launcher's, and ahead of it.
+    pub const VALID: [Duration; 2] = [BEFORE, AFTER];
+
     /// The authority of a job.
     ///
     /// # Errors
@@ -94,7 +135,7 @@ impl Authority {
         let certificate = theirs.signed_by(&key, &self.issuer).map_err(wrong)?;
         let der = |certificate: &Certificate| certificate.der().to_vec();
         Ok(Credentials {
-            authority: self.issuer.der().to_vec(),
+            trust: Trust::Authority(self.issuer.der().to_vec()),
             certificate: der(&certificate),
             key: key.serialize_der(),
             after: After::Sealed,
@@ -143,16 +184,37 @@ pub(crate) fn name_of_node(job: u128, node: NodeId) -> Option<ServerName<'static
 }
 
 impl Credentials {
+    /// Those of a node that no authority knows; it trusts nobody yet. Also what the others pin them by.
+    ///
+    /// # Errors
+    /// As [`Authority::new`].
+    pub fn of_its_own() -> Result<(Self, Pin), CredentialsError> {
+        let now = SystemTime::now();
+        let key = key()?;
+        let certificate = params(&[], [now - BEFORE, now + AFTER]).self_signed(&key);
+        let certificate = certificate.map_err(wrong)?.der().to_vec();
+        let (pin, trust) = (pin(&certificate), Trust::Pins(Pins(Arc::new([]))));
+        Ok((Self { trust, certificate, key: key.serialize_der(), after: After::Sealed }, pin))
+    }
+
+    /// For a node that believes certificates with these digests alone, each for the node of its place.
+    #[must_use]
+    pub fn trusting(self, pins: Vec<Pin>) -> Self {
+        Self { trust: Trust::Pins(Pins(pins.into())), ..self }
+    }
+
     /// For nodes that prove their ranks, and then speak in clear. All of a job have to do the same.
     #[must_use]
     pub fn in_clear(self) -> Self {
         Self { after: After::Clear, ..self }
     }
 
-    /// As text: for a channel that nobody else can read.
+    /// As text: for a channel that nobody else can read. Nothing for those that a node has made itself, which do not
+    /// leave it.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let parts = [&self.authority, &self.certificate, &self.key];
+        let Trust::Authority(authority) = &self.trust else { return String::new() };
+        let parts = [authority, &self.certificate, &self.key];
         let after = After::NAMES.iter().find(|(after, _)| *after == self.after);
         let after = after.map_or("", |(_, name)| name);
         format!("{}.{after}", parts.map(|part| hex(part)).join("."))
@@ -168,7 +230,7 @@ impl Credentials {
             let (after, _) = *After::NAMES.iter().find(|(_, known)| *known == name)?;
             let parts = parts.split('.').map(unhex).collect::<Option<Vec<_>>>()?;
             let [authority, certificate, key] = parts.try_into().ok()?;
-            Some(Self { authority, certificate, key, after })
+            Some(Self { trust: Trust::Authority(authority), certificate, key, after })
         };
         read().ok_or_else(|| CredentialsError("these are no credentials".to_owned()))
     }
@@ -210,7 +272,7 @@ mod tests {
         let text = issued.to_text();
         let read = Credentials::from_text(&text).unwrap();
         assert_eq!(read.to_text(), text);
-        assert_eq!((&read.authority, &read.key), (&issued.authority, &issued.key));
+        assert_eq!((&read.certificate, &read.key), (&issued.certificate, &issued.key));
         assert_eq!(
             Credentials::from_text(&issued.in_clear().to_text()).unwrap().after,
             After::Clear
@@ -224,8 +286,25 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "calls C")]
+    fn a_pinned_certificate_is_that_of_one_rank() {
+        let made = [(); 3].map(|()| Credentials::of_its_own().unwrap());
+        let pins = made.iter().take(2).map(|(_, pin)| *pin).collect();
+        let Trust::Pins(pins) = made[0].0.clone().trusting(pins).trust else { panic!() };
+        for (rank, (own, _)) in made.iter().enumerate() {
+            assert_eq!(pins.has(&own.certificate), rank < 2);
+            for node in 0..4 {
+                let is = pins.is_of(NodeId(node), &own.certificate);
+                assert_eq!(is, rank < 2 && usize::from(node) == rank);
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls C")]
     fn nothing_secret_is_shown() {
         let issued = Authority::new(7).unwrap().issue(NodeId(3)).unwrap();
         assert_eq!(format!("{issued:?}"), "Credentials");
+        let (own, _) = Credentials::of_its_own().unwrap();
+        assert_eq!((format!("{own:?}"), own.to_text()), ("Credentials".to_owned(), String::new()));
     }
 }

@@ -1,12 +1,13 @@
 //! What can go wrong, with the operands.
 
-use crate::address::Address;
+use crate::address::{Address, Ports};
 use crate::credentials::CredentialsError;
 use crate::frame_header::FrameError;
 use crate::handshake::Refusal;
 use core::time::Duration;
 use multigrain_types::{NodeId, in_runs};
 use rustix::io::Errno;
+use std::net::IpAddr;
 
 /// Why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +46,14 @@ pub enum TransportError {
         address: Address,
         /// The kernel's reason.
         errno: Errno,
+    },
+    /// All ports that a node may listen at are taken.
+    #[error("no port of {ports} is free at {at}: give a wider range")]
+    NoPort {
+        /// The address.
+        at: IpAddr,
+        /// The ports.
+        ports: Ports,
     },
     /// No connection to a peer.
     #[error("cannot connect to {peer} at {address}: {errno}")]
@@ -120,6 +129,23 @@ impl TransportError {
             | Self::Refused { .. }
             | Self::Untrusted { .. }
             | Self::Credentials(_)
+            | Self::Config { .. }
+            | Self::NoPort { .. }
+            | Self::System { .. } => None,
+        }
+    }
+
+    /// The peer to which this is the end of the way.
+    pub(crate) fn peer(&self) -> Option<NodeId> {
+        match self {
+            Self::Connect { peer, .. }
+            | Self::Refused { peer, .. }
+            | Self::Untrusted { peer, .. }
+            | Self::Handshake { peer, .. } => Some(*peer),
+            Self::Bind { .. }
+            | Self::NoPort { .. }
+            | Self::Credentials(_)
+            | Self::Missing { .. }
             | Self::Config { .. }
             | Self::System { .. } => None,
         }

@@ -2,7 +2,11 @@
 #![expect(unsafe_code, reason = "plays the kernel: fills the spans that the parser names")]
 #![allow(dead_code, reason = "the tests of this crate use only a part")]
 
-use crate::boot::Booted;
+mod tls;
+
+pub use tls::{TlsEnd, exchange};
+
+use crate::boot::{Booted, Others};
 use crate::frame_header::Header;
 use crate::handshake::{self, Answer, Identity, Refusal};
 use crate::incoming::{Incoming, Input, ReceiveContext, Staging};
@@ -10,7 +14,6 @@ use crate::link;
 use crate::mesh::Mesh;
 use crate::sink::{LostReason, Sink};
 use crate::span::{self, Span};
-use crate::unauthenticated::Refusals;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 
@@ -117,7 +120,8 @@ impl Shaker {
     /// # Errors
     /// Why it is refused.
     pub fn judge(&self, said: &[u8]) -> Result<Option<NodeId>, Refusal> {
-        handshake::judge(said, &self.0, |_| false)
+        let own = self.0.rank;
+        handshake::judge(said, &self.0, |peer| handshake::only_higher(own, peer, false))
     }
 
     /// What it makes of the answer of `peer`; `None` if it is let in.
@@ -149,7 +153,7 @@ pub fn mesh_without_peers(rank: NodeId, nodes: u16) -> Mesh {
     };
     let links = (0..nodes).map(|peer| (peer != rank.0).then(half)).collect();
     let identity = Identity { rank, nodes, job: 0, secret: [0; 32], build: 0 };
-    let booted = Booted { identity, links, listeners: Vec::new(), refusals: Refusals::default() };
+    let booted = Booted { identity, links, others: Others::none() };
     let mesh = Mesh::new(booted).expect("file descriptors for a mesh");
     mesh.close();
     mesh

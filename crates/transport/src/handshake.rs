@@ -10,7 +10,7 @@ use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the header, the handshake and whatever the users of the mesh say with them.
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 
 /// How TLS begins: the type of a record of its handshake.
 const TLS_HANDSHAKE: u8 = 22;
@@ -99,6 +99,8 @@ pub enum Refusal {
     Alert,
     /// Its certificate is not this rank's.
     NotRank(u16),
+    /// Its rank is lower, and this node's own connection to it stands.
+    Crossed,
     /// A code this version does not know.
     Unknown(u64),
 }
@@ -130,6 +132,7 @@ impl Refusal {
             Self::Tls => 20,
             Self::Alert => 21,
             Self::NotRank(rank) => with(22, rank.into()),
+            Self::Crossed => 23,
             Self::Unknown(code) => code,
         }
     }
@@ -160,6 +163,7 @@ impl Refusal {
             20 => Self::Tls,
             21 => Self::Alert,
             22 => Self::NotRank(operand as u16),
+            23 => Self::Crossed,
             _ => Self::Unknown(code),
         }
     }
@@ -195,6 +199,7 @@ impl fmt::Display for Refusal {
             Self::Tls => write!(out, "its part of the TLS handshake is wrong"),
             Self::Alert => write!(out, "it does not trust this node's certificate"),
             Self::NotRank(rank) => write!(out, "its certificate is not that of rank {rank}"),
+            Self::Crossed => write!(out, "a connection the other way stands"),
             Self::Unknown(code) => write!(out, "for an unknown reason ({code:#x})"),
         }
     }
@@ -224,11 +229,11 @@ pub(crate) fn hello(own: &Identity) -> [u8; HELLO_BYTES] {
 }
 
 /// Judges what a connecting node has said so far: `Ok(None)` while it may still become a good
-/// HELLO, the peer's rank once it is one. `taken` tells whether a rank is connected already.
+/// HELLO, the peer's rank once it is one. `expects` tells whether another rank of the job is welcome.
 pub(crate) fn judge(
     said: &[u8],
     own: &Identity,
-    taken: impl Fn(NodeId) -> bool,
+    expects: impl Fn(NodeId) -> Result<(), Refusal>,
 ) -> Result<Option<NodeId>, Refusal> {
     if said.first() == Some(&TLS_HANDSHAKE) {
         return Err(Refusal::Encrypted);
@@ -246,10 +251,25 @@ pub(crate) fn judge(
         return Err(Refusal::Garbage);
     }
     let Ok((hello, _)) = Hello::ref_from_prefix(body) else { return Ok(None) };
-    check(hello, own, taken).map(Some)
+    check(hello, own, expects).map(Some)
 }
 
-fn check(hello: &Hello, own: &Identity, taken: impl Fn(NodeId) -> bool) -> Result<NodeId, Refusal> {
+/// What a node says to a peer that connects, where each node connects to lower ranks alone.
+pub(crate) fn only_higher(own: NodeId, peer: NodeId, taken: bool) -> Result<(), Refusal> {
+    if peer <= own {
+        Err(Refusal::Rank(peer.0))
+    } else if taken {
+        Err(Refusal::Duplicate(peer.0))
+    } else {
+        Ok(())
+    }
+}
+
+fn check(
+    hello: &Hello,
+    own: &Identity,
+    expects: impl Fn(NodeId) -> Result<(), Refusal>,
+) -> Result<NodeId, Refusal> {
     let rank = hello.rank.get();
     if hello.version.get() != PROTOCOL_VERSION {
         return Err(Refusal::Version(hello.version.get()));
@@ -266,12 +286,10 @@ fn check(hello: &Hello, own: &Identity, taken: impl Fn(NodeId) -> bool) -> Resul
     if hello.nodes.get() != own.nodes {
         return Err(Refusal::Nodes(hello.nodes.get()));
     }
-    if rank <= own.rank.0 || rank >= own.nodes {
+    if rank == own.rank.0 || rank >= own.nodes {
         return Err(Refusal::Rank(rank));
     }
-    if taken(NodeId(rank)) {
-        return Err(Refusal::Duplicate(rank));
-    }
+    expects(NodeId(rank))?;
     Ok(NodeId(rank))
 }
 
@@ -338,7 +356,7 @@ mod tests {
     }
 
     fn verdict(peer: &Identity) -> Result<Option<NodeId>, Refusal> {
-        judge(&hello(peer), &identity(1), |rank| rank.0 == 3)
+        judge(&hello(peer), &identity(1), |rank| only_higher(NodeId(1), rank, rank.0 == 3))
     }
 
     #[test]
@@ -348,7 +366,7 @@ mod tests {
         assert_eq!(frame[..40], [[240, 0, 2, 0].as_slice(), &[0; 28], &[66], &[0; 7]].concat());
         let body = [
             b"MGRN".as_slice(),
-            &[4, 0, 2, 0, 4, 0],
+            &[5, 0, 2, 0, 4, 0],
             &[5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
             &[9; 32],
             &[3, 0, 0, 0, 0, 0, 0, 0],
@@ -372,16 +390,16 @@ mod tests {
         assert_eq!(verdict(&identity(3)), Err(Refusal::Duplicate(3)));
         let mut old = hello(&identity(2));
         old[Header::BYTES + 4] = 99;
-        assert_eq!(judge(&old, &identity(1), |_| false), Err(Refusal::Version(99)));
+        assert_eq!(judge(&old, &identity(1), |_| Ok(())), Err(Refusal::Version(99)));
     }
 
     #[test]
     fn a_cut_hello_is_waited_for_and_garbage_is_not() {
         let whole = hello(&identity(2));
         for cut in 0..whole.len() {
-            assert_eq!(judge(&whole[..cut], &identity(1), |_| false), Ok(None));
+            assert_eq!(judge(&whole[..cut], &identity(1), |_| Ok(())), Ok(None));
         }
-        assert_eq!(judge(b"G", &identity(1), |_| false), Err(Refusal::Garbage));
+        assert_eq!(judge(b"G", &identity(1), |_| Ok(())), Err(Refusal::Garbage));
     }
 
     #[test]
@@ -389,7 +407,8 @@ mod tests {
         let (own, peer) = (identity(2), identity(1));
         assert_eq!(answer(&welcome(&peer), &own, NodeId(1)), Answer::Welcome);
         assert!(matches!(answer(&welcome(&peer), &own, NodeId(0)), Answer::Nonsense(_)));
-        for why in [Refusal::Version(8), Refusal::User(70_000), Refusal::Complete] {
+        for why in [Refusal::Version(8), Refusal::User(70_000), Refusal::Complete, Refusal::Crossed]
+        {
             let said = refused(NodeId(1), why);
             assert_eq!(answer(&said, &own, NodeId(1)), Answer::Refused(why));
         }
@@ -398,11 +417,11 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic(said in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = judge(&said, &identity(1), |_| false);
+            let _ = judge(&said, &identity(1), |_| Ok(()));
             let mut hello_like = hello(&identity(2)).to_vec();
             let at = said.len() % hello_like.len();
             hello_like.splice(at.., said);
-            let _ = judge(&hello_like, &identity(1), |_| false);
+            let _ = judge(&hello_like, &identity(1), |_| Ok(()));
         }
     }
 }

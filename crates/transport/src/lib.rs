@@ -13,9 +13,11 @@
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`, `tls`; `credentials`: who a node is to `tls`;
+//!   `emulated`: a slower network over any of them, as [`Emulation`] says;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
-//! - `boot`, `handshake`, `unauthenticated`: who may join, and how others are turned away;
+//! - `boot`, `meeting`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
+//!   `mesh/links`: links that are made when first used;
 //! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`;
 //!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
@@ -30,6 +32,7 @@ mod address;
 mod boot;
 mod counters;
 mod credentials;
+mod emulation;
 mod error;
 mod frame_header;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -47,6 +50,7 @@ mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loom_tests;
+mod meeting;
 mod mesh;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
@@ -67,15 +71,16 @@ mod suppression;
 mod timeout;
 mod unauthenticated;
 
-pub use address::{Address, AddressError, UnixName};
+pub use address::{Address, AddressError, Ports, UnixName};
 pub use boot::BootConfig;
 pub use counters::Counters;
-pub use credentials::{Authority, Credentials, CredentialsError};
+pub use credentials::{Authority, Credentials, CredentialsError, Pin};
+pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
-pub use link::bind;
-pub use mesh::Mesh;
+pub use link::{bind, bind_within};
+pub use mesh::{LinkEvent, Mesh};
 pub use outbox::Payload;
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};

@@ -1,10 +1,9 @@
 //! Two nodes of one job in one process, for tests of schedules and of bounds.
 
-use crate::boot::Booted;
+use crate::boot::{Booted, Others};
 use crate::handshake::Identity;
 use crate::link::{self, Backends, Link};
 use crate::mesh::Mesh;
-use crate::unauthenticated::Refusals;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
@@ -44,6 +43,6 @@ fn node(rank: u16, link: Box<dyn Link>) -> Mesh {
     let identity = Identity { rank: NodeId(rank), nodes: 2, job: 0, secret: [0; 32], build: 0 };
     let mut links = vec![Some(link)];
     links.insert(rank.into(), None);
-    let booted = Booted { identity, links, listeners: Vec::new(), refusals: Refusals::default() };
+    let booted = Booted { identity, links, others: Others::none() };
     Mesh::new(booted).expect("file descriptors for a mesh")
 }

@@ -1,12 +1,12 @@
 //! One peer: its link, its outbox, and how far leaving is.
 //!
 //! Role: locks the outbox for each call, watches the link for room exactly while the outbox has a queue,
-//! and closes the link in order. Nobody ever sleeps to send: whoever receives flushes the queues, so two
+//! and closes the link in order. Before there is a link all that is sent is queued. Nobody ever sleeps to send: whoever receives flushes the queues, so two
 //! nodes that send big payloads to each other both go on receiving.
 #![expect(unsafe_code, reason = "payloads are sent from raw memory")]
 
 use crate::counters::Tally;
-use crate::error::LinkError;
+use crate::error::{LinkError, TransportError};
 use crate::frame_header::{BYE, Header};
 use crate::link::{Close, Link};
 use crate::outbox::{Outbox, Payload, Port};
@@ -17,6 +17,7 @@ use crate::sink::LostReason;
 use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 /// How far this node is with what it sends to the peer.
@@ -35,13 +36,16 @@ struct Sending {
     phase: Phase,
     /// What the inner epoll set watches the link for.
     watched: EventFlags,
+    /// It watches the link's timer, if there is one.
+    timed: bool,
 }
 
 /// One peer's link and what is to be sent to it.
 #[derive(Debug)]
 pub(crate) struct Peer {
     node: NodeId,
-    link: Box<dyn Link>,
+    /// Made once, at boot or when something is to be said for the first time.
+    link: OnceLock<Box<dyn Link>>,
     sending: Mutex<Sending>,
     /// What was sent.
     tally: Tally,
@@ -49,31 +53,69 @@ pub(crate) struct Peer {
     replies: ReplyBound,
     /// There is a queue; a relaxed read that spares the lock.
     backlog: AtomicBool,
+    /// The link takes no input for now; a relaxed read that spares the lock.
+    full: AtomicBool,
     /// Nothing more is received from it.
     lost: AtomicBool,
 }
 
 impl Peer {
-    /// The peer at the other end of a link that is watched for input already.
-    pub(crate) fn new(node: NodeId, link: Box<dyn Link>) -> Self {
-        let (outbox, watched) = (Outbox::new(), EventFlags::IN);
+    /// A peer to which there is no link yet.
+    pub(crate) fn new(node: NodeId) -> Self {
+        let (outbox, watched) = (Outbox::new(), EventFlags::empty());
+        let sending = Sending { outbox, phase: Phase::Open, watched, timed: false };
         Self {
             node,
-            link,
-            sending: Mutex::new(Sending { outbox, phase: Phase::Open, watched }),
+            link: OnceLock::new(),
+            sending: Mutex::new(sending),
             tally: Tally::default(),
             replies: ReplyBound::default(),
             backlog: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         }
+    }
+
+    /// The link is there, the first: what waits for it goes. None if the peer has been given up.
+    pub(crate) fn join(
+        &self,
+        link: Box<dyn Link>,
+        waiting: &Waiting,
+    ) -> Result<Option<&dyn Link>, TransportError> {
+        let mut sending = lock(&self.sending);
+        if sending.phase != Phase::Open {
+            return Ok(None);
+        }
+        let link = &**self.link.get_or_init(|| link);
+        let key = self.node.0.into();
+        waiting.watch(link.readiness(), key)?;
+        sending.watched = EventFlags::IN;
+        if let Some(timer) = link.timer() {
+            waiting.watch(timer, key)?;
+            sending.timed = true;
+        }
+        if link.tells_taken() {
+            waiting.watch_taken(link.readiness())?;
+        }
+        let done = sending.outbox.flush(self.port());
+        // A link that is broken already is noticed by the receiver.
+        let _ = self.settle(&mut sending, done, waiting);
+        if self.has_backlog() {
+            self.rewatch(&mut sending, waiting);
+        }
+        Ok(Some(link))
     }
 
     pub(crate) fn node(&self) -> NodeId {
         self.node
     }
 
-    pub(crate) fn link(&self) -> &dyn Link {
-        &*self.link
+    pub(crate) fn link(&self) -> Option<&dyn Link> {
+        self.link.get().map(|link| &**link)
+    }
+
+    pub(crate) fn has_link(&self) -> bool {
+        self.link.get().is_some()
     }
 
     pub(crate) fn tally(&self) -> &Tally {
@@ -88,6 +130,7 @@ impl Peer {
         self.backlog.load(Ordering::Relaxed)
     }
 
+    /// It has neither left nor died, as far as this node knows.
     pub(crate) fn is_alive(&self) -> bool {
         !self.lost.load(Ordering::Relaxed)
     }
@@ -155,6 +198,11 @@ impl Peer {
         if sending.phase != Phase::Open {
             return;
         }
+        if !self.has_link() {
+            // Nothing was said to it, and nobody waits for what was to be.
+            self.shut(&mut sending, waiting);
+            return;
+        }
         let bye = Header { kind: BYE, from: own.0, ..Header::default() };
         sending.phase = Phase::Leaving;
         let said = sending.outbox.send_own(&bye, self.port());
@@ -188,7 +236,7 @@ impl Peer {
         let backlog = sending.outbox.has_backlog();
         if sending.phase == Phase::Leaving && !backlog {
             sending.phase = Phase::Shut;
-            self.link.close(Close::Sending);
+            self.close_link(Close::Sending);
         }
         if backlog != self.has_backlog() {
             self.backlog.store(backlog, Ordering::Relaxed);
@@ -202,8 +250,24 @@ impl Peer {
         sending.phase = Phase::Shut;
         sending.outbox.clear(self.port());
         self.backlog.store(false, Ordering::Relaxed);
-        self.link.close(Close::Both);
+        self.close_link(Close::Both);
         self.rewatch(sending, waiting);
+    }
+
+    fn close_link(&self, what: Close) {
+        if let Some(link) = self.link() {
+            link.close(what);
+        }
+    }
+
+    /// After something was received, or might have been: the link may take input again, or no more for now.
+    pub(crate) fn has_received(&self, waiting: &Waiting) {
+        let full = !self.link().is_none_or(Link::takes_input);
+        if full != self.full.load(Ordering::Relaxed) {
+            let mut sending = lock(&self.sending);
+            self.full.store(full, Ordering::Relaxed);
+            self.rewatch(&mut sending, waiting);
+        }
     }
 
     /// Nothing more is received. A peer that left still gets what is queued, and our BYE.
@@ -212,7 +276,10 @@ impl Peer {
         self.lost.store(true, Ordering::Relaxed);
         match reason {
             LostReason::Left => self.rewatch(&mut sending, waiting),
-            LostReason::Died | LostReason::Failed(_) | LostReason::Violation(_) => {
+            LostReason::Died
+            | LostReason::Failed(_)
+            | LostReason::Violation(_)
+            | LostReason::Unreached(_) => {
                 self.shut(&mut sending, waiting);
             }
         }
@@ -226,12 +293,19 @@ impl Peer {
     }
 
     fn rewatch(&self, sending: &mut Sending, waiting: &Waiting) {
+        let Some(link) = self.link() else { return };
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, self.is_alive());
+        interest.set(EventFlags::IN, self.is_alive() && link.takes_input());
         interest.set(EventFlags::OUT, self.has_backlog());
         if interest != sending.watched {
-            waiting.rewatch(self.link.readiness(), self.node.0.into(), sending.watched, interest);
+            waiting.rewatch(link.readiness(), self.node.0.into(), sending.watched, interest);
             sending.watched = interest;
+        }
+        if !self.is_alive()
+            && core::mem::take(&mut sending.timed)
+            && let Some(timer) = link.timer()
+        {
+            waiting.rewatch(timer, self.node.0.into(), EventFlags::IN, EventFlags::empty());
         }
     }
 }

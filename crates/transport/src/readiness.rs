@@ -71,13 +71,13 @@ impl Waiting {
         Ok(waiting)
     }
 
-    /// Adds a source of input to the inner set.
     /// The descriptors of the sets and events.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let events = [&self.inner, &self.outer, &self.inner_wake, &self.outer_wake];
         events.into_iter().chain(self.front.get()).map(AsRawFd::as_raw_fd)
     }
 
+    /// Adds a source of input to the inner set.
     pub(crate) fn watch(&self, source: impl AsFd, key: u64) -> Result<(), TransportError> {
         epoll::add(&self.inner, source, EventData::new_u64(key), EventFlags::IN)
             .map_err(TransportError::system("epoll_ctl"))
@@ -90,17 +90,19 @@ impl Waiting {
     ) -> Result<(), TransportError> {
         let front =
             epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
-        let add = |source: BorrowedFd<'_>, key, interest| {
-            epoll::add(&front, source, EventData::new_u64(key), interest)
-                .map_err(TransportError::system("epoll_ctl"))
-        };
-        add(self.inner.as_fd(), INNER, EventFlags::IN)?;
+        epoll::add(&front, &self.inner, EventData::new_u64(INNER), EventFlags::IN)
+            .map_err(TransportError::system("epoll_ctl"))?;
         for link in links {
-            add(link, TAKEN, EventFlags::OUT | EventFlags::ET)?;
+            add_to_front(&front, link)?;
         }
         // A second call finds the first one's set, which is as good.
         let _ = self.front.set(front);
         Ok(())
+    }
+
+    /// Adds a link to the front set, if there is one.
+    pub(crate) fn watch_taken(&self, link: BorrowedFd<'_>) -> Result<(), TransportError> {
+        self.front.get().map_or(Ok(()), |front| add_to_front(front, link))
     }
 
     /// Changes what a source of the inner set is watched for; nothing = not in the set.
@@ -218,6 +220,12 @@ impl Waiting {
     pub(crate) fn woken(&self) {
         reset(&self.inner_wake);
     }
+}
+
+fn add_to_front(front: &OwnedFd, link: BorrowedFd<'_>) -> Result<(), TransportError> {
+    let interest = EventFlags::OUT | EventFlags::ET;
+    epoll::add(front, link, EventData::new_u64(TAKEN), interest)
+        .map_err(TransportError::system("epoll_ctl"))
 }
 
 /// Exit code of a node that cannot go on.

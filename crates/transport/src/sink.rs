@@ -29,6 +29,8 @@ pub enum LostReason {
     Failed(Errno),
     /// The peer sent what it must not; in words. This node has closed the link.
     Violation(String),
+    /// No link to it could be made; in words that name it.
+    Unreached(String),
 }
 
 impl fmt::Display for LostReason {
@@ -38,6 +40,7 @@ impl fmt::Display for LostReason {
             Self::Died => write!(out, "its connection ended without a goodbye"),
             Self::Failed(errno) => write!(out, "its connection failed: {errno}"),
             Self::Violation(what) => write!(out, "broke the protocol: {what}"),
+            Self::Unreached(why) => out.write_str(why),
         }
     }
 }

@@ -82,7 +82,7 @@ fn verdict(link: &dyn Link, own: &Identity) -> Refusal {
     }
     let mut said = [0; HELLO_BYTES];
     let got = receive_bytes(link, &mut said).unwrap_or(0);
-    match handshake::judge(&said[..got], own, |_| true) {
+    match handshake::judge(&said[..got], own, |peer| handshake::only_higher(own.rank, peer, true)) {
         Ok(_) | Err(Refusal::Encrypted) => Refusal::Complete,
         Err(why) => why,
     }

@@ -1,4 +1,4 @@
-//! Ids of locks, barriers, semaphores and conditions: numbers of programs, and addresses.
+//! Ids of locks, barriers, semaphores and conditions: numbers of the program, and addresses.
 
 use core::fmt;
 
@@ -12,6 +12,10 @@ pub const ONCE: u64 = 1 << 63;
 /// of ids use.
 pub const COLLECTIVE: u64 = 1 << 55;
 
+/// Added to the id of a barrier of all threads of a job: it goes by the tree of the job, if that has one, and is
+/// no barrier of some threads with the same id.
+pub const WHOLE: u64 = 1 << 54;
+
 /// An id as a program knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct IdName(pub u64);
@@ -23,7 +27,7 @@ impl fmt::Display for IdName {
             COLLECTIVE => "of collective ",
             _ => "",
         };
-        match self.0 & !(ONCE | COLLECTIVE) {
+        match self.0 & !(ONCE | COLLECTIVE | WHOLE) {
             number @ ..=NUMBERS => write!(f, "{of}{number}"),
             address => write!(f, "{of}at {address:#x}"),
         }
@@ -36,7 +40,7 @@ mod tests {
 
     #[test]
     fn an_id_is_named_as_the_program_names_it() {
-        let ids = [7, 0x2000_0000_0040, ONCE | 7, ONCE | 0x2000_0000_0040, COLLECTIVE | 7];
+        let ids = [WHOLE | 7, 0x2000_0000_0040, ONCE | 7, ONCE | 0x2000_0000_0040, COLLECTIVE | 7];
         let names = ids.map(IdName);
         let names = names.map(|name| name.to_string());
         assert_eq!(names[..2], ["7", "at 0x200000000040"]);

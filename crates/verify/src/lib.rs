@@ -4,7 +4,7 @@
 //! - [`check`]: the model checker, all interleavings of small programs.
 //! - [`release`]: release consistency, all interleavings of small programs and random large ones.
 //! - [`sim`]: the simulator, random programs on up to 10,000 nodes over links of all kinds.
-//! - [`scale`]: the applications' sharing patterns on clusters that are not there.
+//! - [`scale`]: the applications' sharing patterns, projected to clusters that do not exist here.
 
 pub mod check;
 pub mod release;

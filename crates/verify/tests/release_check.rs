@@ -29,7 +29,7 @@ fn check_group(group: &str) {
 fn every_configuration_is_in_a_tested_group_and_named_once() {
     let all = configurations();
     let mut names: Vec<_> = all.iter().map(|row| row.name).collect();
-    let groups = ["eager/", "lazy/", "tracked/", "auto/", "mixed/", "starts/"];
+    let groups = ["eager/", "lazy/", "tracked/", "auto/", "ahead/", "mixed/", "starts/", "trees/"];
     assert!(names.iter().all(|name| groups.iter().any(|group| name.starts_with(group))));
     names.sort_unstable();
     names.dedup();
@@ -57,6 +57,11 @@ fn dynamic_homes_hold_in_every_interleaving() {
 }
 
 #[test]
+fn minipages_that_are_opened_ahead_hold_in_every_interleaving() {
+    check_group("ahead/");
+}
+
+#[test]
 fn the_consistencies_hold_beside_each_other_in_every_interleaving() {
     check_group("mixed/");
 }
@@ -64,6 +69,11 @@ fn the_consistencies_hold_beside_each_other_in_every_interleaving() {
 #[test]
 fn threads_that_begin_and_end_anywhere_hold_in_every_interleaving() {
     check_group("starts/");
+}
+
+#[test]
+fn barriers_by_a_tree_see_what_was_written_move_homes_and_take_back() {
+    check_group("trees/");
 }
 
 /// What is found in a job that must not hold, under either protocol.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 use multigrain_types::Placement;
-use multigrain_verify::scale::apps::{Is, Jacobi, Lu, Sor, Water, small};
+use multigrain_verify::scale::apps::{Barriers, Is, Jacobi, Lu, Sor, Water, small};
 use multigrain_verify::scale::{Costs, Hosts, Pattern, Plan, Projection, project};
 
 const COSTS: Costs = Costs {
@@ -48,6 +48,34 @@ fn sor_on_two_nodes_sends_what_its_formula_says() {
         assert_eq!(result.messages, messages);
         assert_eq!(result.bytes, 40 * messages + 256 * 2 * sweeps);
     }
+}
+
+/// Virtual nanoseconds and messages of a barrier of so many nodes.
+fn barrier(nodes: u16) -> (u64, u64) {
+    let count = 6;
+    let result = project(&Plan {
+        costs: Costs { latency_ns: 10_000, ..COSTS },
+        most_rounds: count,
+        ..plan(&Barriers { count }, nodes)
+    });
+    let result = result.unwrap();
+    (result.ns / u64::from(count), result.messages / u64::from(count))
+}
+
+#[test]
+fn a_barrier_takes_two_messages_a_node_and_a_time_that_grows_with_the_logarithm() {
+    let nodes = [8, 64, 512, 1024];
+    let results = nodes.map(barrier);
+    println!("{results:?}");
+    assert_eq!(
+        results.map(|(_, messages)| messages),
+        nodes.map(|nodes| 2 * (u64::from(nodes) - 1))
+    );
+    let [small, medium, large, largest] = results.map(|(ns, _)| ns);
+    // Each level more costs about what the one before did, where one node that served all would cost eight times as much.
+    let (second, third) = (medium - small, large - medium);
+    assert!(third < 2 * second && second < 3 * small, "{results:?}");
+    assert!(largest < 2 * large && largest < 7 * small, "{results:?}");
 }
 
 #[test]

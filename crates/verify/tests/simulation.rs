@@ -1,5 +1,5 @@
 //! Short runs of the simulator. A seed that ever failed becomes a test of its own here, named after
-//! what was wrong, with the plan that the failure printed; so far none has.
+//! the fault, with the plan that the failure printed; so far none has.
 
 use multigrain_verify::sim::{Deaths, Plan, Report, run};
 

@@ -116,4 +116,22 @@ static inline void wait_asleep(int thread)
     wait_state(thread, 'S');
 }
 
+/* A thread of this node that is about to wait at its first barrier, and where others are told that it does. */
+struct waiting {
+    int thread;
+    volatile long *told; /* in sequentially consistent memory */
+};
+
+/* For another thread of its node: tells when it waits. */
+static inline void *tell_when_it_waits(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    while (stats_now().barriers == 0)
+        usleep(1000);
+    wait_asleep(waiting->thread);
+    *waiting->told = 1;
+    return NULL;
+}
+
 #endif

@@ -180,6 +180,21 @@ static void disagree(void)
     CHECK(value == 3 && pthread_join(other, NULL) == 0);
 }
 
+/* The node that manages the operation waits; what the other one then says ends the job. */
+static void nodes_disagree(void)
+{
+    struct waiting own = {.thread = own_thread()};
+    mg_thread thread;
+    int64_t value = 1;
+
+    own.told = SHARE("told", 0, mg_malloc_with(sizeof *own.told, 0, MG_SEQUENTIAL));
+    if (mg_node() == 1)
+        OK(mg_thread_create(&thread, 1, tell_when_it_waits, &own));
+    while (mg_node() == 0 && *own.told == 0)
+        usleep(1000);
+    mg_allreduce(1, 2, (uint32_t)mg_node(), &value, &value, 1, MG_INT64, mg_node() == 0 ? MG_SUM : MG_MAX);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[64];
@@ -193,8 +208,7 @@ int main(int argc, char **argv)
         return mg_finalize();
     }
     if (argc > 1 && strcmp(argv[1], "nodes-disagree") == 0) {
-        int64_t value = 1;
-        mg_allreduce(1, 0, (uint32_t)mg_node(), &value, &value, 1, MG_INT64, mg_node() == 0 ? MG_SUM : MG_MAX);
+        nodes_disagree();
         return mg_finalize();
     }
     shared = SHARE("shared", 0, mg_calloc((size_t)total * 512, sizeof *shared));

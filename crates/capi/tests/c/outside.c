@@ -28,6 +28,12 @@ static void all_refused(void)
     CODE(mg_set_chunking(1), MG_ENOTINIT);
     CODE(mg_publish("name", &value), MG_ENOTINIT);
     NONE(mg_lookup("name"), MG_ENOTINIT);
+    CODE(mg_segment_create("name", 1, 0600, NULL), MG_ENOTINIT);
+    NONE(mg_segment_attach("name", 0), MG_ENOTINIT);
+    CODE(mg_segment_detach(&value), MG_ENOTINIT);
+    CODE(mg_segment_remove("name"), MG_ENOTINIT);
+    CODE(mg_write_lock(&value, 1), MG_ENOTINIT);
+    CODE(mg_write_unlock(&value, 1), MG_ENOTINIT);
     CODE(mg_prefetch_read(&value, 1), MG_ENOTINIT);
     CODE(mg_prefetch_write(&value, 1), MG_ENOTINIT);
     CODE(mg_push(&value, 1), MG_ENOTINIT);

@@ -56,8 +56,10 @@ int main(int argc, char **argv)
 {
     mg::job job(argc, argv);
     if (argc > 1) {
-        // An exception that leaves a thread's function ends its node, and the job.
-        mg::thread(mg::any_node, [] { throw mg::error(MG_EINVAL, "as told"); }).join();
+        // An exception that leaves a thread's function ends its node, and the job. Of one node alone:
+        // the C++ library does not print the texts of two threads of a process that throw at once.
+        if (mg::node() == 0)
+            mg::thread(mg::any_node, [] { throw mg::error(MG_EINVAL, "as told"); }).join();
         return 0;
     }
     add_up();

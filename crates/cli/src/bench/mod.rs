@@ -1,10 +1,10 @@
-//! `multigrain bench`: what things cost here, next to the paper's figures and to physical floors.
+//! `multigrain bench`: what operations cost here, next to the papers' figures and to lower bounds.
 //!
 //! | file | part |
 //! |---|---|
 //! | `costs/` | `bench costs` (Millipage 4.2, Table 1): starts the measuring jobs, prints the table |
 //! | `node/` | the measuring programs themselves: this binary again, started by `multigrain run` |
-//! | `programs/` | `bench programs`: the applications over threads and over floors |
+//! | `programs/` | `bench programs`: the applications compared with threads and with lower bounds |
 //! | `views/` | `bench views` (Millipage 4.1, Figure 5) |
 //! | `result` | what an application reports |
 //! | `samples`, `table`, `row` | statistics, text tables, and what a measuring program reports |

@@ -1,4 +1,4 @@
-//! Words that several benchmarks understand.
+//! Option values that several benchmarks share.
 
 use clap::ValueEnum;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! What a measuring program reports: one row an operation.
+//! The report of a measuring program: one row an operation.
 
 use super::samples::Summary;
 use serde::{Deserialize, Serialize};

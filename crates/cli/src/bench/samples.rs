@@ -1,4 +1,4 @@
-//! Samples and what is said of them: the median, and the 99th percentile for the tail.
+//! Samples and their statistics: the median, and the 99th percentile for the tail.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! `multigrain bounds`: what a program can fill has an end (ADR 19), on real nodes.
+//! `multigrain bounds`: shows on real nodes that what a program can fill is bounded (ADR 19).
 //!
-//! For tests and as a tool that shall find mutants. In each job node 1 fills something for as long as it
-//! is let. Where only node 0 can make room, node 0 is stopped until node 1 does not go on any more; a node
-//! that goes on all the same has filled its memory.
+//! For tests, and as a tool that has to find mutants. In each job node 1 fills something for as long as it
+//! is allowed to. Where only node 0 can make room, node 0 is stopped until node 1 makes no progress any more; a
+//! node that goes on all the same has filled its memory.
 //!
 //! | file | part |
 //! |---|---|

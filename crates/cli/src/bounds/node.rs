@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const UNITS: u64 = 400_000;
 /// What node 1 may need for them, in KiB.
 const ROOM: u64 = 16 << 10;
-/// Who does not go on for so long waits for room.
+/// A node that makes no progress for so long waits for room.
 const STILL: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// More names than a job may have.

@@ -1,11 +1,11 @@
 //! `multigrain check`: the model checker over the protocol as it runs in the nodes.
 //!
 //! The tables of checked jobs are those of `multigrain_verify::check` and `::release`; this file
-//! chooses rows, prints what each one found, and writes the figures.
+//! chooses rows, prints the result of each, and writes the figures.
 //!
 //! | file | part |
 //! |---|---|
-//! | `row` | a row of either table, and what it found |
+//! | `row` | a row of either table, and its result |
 
 mod row;
 
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Model-checks the protocols: all interleavings of small programs on 1 to 4 nodes.
 ///
-/// Names that begin with eager/, lazy/, tracked/, auto/, mixed/ and starts/ are jobs on release
+/// Names that begin with eager/, lazy/, tracked/, auto/, mixed/, starts/ and trees/ are jobs on release
 /// consistent memory, or of threads that start others. Exits with 1 if a property does not hold, or
 /// if a configuration has another number of states than the source says.
 #[derive(Debug, Args)]
@@ -177,7 +177,7 @@ fn write_proof(args: &CheckArgs, reports: &[Report], elapsed: Duration) -> Resul
          that covers all holders, bounded queues, locks and barriers that hold; none is a deadlock, \
          and from each the programs can end. Litmus tests end with the outcomes of sequential \
          consistency, all of them and no others. On release consistent memory (eager/, lazy/, tracked/, auto/, \
-         mixed/, starts/) every read returns the last write that happens before it, page tables and twins \
+         mixed/, starts/, trees/) every read returns the last write that happens before it, page tables and twins \
          agree with the engines, queues are bounded, and at the end nothing is owed and every home \
          is current.\n\n\
          | configuration | states | depth | outcomes |\n|---|--:|--:|--:|\n",

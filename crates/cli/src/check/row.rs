@@ -1,4 +1,4 @@
-//! A checked job of either table, and what checking it found.
+//! A checked job of either table, and the result of checking it.
 
 use multigrain_verify::check::{self, Form, Report};
 use multigrain_verify::release;

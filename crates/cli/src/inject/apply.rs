@@ -1,4 +1,4 @@
-//! The faults themselves, done to a running job.
+//! Applies faults to a running job.
 
 use super::fault::{Fault, Limit, STOP, Target};
 use super::leftovers::{self, Process};

@@ -1,4 +1,4 @@
-//! The programs that are disturbed: the C applications, or the built-in one.
+//! The programs that faults are injected into: the C applications, or the built-in one.
 
 use clap::ValueEnum;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
 //! The built-in program: every node counts in every minipage, and all the time allocates and starts
-//! threads, which is where limits bite. It knows what the counts must be.
+//! threads, which is where limits take effect. It knows what the counts must be.
 
 use clap::Args;
 use multigrain::{Error, Grain, Job, On, Result, SharedArray};

@@ -1,4 +1,4 @@
-//! What there is of a job outside of its launcher: processes, and what they could leave behind.
+//! Everything of a job outside of its launcher: processes, and what they could leave behind.
 //!
 //! All processes of a job, its launcher and its warden too, carry a mark in their environment.
 

@@ -1,15 +1,15 @@
 //! `multigrain inject`: faults on real nodes, at random moments of real programs.
 //!
-//! What is put to the test: whatever happens to a node, its launcher, its connections or its
-//! limits, a job ends with a right result or with one clear error within seconds; never with a
-//! wrong result, never not at all, and nothing of it is left behind.
+//! The claim under test: whatever happens to a node, its launcher, its connections or its
+//! limits, a job ends with a right result or with one clear error within seconds; it never ends with a
+//! wrong result, it never hangs, and it leaves nothing behind.
 //!
 //! | file | part |
 //! |---|---|
-//! | `plan`, `fault` | what one time consists of, all of it drawn from its seed |
+//! | `plan`, `fault` | one trial, all of it drawn from its seed |
 //! | `apps`, `built_in` | the programs, the built-in one among them |
 //! | `job` | a job under `multigrain run`, watched from outside |
-//! | `apply`, `links` | the faults, done to a running job |
+//! | `apply`, `links` | applies faults to a running job |
 //! | `leftovers` | what is left of a job: processes, sockets, files |
 //! | `outcome` | right, error or violation: a pure function |
 //! | `tally` | the table at the end |

@@ -1,4 +1,4 @@
-//! Right result, one clear error, or a broken promise: what a job's end amounts to.
+//! The outcome of a job: right result, one clear error, or a broken promise.
 
 use super::fault::{Fault, Limit, Target};
 use std::fmt;
@@ -142,8 +142,9 @@ fn clear_line(seen: &Seen, fault: &Fault) -> Result<String, String> {
             .or_else(|| line.strip_prefix(&format!("multigrain: node {rank}: ")))
     });
     // Some ends explain themselves, others need a word of the node.
-    let explains_itself =
-        ["was lost by", "(SIGKILL)", "failed: "].iter().any(|how| verdict.contains(how));
+    let explains_itself = ["was lost by", "(SIGKILL)", "failed: ", "ulimit -"]
+        .iter()
+        .any(|how| verdict.contains(how));
     let line = match words.next() {
         Some(word) => format!("{verdict} [{word}]"),
         None if explains_itself => verdict.to_owned(),

@@ -1,4 +1,4 @@
-//! Every promise, broken once.
+//! Each promise, broken once.
 
 use super::*;
 use crate::inject::fault::{FaultKind, Limit};
@@ -82,6 +82,10 @@ fn an_exit_code_needs_a_word_about_its_cause() {
         let told = seen(End::Code(70), &[], &[word, verdict]);
         assert!(matches!(judge(&told, Some(&limit())), Outcome::Error { .. }), "{word}");
     }
+    let stack = "multigrain: node 1 (pid 7) was killed by signal 11 (SIGSEGV) before mg_init had ended: \
+                 by the program itself, or its stack had no room (ulimit -s, ulimit -v); the job ends";
+    let full = seen(End::Code(139), &[], &[stack]);
+    assert!(matches!(judge(&full, Some(&limit())), Outcome::Error { .. }));
     let panic = seen(End::Code(101), &[], &["[1] thread 'main' panicked at x.rs:1", verdict]);
     assert!(violation(&panic, &limit()).starts_with("a panic instead of an error"));
 }

@@ -1,4 +1,4 @@
-//! One time, drawn from its seed: a job, a fault and a moment.
+//! One trial, drawn from its seed: a job, a fault and a moment.
 
 use super::apps::App;
 use super::fault::{Fault, FaultKind};

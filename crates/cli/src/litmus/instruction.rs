@@ -4,7 +4,7 @@
 //! 8 aligned bytes is a plain `mov` on x86-64, the others are `mfence` and the `lock`ed
 //! instructions. The compiler may reorder relaxed accesses of different places, which would test
 //! the compiler; a compiler fence behind each access, which emits nothing, keeps them in order.
-//! Assembly would say the same for one architecture only.
+//! Assembly would do the same for one architecture only.
 #![expect(unsafe_code, reason = "shared memory is reached by pointer")]
 
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};

@@ -1,4 +1,4 @@
-//! Programs with loops: four locks around a counter that is no atomic, a sequence lock, and counting
+//! Programs with loops: four locks around a counter that is not atomic, a sequence lock, and counting
 //! without a lock.
 //!
 //! Every thread passes its critical section [`ENTRIES`] times a round. Two threads in it at once
@@ -7,7 +7,7 @@
 //! hangs is a wrong outcome, not a test that never ends.
 //!
 //! Counting takes as long as a minipage needs to go to another node and back, so that minipages are
-//! withdrawn while they are written: a store that is lost then makes a count too low.
+//! withdrawn while they are written: a lost store then makes a count too low.
 
 use super::instruction::{Word, mfence};
 use super::program::{Cell, Thread, Var};

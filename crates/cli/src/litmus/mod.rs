@@ -1,9 +1,9 @@
 //! `multigrain litmus`: litmus tests on real nodes, judged by a model of the machine.
 //!
 //! Multigrain is sequentially consistent between nodes and x86-TSO within a node. So a thread's
-//! store may wait in the processor's buffer while the thread goes on to load; that shows to threads
-//! of the same node and to nobody else: before another node gets the bytes, the page table entry is
-//! withdrawn, and the interrupt of that drains the buffer. SB's weak outcome is therefore allowed on
+//! store may wait in the processor's buffer while the thread goes on to load. Only threads of the same node can
+//! see that: before another node gets the bytes, the page table entry is
+//! withdrawn, and the interrupt for that drains the buffer. SB's weak outcome is therefore allowed on
 //! one node, where it is seen, and forbidden between nodes; with fences it is forbidden everywhere.
 //! On release consistent memory (`--consistency`) the same tests run with every instruction in a
 //! critical section: properly synchronized programs must see interleavings and nothing else.
@@ -17,8 +17,8 @@
 //! | `machine` | the model: allowed outcomes |
 //! | `plan` | configurations and runs |
 //! | `node/` | the nodes of a job: this binary again, started by `multigrain run` |
-//! | `job` | starts a job and reads what it found |
-//! | `outcomes`, `print` | histograms, verdicts, how they look |
+//! | `job` | starts a job and reads its results |
+//! | `outcomes`, `print` | histograms and verdicts, and how they are printed |
 
 mod catalog;
 mod instruction;
@@ -56,21 +56,8 @@ pub(crate) struct LitmusArgs {
     /// Rounds of each test in each layout, placement and configuration [default: 32, long: 384].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Where the variables lie; several with commas [default: all].
-    #[arg(long, value_enum, value_delimiter = ',')]
-    layout: Vec<Layout>,
-    /// Where the threads run [default: all].
-    #[arg(long, value_enum, value_delimiter = ',')]
-    placement: Vec<Placement>,
-    /// How accesses are noticed [default: all].
-    #[arg(long, value_enum, value_delimiter = ',')]
-    guard: Vec<Guard>,
-    /// What carries the messages [default: all].
-    #[arg(long, value_enum, value_delimiter = ',')]
-    transport: Vec<Transport>,
-    /// Where directory entries live [default: all].
-    #[arg(long, value_enum, value_delimiter = ',')]
-    manager: Vec<Manager>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
     /// What the memory promises. On release consistent memory each instruction runs in a critical
     /// section, and every outcome must be one of an interleaving.
     #[arg(long, value_enum, default_value_t)]
@@ -92,6 +79,26 @@ pub(crate) struct LitmusArgs {
     /// Runs as a node of such a job.
     #[arg(long, hide = true)]
     node: bool,
+}
+
+// In which layouts, placements and configurations the tests run.
+#[derive(Debug, Default, Args)]
+struct ChoiceArgs {
+    /// Where the variables lie; several with commas [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    layout: Vec<Layout>,
+    /// Where the threads run [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    placement: Vec<Placement>,
+    /// How accesses are noticed [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    guard: Vec<Guard>,
+    /// What carries the messages [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    transport: Vec<Transport>,
+    /// Where directory entries live [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    manager: Vec<Manager>,
 }
 
 const ROUNDS: u32 = 32;
@@ -126,10 +133,10 @@ impl LitmusArgs {
         option("rounds", self.rounds().to_string());
         option("seed", self.seed.to_string());
         option("consistency", plan::name_of(&self.consistency));
-        for layout in &self.layout {
+        for layout in &self.choice.layout {
             option("layout", plan::name_of(layout));
         }
-        for placement in &self.placement {
+        for placement in &self.choice.placement {
             option("placement", plan::name_of(placement));
         }
         words.extend(self.names.iter().cloned());

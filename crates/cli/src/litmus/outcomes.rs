@@ -1,4 +1,4 @@
-//! Compares what was seen with what the machine allows, and adds it up by test and placement.
+//! Compares observed outcomes with those the machine allows, and adds them up by test and placement.
 
 use super::job::{Moves, Record};
 use super::machine::{Machine, Outcomes};
@@ -40,7 +40,7 @@ impl Moves {
         if run.placement == Placement::One {
             None
         } else if run.locked {
-            // Under lazy release a home that only reads keeps what it has; who writes traps.
+            // Under lazy release a home that only reads keeps what it has; a writer traps.
             (self.faults == 0).then_some("no access ever trapped")
         } else {
             (self.invalidations == 0).then_some("no copy was ever withdrawn")

@@ -1,4 +1,4 @@
-//! Which runs there are: every test in every layout and placement, in jobs of every configuration.
+//! The list of runs: every test in every layout and placement, in jobs of every configuration.
 //!
 //! The launcher of the jobs and each of their nodes compute the same list of runs from the same
 //! arguments, so that a run is known by its number.
@@ -133,9 +133,9 @@ impl fmt::Display for Configuration {
 /// The jobs of a command, in an order in which the first few meet every guard, transport and manager.
 pub(super) fn configurations(args: &LitmusArgs) -> Vec<Configuration> {
     let mut all = Vec::new();
-    for guard in or_all(&args.guard) {
-        for transport in or_all(&args.transport) {
-            for manager in or_all(&args.manager) {
+    for guard in or_all(&args.choice.guard) {
+        for transport in or_all(&args.choice.transport) {
+            for manager in or_all(&args.choice.manager) {
                 all.push(Configuration { guard, transport, manager });
             }
         }
@@ -172,8 +172,8 @@ pub(super) fn runs(args: &LitmusArgs) -> Vec<Run> {
     let relaxed = args.consistency.is_relaxed();
     let fits = |test: &&'static Test| !relaxed || matches!(test.rule, Rule::Machine);
     for test in args.tests().into_iter().filter(fits) {
-        for layout in or_all(&args.layout) {
-            for placement in or_all(&args.placement) {
+        for layout in or_all(&args.choice.layout) {
+            for placement in or_all(&args.choice.placement) {
                 let groupings = placement.groupings(test.threads.len());
                 let long = relaxed || !matches!(test.rule, Rule::Machine);
                 let worth = if long { PROGRAM_WORTH } else { 1 };

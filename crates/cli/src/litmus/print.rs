@@ -1,4 +1,4 @@
-//! How it looks: histograms in the form of litmus7, a summary, a table for docs/PROOF.md.
+//! Printed results: histograms in the form of litmus7, a summary, a table for docs/PROOF.md.
 
 use super::catalog::TESTS;
 use super::outcomes::{Tally, Verdicts};

@@ -1,4 +1,4 @@
-//! What a litmus test is: threads of a few instructions, and what is looked at when they have run.
+//! A litmus test: threads of a few instructions, and what is read when they have run.
 //!
 //! A short program exists twice from one source, as a list of [`Op`]s that the [machine](super::machine)
 //! explores and as code in which every instruction is a constant, so that nothing stands between

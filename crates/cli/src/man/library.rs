@@ -1,12 +1,12 @@
-//! The pages of the C interface, section 3: the words of `multigrain.h`, put together by the table in `pages`.
+//! The pages of the C interface, section 3: the text of `multigrain.h`, put together by the table in `pages`.
 //!
 //! A comment of the header is about the declarations below it. A page has those of several functions, each
-//! under their names; what the table does not have gets a page of its own.
+//! under their names; what is not in the table gets a page of its own.
 
 mod pages;
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-use pages::{ALWAYS, CODE, Entry, PAGES};
+use pages::{ALWAYS, CODE, Entry};
 
 const HEADER: &str = include_str!("../../../../include/multigrain.h");
 
@@ -113,8 +113,8 @@ fn plain(comment: &[&str]) -> Vec<String> {
 pub(super) fn pages() -> Vec<Page> {
     let groups = groups();
     let mut pages: Vec<Page> =
-        PAGES.iter().flat_map(|entry| files(entry.names, &page(entry, &groups))).collect();
-    let known = |name: &str| PAGES.iter().any(|entry| entry.names.contains(&name));
+        pages::all().flat_map(|entry| files(entry.names, &page(entry, &groups))).collect();
+    let known = |name: &str| pages::all().any(|entry| entry.names.contains(&name));
     for group in &groups {
         let own: Vec<&str> = group.names().into_iter().filter(|name| !known(name)).collect();
         if !own.is_empty() {
@@ -349,7 +349,7 @@ mod tests {
     fn a_page_reads_as_one() {
         let declared = groups();
         let declared: Vec<&str> = declared.iter().flat_map(Group::names).collect();
-        for entry in PAGES {
+        for entry in pages::all() {
             for name in entry.names {
                 assert!(declared.contains(name), "{name} is declared nowhere");
             }

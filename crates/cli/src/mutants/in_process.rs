@@ -1,4 +1,4 @@
-//! Scenes that need no job: tools in this process. Loom goes through all orders that weak memory allows;
+//! Tools that need no job and run in this process. Loom explores all orders that weak memory allows;
 //! hostile peers fill what they can.
 
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! What caught what, as Markdown.
+//! Which tool caught which mutant, as Markdown.
 
 use super::tool::{Tool, Verdict};
 use multigrain_protocol::mutants::Row;
@@ -42,7 +42,7 @@ pub(super) fn cell(verdict: &Verdict) -> String {
     }
 }
 
-/// How many each tool caught, and who survives.
+/// How many each tool caught, and which survive.
 pub(super) fn summary(caught: &[Caught], tools: &[&Tool]) -> String {
     let dead = caught.iter().filter(|one| !one.survives()).count();
     let mut text = format!("{dead} of {} mutants caught", caught.len());

@@ -1,4 +1,4 @@
-//! The tools that shall find mutants: this same binary, with the mutant in its environment.
+//! The tools that have to find mutants: this same binary, with the mutant in its environment.
 //!
 //! Each runs as a job of one node, so that the launcher limits its time, ends all it started, and
 //! leaves nothing behind whatever happens to this command.
@@ -56,11 +56,7 @@ pub(super) const TOOLS: [Tool; 12] = [
     tool("sim", &["sim", "--seed", "1", "--nodes", "8", "--runs", "8"], Game::Sequential),
     tool("sim-shares", &["sim", "--shares"], Game::Sequential),
     Tool { may_hang: true, ..tool("litmus", &LITMUS, Game::Sequential) },
-    tool(
-        "check-release",
-        &["check", "--first", "eager", "lazy", "tracked", "auto", "mixed", "starts"],
-        Game::Release,
-    ),
+    tool("check-release", &CHECK_RELEASE, Game::Release),
     tool("sim-release", &["sim", "--release", "--seed", "1", "--runs", "2000"], Game::Release),
     Tool { may_hang: true, ..tool("litmus-eager", &litmus_on("eager-release"), Game::Release) },
     Tool { may_hang: true, ..tool("litmus-lazy", &litmus_on("lazy-release"), Game::Release) },
@@ -75,7 +71,7 @@ const fn tool(name: &'static str, arguments: &'static [&'static str], game: Game
 }
 
 /// The groups of configurations without release consistency.
-const CHECK: [&str; 12] = [
+const CHECK: [&str; 15] = [
     "check",
     "--first",
     "barrier",
@@ -86,9 +82,16 @@ const CHECK: [&str; 12] = [
     "prefetch",
     "progress",
     "push",
+    "read-write",
     "reclaim",
     "semaphore",
+    "timed",
+    "try",
 ];
+
+/// Those on release consistent memory.
+const CHECK_RELEASE: [&str; 10] =
+    ["check", "--first", "ahead", "auto", "eager", "lazy", "mixed", "starts", "tracked", "trees"];
 
 /// One configuration, that of every kernel; tests without loops, which would hang where these show
 /// what is wrong.
@@ -187,6 +190,19 @@ fn finding(command: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use multigrain_verify::{check, release};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_model_checkers_of_the_game_have_every_group_of_configurations() {
+        let group = |name: &'static str| name.split('/').next().unwrap_or(name);
+        let sequential = check::configurations(check::Form::Short);
+        let sequential: BTreeSet<_> = sequential.iter().map(|row| group(row.name)).collect();
+        assert!(sequential.into_iter().eq(CHECK[2..].iter().copied()));
+        let release = release::configurations();
+        let release: BTreeSet<_> = release.iter().map(|row| group(row.name)).collect();
+        assert!(release.into_iter().eq(CHECK_RELEASE[2..].iter().copied()));
+    }
 
     #[test]
     fn the_property_is_told_before_the_first_complaint() {

@@ -1,4 +1,4 @@
-//! Order that synchronization knows nothing of: memory beside Multigrain that all nodes of a job map.
+//! Order without synchronization: memory outside of Multigrain that all nodes of a job map.
 #![expect(unsafe_code, reason = "maps memory that other processes write")]
 
 use anyhow::{Context, Result, ensure};

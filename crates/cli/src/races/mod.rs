@@ -1,17 +1,17 @@
-//! `multigrain races`: planted races on real nodes, and their twins without a fault.
+//! `multigrain races`: planted races on real nodes, and correct twins of the same programs.
 //!
-//! What `multigrain run --check-races` does not report must mean something. So for every kind of
+//! It must mean something if `multigrain run --check-races` reports nothing. So for every kind of
 //! synchronization, every manager, and every early and late writer there is a program that writes one
-//! word from two nodes, in an order that real time makes sure of and the synchronization does not;
-//! and a twin, the same but for the synchronization that the first one lacks. The first must be
+//! word from two nodes, in an order that real time ensures and the synchronization does not;
+//! and a twin, the same with the synchronization that the first one lacks. The first must be
 //! reported, at its place and with its nodes, and the second must not.
 //!
 //! | file | part |
 //! |---|---|
 //! | `plan` | the cases |
 //! | `node` | a node of a job that runs all of them: this binary again |
-//! | `board` | order without synchronization: memory beside Multigrain |
-//! | `reports` | what the launcher's lines say about which case |
+//! | `board` | order without synchronization: memory outside of Multigrain |
+//! | `reports` | assigns the launcher's lines to cases |
 
 mod board;
 mod node;

@@ -1,4 +1,4 @@
-//! The cases: kinds of synchronization, managers, and who writes early and late.
+//! The cases: kinds of synchronization, managers, the early and the late writer.
 
 use core::fmt;
 
@@ -15,11 +15,11 @@ pub(super) enum Kind {
     Semaphore,
     /// The early writer signals without the lock that the late one waits under.
     Condition,
-    /// Who starts a thread writes after the start.
+    /// The thread that starts another writes after the start.
     Start,
-    /// Who joins a thread writes before the join.
+    /// The thread that joins another writes before the join.
     Join,
-    /// Who publishes writes after that.
+    /// The thread that publishes writes after that.
     Name,
     /// The late writer does not look the name up.
     UnreadName,

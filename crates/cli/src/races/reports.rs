@@ -1,4 +1,4 @@
-//! What the launcher's lines say about which case.
+//! Assigns the launcher's lines to cases.
 
 use super::plan::{Case, Variant, case_at};
 use anyhow::{Context, Result};

@@ -1,4 +1,4 @@
-//! One job: started through `multigrain run`, ended by it when its time is over.
+//! One job: started through `multigrain run`, which ends it at its time limit.
 
 use super::RandomArgs;
 use super::setting::Setting;
@@ -38,7 +38,9 @@ pub(super) fn run(args: &RandomArgs, setting: &Setting) -> Result<End> {
     command.args(["--no-summary", "--"]).arg(&this).args(["random", "--node"]);
     command.args(setting.of_node());
     command.args(args.length.map(|phrases| format!("--length={phrases}")));
-    command.args(args.spoil.then_some("--spoil")).args(args.stall.then_some("--stall"));
+    command
+        .args(args.faults.spoil.then_some("--spoil"))
+        .args(args.faults.stall.then_some("--stall"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().context("starting the job")?;
     wait(child, limit + GRACE)

@@ -44,6 +44,37 @@ use std::time::Instant;
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Example: multigrain random --runs 2000 --consistency lazy-release")]
 pub(crate) struct RandomArgs {
+    #[command(flatten)]
+    runs: RunsArgs,
+    #[command(flatten)]
+    job: JobArgs,
+    /// Shorter programs: so many phrases of each, and what it takes to end them. To find what a
+    /// failure needs.
+    #[arg(long, value_name = "PHRASES")]
+    length: Option<u32>,
+    /// Seconds after which a job hangs.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    limit: u64,
+    /// Goes on after a run that failed.
+    #[arg(long)]
+    keep_going: bool,
+    /// Prints the programs instead of running them.
+    #[arg(long)]
+    show: bool,
+    /// Prints the summary as one line of JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    faults: FaultArgs,
+    /// Runs as a node of such a job.
+    #[arg(long, hide = true)]
+    node: bool,
+}
+
+// Which runs there are.
+#[derive(Debug, Default, Args)]
+struct RunsArgs {
     /// Seed of the first run; the next ones count up.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -55,6 +86,11 @@ pub(crate) struct RandomArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     times: u32,
+}
+
+// What of a job is not drawn.
+#[derive(Debug, Default, Args)]
+struct JobArgs {
     /// Nodes, 2 to 8.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=8))]
     nodes: Option<u16>,
@@ -76,32 +112,17 @@ pub(crate) struct RandomArgs {
     /// How a node finds what its threads write to lazily consistent pages.
     #[arg(long, value_parser = PossibleValuesParser::new(["faults", "scans"]))]
     tracking: Option<String>,
-    /// Shorter programs: so many phrases of each, and what it takes to end them. To find what a
-    /// failure needs.
-    #[arg(long, value_name = "PHRASES")]
-    length: Option<u32>,
-    /// Seconds after which a job hangs.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60,
-          value_parser = clap::value_parser!(u64).range(1..=3600))]
-    limit: u64,
-    /// Goes on after a run that failed.
-    #[arg(long)]
-    keep_going: bool,
-    /// Prints the programs instead of running them.
-    #[arg(long)]
-    show: bool,
-    /// Prints the summary as one line of JSON.
-    #[arg(long)]
-    json: bool,
+}
+
+// Faults that are to be found.
+#[derive(Debug, Default, Args)]
+struct FaultArgs {
     /// A fault, to see that it is found: the last contents that nodes expect are others.
     #[arg(long, hide = true)]
     spoil: bool,
     /// A fault, to see that it is found: node 0 never comes to the end.
     #[arg(long, hide = true)]
     stall: bool,
-    /// Runs as a node of such a job.
-    #[arg(long, hide = true)]
-    node: bool,
 }
 
 /// What the runs came to.
@@ -137,8 +158,8 @@ pub(crate) fn run(args: &RandomArgs) -> ExitCode {
 }
 
 fn show(args: &RandomArgs) {
-    for number in 0..args.runs {
-        let setting = Setting::drawn(args, args.seed.wrapping_add(number));
+    for number in 0..args.runs.runs {
+        let setting = Setting::drawn(&args.job, args.runs.seed.wrapping_add(number));
         println!("{setting}");
         print!("{}", generate::generate(&setting, args.length).show());
     }
@@ -148,11 +169,11 @@ fn run_all(args: &RandomArgs) -> Result<bool> {
     let start = Instant::now();
     let mut tally = Tally::default();
     let of_length = args.length.map(|phrases| format!(" --length {phrases}")).unwrap_or_default();
-    'all: for number in 0..args.runs {
-        let setting = Setting::drawn(args, args.seed.wrapping_add(number));
-        eprintln!("{} of {}: {setting}", number + 1, args.runs);
+    'all: for number in 0..args.runs.runs {
+        let setting = Setting::drawn(&args.job, args.runs.seed.wrapping_add(number));
+        eprintln!("{} of {}: {setting}", number + 1, args.runs.runs);
         let operations = generate::generate(&setting, args.length).order.len() as u64;
-        for _ in 0..args.times {
+        for _ in 0..args.runs.times {
             let end = job::run(args, &setting)?;
             tally.jobs += 1;
             tally.operations += operations;

@@ -1,8 +1,8 @@
-//! Programs executed in random orders: what the tests of the generator are made of.
+//! Programs executed in random orders, for the tests of the generator.
 //!
-//! Threads take turns by chance and wait as the interface says. With vector clocks it is seen
-//! whether of two accesses to a byte, one a write, none happens before the other; with a memory of
-//! its own, whether reads find what the reference says.
+//! Threads take turns at random and wait as the interface specifies. Vector clocks tell
+//! whether of two accesses to a byte, one a write, none happens before the other; a memory of
+//! its own tells whether reads find what the reference says.
 
 use super::program::{GroupId, Op, Program, Span, ThreadId};
 use super::reference::{self, Expected, number};
@@ -26,10 +26,10 @@ struct Byte {
 struct Sync {
     locks: HashMap<u32, (Option<ThreadId>, Clock)>,
     semaphores: HashMap<u32, (u32, Clock)>,
-    /// By id: who has come, and what they all know; by thread, what it leaves with.
+    /// By id: which threads have come, and what they all know; by thread, what it leaves with.
     barriers: HashMap<u32, (Vec<ThreadId>, Clock)>,
     released: Vec<Option<Clock>>,
-    /// By condition: who waits without a signal.
+    /// By condition: threads that wait without a signal.
     waiting: HashMap<u32, Vec<ThreadId>>,
 }
 
@@ -93,7 +93,7 @@ impl Run<'_> {
             if ready.is_empty() {
                 return self.compare_last();
             }
-            // Whoever cannot go on is asked no more until somebody has.
+            // A thread that cannot go on is not tried again until another has.
             while !ready.is_empty() {
                 let place = usize::try_from(self.rng.below(ready.len() as u64)).unwrap_or(0);
                 if self.turn(ready[place])? != Turn::Waits {

@@ -1,4 +1,4 @@
-//! What is generated, in random orders; and that races and deadlocks are found at all.
+//! Generated programs in random orders; and planted races and deadlocks, which must be found.
 
 use super::generate::generate;
 use super::program::{Group, Object, ObjectId, Pattern, Shape, Thread};

@@ -1,6 +1,6 @@
-//! What a run is: everything is drawn from its seed, and options replace what was drawn.
+//! The setting of a run: everything is drawn from its seed, and options replace what was drawn.
 
-use super::RandomArgs;
+use super::JobArgs;
 use clap::ValueEnum;
 use core::fmt;
 use multigrain_types::Consistency;
@@ -42,8 +42,13 @@ pub(super) struct Setting {
     /// Initial threads of a node.
     pub(super) threads: u16,
     pub(super) mode: Mode,
-    /// What `multigrain run --consistency` is given.
-    pub(super) of_job: Consistency,
+    launch: Launch,
+}
+
+/// What else `multigrain run` is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Launch {
+    consistency: Consistency,
     guard: String,
     transport: String,
     wait: String,
@@ -55,7 +60,7 @@ pub(super) struct Setting {
 
 impl Setting {
     /// The run of a seed.
-    pub(super) fn drawn(args: &RandomArgs, seed: u64) -> Self {
+    pub(super) fn drawn(args: &JobArgs, seed: u64) -> Self {
         let rng = &mut Rng::of(seed, 1);
         // All is drawn, whatever was given: the rest must not depend on it.
         let nodes = rng.pick(&[2, 2, 2, 3, 3, 4, 4, 5, 6, 8]);
@@ -81,37 +86,39 @@ impl Setting {
             nodes: args.nodes.unwrap_or(nodes),
             threads: args.threads.unwrap_or(threads),
             mode,
-            of_job: mode.only().unwrap_or(of_job),
-            guard,
-            transport: given(&args.transport, transport),
-            wait: given(&args.wait, wait),
-            tracking: given(&args.tracking, tracking),
-            manager: rng.pick(&["allocator", "spread", "first"]),
-            learn: rng.pick(&["on", "on", "off"]),
-            chunk: rng.pick(&["1", "1", "4"]),
+            launch: Launch {
+                consistency: mode.only().unwrap_or(of_job),
+                guard,
+                transport: given(&args.transport, transport),
+                wait: given(&args.wait, wait),
+                tracking: given(&args.tracking, tracking),
+                manager: rng.pick(&["allocator", "spread", "first"]),
+                learn: rng.pick(&["on", "on", "off"]),
+                chunk: rng.pick(&["1", "1", "4"]),
+            },
         }
     }
 
     /// The run of a seed without any options.
     #[cfg(test)]
     pub(super) fn of_seed(seed: u64) -> Self {
-        Self::drawn(&RandomArgs::default(), seed)
+        Self::drawn(&JobArgs::default(), seed)
     }
 
     /// The options for the launcher.
     pub(super) fn of_launcher(&self) -> Vec<String> {
-        let number = u16::to_string;
+        let (number, launch) = (u16::to_string, &self.launch);
         [
             ("nodes", number(&self.nodes)),
             ("threads", number(&self.threads)),
-            ("consistency", self.of_job.name().to_owned()),
-            ("guard", self.guard.clone()),
-            ("transport", self.transport.clone()),
-            ("wait", self.wait.clone()),
-            ("tracking", self.tracking.clone()),
-            ("manager", self.manager.to_owned()),
-            ("learn", self.learn.to_owned()),
-            ("chunk", self.chunk.to_owned()),
+            ("consistency", launch.consistency.name().to_owned()),
+            ("guard", launch.guard.clone()),
+            ("transport", launch.transport.clone()),
+            ("wait", launch.wait.clone()),
+            ("tracking", launch.tracking.clone()),
+            ("manager", launch.manager.to_owned()),
+            ("learn", launch.learn.to_owned()),
+            ("chunk", launch.chunk.to_owned()),
         ]
         .map(|(name, value)| format!("--{name}={value}"))
         .into()
@@ -135,7 +142,8 @@ impl Setting {
 /// The options that repeat the run.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, nodes, threads, guard, transport, wait, tracking, .. } = self;
+        let Self { seed, nodes, threads, launch, .. } = self;
+        let Launch { guard, transport, wait, tracking, .. } = launch;
         write!(out, "--seed {seed} --nodes {nodes} --threads {threads}")?;
         write!(out, " --consistency {} --guard {guard}", name_of(&self.mode))?;
         write!(out, " --transport {transport} --wait {wait} --tracking {tracking}")

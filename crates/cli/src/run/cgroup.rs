@@ -1,10 +1,9 @@
-//! A control group for the job, where the system lets this user make one: whoever a node forks is born in it
-//! and stays there, with a session, a parent and an environment of its own, too.
+//! A control group for the job, where the system lets this user make one: every process that a node forks is
+//! born in it and stays there, even with a session, a parent and an environment of its own.
 //!
-//! While the launcher lives it finds such a process as its child, for it is a child subreaper. The group is
-//! for the warden, once the launcher was killed. What escapes both: a process that moves to another group
-//! by itself, and a launcher and a warden that are killed at the same moment, after which nobody is left to
-//! look (ADR 34).
+//! While the launcher lives it is a child subreaper, so such a process becomes its child. The group serves the
+//! warden after the launcher was killed. Two things escape both: a process that moves itself to another group,
+//! and a launcher and a warden that are killed at the same moment (ADR 34).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -49,7 +48,7 @@ impl Cgroup {
         &self.path
     }
 
-    /// The caller, and who it forks, is in the group from now on.
+    /// The caller, with the children it forks, is in the group from now on.
     pub(super) fn enter(&self) {
         let _ = fs::write(self.path.join("cgroup.procs"), "0");
     }

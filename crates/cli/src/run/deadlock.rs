@@ -1,7 +1,7 @@
-//! Deadlocks: what the nodes say of their threads, and the question that makes it a proof.
+//! Deadlocks: what the nodes report of their threads, and the question that turns the reports into a proof.
 //!
-//! A node speaks up when nothing has moved in it for a while. If what all have said could be a deadlock,
-//! each is asked once more; what was so before the question and is so in all answers was so at one moment
+//! A node reports when nothing has moved in it for a while. If all reports together could be a deadlock, each
+//! node is asked once more: what held before the question and holds in all answers held at one moment
 //! ([`multigrain_types::deadlock`]).
 
 use multigrain_types::deadlock::{Report, deadlock};

@@ -1,4 +1,4 @@
-//! The variables through which a node learns of its job: the contract with the runtime.
+//! The environment variables that tell a node about its job: the contract with the runtime.
 
 use super::options::{RunArgs, Variable, name_of};
 use multigrain_runtime::Config;
@@ -45,19 +45,23 @@ pub(super) fn credentials(
 }
 
 /// What is the same for all nodes of a job on this host: what the user has chosen first, the contract after
-/// it, so that the contract wins.
+/// it, so that the contract wins. `programs`: how many nodes run each.
 pub(super) fn common(
-    args: &RunArgs,
+    chosen: impl IntoIterator<Item = (String, String)>,
+    nodes: u32,
     job: &str,
-    secret: String,
-    peers: String,
+    peers: &[impl AsRef<str>],
+    programs: &str,
 ) -> Vec<(String, String)> {
-    let mut variables = chosen(args);
-    variables.push(("MULTIGRAIN_NODES".to_owned(), args.nodes_here().to_string()));
-    variables.push(("MULTIGRAIN_JOB".to_owned(), job.to_owned()));
-    variables.push(("MULTIGRAIN_SECRET".to_owned(), secret));
-    variables.push(("MULTIGRAIN_PEERS".to_owned(), peers));
-    variables
+    let peers: Vec<&str> = peers.iter().map(AsRef::as_ref).collect();
+    let contract = [
+        ("MULTIGRAIN_NODES", nodes.to_string()),
+        ("MULTIGRAIN_JOB", job.to_owned()),
+        ("MULTIGRAIN_PEERS", peers.join(",")),
+        ("MULTIGRAIN_PROGRAMS", programs.to_owned()),
+    ];
+    let contract = contract.map(|(name, value)| (name.to_owned(), value));
+    chosen.into_iter().chain(contract).collect()
 }
 
 /// What the user has chosen, for nodes that do not inherit this environment: what of it is meant for them, and
@@ -73,25 +77,30 @@ pub(super) fn for_hosts(args: &RunArgs) -> Vec<(String, String)> {
 }
 
 /// `-x` with a value, and options that nodes learn of by variables.
-fn chosen(args: &RunArgs) -> Vec<(String, String)> {
+pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
     let mut variables: Vec<(String, String)> = args
         .env
         .iter()
         .filter_map(|Variable { name, value }| Some((name.clone(), value.clone()?)))
         .collect();
     let chosen = [
-        ("MULTIGRAIN_THREADS", args.threads.map(|t| t.to_string()), Some("1")),
-        ("MULTIGRAIN_GUARD", args.guard.as_ref().map(name_of), Some("auto")),
-        ("MULTIGRAIN_TRACKING", args.tracking.as_ref().map(name_of), Some("faults")),
-        ("MULTIGRAIN_WAIT", args.wait.as_ref().map(name_of), Some("adaptive")),
-        ("MULTIGRAIN_MANAGER", args.manager.as_ref().map(name_of), Some("allocator")),
-        ("MULTIGRAIN_LEARN", args.learn.as_ref().map(name_of), Some("on")),
-        ("MULTIGRAIN_CONSISTENCY", args.consistency.as_ref().map(name_of), Some("sequential")),
-        ("MULTIGRAIN_CHECK_RACES", args.check_races.map(|_| "on".to_owned()), Some("off")),
+        ("MULTIGRAIN_THREADS", args.place.threads.map(|t| t.to_string()), Some("1")),
+        ("MULTIGRAIN_GUARD", args.node.guard.as_ref().map(name_of), Some("auto")),
+        ("MULTIGRAIN_TRACKING", args.node.tracking.as_ref().map(name_of), Some("faults")),
+        ("MULTIGRAIN_WAIT", args.node.wait.as_ref().map(name_of), Some("adaptive")),
+        ("MULTIGRAIN_MANAGER", args.node.manager.as_ref().map(name_of), Some("allocator")),
+        ("MULTIGRAIN_LEARN", args.node.learn.as_ref().map(name_of), Some("on")),
+        ("MULTIGRAIN_CONSISTENCY", args.node.consistency.as_ref().map(name_of), Some("sequential")),
+        ("MULTIGRAIN_CHECK_RACES", args.node.check_races.map(|_| "on".to_owned()), Some("off")),
         ("MULTIGRAIN_SHARING", args.names_sharing().then(|| "on".to_owned()), Some("off")),
-        ("MULTIGRAIN_BOOT_SECONDS", args.boot_timeout.map(|s| s.as_secs_f64().to_string()), None),
-        ("MULTIGRAIN_SHARED", args.shared.map(|bytes| bytes.to_string()), None),
-        ("MULTIGRAIN_CHUNK", args.chunk.map(|level| level.to_string()), None),
+        ("MULTIGRAIN_EMULATE", args.links.emulate.map(|network| network.to_string()), None),
+        (
+            "MULTIGRAIN_BOOT_SECONDS",
+            args.place.boot_timeout.map(|s| s.as_secs_f64().to_string()),
+            None,
+        ),
+        ("MULTIGRAIN_SHARED", args.place.shared.map(|bytes| bytes.to_string()), None),
+        ("MULTIGRAIN_CHUNK", args.node.chunk.map(|level| level.to_string()), None),
     ];
     for (name, option, default) in chosen {
         // An option wins over the user's environment, and that over the default.

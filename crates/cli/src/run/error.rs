@@ -1,5 +1,6 @@
-//! What can go wrong before or while the nodes are started, in words for the user.
+//! What can go wrong before or while the nodes are started, as one line for the user.
 
+use crate::host::{self, BRING_LOOPBACK_UP};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(super) enum LaunchError {
         /// Nodes asked for.
         nodes: u32,
         /// A limit that would do.
-        needed: u32,
+        needed: u64,
     },
     /// EAGAIN from fork.
     #[error(
@@ -57,8 +58,7 @@ pub(super) enum LaunchError {
     },
     /// The loopback interface is down.
     #[error(
-        "the listening socket of node {rank}: {source}; bring the loopback interface up \
-         (ip link set lo up), or use --transport unix"
+        "the listening socket of node {rank}: {source}; {BRING_LOOPBACK_UP}, or use --transport unix"
     )]
     Loopback {
         /// The node.
@@ -152,7 +152,8 @@ impl LaunchError {
         let (what, source) = (what.into(), source.into());
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => {
-                Self::Descriptors { what, nodes, needed: 5 * nodes + 32 }
+                let needed = host::descriptors_of_launcher(nodes);
+                Self::Descriptors { what, nodes, needed }
             }
             Some(libc::EAGAIN) => Self::Tasks { what },
             Some(_) | None => Self::System { what, source },

@@ -1,12 +1,11 @@
-//! What each event of a job does: a signal, a message, output, an end.
+//! How a job reacts to each event: a signal, a message, output, the end of a process.
 
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
+use super::event_source::Source;
 use super::hosts::Order as ToAgents;
 use super::job::{Job, Live};
-use super::leftovers::REAP_WAIT;
 use super::output::{Pipe, Pumped};
-use super::source::Source;
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
 use super::writer::Target;
@@ -18,8 +17,6 @@ use rustix::process::{
 use std::io;
 use std::time::Duration;
 
-/// Two interrupts within this time mean: at once.
-const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
 /// From a SIGTERM that was handed on until the nodes that are still there are killed.
 const TERM_PATIENCE: Duration = Duration::from_secs(5);
 /// Buffers read of a dead node's output before its end is judged, so that its last words come
@@ -44,7 +41,7 @@ impl Job<'_> {
     pub(super) fn handle(&mut self, source: Source, buffer: &mut [u8]) {
         match source {
             Source::Signals => {
-                while let Some(signal) = self.signals.next() {
+                while let Some(signal) = self.user.next_signal() {
                     self.on_signal(signal);
                 }
             }
@@ -67,23 +64,21 @@ impl Job<'_> {
         let now = self.now();
         if signal == Signal::CHILD {
             self.keep_warden();
-            self.reap_later(now);
+            self.reap_later();
         } else if signal == Signal::TSTP {
             self.stop();
         } else {
             let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
-            let again = signal == Signal::INT
-                && self.last_interrupt.is_some_and(|at| now <= at + INTERRUPT_WINDOW);
+            let again = signal == Signal::INT && self.user.interrupts_again(now);
             if again {
                 self.facts.order.get_or_insert(Order::Signal(signal.as_raw()));
             }
-            self.hurry |= again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2);
-            if signal == Signal::INT {
-                self.last_interrupt = Some(now);
+            if again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2) {
+                self.user.hurry();
             }
             if signal == Signal::TERM {
                 let patience = self.settings.kill_after.unwrap_or(TERM_PATIENCE);
-                self.kill_at.get_or_insert(now + patience);
+                self.user.terminates(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());
             self.signal_nodes(if again { Signal::KILL } else { signal });
@@ -105,9 +100,8 @@ impl Job<'_> {
     /// Ctrl-Z stops the nodes with the launcher, and `fg` wakes them with it.
     fn stop(&mut self) {
         self.signal_nodes(Signal::STOP);
-        self.agents.hold(true);
+        self.agents.flush();
         let _ = kill_process(getpid(), Signal::STOP);
-        self.agents.hold(false);
         self.signal_nodes(Signal::CONT);
     }
 
@@ -120,7 +114,7 @@ impl Job<'_> {
             return;
         }
         self.agents.pause(false);
-        for source in std::mem::take(&mut self.paused) {
+        for source in self.writer.release() {
             let pipe = match source {
                 Source::Out(rank) => self.nodes[rank].stdout.as_ref(),
                 Source::Err(rank) => self.nodes[rank].stderr.as_ref(),
@@ -141,7 +135,7 @@ impl Job<'_> {
 
     /// Reads one buffer of a node's output; false when there is nothing more for now.
     fn on_output(&mut self, source: Source, buffer: &mut [u8]) -> bool {
-        if self.paused.contains(&source) {
+        if self.writer.holds_back(source) {
             return false;
         }
         let full = self.writer.is_full();
@@ -160,7 +154,7 @@ impl Job<'_> {
         let Some(pipe) = slot else { return false };
         if full {
             let _ = pipe.descriptor().map(|fd| epoll::delete(&self.epoll, fd));
-            self.paused.push(source);
+            self.writer.hold_back(source);
             return false;
         }
         let (bytes, more) = match pipe.pump(buffer) {
@@ -172,7 +166,7 @@ impl Job<'_> {
             }
         };
         self.writer.push(target, bytes);
-        self.last_output = self.now();
+        self.writer.came(self.now());
         more
     }
 
@@ -195,22 +189,18 @@ impl Job<'_> {
             Message::Joining => facts.joining = true,
             Message::Ready => facts.ready = true,
             Message::Left => facts.left = true,
-            Message::Progress(count) => {
-                if self.count.is_none_or(|largest| count.done >= largest.done) {
-                    self.count = Some(count);
-                }
-            }
+            Message::Progress(count) => self.reports.hear_count(count),
             Message::Refused(text) => {
                 let now = self.now();
                 let nodes = &self.facts.nodes;
                 let is_node = |pid| nodes.iter().any(|node| node.pid == pid);
-                let line = self.refused.hear(rank, text, now, is_node);
+                let line = self.reports.refused.hear(rank, text, now, is_node);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),
             Message::Race { object, text } => {
                 self.facts.races += 1;
-                let line = self.races.hear(object, text);
+                let line = self.reports.races.hear(object, text);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Lost { rank: peer, at, text } => {
@@ -227,10 +217,10 @@ impl Job<'_> {
     }
 
     fn on_waits(&mut self, rank: usize, report: Report) {
-        match self.watch.hear(rank, report) {
+        match self.reports.deadlock.hear(rank, report) {
             Next::Wait => {}
             Next::Ask(question) => {
-                let listens = |(rank, _): &(usize, &Live)| self.watch.has_spoken(*rank);
+                let listens = |(rank, _): &(usize, &Live)| self.reports.deadlock.has_spoken(*rank);
                 for (rank, live) in self.nodes.iter().enumerate().filter(listens) {
                     match live.control.descriptor() {
                         Some(control) => ask(control, question),
@@ -281,41 +271,37 @@ impl Job<'_> {
         }
     }
 
-    fn reap_later(&mut self, now: Duration) {
-        self.reap_at.get_or_insert(now + REAP_WAIT);
-    }
-
     fn on_typed(&mut self, buffer: &mut [u8]) {
-        if self.feed.is_some() {
+        if self.input.feed.is_some() {
             return self.feed_on(buffer);
         }
-        let waiting = self.relay.as_mut().map(|relay| relay.read(buffer));
+        let waiting = self.input.relay.as_mut().map(|relay| relay.read(buffer));
         match waiting {
             Some(Waiting::Input) => {}
             Some(Waiting::Room) => {
                 let _ = epoll::delete(&self.epoll, io::stdin());
-                if let Some(relay) = &self.relay {
+                if let Some(relay) = &self.input.relay {
                     let data = Source::Relay.data();
                     let _ = epoll::add(&self.epoll, relay, data, EventFlags::OUT);
                 }
             }
             Some(Waiting::Nothing) | None => {
                 let _ = epoll::delete(&self.epoll, io::stdin());
-                self.relay = None;
+                self.input.relay = None;
             }
         }
     }
 
     fn on_room(&mut self) {
-        match self.relay.as_mut().map(super::stdin::Relay::write) {
+        match self.input.relay.as_mut().map(super::stdin::Relay::write) {
             Some(Waiting::Room) => {}
             Some(Waiting::Input) => {
-                if let Some(relay) = &self.relay {
+                if let Some(relay) = &self.input.relay {
                     let _ = epoll::delete(&self.epoll, relay);
                 }
                 let _ = self.register(io::stdin(), Source::Typed);
             }
-            Some(Waiting::Nothing) | None => self.relay = None,
+            Some(Waiting::Nothing) | None => self.input.relay = None,
         }
     }
 }

@@ -1,21 +1,20 @@
 //! A running job: one event loop, from the first output to the last process gone.
 //!
-//! The phases of a job and what ends each of them are in [`Job::next_phase`]. No phase waits for a
-//! node's good will: every wait has an end in time, and the last resort is SIGKILL.
+//! [`Job::next_phase`] has the phases of a job and what ends each of them. No phase depends on a node's
+//! cooperation: every wait is bounded in time, and the last resort is SIGKILL.
 
-use super::control::{Channel, Count};
-use super::deadlock::Watch;
+use super::control::Channel;
+use super::event_source::Source;
 use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
 use super::output::{Format, Pipe};
 use super::progress::{self, Line};
-use super::races::Races;
-use super::refused::Refused;
+use super::reports::Reports;
 use super::signals::Signals;
-use super::source::Source;
 use super::spawn::Node;
-use super::stdin::{Feed, Relay};
+use super::stdin::{Feed, Input, Relay};
 use super::summary::{NodeReport, Report};
+use super::user_requests::User;
 use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
 use super::warden::Warden;
 use super::writer::{Target, Writer, write_if_possible};
@@ -110,30 +109,22 @@ pub(super) struct Live {
 pub(super) struct Job<'a> {
     pub(super) settings: Settings<'a>,
     pub(super) epoll: OwnedFd,
-    pub(super) signals: Signals,
+    pub(super) user: User,
     pub(super) writer: Writer,
-    pub(super) relay: Option<Relay>,
+    pub(super) input: Input,
     pub(super) nodes: Vec<Live>,
     pub(super) agents: Agents,
-    /// The launcher's stdin, for node 0 on another host.
-    pub(super) feed: Option<Feed>,
     pub(super) facts: Facts,
-    pub(super) count: Option<Count>,
-    pub(super) watch: Watch,
-    pub(super) refused: Refused,
-    pub(super) races: Races,
-    /// Pipes not read from because the writer is behind.
-    pub(super) paused: Vec<Source>,
-    pub(super) last_output: Duration,
-    pub(super) last_interrupt: Option<Duration>,
-    pub(super) reap_at: Option<Duration>,
-    /// The user wants out.
-    pub(super) hurry: bool,
-    /// When nodes are killed that a SIGTERM has not ended.
-    pub(super) kill_at: Option<Duration>,
+    pub(super) reports: Reports,
+    course: Course,
+}
+
+/// Where a job is, and when it goes on by itself.
+struct Course {
     phase: Phase,
     look_at: Option<Duration>,
     draw_at: Duration,
+    reap_at: Option<Duration>,
     verdict: Verdict,
     /// When the last node ended.
     wall: Option<Duration>,
@@ -186,30 +177,23 @@ impl<'a> Job<'a> {
         };
         let feed = agents.take_input().then(Feed::new);
         let mut job = Self {
-            races: Races::new(settings.all_races),
+            reports: Reports::new(live.len(), settings.all_races),
             settings,
             epoll,
-            signals,
+            user: User::new(signals),
             writer,
-            relay,
-            watch: Watch::new(live.len()),
+            input: Input { relay, feed },
             nodes: live,
             agents,
-            feed,
             facts: Facts { nodes: facts, ..Facts::default() },
-            count: None,
-            refused: Refused::default(),
-            paused: Vec::new(),
-            last_output: Duration::ZERO,
-            last_interrupt: None,
-            reap_at: None,
-            hurry: false,
-            kill_at: None,
-            phase: Phase::Running,
-            look_at: None,
-            draw_at: FIRST_LINE,
-            verdict: Verdict { code: 0, line: None },
-            wall: None,
+            course: Course {
+                phase: Phase::Running,
+                look_at: None,
+                draw_at: FIRST_LINE,
+                reap_at: None,
+                verdict: Verdict { code: 0, line: None },
+                wall: None,
+            },
         };
         job.register_all()?;
         job.begin_elsewhere();
@@ -218,9 +202,9 @@ impl<'a> Job<'a> {
 
     fn register_all(&self) -> io::Result<()> {
         self.agents.register(&self.epoll)?;
-        self.register(&self.signals, Source::Signals)?;
+        self.register(&self.user, Source::Signals)?;
         self.register(&self.writer, Source::Writer)?;
-        if self.relay.is_some() {
+        if self.input.relay.is_some() {
             self.register(io::stdin(), Source::Typed)?;
         }
         for (rank, live) in self.nodes.iter().enumerate() {
@@ -243,6 +227,12 @@ impl<'a> Job<'a> {
         Ok(epoll::add(&self.epoll, fd, source.data(), EventFlags::IN)?)
     }
 
+    /// Processes without a parent are reaped in a while.
+    pub(super) fn reap_later(&mut self) {
+        let at = self.now() + leftovers::REAP_WAIT;
+        self.course.reap_at.get_or_insert(at);
+    }
+
     /// Since the start of the job.
     pub(super) fn now(&self) -> Duration {
         self.settings.start.elapsed()
@@ -254,7 +244,7 @@ impl<'a> Job<'a> {
         let mut events = Vec::with_capacity(256);
         loop {
             self.advance();
-            if self.phase == Phase::Done {
+            if self.course.phase == Phase::Done {
                 break;
             }
             events.clear();
@@ -274,7 +264,7 @@ impl<'a> Job<'a> {
             let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
         }
         match self.writer.stdout_error() {
-            None | Some(Errno::PIPE) => self.verdict.code,
+            None | Some(Errno::PIPE) => self.course.verdict.code,
             Some(error) => {
                 write_if_possible(&format!(
                     "output was lost, stdout gave: {}",
@@ -288,15 +278,15 @@ impl<'a> Job<'a> {
     /// Does all that is due.
     fn advance(&mut self) {
         let now = self.now();
-        if self.reap_at.is_some_and(|at| now >= at) {
-            self.reap_at = None;
+        if self.course.reap_at.is_some_and(|at| now >= at) {
+            self.course.reap_at = None;
             leftovers::reap_but(&self.own_children());
         }
-        self.refused.due(now).iter().for_each(|line| self.writer.say(line));
+        self.reports.due(now).iter().for_each(|line| self.writer.say(line));
         self.look_elsewhere();
         self.draw(now);
         while let Some(next) = self.next_phase(now) {
-            self.phase = next;
+            self.course.phase = next;
         }
     }
 
@@ -304,11 +294,11 @@ impl<'a> Job<'a> {
     fn next_phase(&mut self, now: Duration) -> Option<Phase> {
         let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
         let silent = self.nodes.iter().all(|live| live.stdout.is_none() && live.stderr.is_none());
-        let patient = self.facts.order.is_none() && !self.hurry;
-        match self.phase {
+        let patient = self.facts.order.is_none() && !self.user.hurries();
+        match self.course.phase {
             Phase::Running => self.look(now),
             Phase::Ending { .. } | Phase::Killed { .. } if all_ended => Some(self.sweep(now)),
-            Phase::Ending { kill_at } if now >= kill_at || self.hurry => {
+            Phase::Ending { kill_at } if now >= kill_at || self.user.hurries() => {
                 self.signal_nodes(Signal::KILL);
                 let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
                 Some(Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far })
@@ -322,15 +312,15 @@ impl<'a> Job<'a> {
                 (silent || over || !patient).then(|| self.sweep(now))
             }
             Phase::Swept { since } => {
-                let quiet = now >= since.max(self.last_output) + SILENCE_WAIT;
+                let quiet = now >= since.max(self.writer.last()) + SILENCE_WAIT;
                 let over = quiet && (!self.is_held_back() || !patient);
                 let swept = self.agents.are_swept() || (over && now >= since + SWEEP_WAIT);
-                ((swept && (silent || over)) || self.hurry).then(|| self.close(now))
+                ((swept && (silent || over)) || self.user.hurries()).then(|| self.close(now))
             }
             Phase::Draining { since } => {
                 let over = !patient && now >= since + self.drain_wait();
                 if over && !self.writer.is_finished() {
-                    self.verdict.line.iter().for_each(|line| write_if_possible(line));
+                    self.course.verdict.line.iter().for_each(|line| write_if_possible(line));
                 }
                 (over || self.writer.is_finished()).then_some(Phase::Done)
             }
@@ -340,16 +330,16 @@ impl<'a> Job<'a> {
 
     /// When [`Self::advance`] has to be called again, if no event comes.
     fn deadline(&self) -> Option<Duration> {
-        let patient = self.facts.order.is_none() && !self.hurry;
-        let phase = match self.phase {
+        let patient = self.facts.order.is_none() && !self.user.hurries();
+        let phase = match self.course.phase {
             Phase::Running => {
-                let ends = self.look_at.into_iter().chain(self.settings.timeout);
-                ends.chain(self.kill_at).min()
+                let ends = self.course.look_at.into_iter().chain(self.settings.timeout);
+                ends.chain(self.user.kill_at()).min()
             }
             Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
             Phase::Lingering { until } if !self.is_held_back() => Some(until),
             Phase::Swept { since } if !self.is_held_back() || !patient => {
-                Some(since.max(self.last_output) + SILENCE_WAIT)
+                Some(since.max(self.writer.last()) + SILENCE_WAIT)
             }
             Phase::Draining { since } if !patient => Some(since + self.drain_wait()),
             Phase::Lingering { .. }
@@ -357,20 +347,20 @@ impl<'a> Job<'a> {
             | Phase::Draining { .. }
             | Phase::Done => None,
         };
-        let line = self.line_wanted().then_some(self.draw_at);
+        let line = self.line_wanted().then_some(self.course.draw_at);
         let beat = self.agents.period().map(|period| self.now() + period);
-        let own = self.reap_at.into_iter().chain(self.refused.next()).chain(beat);
+        let own = self.course.reap_at.into_iter().chain(self.reports.next()).chain(beat);
         phase.into_iter().chain(own).chain(line).min()
     }
 
     /// Whether output waits at its source because the writer is behind.
     fn is_held_back(&self) -> bool {
-        !self.paused.is_empty() || self.agents.is_paused()
+        self.writer.is_held_back() || self.agents.is_paused()
     }
 
     /// How long what is to be written is waited for, if somebody is impatient.
     fn drain_wait(&self) -> Duration {
-        if self.hurry { HURRIED_WAIT } else { DRAIN_WAIT }
+        if self.user.hurries() { HURRIED_WAIT } else { DRAIN_WAIT }
     }
 
     /// Running: asks for the verdict.
@@ -378,29 +368,28 @@ impl<'a> Job<'a> {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
             self.facts.order.get_or_insert(Order::Timeout(limit));
         }
-        let killed = self.kill_at.is_some_and(|at| now >= at);
+        let killed = self.user.kill_at().is_some_and(|at| now >= at);
         if killed {
             self.facts.order.get_or_insert(Order::Signal(Signal::TERM.as_raw()));
         }
         let verdict = match judge(&self.facts, now) {
             Decision::Running => {
-                self.look_at = None;
+                self.course.look_at = None;
                 return None;
             }
             Decision::Wait(until) => {
-                self.look_at = Some(until);
+                self.course.look_at = Some(until);
                 return None;
             }
             Decision::Over(verdict) => verdict,
         };
         let good = verdict.code == 0 || self.facts.ended_well();
-        let refused = self.refused.end(!good);
-        let races = self.races.end();
-        let lines = refused.iter().chain(&races).chain(&verdict.line);
+        let unsaid = self.reports.end(!good);
+        let lines = unsaid.iter().chain(&verdict.line);
         lines.for_each(|line| self.writer.say(line));
-        self.verdict = verdict;
+        self.course.verdict = verdict;
         if good {
-            self.wall = Some(now);
+            self.course.wall = Some(now);
             return Some(Phase::Lingering { until: now + LINGER_WAIT });
         }
         self.signal_nodes(Signal::TERM);
@@ -411,7 +400,7 @@ impl<'a> Job<'a> {
 
     /// All nodes have ended: nobody else of the job stays.
     fn sweep(&mut self, now: Duration) -> Phase {
-        self.wall.get_or_insert(now);
+        self.course.wall.get_or_insert(now);
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
@@ -435,8 +424,8 @@ impl<'a> Job<'a> {
             self.writer.say(&format!(
                 "the file of --stats could not be written: {error}; make room, or name another file"
             ));
-            if self.verdict.code == 0 {
-                self.verdict.code = OUTPUT_LOST;
+            if self.course.verdict.code == 0 {
+                self.course.verdict.code = OUTPUT_LOST;
             }
         }
         self.writer.close();
@@ -451,9 +440,9 @@ impl<'a> Job<'a> {
             stats: live.stats.take(),
         };
         Report {
-            wall: self.wall.unwrap_or(now),
-            code: self.verdict.code,
-            why: self.verdict.line.clone(),
+            wall: self.course.wall.unwrap_or(now),
+            code: self.course.verdict.code,
+            why: self.course.verdict.line.clone(),
             nodes: self.nodes.iter_mut().zip(&self.facts.nodes).map(node).collect(),
         }
     }
@@ -467,14 +456,16 @@ impl<'a> Job<'a> {
     /// appears only if the application asks for it.
     fn line_wanted(&self) -> bool {
         let alone = self.nodes.len() == 1 && !self.settings.tagged;
-        self.settings.line && self.phase == Phase::Running && (!alone || self.count.is_some())
+        self.settings.line
+            && self.course.phase == Phase::Running
+            && (!alone || self.reports.count().is_some())
     }
 
     fn draw(&mut self, now: Duration) {
-        if self.line_wanted() && now >= self.draw_at {
+        if self.line_wanted() && now >= self.course.draw_at {
             let ready = self.facts.nodes.iter().filter(|node| node.ready).count();
-            self.writer.show(progress::text(ready, self.nodes.len(), self.count));
-            self.draw_at = now + LINE_PERIOD;
+            self.writer.show(progress::text(ready, self.nodes.len(), self.reports.count()));
+            self.course.draw_at = now + LINE_PERIOD;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds what a job left behind: processes that nodes forked and that outlived them.
+//! Finds the processes that a job left behind: those that nodes forked and that outlived them.
 //!
 //! The launcher is a child subreaper, so an orphan of the job becomes its child.
 

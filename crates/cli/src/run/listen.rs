@@ -1,8 +1,11 @@
-//! The listening sockets of all nodes, made before any node starts, so that no node ever finds a
+//! The listening sockets of all nodes, bound before any node starts, so that no node ever finds a
 //! peer that does not listen yet.
 
+use crate::host;
+use multigrain_transport::{Ports, TransportError, bind_within};
 use std::io;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -20,24 +23,43 @@ pub(super) struct Listener {
 pub(super) enum Place {
     /// For nodes of its host.
     Unix,
-    /// At this address, at a port that is free.
-    Tcp(IpAddr),
+    /// At this address, at a port that is free: of these, if the user has named some.
+    Tcp(IpAddr, Option<Ports>),
 }
 
-/// Binds and listens for node `rank` of `nodes` of a job.
-pub(super) fn bind(place: Place, job: &str, rank: u32, nodes: u32) -> io::Result<Listener> {
+/// Binds and listens for these nodes of a job of `nodes`, everywhere each is to.
+///
+/// # Errors
+/// The rank whose socket cannot be had, and what the system says.
+pub(super) fn bind_all(
+    places: &[Place],
+    job: &str,
+    ranks: Range<u32>,
+    nodes: u32,
+) -> Result<Vec<Vec<Listener>>, (u32, io::Error)> {
+    let of = |rank| {
+        let bound = places.iter().map(|&place| bind(place, job, rank, nodes));
+        bound.collect::<io::Result<_>>().map_err(|error| (rank, error))
+    };
+    ranks.map(of).collect()
+}
+
+fn bind(place: Place, job: &str, rank: u32, nodes: u32) -> io::Result<Listener> {
     let listener = match place {
         Place::Unix => {
             let name = format!("multigrain-{job}-{rank}");
             let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
             Listener { fd: socket.into(), address: format!("unix:@{name}") }
         }
-        Place::Tcp(at) => {
-            // Binds also while the interface is down; a route tells, and sends nothing.
-            UdpSocket::bind((at, 0))?.connect((at, 9))?;
-            let socket = TcpListener::bind((at, 0))?;
-            let address = format!("tcp:{}", socket.local_addr()?);
-            Listener { fd: socket.into(), address }
+        Place::Tcp(at, ports) => {
+            host::has_route(at)?;
+            let (fd, address) = bind_within(at, ports).map_err(|error| {
+                if let TransportError::Bind { errno, .. } = error {
+                    return errno.into();
+                }
+                io::Error::other(error)
+            })?;
+            Listener { fd, address: address.to_string() }
         }
     };
     // All peers may connect before the node accepts the first; std's backlog is smaller than that.
@@ -60,7 +82,27 @@ mod tests {
         let name = SocketAddr::from_abstract_name(format!("multigrain-{job}-3")).unwrap();
         UnixStream::connect_addr(&name).unwrap();
 
-        let tcp = bind(Place::Tcp(Ipv4Addr::LOCALHOST.into()), &job, 0, 4).unwrap();
+        let tcp = bind(Place::Tcp(Ipv4Addr::LOCALHOST.into(), None), &job, 0, 4).unwrap();
         std::net::TcpStream::connect(tcp.address.strip_prefix("tcp:").unwrap()).unwrap();
+    }
+
+    #[test]
+    fn nodes_listen_within_the_ports_they_are_given_and_no_two_at_one() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let ports: Ports = format!("{free}-{}", free.saturating_add(20)).parse().unwrap();
+        let place = Place::Tcp(Ipv4Addr::LOCALHOST.into(), Some(ports));
+        let bound: Vec<_> = (0..3).map(|rank| bind(place, "x", rank, 3).unwrap()).collect();
+        for listener in &bound {
+            let port: u16 = listener.address.rsplit_once(':').unwrap().1.parse().unwrap();
+            assert!(ports.all().contains(&port), "{}", listener.address);
+        }
+        let taken = bound[0].address.rsplit_once(':').unwrap().1;
+        let one = Some(format!("{taken}-{taken}").parse().unwrap());
+        let none = bind(Place::Tcp(Ipv4Addr::LOCALHOST.into(), one), "x", 0, 1);
+        let why = none.err().unwrap().to_string();
+        assert_eq!(
+            why,
+            format!("no port of {taken}-{taken} is free at 127.0.0.1: give a wider range")
+        );
     }
 }

@@ -1,26 +1,35 @@
-//! `multigrain run`: starts the nodes of a job, on this host or on many, cares for them, and ends them all.
+//! `multigrain run`: starts the nodes of a job, on this host or on many, watches them, and ends them all.
 //!
 //! The parts, in the order in which a job meets them:
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `shares`, `slurm`, `program`, `error` | what the user says, and what is told back if it cannot be |
-//! | `environment`, `listen` | what a node finds: variables and a listening socket |
-//! | `signals`, `cgroup`, `warden`, `spawn`, `stdin` | processes, and that none of them is ever left over |
-//! | `job`, `source`, `events` | the event loop: phases of a job, and what each event does |
-//! | `control`, `output`, `writer`, `progress` | what nodes say, and how it comes out |
-//! | `deadlock` | whether anything can still go on |
-//! | `hosts/`, `elsewhere` | nodes on other hosts: their agents, and what the event loop does for them |
+//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `error` | what the user asks for, and the error if it cannot be done |
+//! | `environment`, `listen` | what a node starts with: variables and listening sockets |
+//! | `signals`, `custody`, `cgroup`, `warden`, `agent_lines`, `agent_pieces`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
+//! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
+//! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
+//! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
+//! | `doctor` | whether hosts meet the needs of a job |
 //! | `verdict` | who is to blame, and the exit code |
-//! | `leftovers`, `summary`, `sharing` | the end |
+//! | `leftovers`, `summary`, `false_sharing` | the end |
 
+mod agent_lines;
+mod agent_pieces;
+mod apps;
 mod cgroup;
 mod control;
+mod custody;
 mod deadlock;
-mod elsewhere;
+mod descriptor_limit;
+mod doctor;
 mod environment;
 mod error;
+mod event_source;
 mod events;
+mod false_sharing;
+mod host_slots;
 mod hosts;
 mod job;
 mod leftovers;
@@ -31,43 +40,42 @@ mod program;
 mod progress;
 mod quantity;
 mod races;
-mod refused;
-mod shares;
-mod sharing;
+mod refused_connections;
+mod remote_nodes;
+mod reports;
 mod signals;
 mod slurm;
-mod source;
 mod spawn;
 mod stdin;
 mod summary;
+mod user_requests;
 mod verdict;
 mod warden;
 mod writer;
 
+pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use hosts::serve;
 pub(crate) use options::RunArgs;
 pub(crate) use signals::notice_children;
 pub(crate) use warden::{WardenArgs, succeed};
 
-use cgroup::Cgroup;
+use crate::host;
+use apps::App;
+use custody::Custody;
 use error::LaunchError;
-use hosts::Start;
+use host_slots::Share;
+use hosts::{Reach, Start};
 use job::{Job, Nodes, Settings};
 use listen::Place;
 use options::Transport;
-use rustix::process::{
-    PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, set_child_subreaper,
-};
-use shares::Share;
 use signals::{Inherited, Signals};
-use slurm::Allocation;
-use spawn::{Node, Plan};
+use spawn::{Node, Plan, Program};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use warden::Warden;
+use warden::Ward;
 
 /// Runs a job to its end; the exit code is that of the job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
@@ -98,14 +106,20 @@ fn say(text: &str) {
 }
 
 fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
-    let allocation = if args.names_hosts() { Ok(None) } else { Allocation::of_environment() };
-    let allocation = allocation.map_err(LaunchError::Hosts)?;
-    let shares = args.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
-    let nodes = shares.as_ref().map_or_else(|| args.nodes_here(), |shares| nodes_of(shares));
-    if shares.is_none() {
-        program::find(&args.command[0])?;
+    let place = &args.place;
+    let allocation = place.allocation().map_err(LaunchError::Hosts)?;
+    let shares = place.shares(allocation.as_ref()).map_err(LaunchError::Hosts)?;
+    let apps = apps::split(place.nodes_here(), &args.command).map_err(LaunchError::Refused)?;
+    let nodes = shares.as_ref().map_or_else(|| apps::nodes(&apps), |shares| nodes_of(shares));
+    match &shares {
+        None => apps.iter().try_for_each(|app| program::find(&app.command[0]).map(drop))?,
+        Some(_) if apps.len() > 1 => {
+            let why = "several programs run on this host alone: leave out --hosts and --hostfile (and Slurm's allocation)";
+            return Err(LaunchError::Refused(why.into()));
+        }
+        Some(_) => {}
     }
-    let stats = args.stats.as_ref().map(|path| {
+    let stats = args.output.stats.as_ref().map(|path| {
         let wrap = |source| LaunchError::StatsFile { path: path.clone(), source };
         File::create(path).map_err(wrap)
     });
@@ -118,51 +132,39 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let credentials = environment::credentials(args.encrypts(shares.is_some()), &job, nodes);
     let credentials = credentials.map_err(|e| refused("certificates", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
-    let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| {
-        refused(
-            "a process descriptor (pidfd_open, which this system or a filter of it refuses)",
-            e.into(),
-        )
-    })?;
-    let group = Cgroup::new(&job);
-    let mut warden = Warden::start(&format!("MULTIGRAIN_JOB={job}"), own, group.as_ref())
-        .map_err(|e| refused("the warden process", e))?;
-    let result = set_child_subreaper(Some(getpid()))
-        .map_err(|e| refused("the child subreaper", e.into()))
-        .and_then(|()| {
-            let Some(shares) = &shares else {
-                group.iter().for_each(Cgroup::enter);
-                let nodes =
-                    start_all(args, &job, (secret, credentials), (&warden, signals.before()));
-                group.iter().for_each(Cgroup::leave);
-                return nodes.map(Nodes::Here);
-            };
-            let (warden, signals, input) = (&warden, &signals, stdin::is_for_nodes());
-            let (began, job) = (start, job.as_str());
-            let allocation = allocation.as_ref();
-            let start = Start { args, shares, allocation, job, began, warden, signals, input };
+    let mut custody = Custody::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), nodes)?;
+    let started = match &shares {
+        None => start_here((args, &apps), &job, (secret, credentials), &custody, signals.before())
+            .map(Nodes::Here),
+        Some(shares) => {
+            let (warden, signals, input) = (custody.warden(), &signals, stdin::is_for_nodes());
+            let (began, timeout, allocation) = (start, args.limits.timeout, allocation.as_ref());
+            let reach = Reach { place, shares, allocation, began, timeout, warden, signals };
+            let start = Start { reach, args, job: job.as_str(), input };
             start.run(&secret, &credentials).map(Nodes::Hosts)
-        })
+        }
+    };
+    let result = started
         .and_then(|started| {
             let stderr_is_terminal = io::stderr().is_terminal();
             let settings = Settings {
                 start,
-                timeout: args.timeout,
-                kill_after: args.kill_after,
-                all_races: args.check_races == Some(options::Races::All),
+                timeout: args.limits.timeout,
+                kill_after: args.limits.kill_after,
+                all_races: args.node.check_races == Some(options::Races::All),
                 line: stderr_is_terminal,
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
-                warden: &mut warden,
+                warden: custody.warden_mut(),
             };
             Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {
-        leftovers::kill_but(warden.pid().as_slice(), Duration::from_secs(1));
+        leftovers::kill_but(custody.warden().pid().as_slice(), Duration::from_secs(1));
     }
-    warden.dismiss();
+    custody.end();
     result
 }
 
@@ -172,61 +174,46 @@ fn nodes_of(shares: &[Share]) -> u32 {
 }
 
 /// All sockets first, then all nodes; none is left if one cannot be started.
-fn start_all(
-    args: &RunArgs,
+fn start_here(
+    (args, apps): (&RunArgs, &[App]),
     job: &str,
     (secret, credentials): (String, Vec<String>),
-    (warden, signals): (&Warden, Inherited),
+    custody: &Custody,
+    signals: Inherited,
 ) -> Result<Vec<Node>, LaunchError> {
-    if let Err(error) = signals::fix_addresses() {
-        say(&format!(
-            "address randomization cannot be turned off ({error}); addresses of functions may \
-             differ between the nodes"
-        ));
+    if let Some((found, _)) = host::fix_addresses().err().as_ref().and_then(host::randomized) {
+        say(&format!("{found}; addresses of functions may differ between the nodes"));
     }
-    let program = program::find(&args.command[0])?;
-    let count = args.nodes_here();
-    let descriptors = spawn::descriptors_of_node(spawn::raise_descriptor_limit(), count);
-    let place = match args.transport {
-        Some(Transport::Tcp) => Place::Tcp(Ipv4Addr::LOCALHOST.into()),
+    let nodes = apps::nodes(apps);
+    let mut programs = Vec::new();
+    let mut end = 0;
+    for App { nodes, command } in apps {
+        end += nodes;
+        let file = program::find(&command[0])?;
+        programs.push(Program { end, file, command: command.clone() });
+    }
+    let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), nodes);
+    let place = match args.links.transport {
+        Some(Transport::Tcp) => Place::Tcp(Ipv4Addr::LOCALHOST.into(), args.place.ports),
         Some(Transport::Auto | Transport::Unix) | None => Place::Unix,
     };
-    let mut listeners = Vec::new();
-    for rank in 0..count {
-        let listener = listen::bind(place, job, rank, count);
-        listeners.push(listener.map_err(|e| LaunchError::listening(rank, count, e))?);
-    }
-    let peers: Vec<&str> = listeners.iter().map(|listener| listener.address.as_str()).collect();
-    let variables = environment::common(args, job, secret, peers.join(","));
+    let listeners = listen::bind_all(&[place], job, 0..nodes, nodes)
+        .map_err(|(rank, error)| LaunchError::listening(rank, nodes, error))?;
+    let peers: Vec<&str> = listeners.iter().flatten().map(|one| one.address.as_str()).collect();
+    let chosen = environment::chosen(args);
+    let variables = environment::common(chosen, nodes, job, &peers, &apps::counts(apps));
     if let Some(why) = environment::refusal(&variables) {
         return Err(LaunchError::Refused(why));
     }
     let plan = Plan {
-        nodes: count,
-        program,
-        command: args.command.clone(),
+        nodes,
+        ranks: 0..nodes,
+        programs,
         variables,
-        credentials: (0..count).zip(credentials).collect(),
+        secret,
+        credentials,
         descriptors,
         signals,
     };
-    let mut nodes: Vec<Node> = Vec::new();
-    for (rank, listener) in (0..count).zip(listeners) {
-        let stdin = stdin::for_node(rank).map_err(|error| {
-            let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
-            LaunchError::system(what, count, error)
-        });
-        let node =
-            stdin.and_then(|stdin| spawn::start(&plan, rank, vec![listener.fd], warden, stdin));
-        match node {
-            Ok(node) => nodes.push(node),
-            Err(error) => {
-                for node in &nodes {
-                    let _ = kill_process_group(node.pid, Signal::KILL);
-                }
-                return Err(error);
-            }
-        }
-    }
-    Ok(nodes)
+    spawn::start_all(&plan, listeners, custody, stdin::for_node)
 }

@@ -1,16 +1,17 @@
-//! What the user may say to `multigrain run`.
+//! The options of `multigrain run`.
 
-use super::shares::{HostList, Share, parse_list};
+use super::host_slots::{HostList, Share, parse_list};
 use super::slurm::Allocation;
 use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
 use multigrain_transport::interfaces::{Wish, parse_wish};
+use multigrain_transport::{Emulation, Ports};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Most nodes of one job.
-const MAX_NODES: u32 = 1024;
+pub(super) const MAX_NODES: u32 = 1024;
 
 /// Starts a program as the nodes of one job, on this host or on many.
 ///
@@ -33,25 +34,35 @@ const MAX_NODES: u32 = 1024;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: multigrain run -n 4 -t 2 -- ./app --size 1000")]
 pub(crate) struct RunArgs {
-    /// Processes to start, 1 to 1024 [default: 1, or one in each slot of the hosts].
-    #[arg(short = 'n', long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_NODES)))]
-    nodes: Option<u32>,
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
 
-    /// Hosts to run on, with the nodes each has room for: `a:2,b:2`; one where no number is given. Ranks
-    /// fill the first host, then the next.
-    #[arg(long, value_name = "HOST[:SLOTS],...", value_parser = parse_list, conflicts_with = "hostfile")]
-    hosts: Option<HostList>,
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
 
-    /// The same from a file: a host a line, with `slots=N` behind it; `#` begins a comment.
-    #[arg(long, value_name = "FILE")]
-    hostfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) links: LinkArgs,
 
-    /// Threads each node is meant to run, up to 4096: what `mg_threads()` says [default: 1].
-    #[arg(short = 't', long, value_name = "T",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::MOST_THREADS)))]
-    pub(super) threads: Option<u32>,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
 
+    /// Sets a variable for every node; without a value it passes the variable on, as happens to the
+    /// whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated.
+    #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]
+    pub(super) env: Vec<Variable>,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    /// The program, by path or by name in PATH, and its arguments. Others follow, each behind `: -n N`: they are nodes
+    /// of the same job, on this host.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
+    pub(super) command: Vec<OsString>,
+}
+
+// What nodes are told by variables.
+#[derive(Debug, Args)]
+pub(super) struct NodeArgs {
     /// How accesses are noticed [default: auto].
     #[arg(long, value_enum)]
     pub(super) guard: Option<Guard>,
@@ -60,25 +71,6 @@ pub(crate) struct RunArgs {
     /// nodes have copies [default: faults].
     #[arg(long, value_enum)]
     pub(super) tracking: Option<Tracking>,
-
-    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's
-    /// name and one word for the host's shell, and has to pass stdin and stdout on.
-    #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
-    pub(super) launcher_command: Option<String>,
-
-    /// Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16
-    /// [default: a network that all hosts are in].
-    #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_wish)]
-    pub(super) interface: Option<Wish>,
-
-    /// What carries the messages between the nodes [default: auto].
-    #[arg(long, value_enum)]
-    pub(super) transport: Option<Transport>,
-
-    /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
-    /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
-    #[arg(long, value_enum)]
-    pub(super) encrypt: Option<Encrypt>,
 
     /// How a thread waits for a reply [default: adaptive].
     #[arg(long, value_enum)]
@@ -107,15 +99,32 @@ pub(crate) struct RunArgs {
           default_missing_value = "first")]
     pub(super) check_races: Option<Races>,
 
-    /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
-    /// almost 16T [default: 64G].
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(super) shared: Option<u64>,
-
     /// Chunking level: how many neighbouring elements share a minipage, up to 65536; 1 is off.
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::LARGEST_CHUNK)))]
     pub(super) chunk: Option<u32>,
+}
 
+// How nodes reach each other.
+#[derive(Debug, Args)]
+pub(super) struct LinkArgs {
+    /// What carries the messages between the nodes [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) transport: Option<Transport>,
+
+    /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
+    /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
+    #[arg(long, value_enum)]
+    pub(super) encrypt: Option<Encrypt>,
+
+    /// Gives every link the latency of another network, one way, and its bandwidth in bits a second: `50us`, `10G` or
+    /// `50us,10G`. Up to 100ms, and from 1M to 1000G.
+    #[arg(long, value_name = "LATENCY,BANDWIDTH")]
+    pub(super) emulate: Option<Emulation>,
+}
+
+// How long a job may take.
+#[derive(Debug, Args)]
+pub(super) struct LimitArgs {
     /// Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races).
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) timeout: Option<Duration>,
@@ -124,17 +133,11 @@ pub(crate) struct RunArgs {
     /// SIGTERM that is handed on, 0.5 where the launcher ends the job].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) kill_after: Option<Duration>,
+}
 
-    /// How long nodes wait for each other at the start, in seconds [default: 30, and more for many
-    /// nodes: 290 for 1024].
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub(super) boot_timeout: Option<Duration>,
-
-    /// Sets a variable for every node; without a value it passes the variable on, as happens to the
-    /// whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated.
-    #[arg(short = 'x', long = "env", value_name = "VAR[=VALUE]", value_parser = parse_variable)]
-    pub(super) env: Vec<Variable>,
-
+// What comes out of a job.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
     /// Puts the node's rank before each line of output, as `[rank] ` [default: when N > 1].
     #[arg(long, overrides_with = "no_tag_output")]
     tag_output: bool,
@@ -156,13 +159,68 @@ pub(crate) struct RunArgs {
     /// ended before, or whose job did, the file says so.
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
-
-    /// The program, by path or by name in PATH, and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
-    pub(super) command: Vec<OsString>,
 }
 
-impl RunArgs {
+/// How large a job is, and where it runs: also what `multigrain doctor` looks at.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// Processes to start, 1 to 1024 [default: 1, or one in each slot of the hosts].
+    #[arg(short = 'n', long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_NODES)))]
+    nodes: Option<u32>,
+
+    /// Hosts to run on, with the nodes each has room for: `a:2,b:2`; one where no number is given. Ranks
+    /// fill the first host, then the next.
+    #[arg(long, value_name = "HOST[:SLOTS],...", value_parser = parse_list, conflicts_with = "hostfile")]
+    hosts: Option<HostList>,
+
+    /// The same from a file: a host a line, with `slots=N` behind it; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+
+    /// Threads each node is meant to run, up to 4096: what `mg_threads()` says [default: 1].
+    #[arg(short = 't', long, value_name = "T",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::MOST_THREADS)))]
+    pub(super) threads: Option<u32>,
+
+    /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's
+    /// name and one word for the host's shell, and has to pass stdin and stdout on.
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
+    pub(super) launcher_command: Option<String>,
+
+    /// Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16
+    /// [default: a network that all hosts are in].
+    #[arg(long, value_name = "NAME|NETWORK", value_parser = parse_wish)]
+    pub(super) interface: Option<Wish>,
+
+    /// The ports of TCP that nodes listen at, one each, as a firewall lets them through [default: any that
+    /// is free].
+    #[arg(long, value_name = "FIRST-LAST")]
+    pub(super) ports: Option<Ports>,
+
+    /// Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to
+    /// almost 16T [default: 64G].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(super) shared: Option<u64>,
+
+    /// How long nodes wait for each other at the start, in seconds [default: 30, and more for many
+    /// nodes: 290 for 1024].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) boot_timeout: Option<Duration>,
+}
+
+impl PlaceArgs {
+    /// The hosts of Slurm's allocation that this process runs in, if the user names no others.
+    ///
+    /// # Errors
+    /// What Slurm says makes no sense, in words.
+    pub(super) fn allocation(&self) -> Result<Option<Allocation>, String> {
+        match self.hosts.is_some() || self.hostfile.is_some() {
+            true => Ok(None),
+            false => Allocation::of_environment(),
+        }
+    }
+
     /// Which nodes run where, if hosts are named or allocated.
     ///
     /// # Errors
@@ -180,39 +238,36 @@ impl RunArgs {
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
     }
 
-    /// Whether the user says where the job runs.
-    pub(super) fn names_hosts(&self) -> bool {
-        self.hosts.is_some() || self.hostfile.is_some()
+    /// Nodes of a job on this host alone.
+    pub(super) fn nodes_here(&self) -> u32 {
+        self.nodes.unwrap_or(1)
     }
+}
 
+impl RunArgs {
     /// Whether nodes that TCP links encrypt what they say; `None`: nor do they prove their ranks. `hosts`: the
     /// job runs on other hosts, too.
     pub(super) fn encrypts(&self, hosts: bool) -> Option<bool> {
-        match self.encrypt {
+        match self.links.encrypt {
             Some(Encrypt::On) => Some(true),
             Some(Encrypt::Off) => hosts.then_some(false),
             Some(Encrypt::Auto) | None => hosts.then_some(true),
         }
     }
 
-    /// Nodes of a job on this host alone.
-    pub(super) fn nodes_here(&self) -> u32 {
-        self.nodes.unwrap_or(1)
-    }
-
     /// Whether output lines carry the rank in a job of so many nodes.
     pub(super) fn tagged(&self, nodes: u32) -> bool {
-        self.tag_output || (nodes > 1 && !self.no_tag_output)
+        self.output.tag_output || (nodes > 1 && !self.output.no_tag_output)
     }
 
     /// Whether nodes count which minipages go to and fro for nothing: it costs, so only on request.
     pub(super) fn names_sharing(&self) -> bool {
-        self.summary
+        self.output.summary
     }
 
     /// Whether the summary is printed.
     pub(super) fn summarized(&self, stderr_is_terminal: bool) -> bool {
-        self.summary || (stderr_is_terminal && !self.no_summary)
+        self.output.summary || (stderr_is_terminal && !self.output.no_summary)
     }
 }
 

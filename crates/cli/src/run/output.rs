@@ -1,4 +1,4 @@
-//! One output pipe of one node: cuts what arrives into whole lines and tags them.
+//! One output pipe of one node: cuts what arrives into whole lines, and tags each with the node's rank.
 
 use rustix::io::Errno;
 use std::io;

@@ -1,4 +1,4 @@
-//! Finds the program before anything is started, so that a mistake costs one line and not N.
+//! Finds the program before anything is started, so that a mistake gives one line and not one for each node.
 
 use super::error::LaunchError;
 use rustix::fs::{Access, access};

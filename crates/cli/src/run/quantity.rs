@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers as text for people.
 
 /// `12,345`, or `5.6 MiB` where the counter counts bytes.
 pub(super) fn quantity(key: &str, value: u64) -> String {

@@ -1,4 +1,4 @@
-//! What nodes report of races: the first of each object is said at once, of the others how many there were.
+//! Races that nodes report: the first of each object is printed at once, the others are counted.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ pub(super) struct Inherited {
 impl Signals {
     /// Blocks [`READ`] and SIGXFSZ, and nothing else, in this thread and those it starts, and has the
     /// ends of children told. Children inherit that and have to call [`Inherited::restore`]. SIGXFSZ goes
-    /// to who writes too much, and is not read here: the write fails.
+    /// to a writer of too much, and is not read here: the write fails.
     pub(super) fn block() -> io::Result<Self> {
         let ignores_children = set_child_action(libc::SIG_DFL)? == libc::SIG_IGN;
         let set = set_of(&READ);
@@ -128,22 +128,6 @@ fn set_mask(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
-
-/// Turns address randomization off for the programs this process will start, so that addresses of
-/// functions and globals agree on all nodes. Some containers forbid it.
-pub(super) fn fix_addresses() -> io::Result<()> {
-    const QUERY: libc::c_ulong = 0xffff_ffff;
-    // SAFETY: the query changes nothing.
-    let current = unsafe { libc::personality(QUERY) };
-    let wanted = libc::c_ulong::try_from(current).unwrap_or(0) | ADDR_NO_RANDOMIZE;
-    // SAFETY: affects later execs only, no memory of this process.
-    if unsafe { libc::personality(wanted) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x004_0000;
 
 /// `SIGKILL` for 9; `signal 40` where there is no name.
 pub(super) fn name(signal: i32) -> String {

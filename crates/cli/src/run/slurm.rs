@@ -1,6 +1,6 @@
-//! A Slurm allocation: its hosts and slots are those of a job that names none, and `srun` leads to them.
+//! A Slurm allocation: its hosts and slots serve a job that names none, and `srun` starts the agents there.
 
-use super::shares::{HostList, slots_of};
+use super::host_slots::{HostList, slots_of};
 use std::env;
 use std::process::{Command, Stdio};
 

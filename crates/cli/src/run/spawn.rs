@@ -1,49 +1,66 @@
-//! Starts one node: a process group of its own, its sockets and pipes, and a leash to the launcher.
+//! Starts nodes, for the launcher and for the agent of a host. Each node is a process group of its own, with its
+//! sockets and pipes, and dies when the process that started it does (the leash).
 #![expect(unsafe_code, reason = "CommandExt::pre_exec is unsafe")]
 
+use super::custody::Custody;
 use super::error::LaunchError;
+use super::listen::Listener;
 use super::signals::Inherited;
 use super::warden::{self, Warden};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, pidfd_open,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, kill_process_group, pidfd_open,
     set_parent_process_death_signal, setrlimit, setsid,
 };
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Descriptors that a node and its program are left with, beside one a link.
-const DESCRIPTORS_BESIDE_LINKS: u64 = 256;
-
-/// The variable that a node takes out of its environment with the secret.
-const CREDENTIALS: &str = "MULTIGRAIN_CREDENTIALS";
-
-/// What all nodes of a job have in common.
+/// The nodes to start, and what they have in common.
 pub(super) struct Plan {
     /// Nodes in the job.
     pub(super) nodes: u32,
-    /// The file to execute.
-    pub(super) program: PathBuf,
-    /// The command line, the program's name as the user wrote it first.
-    pub(super) command: Vec<OsString>,
+    /// Those to start here.
+    pub(super) ranks: Range<u32>,
+    /// What they run, in the order of their ranks.
+    pub(super) programs: Vec<Program>,
     /// Variables beyond the launcher's own environment.
     pub(super) variables: Vec<(String, String)>,
-    /// What nodes prove themselves with, by rank, if they are to.
-    pub(super) credentials: BTreeMap<u32, String>,
+    /// The secret of the job.
+    pub(super) secret: String,
+    /// What each of them proves itself with, if they are to.
+    pub(super) credentials: Vec<String>,
     /// The user's limit of descriptors, which the nodes get back.
     pub(super) descriptors: Rlimit,
     /// And what signals did to the user.
     pub(super) signals: Inherited,
 }
 
+/// What some of the nodes run.
+pub(super) struct Program {
+    /// The rank behind the last of them.
+    pub(super) end: u32,
+    /// The file to execute.
+    pub(super) file: PathBuf,
+    /// The command line, the program's name as the user wrote it first.
+    pub(super) command: Vec<OsString>,
+}
+
+impl Plan {
+    fn program_of(&self, rank: u32) -> Option<&Program> {
+        self.programs.iter().find(|program| rank < program.end)
+    }
+}
+
 /// A started node, as who started it holds it: this end of its control channel and of its pipes.
 pub(super) struct Node {
+    pub(super) rank: u32,
     pub(super) pid: Pid,
     /// Readable once the process is dead.
     pub(super) pidfd: OwnedFd,
@@ -54,23 +71,40 @@ pub(super) struct Node {
     pub(super) stdin: Option<OwnedFd>,
 }
 
-/// Lets the launcher open as many descriptors as it may; returns the limit as it was.
-pub(super) fn raise_descriptor_limit() -> Rlimit {
-    let before = getrlimit(Resource::Nofile);
-    // Where this fails, the launch itself says so, when it runs out.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before });
-    before
+/// Starts all nodes of a plan, each with its listening sockets, which are closed here and open there afterwards;
+/// none is left if one cannot be started. `stdin` gives a rank its own.
+pub(super) fn start_all(
+    plan: &Plan,
+    listeners: Vec<Vec<Listener>>,
+    custody: &Custody,
+    stdin: impl Fn(u32) -> io::Result<Stdio>,
+) -> Result<Vec<Node>, LaunchError> {
+    let start_one = |(rank, listeners): (u32, Vec<Listener>)| {
+        let stdin = stdin(rank).map_err(|error| {
+            let what = format!("/dev/null, the stdin of node {rank} (is /dev mounted?)");
+            LaunchError::system(what, plan.nodes, error)
+        })?;
+        let sockets = listeners.into_iter().map(|listener| listener.fd).collect();
+        start(plan, rank, sockets, custody.warden(), stdin)
+    };
+    custody.hold(|| {
+        let mut nodes: Vec<Node> = Vec::new();
+        for each in plan.ranks.clone().zip(listeners) {
+            match start_one(each) {
+                Ok(node) => nodes.push(node),
+                Err(error) => {
+                    for node in &nodes {
+                        let _ = kill_process_group(node.pid, Signal::KILL);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(nodes)
+    })
 }
 
-/// The limit of descriptors of each of so many nodes: the user's, and more where the links alone need more.
-pub(super) fn descriptors_of_node(user: Rlimit, nodes: u32) -> Rlimit {
-    let needed = u64::from(nodes) + DESCRIPTORS_BESIDE_LINKS;
-    let enough = |limit: u64| user.maximum.map_or(limit, |most| limit.min(most));
-    Rlimit { current: user.current.map(|limit| limit.max(enough(needed))), ..user }
-}
-
-/// Starts node `rank`; its listening sockets are closed here and open there afterwards.
-pub(super) fn start(
+fn start(
     plan: &Plan,
     rank: u32,
     listeners: Vec<OwnedFd>,
@@ -85,8 +119,11 @@ pub(super) fn start(
             .map_err(|error| refused("the control channel", error.into()))?;
     let enrolment = warden.enrolment().map_err(|error| refused("the control channel", error))?;
 
-    let mut command = Command::new(&plan.program);
-    let mut words = plan.command.iter();
+    let program = plan
+        .program_of(rank)
+        .ok_or_else(|| refused("its program", io::ErrorKind::NotFound.into()))?;
+    let mut command = Command::new(&program.file);
+    let mut words = program.command.iter();
     if let Some(name) = words.next() {
         command.arg0(name);
     }
@@ -96,18 +133,21 @@ pub(super) fn start(
     let numbers: Vec<String> = listeners.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
     command.env("MULTIGRAIN_LISTEN_FD", numbers.join(","));
     command.env("MULTIGRAIN_CONTROL_FD", theirs.as_raw_fd().to_string());
-    match plan.credentials.get(&rank) {
-        Some(own) => command.env(CREDENTIALS, own),
-        None => command.env_remove(CREDENTIALS),
-    };
+    let secret =
+        secret_pipe(plan, rank).map_err(|error| refused("the pipe for its secret", error))?;
+    command.env("MULTIGRAIN_SECRET_FD", secret.as_raw_fd().to_string());
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let own = listeners.into_iter().chain([theirs]).collect();
+    let own = listeners.into_iter().chain([theirs, secret]).collect();
     leash(&mut command, own, enrolment, (plan.descriptors, plan.signals));
-    let mut child = command.spawn().map_err(|error| spawn_error(plan, rank, error))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| spawn_error(plan.nodes, rank, program.file.clone(), error))?;
 
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let adopted = match pidfd {
-        Ok(pidfd) => adopt(&mut child, pidfd, ours).map_err(|error| refused("its pipes", error)),
+        Ok(pidfd) => {
+            adopt(&mut child, rank, pidfd, ours).map_err(|error| refused("its pipes", error))
+        }
         Err(error) => Err(refused("its process descriptor (pidfd_open)", error.into())),
     };
     if adopted.is_err() {
@@ -116,6 +156,16 @@ pub(super) fn start(
         let _ = child.wait();
     }
     adopted
+}
+
+/// What the node proves itself with, in a pipe: nothing that others can read, as an environment is.
+fn secret_pipe(plan: &Plan, rank: u32) -> io::Result<OwnedFd> {
+    let own = plan.credentials.get((rank - plan.ranks.start) as usize).map_or("", String::as_str);
+    let text = format!("{}\n{own}\n", plan.secret);
+    // What does not fit would wait for ever.
+    let (reads, writes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let written = rustix::io::write(&writes, text.as_bytes())?;
+    if written == text.len() { Ok(reads) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// Makes a command of the launcher itself end with it: in a session of its own, so that nothing typed at the
@@ -164,11 +214,12 @@ fn leash(
     unsafe { command.pre_exec(prepare) };
 }
 
-fn adopt(child: &mut Child, pidfd: OwnedFd, control: OwnedFd) -> io::Result<Node> {
+fn adopt(child: &mut Child, rank: u32, pidfd: OwnedFd, control: OwnedFd) -> io::Result<Node> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
     Ok(Node {
+        rank,
         pid: Pid::from_child(child),
         pidfd,
         control,
@@ -178,8 +229,7 @@ fn adopt(child: &mut Child, pidfd: OwnedFd, control: OwnedFd) -> io::Result<Node
     })
 }
 
-fn spawn_error(plan: &Plan, rank: u32, error: io::Error) -> LaunchError {
-    let path = plan.program.clone();
+fn spawn_error(nodes: u32, rank: u32, path: PathBuf, error: io::Error) -> LaunchError {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => LaunchError::Processes { rank },
         Some(libc::ENOENT) => LaunchError::NoInterpreter { path },
@@ -194,22 +244,6 @@ fn spawn_error(plan: &Plan, rank: u32, error: io::Error) -> LaunchError {
             path,
             why: "its arguments and environment are too long; pass less",
         },
-        Some(_) | None => LaunchError::system(format!("node {rank}"), plan.nodes, error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_keep_the_users_limit_unless_their_links_alone_need_more() {
-        let limit = |current, maximum| Rlimit { current, maximum };
-        let of = |current, maximum, nodes| descriptors_of_node(limit(current, maximum), nodes);
-        assert_eq!(of(Some(1024), Some(4096), 16).current, Some(1024));
-        assert_eq!(of(Some(1024), Some(4096), 1024).current, Some(1280));
-        assert_eq!(of(Some(1024), None, 1024).current, Some(1280));
-        assert_eq!(of(Some(1024), Some(1100), 1024).current, Some(1100));
-        assert_eq!(of(None, None, 1024).current, None);
+        Some(_) | None => LaunchError::system(format!("node {rank}"), nodes, error),
     }
 }

@@ -1,6 +1,6 @@
 //! The launcher's stdin, for node 0.
 //!
-//! A file or a pipe is simply inherited. A terminal cannot be: node 0 is not in the terminal's
+//! A file or a pipe is inherited. A terminal cannot be: node 0 is not in the terminal's
 //! foreground process group and would be stopped when it reads; so the launcher reads for it.
 
 use rustix::io::Errno;
@@ -20,8 +20,16 @@ pub(super) fn for_node(rank: u32) -> io::Result<Stdio> {
     Ok(match (rank, stdin.is_terminal()) {
         (0, false) => Stdio::inherit(),
         (0, true) if in_foreground() => Stdio::piped(),
-        (_, _) => File::open("/dev/null")?.into(),
+        (_, _) => none()?,
     })
+}
+
+/// A stdin without anything.
+///
+/// # Errors
+/// As for [`for_node`].
+pub(super) fn none() -> io::Result<Stdio> {
+    Ok(File::open("/dev/null")?.into())
 }
 
 fn in_foreground() -> bool {
@@ -31,6 +39,14 @@ fn in_foreground() -> bool {
 /// Whether a node on another host gets input: not from a terminal that this job is in the background of.
 pub(super) fn is_for_nodes() -> bool {
     !io::stdin().is_terminal() || in_foreground()
+}
+
+/// How what is typed or piped into the launcher comes to node 0, where that does not inherit it.
+pub(super) struct Input {
+    /// From a terminal, to node 0 on this host.
+    pub(super) relay: Option<Relay>,
+    /// To node 0 on another host.
+    pub(super) feed: Option<Feed>,
 }
 
 /// The launcher's stdin, read for node 0 on another host, in pieces that its agent has room for.

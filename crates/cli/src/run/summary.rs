@@ -1,7 +1,7 @@
-//! The end of a job in numbers: a few lines for the user, and a JSON file.
+//! The counters of a job at its end: a few lines for the user, and a JSON file.
 
+use super::false_sharing;
 use super::quantity::quantity;
-use super::sharing;
 use super::verdict::Status;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -175,7 +175,7 @@ impl Report {
             let _ = writeln!(text, "  {title:<8}{}", cells.join(" "));
         }
         let stats = self.counted().map(|(_, stats)| stats);
-        text + &self.times() + &sharing::line(stats).unwrap_or_default()
+        text + &self.times() + &false_sharing::line(stats).unwrap_or_default()
     }
 
     fn json(&self) -> Value {

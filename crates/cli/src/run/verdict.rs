@@ -1,7 +1,7 @@
-//! The verdict: which node is to blame, what the user is told, and with which exit code.
+//! The verdict: which node is to blame, what the user is told, and the exit code.
 //!
-//! A pure function of what is known about the job and of the time. A node that ends because it lost
-//! a peer is a consequence; the verdict names the peer, and waits a moment to learn how it died.
+//! A pure function of what is known about the job and of the time. The end of a node that lost a peer is a
+//! consequence: the verdict names the peer, and waits a moment to learn how that one died.
 
 use super::signals;
 use multigrain_types::deadlock::DEADLOCKED;
@@ -291,11 +291,15 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
             let core = if core { ", core dumped" } else { "" };
             let crash = match &facts.nodes[rank].crash {
                 Some((of, text)) if *of == signal => format!(" {text}"),
-                // The handler that says where needs a stack, or was never called.
-                None if facts.nodes[rank].ready && signal == libc::SIGSEGV => {
-                    " and could not say where: its stack was full (ulimit -s), or somebody sent the signal"
-                        .into()
+                // The handler that says where is there from mg_init on; it needs a stack, or was never
+                // called.
+                None if signal == libc::SIGSEGV => match facts.nodes[rank].ready {
+                    true => " and could not say where: its stack was full (ulimit -s, ulimit -v), or \
+                             somebody sent the signal",
+                    false => " before mg_init had ended: by the program itself, or its stack had no room \
+                              (ulimit -s, ulimit -v)",
                 }
+                .to_owned(),
                 Some(_) | None => String::new(),
             };
             let line = format!(

@@ -83,6 +83,18 @@ fn a_crash_names_its_address_if_that_signal_ended_the_node() {
 }
 
 #[test]
+fn a_crash_before_mg_init_says_so_and_what_it_may_be() {
+    let mut facts = job(2).kill(1, 5, libc::SIGSEGV);
+    facts.nodes[1].ready = false;
+    let line = over(&facts, 6).1;
+    assert!(
+        line.contains("(SIGSEGV) before mg_init had ended: by the program itself, or "),
+        "{line}"
+    );
+    assert!(line.ends_with("(ulimit -s, ulimit -v); the job ends"), "{line}");
+}
+
+#[test]
 fn the_first_failure_is_named_at_once() {
     let facts = job(4).exit(2, 5, 3).kill(1, 6, 9);
     assert_eq!(over(&facts, 6), (3, "node 2 (pid 102) exited with code 3; the job ends".into()));
@@ -148,7 +160,7 @@ fn a_forwarded_signal_is_the_cause_of_deaths_by_it() {
     let mut facts = job(2);
     facts.forwarded = Some(2);
     assert_eq!(over(&facts.clone().kill(1, 5, 2), 5), (130, "the job was ended by SIGINT".into()));
-    // Who handles the signal may choose how to end.
+    // A program that handles the signal may choose how to end.
     assert_eq!(over(&facts.clone().leave(0, 5).leave(1, 6), 6), (0, String::new()));
     assert_eq!(over(&facts.exit(0, 5, 4), 5).0, 4);
 }

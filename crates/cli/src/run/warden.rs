@@ -1,18 +1,23 @@
-//! The warden: a small process that outlives a launcher which was killed, and ends its job.
+//! The warden: a small process that outlives a killed launcher and ends its job.
 //!
-//! PR_SET_PDEATHSIG ends the nodes themselves when the launcher dies, but not the processes they
-//! forked. The warden waits on a socket that only the launcher holds open. Each node sends its
-//! process id there before it executes the program, so no node can be missed. When the socket
-//! closes without the launcher having dismissed the warden, it kills those process groups, then
-//! whoever else carries the job's mark in the environment, and then all of the job's control group. A child
-//! of the launcher that has not executed the program yet holds the socket, too: once the launcher is dead,
-//! who still does is killed.
+//! PR_SET_PDEATHSIG ends the nodes when the launcher dies, but not the processes they forked. The warden waits
+//! on a socket whose other end only the launcher holds. Each node sends its process id there before it executes
+//! the program, so no node is missed. When the socket closes and the launcher has not dismissed the warden, the
+//! warden kills those process groups, then all processes with the job's mark in their environment, then the
+//! job's control group. A child of the launcher that has not executed the program yet holds the socket too: once
+//! the launcher is dead, any process that still does is killed.
 //!
-//! Its name is another than the launcher's, so that who kills all launchers by name does not kill it. A
-//! warden that is killed itself gets a successor: the launcher has threads by then and may not fork, so it
-//! executes itself as the hidden command `warden`. What outlives whom: ADR 34.
+//! While the launcher is stopped (SIGSTOP, a debugger), the warden tells the agents of other hosts that it still
+//! exists, between two pieces of the launcher's own orders ([`super::agent_pieces`]). An agent may be stopped for
+//! so long that its launcher takes the host for lost; its warden then kills it, and what it has started.
+//!
+//! The warden's process name differs from the launcher's, so that killing all launchers by name spares it. A
+//! warden that is killed gets a successor: the launcher has threads by then and must not fork without exec, so it
+//! executes itself as the hidden command `warden`. What outlives what: ADR 34.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
+use super::agent_lines::{self, Line, Lines};
+use super::agent_pieces::PULSE;
 use super::cgroup::Cgroup;
 use super::leftovers;
 use clap::Args;
@@ -20,11 +25,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
-    set_parent_process_death_signal, setsid, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group,
+    pidfd_open, set_parent_process_death_signal, setsid, waitpid,
 };
+use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -34,6 +40,21 @@ const SWEEPS: usize = 5;
 const LOOKS: usize = 100;
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
+/// Between two looks whether the launcher is stopped, where that matters: short beside the patience of agents.
+const PULSE_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// Looks at which an agent is found stopped before it is ended: a little longer than its launcher is patient with it.
+const LOOKS_AT_STOPPED: usize = 7;
+
+/// Whose warden it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ward {
+    /// Of a launcher, which may be stopped as long as anybody likes.
+    Launcher,
+    /// Of an agent, for which nobody speaks while it is stopped.
+    Agent,
+}
+
 /// Successors a warden may have: whoever kills more of them means it, or they cannot live here.
 const SUCCESSORS: usize = 16;
 
@@ -42,6 +63,7 @@ pub(super) struct Warden {
     /// None for one that was killed and has no successor.
     pid: Option<Pid>,
     socket: OwnedFd,
+    lines: Lines,
     mark: String,
     /// The directory of the job's control group.
     group: Option<PathBuf>,
@@ -65,7 +87,12 @@ impl Warden {
     /// Forks it. To be called while the launcher has one thread and no descriptors of the job, and
     /// with signals blocked, which the warden inherits: it is meant to outlive them. `launcher` is the process
     /// descriptor of the caller.
-    pub(super) fn start(mark: &str, launcher: OwnedFd, group: Option<&Cgroup>) -> io::Result<Self> {
+    pub(super) fn start(
+        ward: Ward,
+        mark: &str,
+        launcher: OwnedFd,
+        group: Option<&Cgroup>,
+    ) -> io::Result<Self> {
         // A socket, since writing to a pipe whose reader was killed would raise SIGPIPE.
         let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (reader, writer) = socketpair(unix, packets, SocketFlags::CLOEXEC, None)?;
@@ -74,12 +101,14 @@ impl Warden {
         match unsafe { libc::fork() } {
             0 => {
                 drop(writer);
-                keep_watch([reader, launcher], &held, mark, group)
+                keep_watch(ward, [reader, launcher], &held, mark, group)
             }
             pid => match Pid::from_raw(pid).filter(|_| pid > 0) {
                 pid @ Some(_) => {
                     let group = group.map(|group| group.path().to_path_buf());
-                    Ok(Self { pid, socket: writer, mark: mark.to_owned(), group, successors: 0 })
+                    let lines = Lines::new(writer.try_clone()?);
+                    let mark = mark.to_owned();
+                    Ok(Self { pid, socket: writer, lines, mark, group, successors: 0 })
                 }
                 None => Err(io::Error::last_os_error()),
             },
@@ -89,6 +118,11 @@ impl Warden {
     /// A descriptor for one node to write its process id to ([`enroll`]); close-on-exec.
     pub(super) fn enrolment(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
+    }
+
+    /// Has it say on this pipe to an agent that the launcher is there, while that is stopped.
+    pub(super) fn speak_for_launcher(&self, pipe: BorrowedFd<'_>) -> io::Result<Line> {
+        self.lines.open(pipe)
     }
 
     /// Puts another one in its place if it has been killed.
@@ -115,6 +149,7 @@ impl Warden {
         command.stdin(reader).stdout(launcher).stderr(nowhere()?);
         self.pid = Some(Pid::from_child(&command.spawn()?));
         self.socket = writer;
+        self.lines.hand_over(self.socket.try_clone()?);
         Ok(())
     }
 
@@ -144,10 +179,10 @@ pub(super) fn enroll(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-fn keep_watch(ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>) -> ! {
+fn keep_watch(ward: Ward, ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>) -> ! {
     become_warden();
     let groups = match seclude(ends) {
-        Ok(()) => read_groups(held),
+        Ok(()) => read_groups(ward, held),
         Err(_) => Vec::new(),
     };
     end(&groups, mark, group)
@@ -157,7 +192,7 @@ fn keep_watch(ends: [OwnedFd; 2], held: &str, mark: &str, group: Option<&Cgroup>
 pub(crate) fn succeed(args: &WardenArgs) -> ! {
     become_warden();
     // Its nodes have all executed their program, so nobody holds the launcher's end.
-    let _ = read_groups("");
+    let _ = read_groups(Ward::Launcher, "");
     let groups: Vec<Pid> = args.nodes.iter().filter_map(|&node| Pid::from_raw(node)).collect();
     end(&groups, &args.mark, args.group.as_deref().map(Cgroup::at).as_ref())
 }
@@ -210,17 +245,31 @@ fn nowhere() -> io::Result<OwnedFd> {
 }
 
 /// Reads process ids until the launcher is gone, and nobody holds its end of the socket any more.
-fn read_groups(held: &str) -> Vec<Pid> {
+fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
     let mut groups = Vec::new();
-    let mut record = [0_u8; 4];
-    let mut looks = 0;
+    let mut lines = BTreeMap::new();
+    let (mut looks, mut stopped) = (0, 0);
     loop {
-        match wait() {
-            Wake::Socket => match rustix::io::read(io::stdin().as_fd(), &mut record) {
-                Ok(4) => groups.extend(Pid::from_raw(i32::from_ne_bytes(record))),
+        match wait(ward == Ward::Agent || !lines.is_empty()) {
+            Wake::Socket => match agent_lines::receive(io::stdin(), &mut lines) {
+                Ok(Some(number)) if number > 0 => groups.extend(Pid::from_raw(number)),
+                // Of a line.
+                Ok(Some(_)) => {}
                 Err(Errno::INTR) => {}
-                Ok(_) | Err(_) => return groups,
+                Ok(None) | Err(_) => return groups,
             },
+            Wake::Pulse if ward == Ward::Agent => {
+                stopped = if stopped_launcher().is_some() { stopped + 1 } else { 0 };
+                if stopped == LOOKS_AT_STOPPED {
+                    stopped_launcher().into_iter().for_each(|agent| {
+                        let _ = kill_process(agent, Signal::KILL);
+                    });
+                }
+            }
+            Wake::Pulse if stopped_launcher().is_some() => {
+                lines.retain(|_, line| rustix::io::write(line, &PULSE) != Err(Errno::PIPE));
+            }
+            Wake::Pulse => {}
             Wake::Orphaned if looks == LOOKS => return groups,
             Wake::Orphaned => {
                 looks += 1;
@@ -232,19 +281,37 @@ fn read_groups(held: &str) -> Vec<Pid> {
     }
 }
 
+/// The launcher, or the agent, if it is stopped: by a signal or by a debugger.
+fn stopped_launcher() -> Option<Pid> {
+    let launcher = getppid()?;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", launcher.as_raw_nonzero()));
+    // The name, in parentheses, may hold anything.
+    let state = stat.ok().and_then(|stat| stat.rsplit_once(") ")?.1.chars().next());
+    matches!(state, Some('T' | 't')).then_some(launcher)
+}
+
 /// Why the warden wakes.
 enum Wake {
+    /// It is time to look at the launcher.
+    Pulse,
     /// There is something to read, if only its end.
     Socket,
     /// The launcher is dead, and there is nothing to read.
     Orphaned,
 }
 
-fn wait() -> Wake {
+fn wait(has_lines: bool) -> Wake {
     let (socket, launcher) = (io::stdin(), io::stdout());
     let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
     let mut ends = [read(socket.as_fd()), read(launcher.as_fd())];
-    while poll(&mut ends, None).is_err() {}
+    let period = has_lines.then_some(&PULSE_PERIOD);
+    loop {
+        match poll(&mut ends, period) {
+            Ok(0) => return Wake::Pulse,
+            Ok(_) => break,
+            Err(_) => {}
+        }
+    }
     if !ends[0].revents().is_empty() {
         return Wake::Socket;
     }

@@ -4,6 +4,7 @@
 //! nobody waits for. The event loop hands over whole lines and stops reading from the nodes while
 //! too much is queued. Since one thread writes everything, lines never mix and keep their order.
 
+use super::event_source::Source;
 use super::progress::Line;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -11,6 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Queued bytes at which reading from the nodes stops, and goes on.
 const HIGH_BYTES: usize = 1 << 20;
@@ -51,6 +53,10 @@ impl Shared {
 /// The event loop's side.
 pub(super) struct Writer {
     shared: Arc<Shared>,
+    /// What is not read, because too much is queued.
+    held_back: Vec<Source>,
+    /// When output of a node came last, since the job's start.
+    last: Duration,
 }
 
 impl Writer {
@@ -63,7 +69,7 @@ impl Writer {
             .name("writer".to_owned())
             .stack_size(256 << 10)
             .spawn(move || write_all(&theirs, line))?;
-        Ok(Self { shared })
+        Ok(Self { shared, held_back: Vec::new(), last: Duration::ZERO })
     }
 
     /// Queues whole lines; never blocks.
@@ -91,6 +97,36 @@ impl Writer {
     /// Whether so much is queued that no more should be read from the nodes.
     pub(super) fn is_full(&self) -> bool {
         self.shared.lock().queued_bytes >= HIGH_BYTES
+    }
+
+    /// This source is not read until there is room.
+    pub(super) fn hold_back(&mut self, source: Source) {
+        self.held_back.push(source);
+    }
+
+    /// Whether this source is not read.
+    pub(super) fn holds_back(&self, source: Source) -> bool {
+        self.held_back.contains(&source)
+    }
+
+    /// Whether any source is not read.
+    pub(super) fn is_held_back(&self) -> bool {
+        !self.held_back.is_empty()
+    }
+
+    /// There is room: the sources to be read again.
+    pub(super) fn release(&mut self) -> Vec<Source> {
+        std::mem::take(&mut self.held_back)
+    }
+
+    /// Output of a node has come.
+    pub(super) fn came(&mut self, now: Duration) {
+        self.last = now;
+    }
+
+    /// When output came last.
+    pub(super) fn last(&self) -> Duration {
+        self.last
     }
 
     /// Why stdout takes nothing more: EPIPE where nobody reads it.
@@ -199,7 +235,7 @@ fn write(target: Target, mut bytes: &[u8]) -> Result<(), Errno> {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Whoever shares this descriptor made it non-blocking.
+                // Another process that shares this descriptor made it non-blocking.
                 let _ = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),

@@ -5,10 +5,12 @@
 //! | `costs` | the cost model's numbers: from `bench costs`, or as given |
 //! | `real` | the real applications, for what computing takes and for comparison |
 //! | `validate` | predicted against measured |
+//! | `barriers` | how long a barrier takes |
 //! | `print` | tables, JSON, the plot |
 //!
 //! Patterns and engines are `multigrain_verify::scale`'s.
 
+mod barriers;
 mod costs;
 mod print;
 mod real;
@@ -70,6 +72,9 @@ pub(crate) struct ScaleArgs {
     /// Draws the speed-ups as an SVG image into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Projects no application, but how long a barrier of all nodes takes.
+    #[arg(long, conflicts_with_all = ["apps", "small", "element_ns", "validate", "svg", "proof"])]
+    barriers: bool,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -156,6 +161,10 @@ fn scale(args: &ScaleArgs) -> Result<bool> {
         Setting { apps: &args.apps_dir, transport: args.transport, manager: args.manager };
     let here = args.costs.here(args.transport, args.validate)?;
     let costs = args.costs.there(here);
+    if args.barriers {
+        print!("{}", barriers::text(&args.nodes, costs, args.json)?);
+        return Ok(true);
+    }
     let apps = chosen(args, setting)?;
     let mut rows = Vec::new();
     if args.validate {

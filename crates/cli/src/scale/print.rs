@@ -1,4 +1,4 @@
-//! What came out, as tables, as JSON and as a plot.
+//! Results as tables, as JSON and as a plot.
 
 use anyhow::Result;
 use core::fmt::Write;

@@ -1,11 +1,10 @@
-//! `multigrain sim`: runs the simulator from seeds, prints what it did, and how to see a failure
-//! again.
+//! `multigrain sim`: runs the simulator from seeds, prints what it did, and how to reproduce a failure.
 //!
 //! | file | part |
 //! |---|---|
 //! | `release` | `--release`: programs on release consistent memory |
-//! | `shares` | `--shares`: who gets a contended minipage how often |
-//! | `tally` | what the runs did together |
+//! | `shares` | `--shares`: how often each node gets a contended minipage |
+//! | `tally` | the sums over all runs |
 
 mod release;
 mod shares;

@@ -1,4 +1,4 @@
-//! `multigrain sim --shares`: who gets a contended minipage how often, in virtual time.
+//! `multigrain sim --shares`: how often each node gets a contended minipage, in virtual time.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the runs did together, by size of job, as lines and as a table.
+//! The sums over all runs, by size of job, as lines and as a table.
 
 use std::time::Duration;
 

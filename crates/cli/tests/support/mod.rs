@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+pub(crate) mod network;
+pub(crate) mod script_hosts;
+
+use multigrain::{Job, Mutex, Policy, Result};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -47,6 +51,19 @@ impl Ended {
         assert_eq!(lines.len(), 1, "exactly one line: {self:?}");
         lines[0]
     }
+}
+
+/// Whether a command does what it should.
+pub(crate) fn does(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let mut command = Command::new(words.next().unwrap());
+    let quiet =
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+pub(crate) fn must(command: &str) {
+    assert!(does(command), "{command}");
 }
 
 /// Runs it to the end.
@@ -190,4 +207,15 @@ pub(crate) fn assert_gone_within(limit: Duration, text: &str) {
         assert!(Instant::now() < deadline, "still there: {:?}", alive(text));
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A program of jobs over hosts: each node counts to a hundred in one number under one lock, and prints it.
+pub(crate) fn count(job: &Job) -> Result<()> {
+    let total = job.share("total", || Mutex::numbered(job, 7, 0u64, Policy::new()))?;
+    for _ in 0..100 {
+        *total.lock()? += 1;
+    }
+    job.barrier(1)?;
+    println!("the total is {}", *total.lock()?);
+    job.barrier(1)
 }

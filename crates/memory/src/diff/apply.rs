@@ -1,4 +1,4 @@
-//! Applying a diff: write the bytes its records name.
+//! Applying a diff: writes the bytes that its records name.
 
 use super::format::{Diff, Record, word_bits};
 use super::lines::{Lines, store_masked};

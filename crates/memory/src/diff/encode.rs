@@ -1,4 +1,4 @@
-//! Making a diff: compare line by line, append records.
+//! Encoding a diff: compares page and twin line by line, and appends records.
 
 use super::format::{COUNT_BYTES, HEADER_BYTES, MASK_AT, word_bits};
 use super::lines::{Lines, load_short};
@@ -60,6 +60,28 @@ pub(super) unsafe fn encode<K: Lines>(twin: &[u8], page: *const u8, out: &mut Ve
     }
     records.close_run();
     records.changed
+}
+
+/// [`super::differs`] by the lines of a kernel. Inlined into a function with its features.
+///
+/// # Safety
+/// As for that, and the processor has the features.
+#[inline(always)]
+pub(super) unsafe fn differs<K: Lines>(twin: &[u8], page: *const u8) -> bool {
+    let (lines, rest) = twin.as_chunks::<LINE_BYTES>();
+    for (index, twin) in lines.iter().enumerate() {
+        // SAFETY: the page is as long as the twin, so it has this line too.
+        let line = unsafe { K::load(page.wrapping_add(index * LINE_BYTES)) };
+        // SAFETY: the processor has the features.
+        let old = unsafe { K::own(twin) };
+        // SAFETY: the processor has the features.
+        if unsafe { K::differing(line, old) } != 0 {
+            return true;
+        }
+    }
+    // SAFETY: the page is as long as the twin, so it has these bytes too.
+    let line = unsafe { load_short(page.wrapping_add(lines.len() * LINE_BYTES), rest.len()) };
+    differing_short(rest, &line) != 0
 }
 
 /// The mask of a last line that is shorter than others.

@@ -1,4 +1,4 @@
-//! Which instructions read and write lines: chosen once, at run time.
+//! Which instructions read and write lines (scalar, AVX2, AVX-512): chosen once, at run time.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -87,6 +87,25 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Kind::Avx512 => unsafe { x86::encode_avx512(twin, page, out) },
+        }
+    }
+
+    /// [`differs`](super::differs()) by this kernel.
+    ///
+    /// # Safety
+    /// As for that.
+    #[must_use]
+    #[inline]
+    pub unsafe fn differs(self, twin: &[u8], page: *const u8) -> bool {
+        match self.0 {
+            // SAFETY: the caller's promise.
+            Kind::Scalar => unsafe { encode::differs::<Scalar>(twin, page) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the caller's promise; the kernel works here, or it would not have been made.
+            Kind::Avx2 => unsafe { x86::differs_avx2(twin, page) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kind::Avx512 => unsafe { x86::differs_avx512(twin, page) },
         }
     }
 

@@ -1,4 +1,4 @@
-//! Lines: how a kernel reads, compares and writes 64 bytes; the reference kernel.
+//! Lines: what a kernel has to do with 64 bytes (read, compare, write), and the scalar reference kernel.
 
 use super::{LINE_BYTES, WORD_BYTES};
 

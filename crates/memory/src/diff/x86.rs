@@ -40,6 +40,16 @@ pub(super) unsafe fn encode_avx2(twin: &[u8], page: *const u8, out: &mut Vec<u8>
     unsafe { encode::encode::<Avx2>(twin, page, out) }
 }
 
+/// [`encode::differs`] by AVX2.
+///
+/// # Safety
+/// As for that, and [`has_avx2`].
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+pub(super) unsafe fn differs_avx2(twin: &[u8], page: *const u8) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { encode::differs::<Avx2>(twin, page) }
+}
+
 /// [`apply::apply`] by AVX2.
 ///
 /// # Safety
@@ -58,6 +68,16 @@ pub(super) unsafe fn apply_avx2(diff: &Diff<'_>, page: *mut u8, others: Others) 
 pub(super) unsafe fn encode_avx512(twin: &[u8], page: *const u8, out: &mut Vec<u8>) -> usize {
     // SAFETY: the caller's promise.
     unsafe { encode::encode::<Avx512>(twin, page, out) }
+}
+
+/// [`encode::differs`] by AVX-512.
+///
+/// # Safety
+/// As for that, and [`has_avx512`].
+#[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,popcnt")]
+pub(super) unsafe fn differs_avx512(twin: &[u8], page: *const u8) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { encode::differs::<Avx512>(twin, page) }
 }
 
 /// [`apply::apply`] by AVX-512.

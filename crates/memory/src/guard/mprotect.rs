@@ -1,7 +1,7 @@
-//! The guard of last resort: mprotect and SIGSEGV.
+//! The fallback guard: mprotect and SIGSEGV.
 //!
 //! Role: works in every container and on every kernel. Each vpage whose protection differs from
-//! its neighbour's costs the kernel a mapping, so it ends at vm.max_map_count (65,530 by default).
+//! its neighbour's costs the kernel a mapping, so vm.max_map_count (65,530 by default) is its limit.
 #![expect(unsafe_code, reason = "changes the protection of views")]
 
 use core::ffi::c_void;

@@ -1,4 +1,4 @@
-//! The four userfaultfd requests in use, as thin safe-to-retry calls.
+//! The four userfaultfd requests in use, as thin calls that are safe to retry.
 //!
 //! Role: the kernel interface alone (linux/userfaultfd.h); what to do with the results is in
 //! `uffd`. No call here touches errno, so they may run in signal context.

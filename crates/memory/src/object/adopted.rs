@@ -1,4 +1,4 @@
-//! Memory that the process has already, as the `.bss` of a program: its bytes move into a memfd, which
+//! Adopted memory, which the process has already, such as the `.bss` of a program: its bytes move into a memfd, which
 //! is mapped in its place.
 #![expect(unsafe_code, reason = "copies memory of the program and maps over it")]
 

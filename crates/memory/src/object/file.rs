@@ -1,4 +1,4 @@
-//! The bytes of a file.
+//! A file as an object.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

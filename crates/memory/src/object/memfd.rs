@@ -1,4 +1,4 @@
-//! An object of its own: one memfd, zero at first, sparse.
+//! A memfd as an object: sparse, zero at first.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

@@ -1,14 +1,14 @@
 //! Objects: the shared bytes that views map (Millipage 2.2, 2.3.1).
 //!
-//! Role: one trait, a file for each way to come by shared bytes, one conformance suite
-//! (tests/conformance.rs) over all. Who maps an object knows its length and nothing else of it.
+//! Role: one trait, a file for each source of shared bytes, one conformance suite
+//! (tests/conformance.rs) over all. Code that maps an object knows its length and nothing else of it.
 //!
 //! | object | its bytes | under the guard uffd |
 //! |---|---|---|
 //! | [`Object::memfd`] | its own, zero at first | yes |
 //! | [`Object::file`] | a file's | in /dev/shm only: the kernel guards no others |
 //! | [`Object::system_v`] | a System V segment's | no: the kernel does not guard them |
-//! | [`Object::adopt`] | what the process has at an address, which stays where it is | yes |
+//! | [`Object::adopt`] | those that the process has at an address, which stay there | yes |
 #![expect(unsafe_code, reason = "maps objects")]
 
 use core::ffi::c_void;
@@ -160,7 +160,7 @@ pub(crate) fn open(address: usize, bytes: usize, protection: ProtFlags) -> Resul
     unsafe { mprotect(start, bytes, flags) }
 }
 
-/// Unlocks mapped addresses; who may not lock has nothing to unlock.
+/// Unlocks mapped addresses; a process that may not lock has nothing to unlock.
 pub(crate) fn unlock(addresses: &Range<usize>) {
     let start = core::ptr::with_exposed_provenance_mut::<c_void>(addresses.start);
     // SAFETY: locking changes no contents.

@@ -1,7 +1,7 @@
-//! A System V segment, by its id.
+//! A System V segment as an object, by its id.
 //!
-//! It has no descriptor to map parts of it by: views are duplicates of parts of one attachment, which
-//! `mremap` makes of shared mappings when told that the old size is 0.
+//! It has no descriptor to map parts of it by. So views are duplicates of parts of one attachment:
+//! `mremap` duplicates shared mappings when told that the old size is 0.
 #![expect(unsafe_code, reason = "attaches a segment and duplicates its mapping")]
 
 use core::ffi::c_void;

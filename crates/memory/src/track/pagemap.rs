@@ -1,4 +1,4 @@
-//! `PAGEMAP_SCAN`: which pages of this process were written, and the same again from now on.
+//! `PAGEMAP_SCAN`: which pages of this process were written since the last scan.
 //!
 //! Role: the kernel interface alone (linux/fs.h, Linux 6.7).
 #![expect(unsafe_code, reason = "issues an ioctl on /proc/self/pagemap")]

@@ -1,4 +1,4 @@
-//! Writes found by scans: the kernel opens a written page by itself, and tells when it is asked.
+//! Writes found by scans: the kernel opens a written page by itself, and reports it when asked.
 #![expect(unsafe_code, reason = "maps a page to try the kernel out")]
 
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! A node in small: a state per minipage, a lock around it, and a handler that grants whatever
+//! A small node: a state per minipage, a lock around it, and a handler that grants whatever
 //! a trap asks for. Traps are counted per thread.
 #![expect(unsafe_code, reason = "installs signal handlers and touches views")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
@@ -13,9 +13,17 @@ use multigrain_memory::{
     Area, Config, GuardChoice, GuardKind, Memory, MemoryError, Object, SegmentId, Shape, Trap,
     VIEW_ALIGN, VIEWS_BASE,
 };
-use multigrain_types::{Access, AreaId, MinipageId, PAGE_BYTES};
+use multigrain_types::{
+    Access, AreaId, Consistency, MinipageId, PAGE_BYTES, Placement, SegmentPolicy,
+};
 
 pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
+/// How the segments of these tests are shared, where it does not matter.
+pub(crate) const POLICY: SegmentPolicy = SegmentPolicy {
+    consistency: Consistency::Sequential,
+    placement: Placement::Allocator,
+    chunk: 1,
+};
 const AREAS: usize = 16;
 const LOCKED: u8 = 0x80;
 
@@ -119,7 +127,7 @@ pub(crate) fn unmap(address: usize, bytes: u64) {
 impl Node {
     /// None, with a line of output, where the guard does not work.
     pub(crate) fn start(guard: GuardChoice, shared_bytes: u64) -> Option<Self> {
-        Self::start_with(|| Memory::new(&Config { shared_bytes, guard }))
+        Self::start_with(|| Memory::new(&Config::new(shared_bytes, guard)))
     }
 
     /// The same with an object of any origin.
@@ -135,13 +143,13 @@ impl Node {
         } else {
             origin.object(bytes)
         };
-        assert_eq!(node.memory.add_segment(object), Ok(SegmentId::FIRST));
+        assert_eq!(node.memory.add_segment(object, POLICY), Ok(SegmentId::FIRST));
         Some(node)
     }
 
     /// The same with memory that tracks writes.
     pub(crate) fn start_tracking(shared_bytes: u64) -> Option<Self> {
-        let config = Config { shared_bytes, guard: GuardChoice::Mprotect };
+        let config = Config::new(shared_bytes, GuardChoice::Mprotect);
         Self::start_with(|| Memory::new(&config).and_then(Memory::with_tracking))
     }
 

@@ -1,4 +1,4 @@
-//! What can happen to a holder, by concern.
+//! The events of a holder, by concern.
 
 use core::fmt;
 

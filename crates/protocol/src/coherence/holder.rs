@@ -5,13 +5,13 @@
 //! - `Idle`: no request of this node is open.
 //! - `Fetching`: a request was sent; threads wait for the reply.
 //! - `Granted`: the reply is installed and the threads are awake, each with a *pin* on the grant.
-//!   The last pin that goes sends the ack (3.3: "once a fault is served and the faulting thread
+//!   The last pin to be removed sends the ack (3.3: "once a fault is served and the faulting thread
 //!   wakes up, it sends an additional ack message to the manager"). Until then the manager sends
-//!   nothing more about this minipage but `AckNow`.
+//!   nothing more about this minipage except `AckNow`.
 //!
-//! A pin goes when its thread resumes, if nobody waits for the ack, which is then sent later, with
-//! something else. If somebody waits, or its fault is a pinned retry, the thread is asked to hold the minipage
-//! and its pin goes when the instruction is through: a grant is never lost unused twice (ADR 17).
+//! A pin is removed when its thread resumes, if nobody waits for the ack, which is then deferred. If somebody
+//! waits, or the thread's fault is a pinned retry, the thread is told to hold the minipage, and its pin is removed
+//! when the instruction is complete: a grant is never lost unused twice (ADR 17).
 
 mod access;
 mod grant;

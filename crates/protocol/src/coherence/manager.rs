@@ -1,12 +1,12 @@
 //! The manager role: the directory entry of one minipage (Millipage Figure 3, right column; 3.3).
 //!
 //! One transaction is open at a time; the requester's ack closes it. Requests that arrive
-//! meanwhile wait here, first come first served, and nowhere else. But readers that wait are served
-//! together, when the first of them has its turn: so nobody's copy outlasts others' turns.
+//! meanwhile wait here and nowhere else, in order of arrival; but readers that wait are served
+//! together, when the first of them has its turn, so that nobody's copy outlasts others' turns.
 //!
-//! A grant carries for how many turns of others its node has waited, so that it can have as long a turn
-//! itself: an ack of another node travels, and so does what takes the minipage away from it again,
-//! but the manager's own ack does not (ADR 17).
+//! A grant says for how many turns of others its node has waited, so that the node can have as long a turn
+//! itself. (The ack of another node takes time to travel, and so does what takes the minipage away from that
+//! node again; the manager's own ack takes none. See ADR 17.)
 
 use std::collections::VecDeque;
 
@@ -266,7 +266,7 @@ impl Entry {
         if !alone || awaited.contains(request.from) || self.copyset.contains(request.from) {
             return false;
         }
-        // Who has not acknowledged its own grant must not be asked to supply.
+        // A node that has not acknowledged its own grant must not be asked to supply.
         let mut at_rest = self.copyset.clone();
         awaited.iter().for_each(|node| _ = at_rest.remove(node));
         let Some(to) = nearest(site, &at_rest) else { return false };
@@ -279,7 +279,7 @@ impl Entry {
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
     fn supply_read(&self, site: &Site, request: Request, out: &mut Effects) {
         let (kind, requester, ack_now) = (Kind::Read, request.from, self.queued() > 0);
-        // Who waits to write ends its turn, other readers do not.
+        // A node that waits to write ends its turn, other readers do not.
         let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
         let ends = self.open.as_ref().is_some_and(|open| open.queue.iter().any(writes));
         let turns = if ends { request.turns.max(1) } else { request.turns };

@@ -1,7 +1,7 @@
 //! Sequential consistency by single writer / multiple readers (Millipage 3.3, Figure 3).
 //!
 //! Two roles per minipage: every node is a [`Holder`]; one node keeps the directory [`Entry`] as
-//! its manager. The manager serves one request at a time and queues what competes, so a holder is
+//! its manager. The manager serves one request at a time and queues competing ones, so a holder is
 //! never asked for a minipage it is still acquiring or has given away (section 3.3).
 //!
 //! Beyond the paper: an upgrade moves no data; invalidations go to all readers at once; prefetch,
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `holder` | [`Holder`]: routes an event to its concern |
 //! | `holder/access` | faults, prefetches and pushes of this node's threads |
-//! | `holder/supply` | what the manager has it supply or invalidate |
+//! | `holder/supply` | supplies and invalidations that the manager orders |
 //! | `holder/grant` | replies, the pins on a grant, the ack |
 //! | `holder/reclaim` | a freed minipage comes back |
 //! | `holder/state`, `event` | the states and events |

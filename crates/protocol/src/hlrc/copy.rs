@@ -57,7 +57,7 @@ impl Copy {
             // What others wrote is here.
             (E::Notice { .. }, Self::Home { .. }) => None,
             (E::Notice { flush }, Self::Away(away)) => {
-                notice::away(away, site, epoch, *flush, out);
+                notice::away(away, site, epoch, *flush, out)?;
                 None
             }
             (E::Migrate { home: to }, Self::Home { home, moves }) => {

@@ -1,4 +1,4 @@
-//! What can happen to a copy, by concern.
+//! The events of a copy, by concern.
 
 use core::fmt;
 
@@ -37,6 +37,8 @@ pub enum AccessEvent {
     Prefetch { kind: Kind },
     /// A copy to read is wanted, and a thread goes on when it is here.
     AwaitedPrefetch,
+    /// A thread is likely to write what is here to be read.
+    OpenAhead,
 }
 
 /// A fetch, and its answers.
@@ -60,8 +62,11 @@ pub enum FetchEvent {
 pub enum FlushEvent {
     /// This node's writes shall be seen; part of flush number `flush`.
     Release { flush: u64 },
-    /// The world has found that threads of this node wrote it, as it does at a tracked home.
+    /// The world has found that threads of this node wrote it, as it does at a tracked home and where a minipage
+    /// was opened ahead.
     FoundWritten,
+    /// The world has just closed the minipage, which was opened ahead, and nobody has written it.
+    FoundUnwritten,
     /// The diff is buffered already.
     Diff { writer: NodeId, flush: u64 },
     /// The home has merged `count` diffs of this copy.

@@ -59,6 +59,9 @@ pub enum Home {
     },
     /// Written since the last release.
     Dirty,
+    /// Opened for writes before anybody wrote it; there is a twin, which shows whether somebody did. The world
+    /// looks before anything but a fault happens to it.
+    OpenedAhead,
     /// In the place of [`Home::Clean`] where the world finds writes: no trap shows them.
     Tracked,
     /// As [`Home::Tracked`], and found written since the last release.
@@ -82,6 +85,8 @@ pub enum Page {
     Upgrading(Box<Wait>),
     /// Written since the last release; there is a twin.
     Dirty,
+    /// As [`Home::OpenedAhead`].
+    OpenedAhead,
 }
 
 /// An open request.
@@ -158,7 +163,7 @@ impl Away {
 
     pub(super) fn access(&self) -> Access {
         match self.page {
-            Page::Dirty => Access::ReadWrite,
+            Page::Dirty | Page::OpenedAhead => Access::ReadWrite,
             Page::Clean | Page::Upgrading(_) => Access::ReadOnly,
             Page::Invalid | Page::FetchQueued(_) | Page::Fetching(_) => Access::NoAccess,
         }
@@ -166,11 +171,7 @@ impl Away {
 
     /// Opens a read copy for writes; a twin shows later what was written.
     pub(super) fn open(&mut self, site: &Site, waiters: &[ThreadId], out: &mut Effects) {
-        let minipage = site.minipage;
-        out.push(Effect::Dirty { minipage });
-        out.push(Effect::MakeTwin { minipage });
-        let (from, to) = (Access::ReadOnly, Access::ReadWrite);
-        out.push(Effect::Protect { minipage, from, to });
+        open_with_twin(site, out);
         out.extend(waiters.iter().map(|&thread| Effect::Wake { thread }));
         self.page = Page::Dirty;
     }
@@ -178,6 +179,15 @@ impl Away {
     pub(super) fn illegal(&self) -> Illegal {
         Illegal { role: "copy", state: format!("{self:?}") }
     }
+}
+
+/// Opens a read copy, or a clean home, for writes, with a twin.
+pub(super) fn open_with_twin(site: &Site, out: &mut Effects) {
+    let minipage = site.minipage;
+    out.push(Effect::Dirty { minipage });
+    out.push(Effect::MakeTwin { minipage });
+    let (from, to) = (Access::ReadOnly, Access::ReadWrite);
+    out.push(Effect::Protect { minipage, from, to });
 }
 
 impl Copy {
@@ -200,7 +210,12 @@ impl Copy {
             Self::Home { home: Home::Clean | Home::Transferred { .. }, .. } => Access::ReadOnly,
             Self::Home {
                 home:
-                    Home::Fresh | Home::Exclusive | Home::Dirty | Home::Tracked | Home::TrackedDirty,
+                    Home::Fresh
+                    | Home::Exclusive
+                    | Home::Dirty
+                    | Home::OpenedAhead
+                    | Home::Tracked
+                    | Home::TrackedDirty,
                 ..
             } => Access::ReadWrite,
             Self::Away(away) => away.access(),
@@ -237,6 +252,16 @@ impl Copy {
         matches!(self, Self::Home { home: Home::Fresh | Home::Exclusive, .. })
     }
 
+    /// Whether it was opened for writes before anybody wrote it, and whether somebody did is to be found out.
+    #[must_use]
+    pub fn is_opened_ahead(&self) -> bool {
+        matches!(
+            self,
+            Self::Home { home: Home::OpenedAhead, .. }
+                | Self::Away(Away { page: Page::OpenedAhead, .. })
+        )
+    }
+
     /// Whether contents may arrive: they have been asked for.
     #[must_use]
     pub fn may_receive(&self) -> bool {
@@ -250,7 +275,7 @@ impl Copy {
             Self::Home { .. } => true,
             Self::Away(away) => match away.page {
                 Page::FetchQueued(_) | Page::Fetching(_) | Page::Upgrading(_) => false,
-                Page::Invalid | Page::Clean | Page::Dirty => true,
+                Page::Invalid | Page::Clean | Page::Dirty | Page::OpenedAhead => true,
             },
         }
     }

@@ -1,8 +1,8 @@
-//! Coverage marks: which rows of Figure 22 have run on this thread. For the golden tests, which have the table.
+//! Coverage marks: which rows of Figure 22 have run on this thread. The golden tests compare them with the table.
 //!
-//! In builds with debug assertions alone; elsewhere a mark is nothing. No feature of this crate, for tests and
-//! programs would want a build each. Until a test asks, nothing is noted: a node marks in signal handlers, where
-//! thread-local storage of a shared library may want memory.
+//! In builds with debug assertions only; elsewhere a mark is nothing. This is no feature of the crate, since tests
+//! and programs would then need separate builds. Nothing is recorded until a test asks for it: a node passes marks
+//! in signal handlers, where thread-local storage of a shared library may have to be allocated.
 
 #[cfg(debug_assertions)]
 pub use self::reached::{Mark, take_reached};

@@ -3,13 +3,13 @@
 //!
 //! Three engines in the paper, two structs here: [`Client`] is the local client and the remote
 //! client of a minipage on one node, [`Server`] keeps the directory at its home, which never moves.
-//! The paper splits the client because its processors have translation buffers of their own; the
-//! threads of a process share one page table, so what the two say to each other (UPGRADE, UP_ACK,
+//! The paper splits the client because its processors have translation buffers of their own. The
+//! threads of a process share one page table, so what the two parts say to each other (UPGRADE, UP_ACK,
 //! PINV, PINV_ACK, P2INV, P2INV_ACK) is a change of protection under the minipage's lock, and the
-//! kernel's shootdown is what the paper builds from interrupts. For the same reason there is one
+//! kernel's TLB shootdown replaces the paper's interrupts. For the same reason there is one
 //! delayed update queue a node, not one a processor: a write through a page that another thread
-//! opened traps nowhere, so nobody could say whose it was (docs/adr/0009). Page cleaning is the
-//! work of cache-coherent hardware. docs/tables/mgs.md is the paper's table row by row; the golden tests write it.
+//! opened does not trap, so its writer is unknown (docs/adr/0009). Page cleaning is left to
+//! cache-coherent hardware. docs/tables/mgs.md is the paper's table row by row; the golden tests write it.
 //!
 //! On the home the client's copy is the home copy itself: it has no twin and sends no bytes.
 

@@ -21,7 +21,7 @@ pub enum Server {
     },
     /// SWRITE: one copy in single-writer mode, perhaps newer than the home's.
     Single {
-        /// Who has it.
+        /// The node that has it.
         writer: NodeId,
     },
     /// `REL_IN_PROG`.
@@ -33,7 +33,7 @@ pub enum Server {
 pub struct Round {
     /// Nodes that have not answered: the paper's `count`, by name.
     awaited: NodeSet,
-    /// Who was sent a 1WINV and keeps its copy.
+    /// The node that was sent a 1WINV and keeps its copy.
     keeper: Option<NodeId>,
     /// Nobody but the one that is invalidated had a copy: it may bring all of it.
     sole: bool,
@@ -41,7 +41,7 @@ pub struct Round {
     outdated: bool,
     /// A 1WGR has no answer yet.
     granting: bool,
-    /// `rl`: who waits for RACK.
+    /// `rl`: the nodes that wait for RACK.
     releasers: NodeSet,
     /// Whose REL came after its answer: its writes need a round of their own.
     again: NodeSet,
@@ -231,7 +231,7 @@ impl Server {
                 }
             }
 
-            // What no correct client sends: a request or notice of who has the copy already, an
+            // What no correct client sends: a request or notice of a node that has the copy already, an
             // answer nobody awaits.
             (
                 E::ReadRequest
@@ -307,7 +307,7 @@ impl Server {
         if !round.awaited.is_empty() {
             return;
         }
-        // A reader became a writer before its INV came. Who keeps its copy must not read on without
+        // A reader became a writer before its INV came. A node that keeps its copy must not read on without
         // what that one wrote. Its own release has ended: the home has all, and no reader is left.
         // What it wrote since comes with its answer, and so does the REL of that.
         let outdated = round.outdated;

@@ -1,4 +1,5 @@
-//! What comes ahead: from nodes that have switched to an epoch that this node will learn of soon.
+//! Messages that arrive early: from nodes that have switched to an epoch of which this node has not yet received the
+//! plan.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub struct AheadQueue {
 /// What came ahead about one minipage from one node, perhaps on its way from others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Sent {
-    /// Who asks for the contents; a node asks once until it has them.
+    /// The nodes that ask for the contents; a node asks once until it has them.
     requesters: NodeSet,
     /// Diffs: every thread of a node waits for the end of one release at most.
     diffs: u32,

@@ -1,4 +1,4 @@
-//! Which homes migrate: the plan of a quiescent barrier, and how often that has happened.
+//! The migration plan of a quiescent barrier: which homes migrate; and the epoch, how often that has happened.
 
 use std::collections::BTreeMap;
 
@@ -136,7 +136,7 @@ impl Migrations {
     pub(crate) fn switch(&mut self, manager: Option<NodeId>) -> Vec<(MinipageId, NodeId)> {
         let mut received = core::mem::take(&mut self.received);
         if let Some(manager) = manager {
-            // Who sends no plan moves nothing.
+            // Without a plan nothing moves.
             self.latest.moves.clear();
             self.latest = received.remove(&manager).unwrap_or(core::mem::take(&mut self.latest));
         }

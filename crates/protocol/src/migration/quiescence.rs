@@ -1,4 +1,4 @@
-//! Who is quiescent: what a node has declared, and what a barrier's manager makes of it.
+//! Quiescence: what a node has declared, and what a barrier's manager concludes.
 
 /// What a node has declared to a barrier's manager in the present episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -26,7 +26,7 @@ impl Quiescence {
     /// node that can write has begun; so many `wait` here of so many `threads`. True if all of them
     /// do, which is declared now.
     pub(crate) fn declare(&mut self, may: bool, wait: usize, threads: u32) -> bool {
-        // Who came before may have looked later.
+        // A node that came before may have looked later.
         let all = may && *self != Self::FoundActive && wait == threads as usize;
         if *self == Self::FoundActive {
             *self = Self::Active;

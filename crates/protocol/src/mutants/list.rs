@@ -1,5 +1,4 @@
-//! The list of all mutants: a name, and what it breaks. The name is also where it is bent: look for it in
-//! quotes.
+//! The list of all mutants: a name, and what it breaks. To find where it is bent, search for the name in quotes.
 
 /// What a mutant breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,10 +145,12 @@ mutants! {
         "exclusive-home-stays-writable" => "Lazy: after the first fetch the home still writes unnoticed.",
         "early-fetch-served" => "Lazy: a fetch is served by a node that has not received the migration plan its sender knows.",
         "writable-home-merged-as-closed" => "Lazy: a diff is merged as if threads of the home could not write the page, which they can.",
+        "opened-ahead-taken-for-unwritten" => "Lazy: what was opened ahead is closed as if nobody had written it.",
         "tracked-homes-not-scanned" => "Lazy, tracked homes: a release does not scan for what was written.",
         "tracked-write-not-noticed" => "Lazy, tracked homes: what was found written gets no write notice.",
         "tracked-home-stays-writable" => "Lazy, tracked homes: a home that migrates is still written without a trap.",
     DynamicHome:
+        "opened-ahead-over-a-diff" => "Dynamic home: a copy is opened ahead while a diff of it is on its way.",
         "prefetch-transfers-home" => "Auto: the home is transferred to a node none of whose threads waits for it.",
         "dirty-home-transferred" => "Auto: a home that has been written and not released is transferred.",
         "former-home-stays" => "Auto: a node that transfers the home stays a home.",
@@ -164,6 +165,8 @@ mutants! {
         "begin-without-retract" => "Lazy: a thread begins on a quiescent node, and the manager is not asked to retract that.",
         "flushes-wrap" => "The numbers of flushes have 32 bits.",
         "intervals-wrap" => "Lazy: the numbers of intervals have 32 bits.",
+        "subtree-speaks-for-all" => "Lazy: what the nodes below one have received counts as received by all, and is forgotten.",
+        "tree-answers-alone" => "Lazy: a node of the tree takes back what the node above was told, without asking it.",
         "notices-forgotten-early" => "Lazy: a barrier's manager forgets notices that not all nodes have received.",
         "old-plan-repeated" => "Lazy: a migration plan received in parts is added to the one before when nobody wrote in between.",
         "notified-before-queued" => "Lazy: notices count as sent before they are queued, and another message overtakes them.",

@@ -1,4 +1,4 @@
-//! Applies what an engine wants done.
+//! Applies the effects of an engine.
 
 use multigrain_types::NodeId;
 use smallvec::SmallVec;

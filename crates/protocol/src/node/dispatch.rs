@@ -89,13 +89,13 @@ fn dispatch(
         (
             Local::Any { lazy, .. } | Local::Release { lazy, .. } | Local::Lazy(lazy),
             Engine::Lazy,
-        ) => lazy::copy(site, cell, me, &lazy, out),
-        // Who frees such memory has released before; the next who writes it has acquired.
+        ) => lazy::event(site, cell, &lazy, out, world),
+        // The thread that frees such memory has released before; the next one that writes it has acquired.
         (Local::Sequential(HolderEvent::Reclaim), Engine::Eager | Engine::Lazy) => {
             out.push(Effect::Reclaimed { minipage: site.minipage });
             Ok(())
         }
-        // No ack closes a transaction there, and copies come to who asks.
+        // No ack closes a transaction there, and copies come to nodes that ask.
         (Local::Sequential(_), Engine::Eager | Engine::Lazy) => Ok(()),
         (Local::Message(from, Message::Page { body, .. }), Engine::Sequential) => {
             sequential::message(site, cell, from, body, out)

@@ -1,4 +1,4 @@
-//! A flush empties the delayed update queue; an acquire invalidates what write notices named.
+//! A flush empties the delayed update queue; an acquire invalidates what write notices name.
 
 use multigrain_types::MinipageId;
 

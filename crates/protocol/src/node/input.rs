@@ -1,4 +1,4 @@
-//! What can happen to a node, and why it refuses.
+//! The inputs of a node, and violations: inputs that it refuses.
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
@@ -20,6 +20,9 @@ pub enum Input {
     /// A copy is wanted to read, and a thread of this node goes on when it is here: it faults for it
     /// next, unless it has come before.
     AwaitedPrefetch { minipage: MinipageId },
+    /// A thread of this node is likely to write a lazily consistent minipage: a read copy of it, or the home,
+    /// is opened for writes.
+    OpenAhead { minipage: MinipageId },
     /// Hand read copies to every node.
     Push { minipage: MinipageId },
     /// A woken thread is about to retry its access.
@@ -52,7 +55,7 @@ pub enum Violation {
     /// A peer sent what no correct peer sends in this state.
     #[error("protocol violation by {from}: {event} for the {role} in state {state}")]
     Peer {
-        /// Who sent it (this node itself for a broken engine).
+        /// The node that sent it (this node itself for a broken engine).
         from: NodeId,
         /// The role that was asked.
         role: &'static str,

@@ -12,22 +12,23 @@ use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::message::{HlrcMessage, Message, SyncMessage};
 use crate::migration::{Ahead, migrates};
 use crate::site::Illegal;
-use crate::sync::SyncSite;
 use crate::world::World;
 
-/// Before these messages leave: if they release a quiescent barrier, this node is its manager and
-/// decides which homes migrate.
+/// Before these messages leave: if they release a quiescent barrier, its manager, or the root of the tree
+/// by which it goes, decides which homes migrate.
 pub(super) fn before_sending(
     place: Place,
     effects: &[Effect],
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let releases = |effect: &Effect| {
-        let Effect::Send { message: Message::Sync { body, .. }, .. } = effect else { return false };
-        body.is_quiescent_release()
-    };
-    if !effects.iter().any(releases) {
+    let released = effects.iter().find_map(|effect| {
+        let Effect::Send { message: Message::Sync { id, body }, .. } = effect else { return None };
+        body.is_quiescent_release().then_some(*id)
+    });
+    // Who passes on what another node has decided decides nothing.
+    let Some(barrier) = released else { return Ok(()) };
+    if guard.tables().releaser(place.me, place.nodes, barrier) != place.me {
         return Ok(());
     }
     flush(place, guard, world)?;
@@ -56,8 +57,8 @@ pub(super) fn before_taking(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let manager = SyncSite::new(place.me, place.nodes, id).manager;
-    if !message.is_quiescent_release() || from != manager {
+    let releaser = guard.tables().releaser(place.me, place.nodes, id);
+    if !message.is_quiescent_release() || from != releaser {
         return Ok(());
     }
     // It was declared, and has not been taken back: no correct manager decides before.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use multigrain_types::tree::Fan;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use super::tables::{Cell, SyncCell, Tables};
@@ -87,6 +88,12 @@ impl OwnedTables {
     #[must_use]
     pub fn counting_from(self, number: u64, nodes: u16) -> Self {
         Self { tracker: ReleaseTracker::starting_at(self.me, nodes, number), ..self }
+    }
+
+    /// The same, in a job whose tree has this fan; to be said last.
+    #[must_use]
+    pub fn with_fan(self, fan: Fan) -> Self {
+        Self { sync: self.sync.with_fan(fan), tracker: self.tracker.with_fan(fan), ..self }
     }
 
     /// Adds one minipage.

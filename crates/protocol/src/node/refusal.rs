@@ -1,4 +1,4 @@
-//! Why an event is refused.
+//! Why an engine refuses an event: what no correct peer sends.
 
 use multigrain_types::NodeId;
 

@@ -75,6 +75,10 @@ impl<T: Tables> Node<T> {
                     world,
                 )
             }
+            Input::OpenAhead { minipage } => {
+                let event = CopyEvent::Access(C::OpenAhead);
+                self.coherence(minipage, Local::Lazy(event), world)
+            }
             Input::Push { minipage } => {
                 self.coherence(minipage, Local::Sequential(HolderEvent::Access(H::Push)), world)
             }

@@ -1,4 +1,4 @@
-//! Synchronization messages, behind what they release and with the write notices that they need.
+//! Synchronization messages: sent after the writes that they release, and with the write notices they need.
 
 use std::collections::VecDeque;
 
@@ -102,7 +102,10 @@ fn post(
     let Ready::Send { to, id, body } = ready else { return Ok(()) };
     // Within a node hardware keeps the threads' memory coherent; but who comes to a barrier comes
     // with all it wrote, also to a manager on its own node.
-    let arrives = matches!(body, SyncMessage::Barrier(BarrierMessage::Arrive { .. }));
+    let arrives = matches!(
+        body,
+        SyncMessage::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Combine { .. })
+    );
     if body.is_release() && (to != place.me || arrives) {
         flush(place, guard, world)?;
         mutant!("grant-before-acks" => {

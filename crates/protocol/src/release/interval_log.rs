@@ -1,11 +1,12 @@
-//! What a node knows of lazily consistent writes, its own and others': its vector time, write notices,
-//! and the migrations of homes.
+//! The interval log: what a node knows of lazily consistent writes, its own and others': its vector time, write
+//! notices, and the migrations of homes.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use multigrain_types::tree::{Fan, Tree};
 use multigrain_types::{MinipageId, NodeId};
 
 use super::write_notices::{WriteNotice, WriteNotices};
@@ -30,6 +31,9 @@ pub struct IntervalLog {
     sent: BTreeMap<NodeId, Vec<u64>>,
     /// Of other nodes, the time they said they have.
     reported: BTreeMap<NodeId, Vec<u64>>,
+    /// Of nodes right below in the tree of the job, the time that they and all below them have at least.
+    below: BTreeMap<NodeId, Vec<u64>>,
+    fan: Fan,
     /// What every node has reported.
     common: Vec<u64>,
     migrations: Migrations,
@@ -52,6 +56,12 @@ impl IntervalLog {
         let clock = vec![number; nodes.into()];
         let migrations = Migrations::starting_at(number, &clock);
         Self { common: clock.clone(), clock, migrations, ..Self::new(me) }
+    }
+
+    /// The same, in a job whose tree has this fan.
+    #[must_use]
+    pub fn with_fan(self, fan: Fan) -> Self {
+        Self { fan, ..self }
     }
 
     /// Migrations of homes this node knows of.
@@ -107,13 +117,26 @@ impl IntervalLog {
         });
         let notices = notices.collect();
         merge(sent, &self.clock);
-        let (floor, plan) = match body {
-            Some(SyncMessage::Barrier(BarrierMessage::Release { quiescent, .. })) => {
-                (self.floor(nodes), quiescent.then(|| self.migrations.latest().clone()))
+        let clock = self.clock.clone();
+        let batch = WriteNotices { clock, notices, ..WriteNotices::default() };
+        let Some(SyncMessage::Barrier(message)) = body else { return Some(batch) };
+        let plan = |quiescent: bool| quiescent.then(|| self.migrations.latest().clone());
+        Some(match message {
+            BarrierMessage::Release { quiescent, .. } => {
+                WriteNotices { floor: self.floor(nodes), plan: plan(quiescent), ..batch }
             }
-            Some(_) | None => (Vec::new(), None),
-        };
-        Some(WriteNotices { clock: self.clock.clone(), notices, floor, plan })
+            BarrierMessage::Open { quiescent, .. } => {
+                let is_root = self.me == NodeId(0);
+                let floor = if is_root { self.floor_below(nodes) } else { self.common.clone() };
+                WriteNotices { floor, plan: plan(quiescent), ..batch }
+            }
+            BarrierMessage::Combine { .. } => {
+                WriteNotices { floor: self.floor_below(nodes), below: true, ..batch }
+            }
+            BarrierMessage::Arrive { .. } | BarrierMessage::Retract | BarrierMessage::Retracted => {
+                batch
+            }
+        })
     }
 
     /// What another node sends of its log.
@@ -141,7 +164,12 @@ impl IntervalLog {
         if let Some(plan) = &batch.plan {
             self.migrations.receive(from, plan);
         }
-        self.forget(&batch.floor);
+        let below = mutant!("subtree-speaks-for-all": false, else batch.below);
+        if below {
+            merge(self.below.entry(from).or_default(), &batch.floor);
+        } else {
+            self.forget(&batch.floor);
+        }
         Ok(())
     }
 
@@ -190,7 +218,10 @@ impl IntervalLog {
     /// Manager of a quiescent barrier: what its releases shall say. It forgets what all know.
     pub fn announce(&mut self, nodes: u16, moves: Vec<(MinipageId, NodeId)>) {
         self.migrations.announce(self.clock.clone(), moves);
-        let floor = self.floor(nodes);
+        let mut floor = self.floor(nodes);
+        if self.me == NodeId(0) {
+            merge(&mut floor, &self.floor_below(nodes));
+        }
         let floor = mutant!("notices-forgotten-early": self.clock.clone(), else floor);
         self.forget(&floor);
     }
@@ -202,9 +233,23 @@ impl IntervalLog {
 
     /// What every other node has reported; nothing while one has not.
     fn floor(&self, nodes: u16) -> Vec<u64> {
+        self.least((0..nodes).map(NodeId).filter(|&node| node != self.me), &self.reported)
+    }
+
+    /// What this node has, and every node below it in the tree of the job has reported.
+    fn floor_below(&self, nodes: u16) -> Vec<u64> {
+        self.least(Tree::new(nodes, self.fan).children(self.me), &self.below)
+    }
+
+    /// The least of this node's time and what these others have `reported`.
+    fn least(
+        &self,
+        others: impl Iterator<Item = NodeId>,
+        reported: &BTreeMap<NodeId, Vec<u64>>,
+    ) -> Vec<u64> {
         let mut floor = self.clock.clone();
-        for node in (0..nodes).map(NodeId).filter(|&node| node != self.me) {
-            let reported = self.reported.get(&node).map_or(&[][..], Vec::as_slice);
+        for node in others {
+            let reported = reported.get(&node).map_or(&[][..], Vec::as_slice);
             for (entry, writer) in floor.iter_mut().zip((0..).map(NodeId)) {
                 *entry = (*entry).min(at(reported, writer));
             }

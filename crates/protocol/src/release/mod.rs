@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `tracker` | [`ReleaseTracker`]: the delayed update queue, flushes, and what waits for them |
 //! | `interval_log` | [`IntervalLog`]: vector time and write notices of lazy release consistency |
-//! | `writer_log` | what one node wrote, by interval |
+//! | `writer_log` | the writes of one node, by interval |
 //! | `write_notices` | [`WriteNotices`]: a batch of write notices, and its bytes |
 //!
 //! The delayed update queue (MGS 3.2.2) is one for all threads of the node: they share a page table, so

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use multigrain_types::tree::Fan;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::interval_log::IntervalLog;
@@ -99,6 +100,12 @@ impl ReleaseTracker {
     pub fn starting_at(me: NodeId, nodes: u16, number: u64) -> Self {
         let log = IntervalLog::starting_at(me, nodes, number);
         Self { begun: number, log, ..Self::default() }
+    }
+
+    /// The same, in a job whose tree has this fan.
+    #[must_use]
+    pub fn with_fan(self, fan: Fan) -> Self {
+        Self { log: self.log.with_fan(fan), ..self }
     }
 
     /// What this node knows of lazily consistent writes.

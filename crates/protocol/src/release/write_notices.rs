@@ -1,11 +1,12 @@
-//! Write notices: a batch of what one node sends another of lazily consistent writes, and its bytes.
+//! Write notices: the batch that one node sends another about lazily consistent writes, and its bytes.
 //!
-//! Role: travels with the message that carries a release, or right before it. Who knows of which writes is `interval_log.rs`;
-//! times are `vector_time.rs`. It is a row of numbers, which are
-//! small mostly: seven bits a byte, the low ones first, the top bit of all bytes but the last set.
-//! Count of clock entries, then each; count of notices, then writer, interval, area and index of
+//! Role: travels with the message that carries a release, or right before it. `interval_log.rs` records which node
+//! knows of which writes; times are in `vector_time.rs`.
+//!
+//! The bytes are a row of numbers, most of them small: seven bits a byte, the low ones first, the top bit of all bytes
+//! but the last set. Count of clock entries, then each; count of notices, then writer, interval, area and index of
 //! each; count of floor entries, then each; 0 or 1, and if 1 the plan: epoch, clock as above, count
-//! of moves, then area, index and node of each.
+//! of moves, then area, index and node of each. 2 instead of 0: the floor is that of a subtree.
 
 use multigrain_types::{AreaId, MinipageId, NodeId};
 
@@ -29,6 +30,9 @@ pub struct WriteNotices {
     pub notices: Vec<WriteNotice>,
     /// What every node has received, so that nobody needs to remember it; or nothing.
     pub floor: Vec<u64>,
+    /// Only the sender and the nodes below it in the tree of the job have received that much, as far as it knows. There is
+    /// no plan then.
+    pub below: bool,
     /// With the release of a barrier that found the job quiescent.
     pub plan: Option<MigrationPlan>,
 }
@@ -78,7 +82,7 @@ impl WriteNotices {
             put_minipage(&mut out, notice.minipage);
         }
         put_clock(&mut out, &self.floor);
-        put(&mut out, self.plan.is_some().into());
+        put(&mut out, if self.below { 2 } else { self.plan.is_some().into() });
         if let Some(plan) = &self.plan {
             put(&mut out, plan.epoch);
             put_clock(&mut out, &plan.clock);
@@ -124,15 +128,16 @@ impl WriteNotices {
             notices.push(WriteNotice { writer, interval, minipage });
         }
         let floor = reader.clock()?;
-        let plan = match reader.number::<u64>()? {
-            0 => None,
-            1 => Some(reader.switch()?),
+        let (plan, below) = match reader.number::<u64>()? {
+            0 => (None, false),
+            1 => (Some(reader.switch()?), false),
+            2 => (None, true),
             value => return Err(WriteNoticesError::Number { value }),
         };
         if !reader.left.is_empty() {
             return Err(WriteNoticesError::Left { left: reader.left.len() });
         }
-        let notices = Self { clock, notices, floor, plan };
+        let notices = Self { clock, notices, floor, below, plan };
         notices.check(nodes)?;
         Ok(notices)
     }
@@ -251,14 +256,16 @@ mod tests {
             clock: vec![3, 7],
             notices: vec![notice],
             floor: vec![2, 6],
+            below: false,
             plan: Some(plan),
         }
     }
 
     #[test]
     fn notices_survive_their_bytes() {
-        for notices in [WriteNotices::default(), sample(), WriteNotices { plan: None, ..sample() }]
-        {
+        let below = WriteNotices { plan: None, below: true, ..sample() };
+        let plain = WriteNotices { plan: None, ..sample() };
+        for notices in [WriteNotices::default(), sample(), below, plain] {
             assert_eq!(WriteNotices::from_bytes(&notices.to_bytes(), 2), Ok(notices));
         }
     }

@@ -1,4 +1,4 @@
-//! What one node wrote, by interval.
+//! The writes of one node, by interval.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

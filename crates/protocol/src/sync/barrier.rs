@@ -1,19 +1,26 @@
 //! Barriers: threads of a node gather, one message a node tells the manager, one message a node
 //! lets them go (Millipage 4.2 measures them; their protocol is left to the reader there).
 //!
+//! In a job with a tree ([`multigrain_types::tree`]) a barrier of all its threads ([`multigrain_types::sync_id::WHOLE`])
+//! goes by that and has no manager: a node gathers its own threads and those of the nodes below it, tells the node above
+//! when all of them have come, and passes on to those below what lets them go (ADR 49).
+//!
 //! At a barrier that all threads of the job have come to, homes of lazily consistent minipages migrate
-//! (ParADE's migratory home): [`crate::migration`] says who is quiescent, this file sends its messages.
+//! (ParADE's migratory home): [`crate::migration`] says who is quiescent, this file sends its messages. What a node takes
+//! back goes the way of its arrival, so that the answer comes behind a release that was under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use multigrain_types::sync_id::IdName;
+use multigrain_types::tree::Tree;
 use multigrain_types::{NodeId, ThreadId};
 
+use super::gathering::{Came, Gathering};
 use super::input::SyncError;
 use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
-use crate::migration::{Agreement, Quiescence};
+use crate::migration::Quiescence;
 use crate::mutant_macro::mutant;
 
 /// One barrier as one node sees it.
@@ -21,18 +28,20 @@ use crate::mutant_macro::mutant;
 pub struct Barrier {
     /// Threads of this node that wait, longest first.
     waiting: VecDeque<ThreadId>,
-    /// Of them, those not announced to the manager.
+    /// Of them, those not announced.
     unannounced: u32,
-    /// What this node has declared to the manager in the present episode.
+    /// What this node has declared in the present episode.
     quiescence: Quiescence,
-    /// Threads of this node that run when the manager has retracted that it is quiescent.
+    /// Threads of this node that run when it has been taken back that it is quiescent.
     beginning: VecDeque<ThreadId>,
-    /// Manager: arrivals of the present episode by node, their sum, and its size.
-    arrived: BTreeMap<NodeId, u32>,
-    here: u64,
-    total: u32,
-    /// Manager: whether all nodes that have come are quiescent.
-    agreement: Agreement,
+    /// Manager: who comes.
+    gathering: Gathering,
+    /// Node of the tree: its own threads, and those of the nodes below.
+    below: Gathering,
+    /// Node of the tree: who came to the episodes that the node above was told of and has not ended, longest first.
+    told: VecDeque<Came>,
+    /// Node of the tree: who takes back something that the node above was told, longest first.
+    retracting: VecDeque<NodeId>,
 }
 
 /// Whom a thread comes with; see [`super::SyncInput::Barrier`].
@@ -58,6 +67,11 @@ impl Barrier {
         self.waiting.len()
     }
 
+    /// Whether the node above has been told of an episode that it has not ended.
+    pub(super) fn awaits_above(&self) -> bool {
+        !self.told.is_empty()
+    }
+
     pub(super) fn arrive(
         &mut self,
         site: &SyncSite,
@@ -68,9 +82,13 @@ impl Barrier {
         if total == 0 {
             return Err(SyncError::Misuse(format!("barrier {} of no threads", IdName(site.id))));
         }
-        if site.is_manager() {
-            // Refused before it has come: it goes back to its caller, and must not be woken later.
-            self.check(site, self.unannounced + 1, total)?;
+        // Refused before it has come: it goes back to its caller, and must not be woken later.
+        let more = (self.unannounced + 1, total);
+        let tree = site.tree();
+        if let Some(tree) = tree {
+            self.check_below(site, tree, site.me, more)?;
+        } else if site.is_manager() {
+            self.gathering.check(site.id, more, total.into())?;
         }
         self.waiting.push_back(thread);
         self.unannounced += 1;
@@ -83,8 +101,11 @@ impl Barrier {
                 "active-node-migrates-home": local > 0 && self.quiescence.declare(true, 0, 0),
                 else self.quiescence.declare(may, waits, threads)
             );
-            let message = BarrierMessage::Arrive { arrivals, total, quiescent };
-            site.send(site.manager, message.about(site.id), out);
+            let (to, message) = match tree {
+                Some(_) => (site.me, BarrierMessage::Combine { arrivals, total, quiescent }),
+                None => (site.manager, BarrierMessage::Arrive { arrivals, total, quiescent }),
+            };
+            site.send(to, message.about(site.id), out);
         }
         Ok(())
     }
@@ -98,7 +119,8 @@ impl Barrier {
     pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
         if self.quiescence.begin() {
-            site.send(site.manager, BarrierMessage::Retract.about(site.id), out);
+            let to = if site.tree().is_some() { site.me } else { site.manager };
+            site.send(to, BarrierMessage::Retract.about(site.id), out);
         }
     }
 
@@ -109,58 +131,94 @@ impl Barrier {
         message: BarrierMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        match message {
-            BarrierMessage::Arrive { arrivals, total, quiescent }
+        match (message, site.tree()) {
+            (BarrierMessage::Arrive { arrivals, total, quiescent }, _)
                 if site.is_manager() && arrivals > 0 =>
             {
                 self.gather(site, from, (arrivals, total), quiescent, out)
             }
-            BarrierMessage::Release { arrivals, .. } if from == site.manager => {
-                for _ in 0..arrivals {
-                    let Some(thread) = self.waiting.pop_front() else {
-                        return Err(SyncError::Illegal(format!(
-                            "{message:?} frees more threads than wait"
-                        )));
-                    };
-                    out.push(Effect::Wake { thread });
-                }
-                self.quiescence.release();
-                Ok(())
+            (BarrierMessage::Combine { arrivals, total, quiescent }, Some(tree))
+                if is_below(tree, site.me, from) && arrivals > 0 && total > 0 =>
+            {
+                self.combine(site, tree, from, (arrivals, total), quiescent, out)
             }
-            BarrierMessage::Retract if site.is_manager() => {
-                self.agreement.retract(self.arrived.contains_key(&from));
+            (BarrierMessage::Release { arrivals, .. }, _) if from == site.manager => {
+                self.let_go(arrivals, message, out)
+            }
+            (BarrierMessage::Open { arrivals, quiescent }, Some(tree)) => {
+                let above = tree.parent(site.me);
+                if above == Some(from) {
+                    self.pass_on(site, (arrivals, quiescent), message, out)
+                } else if above.is_none() && from == site.me {
+                    self.let_go(arrivals, message, out)
+                } else {
+                    Err(self.meets(message))
+                }
+            }
+            (BarrierMessage::Retract, None) if site.is_manager() => {
+                self.gathering.retract(from);
                 site.send(from, BarrierMessage::Retracted.about(site.id), out);
                 Ok(())
             }
-            BarrierMessage::Retracted if from == site.manager && self.quiescence.retracted() => {
-                out.extend(self.beginning.drain(..).map(|thread| Effect::Wake { thread }));
+            (BarrierMessage::Retract, Some(tree)) if is_below(tree, site.me, from) => {
+                self.retract(site, tree, from, out);
                 Ok(())
             }
-            BarrierMessage::Arrive { .. }
-            | BarrierMessage::Release { .. }
-            | BarrierMessage::Retract
-            | BarrierMessage::Retracted => {
-                Err(SyncError::Illegal(format!("{message:?} meets {self:?}")))
+            (BarrierMessage::Retracted, None) if from == site.manager => {
+                self.retracted(message, out)
             }
+            (BarrierMessage::Retracted, Some(tree)) if tree.parent(site.me) == Some(from) => {
+                match self.retracting.pop_front() {
+                    None => Err(self.meets(message)),
+                    Some(own) if own == site.me => self.retracted(message, out),
+                    Some(below) => {
+                        site.send(below, BarrierMessage::Retracted.about(site.id), out);
+                        Ok(())
+                    }
+                }
+            }
+            (BarrierMessage::Retracted, Some(_)) if from == site.me => self.retracted(message, out),
+            (
+                BarrierMessage::Arrive { .. }
+                | BarrierMessage::Combine { .. }
+                | BarrierMessage::Release { .. }
+                | BarrierMessage::Open { .. }
+                | BarrierMessage::Retract
+                | BarrierMessage::Retracted,
+                _,
+            ) => Err(self.meets(message)),
         }
     }
 
-    /// Manager: whether so many more threads may come to a barrier of `total`.
-    fn check(&self, site: &SyncSite, arrivals: u32, total: u32) -> Result<(), SyncError> {
-        if !self.arrived.is_empty() && self.total != total {
-            return Err(SyncError::Misuse(format!(
-                "barrier {}: threads disagree about its size ({} and {total})",
-                IdName(site.id),
-                self.total
-            )));
+    fn meets(&self, message: BarrierMessage) -> SyncError {
+        SyncError::Illegal(format!("{message:?} meets {self:?}"))
+    }
+
+    /// Threads of this node may go on.
+    fn let_go(
+        &mut self,
+        arrivals: u32,
+        message: BarrierMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        for _ in 0..arrivals {
+            let Some(thread) = self.waiting.pop_front() else {
+                return Err(SyncError::Illegal(format!(
+                    "{message:?} frees more threads than wait"
+                )));
+            };
+            out.push(Effect::Wake { thread });
         }
-        let sum = self.here + u64::from(arrivals);
-        if sum > u64::from(total) {
-            return Err(SyncError::Misuse(format!(
-                "barrier {}: {sum} threads came to a barrier of {total}",
-                IdName(site.id)
-            )));
+        self.quiescence.release();
+        Ok(())
+    }
+
+    /// It has been taken back that this node is quiescent.
+    fn retracted(&mut self, message: BarrierMessage, out: &mut Effects) -> Result<(), SyncError> {
+        if !self.quiescence.retracted() {
+            return Err(self.meets(message));
         }
+        out.extend(self.beginning.drain(..).map(|thread| Effect::Wake { thread }));
         Ok(())
     }
 
@@ -172,18 +230,109 @@ impl Barrier {
         quiescent: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.check(site, arrivals, total)?;
-        self.total = total;
-        self.agreement.arrive(quiescent);
-        self.here += u64::from(arrivals);
-        *self.arrived.entry(from).or_insert(0) += arrivals;
-        if self.here == u64::from(total) {
-            (self.here, self.total) = (0, 0);
-            let quiescent = self.agreement.conclude(self.arrived.len(), site.nodes);
-            for (to, arrivals) in core::mem::take(&mut self.arrived) {
+        self.gathering.check(site.id, (arrivals, total), total.into())?;
+        if self.gathering.come(from, (arrivals, total), quiescent, total.into()) {
+            let (came, quiescent) = self.gathering.conclude(site.nodes);
+            for (to, arrivals) in came {
                 site.send(to, BarrierMessage::Release { arrivals, quiescent }.about(site.id), out);
             }
         }
         Ok(())
     }
+
+    /// Whether so many more threads of this node, or of a node right below and all below that, may come.
+    fn check_below(
+        &self,
+        site: &SyncSite,
+        tree: Tree,
+        from: NodeId,
+        (arrivals, total): (u32, u32),
+    ) -> Result<(), SyncError> {
+        let nodes = u32::from(site.nodes);
+        if !total.is_multiple_of(nodes) {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: {total} threads are not as many on each of {nodes} nodes",
+                IdName(site.id)
+            )));
+        }
+        let size = |node| u64::from(total / nodes) * u64::from(tree.size(node));
+        self.below.check(site.id, (arrivals, total), size(site.me))?;
+        let part = if from == site.me { u64::from(total / nodes) } else { size(from) };
+        let sum = u64::from(self.below.of(from)) + u64::from(arrivals);
+        if sum > part {
+            return Err(SyncError::Misuse(format!(
+                "barrier {}: {sum} threads came where {part} of its {total} are",
+                IdName(site.id)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Threads of this node have come, or all of a node right below and those below that.
+    fn combine(
+        &mut self,
+        site: &SyncSite,
+        tree: Tree,
+        from: NodeId,
+        (arrivals, total): (u32, u32),
+        quiescent: bool,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        self.check_below(site, tree, from, (arrivals, total))?;
+        let arrivals_here = total / u32::from(site.nodes) * u32::from(tree.size(site.me));
+        if !self.below.come(from, (arrivals, total), quiescent, arrivals_here.into()) {
+            return Ok(());
+        }
+        let gathered = 1 + tree.children(site.me).count();
+        let (came, quiescent) = self.below.conclude(u16::try_from(gathered).unwrap_or(u16::MAX));
+        if let Some(above) = tree.parent(site.me) {
+            self.told.push_back(came);
+            let message = BarrierMessage::Combine { arrivals: arrivals_here, total, quiescent };
+            site.send(above, message.about(site.id), out);
+            return Ok(());
+        }
+        for (to, arrivals) in came {
+            site.send(to, BarrierMessage::Open { arrivals, quiescent }.about(site.id), out);
+        }
+        Ok(())
+    }
+
+    /// The node above lets all go who have come to the episode that it was told of first.
+    fn pass_on(
+        &mut self,
+        site: &SyncSite,
+        (arrivals, quiescent): (u32, bool),
+        message: BarrierMessage,
+        out: &mut Effects,
+    ) -> Result<(), SyncError> {
+        let Some(came) = self.told.pop_front() else { return Err(self.meets(message)) };
+        if came.values().map(|&some| u64::from(some)).sum::<u64>() != u64::from(arrivals) {
+            return Err(SyncError::Illegal(format!("{message:?} for {came:?}")));
+        }
+        for (&to, &arrivals) in came.iter().filter(|&(&to, _)| to != site.me) {
+            site.send(to, BarrierMessage::Open { arrivals, quiescent }.about(site.id), out);
+        }
+        self.let_go(came.get(&site.me).copied().unwrap_or(0), message, out)
+    }
+
+    /// This node, or one right below for itself or one below it, is not quiescent any more.
+    fn retract(&mut self, site: &SyncSite, tree: Tree, from: NodeId, out: &mut Effects) {
+        let waits = |came: &Came| came.contains_key(&from);
+        let told = self.told.iter().any(waits);
+        let told = mutant!("tree-answers-alone": false, else told);
+        if !self.below.retract(from)
+            && told
+            && let Some(above) = tree.parent(site.me)
+        {
+            self.retracting.push_back(from);
+            site.send(above, BarrierMessage::Retract.about(site.id), out);
+        } else {
+            site.send(from, BarrierMessage::Retracted.about(site.id), out);
+        }
+    }
+}
+
+/// Whether a node tells this one of its threads: it, and those right below.
+pub(super) fn is_below(tree: Tree, me: NodeId, from: NodeId) -> bool {
+    from == me || tree.parent(from) == Some(me)
 }

@@ -4,7 +4,7 @@
 //! Role: keeps operands beside a [`super::Barrier`] whose id has [`multigrain_types::sync_id::COLLECTIVE`]. Every
 //! arrival there has one operand and every release one result, which travel ahead of their message on the same
 //! link; so what comes first belongs to the message that comes first. Threads of a node are folded when they are
-//! announced, nodes at the manager; see [`super::operand`] for the order.
+//! announced, nodes at the manager or on their way up the tree of the job; see [`super::operand`] for the order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,6 +24,8 @@ pub(super) struct Collective {
     /// Manager: of the present episode, and who brought what of it.
     here: Option<Operand>,
     takers: BTreeMap<NodeId, bool>,
+    /// Node of a tree: of episodes that the node above was told of, who brought what, longest first.
+    told: VecDeque<BTreeMap<NodeId, bool>>,
     /// Results whose release has not come yet.
     results: VecDeque<Operand>,
 }
@@ -87,6 +89,19 @@ impl Collective {
         let mut result = self.here.take()?;
         result.fold();
         Some((result, core::mem::take(&mut self.takers)))
+    }
+
+    /// Node of a tree: all of this node and those below are here; the operand for the node above.
+    pub(super) fn combine(&mut self) -> Option<Operand> {
+        let mut combined = self.here.take()?;
+        combined.fold();
+        self.told.push_back(core::mem::take(&mut self.takers));
+        Some(combined)
+    }
+
+    /// Node of a tree: the node above ends the episode that it was told of first; what each node below gets.
+    pub(super) fn pass_on(&mut self) -> BTreeMap<NodeId, bool> {
+        self.told.pop_front().unwrap_or_default()
     }
 
     /// A result comes ahead of its release, for some of `waiting` threads.

@@ -49,7 +49,8 @@ pub enum SyncInput {
     /// `local` threads of this node come together and are announced in one message; 0 announces
     /// each thread alone. `total` threads of the job make the episode complete. `quiescent`: homes may
     /// migrate if all threads of the node wait; it is said only if every thread that can write has begun
-    /// ([`SyncInput::Begin`]), or its first write would trap.
+    /// ([`SyncInput::Begin`]), or its first write would trap. With [`super::WHOLE`] in the id all nodes come, with as
+    /// many threads each.
     Barrier {
         thread: ThreadId,
         id: u64,

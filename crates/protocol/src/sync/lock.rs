@@ -15,10 +15,17 @@
 //! A node in line that waits for nobody does not know: it asks the one before it (`Probe`). A thread whose
 //! time is over becomes one that tries.
 //!
-//! A thread that is likely to take the lock again at once may leave the token here for a *window* though
-//! a successor waits (MIRAGE+ 2.1: a time window, of a lock). It is taken again without a message, at most
-//! [`RETURNS`] times before the token travels; a clock, which is not here, ends the window. What others have
-//! to wait for a thread that does not return is that window.
+//! A *window* keeps the token here for a short time after an unlock, though a successor waits (MIRAGE+ 2.1: a
+//! time window, of a lock). The runtime asks for one ([`SyncInput::UnlockToReturn`]) if the thread is likely to
+//! take the lock again at once. If it does, no message is needed. The window ends, and the token travels:
+//!
+//! - when the runtime's clock says so ([`SyncInput::LockWindowOver`]);
+//! - when the lock was taken [`RETURNS`] times since a successor is known.
+//!
+//! So a successor waits no longer than one window for a thread that does not come back.
+//!
+//! [`SyncInput::UnlockToReturn`]: super::SyncInput::UnlockToReturn
+//! [`SyncInput::LockWindowOver`]: super::SyncInput::LockWindowOver
 
 use std::collections::VecDeque;
 
@@ -36,7 +43,7 @@ pub const LOCAL_HANDOVERS: u8 = 8;
 
 /// Times that a lock is taken again in its window while another node waits for the token, local hand-overs
 /// included.
-pub const RETURNS: u8 = 16;
+pub const RETURNS: u8 = 32;
 
 /// One lock as one node sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

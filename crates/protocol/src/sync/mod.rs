@@ -8,6 +8,7 @@
 mod barrier;
 mod collective;
 mod condition;
+mod gathering;
 mod input;
 mod lock;
 mod operand;
@@ -21,7 +22,7 @@ pub use barrier::Barrier;
 pub use condition::Condition;
 pub use input::{Awaited, SyncError, SyncInput};
 pub use lock::{LOCAL_HANDOVERS, Lock, RETURNS};
-pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE};
+pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE, WHOLE};
 pub use operand::{
     Element, MOST_OPERAND_BYTES, MOST_SHARE_BYTES, Operand, OperandError, Operation, Shape,
 };

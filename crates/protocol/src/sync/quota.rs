@@ -51,7 +51,9 @@ impl Uses {
     pub(super) fn came(&mut self, from: NodeId, message: SyncMessage) {
         let waits = match message {
             SyncMessage::Barrier(BarrierMessage::Arrive { arrivals, .. }) => arrivals,
-            SyncMessage::Semaphore(
+            // A thread of the node itself waits in each.
+            SyncMessage::Barrier(BarrierMessage::Combine { .. })
+            | SyncMessage::Semaphore(
                 SemaphoreMessage::Request { .. } | SemaphoreMessage::Try { .. },
             )
             | SyncMessage::Condition(ConditionMessage::Enqueue { .. })
@@ -61,6 +63,7 @@ impl Uses {
             SyncMessage::Lock(_)
             | SyncMessage::Barrier(
                 BarrierMessage::Release { .. }
+                | BarrierMessage::Open { .. }
                 | BarrierMessage::Retract
                 | BarrierMessage::Retracted,
             )
@@ -94,7 +97,8 @@ impl Uses {
             };
             let waits = match body {
                 SyncMessage::Barrier(BarrierMessage::Release { arrivals, .. }) => arrivals,
-                SyncMessage::Semaphore(
+                SyncMessage::Barrier(BarrierMessage::Open { .. })
+                | SyncMessage::Semaphore(
                     SemaphoreMessage::Grant { .. } | SemaphoreMessage::Refused { .. },
                 )
                 | SyncMessage::Condition(
@@ -106,6 +110,7 @@ impl Uses {
                 SyncMessage::Lock(_)
                 | SyncMessage::Barrier(
                     BarrierMessage::Arrive { .. }
+                    | BarrierMessage::Combine { .. }
                     | BarrierMessage::Retract
                     | BarrierMessage::Retracted,
                 )

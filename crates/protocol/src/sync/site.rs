@@ -1,7 +1,8 @@
 //! What a synchronization engine knows of its surroundings, and what the tables ask of it.
 
 use multigrain_types::NodeId;
-use multigrain_types::sync_id::NUMBERS;
+use multigrain_types::sync_id::{NUMBERS, WHOLE};
+use multigrain_types::tree::{Fan, Tree};
 
 use crate::effect::{Effect, Effects};
 use crate::message::Message;
@@ -17,6 +18,7 @@ pub struct SyncSite {
     pub manager: NodeId,
     /// Nodes in the job.
     pub nodes: u16,
+    fan: Fan,
 }
 
 impl SyncSite {
@@ -31,7 +33,27 @@ impl SyncSite {
         } else {
             ((id.wrapping_mul(SCATTER) >> 32) * nodes_wide) >> 32
         };
-        Self { me, id, manager: NodeId(u16::try_from(rank).unwrap_or(0)), nodes }
+        let manager = NodeId(u16::try_from(rank).unwrap_or(0));
+        Self { me, id, manager, nodes, fan: Fan::default() }
+    }
+
+    /// The same, where nodes of the job's tree have so many children.
+    #[must_use]
+    pub fn with_fan(self, fan: Fan) -> Self {
+        Self { fan, ..self }
+    }
+
+    /// The id of a barrier of all threads of a job of so many nodes: by [`SyncSite::tree`], where the job has one.
+    #[must_use]
+    pub fn of_all(nodes: u16, id: u64) -> u64 {
+        if Tree::new(nodes, Fan::default()).is_flat() { id } else { id | WHOLE }
+    }
+
+    /// The tree by which this goes: a barrier of the whole job, if the job is large enough for a tree.
+    #[must_use]
+    pub fn tree(&self) -> Option<Tree> {
+        let tree = Tree::new(self.nodes, self.fan);
+        (self.id & WHOLE != 0 && !tree.is_flat()).then_some(tree)
     }
 
     pub(super) fn send(&self, to: NodeId, message: Message, out: &mut Effects) {

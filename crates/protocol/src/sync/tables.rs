@@ -5,6 +5,7 @@ use core::ops::Bound;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use multigrain_types::tree::Fan;
 use multigrain_types::{NodeId, ThreadId};
 use smallvec::SmallVec;
 
@@ -33,47 +34,53 @@ pub const IDLE_TOKENS: u32 = 1 << 16;
 const LOOKS: usize = 64;
 
 /// All synchronization state of one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SyncTables {
     locks: BTreeMap<u64, Lock>,
     barriers: BTreeMap<u64, Barrier>,
-    /// Operands of the barriers that are collective operations.
-    collectives: BTreeMap<u64, Collective>,
-    /// Bytes of operands that have come ahead of their threads, by node.
-    ahead: BTreeMap<NodeId, usize>,
-    collected: Collected,
+    collectives: Collectives,
     semaphores: BTreeMap<u64, Semaphore>,
     conditions: BTreeMap<u64, Condition>,
     read_writes: BTreeMap<u64, ReadWrite>,
     /// How many locks each thread of this node holds, if any, and read-write locks.
     holds: BTreeMap<ThreadId, u32>,
+    here: Here,
+    uses: Uses,
+    idle: IdleTokens,
+}
+
+/// What these tables know of their node and its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+struct Here {
     /// Threads of this node that have begun and not ended.
     threads: u32,
-    uses: Uses,
-    /// Idle tokens here, how many may be, and the lock after which the search for more to offer goes on.
-    idle: u32,
-    keep: u32,
+    /// Of the tree of the job.
+    fan: Fan,
+}
+
+/// Operands of the barriers that are collective operations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+struct Collectives {
+    /// By the barrier's id.
+    open: BTreeMap<u64, Collective>,
+    /// Bytes of operands that have come ahead of their threads, by node.
+    ahead: BTreeMap<NodeId, usize>,
+    collected: Collected,
+}
+
+/// Tokens of locks that no thread of this node uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct IdleTokens {
+    here: u32,
+    /// How many there may be before some are offered.
+    most: u32,
+    /// The lock after which the search for more to offer goes on.
     offered: u64,
 }
 
-impl Default for SyncTables {
+impl Default for IdleTokens {
     fn default() -> Self {
-        Self {
-            locks: BTreeMap::new(),
-            barriers: BTreeMap::new(),
-            collectives: BTreeMap::new(),
-            ahead: BTreeMap::new(),
-            collected: Collected::default(),
-            semaphores: BTreeMap::new(),
-            conditions: BTreeMap::new(),
-            read_writes: BTreeMap::new(),
-            holds: BTreeMap::new(),
-            threads: 0,
-            uses: Uses::default(),
-            idle: 0,
-            keep: IDLE_TOKENS,
-            offered: 0,
-        }
+        Self { here: 0, most: IDLE_TOKENS, offered: 0 }
     }
 }
 
@@ -81,13 +88,34 @@ impl SyncTables {
     /// No id is in use, and so many threads have begun.
     #[must_use]
     pub fn with_threads(threads: u32) -> Self {
-        Self { threads, ..Self::default() }
+        Self { here: Here { threads, ..Here::default() }, ..Self::default() }
     }
 
     /// The same, of a node that keeps so many idle tokens.
     #[must_use]
     pub fn with_idle_tokens(self, keep: u32) -> Self {
-        Self { keep, ..self }
+        Self { idle: IdleTokens { most: keep, ..self.idle }, ..self }
+    }
+
+    /// The same, in a job whose tree has this fan.
+    #[must_use]
+    pub fn with_fan(self, fan: Fan) -> Self {
+        Self { here: Here { fan, ..self.here }, ..self }
+    }
+
+    /// An id as these tables see it.
+    fn site(&self, me: NodeId, nodes: u16, id: u64) -> SyncSite {
+        SyncSite::new(me, nodes, id).with_fan(self.here.fan)
+    }
+
+    /// The node whose release tells this one that all threads of the job have come to a barrier.
+    #[must_use]
+    pub fn releaser(&self, me: NodeId, nodes: u16, barrier: u64) -> NodeId {
+        let site = self.site(me, nodes, barrier);
+        match site.tree() {
+            Some(tree) => tree.parent(me).unwrap_or(me),
+            None => site.manager,
+        }
     }
 
     /// Ids whose states this node keeps.
@@ -102,7 +130,7 @@ impl SyncTables {
     pub fn is_resting(&self) -> bool {
         self.locks.is_empty()
             && self.barriers.is_empty()
-            && self.collectives.is_empty()
+            && self.collectives.open.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
             && self.read_writes.is_empty()
@@ -112,7 +140,7 @@ impl SyncTables {
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         self.barriers.is_empty()
-            && self.collectives.is_empty()
+            && self.collectives.open.is_empty()
             && self.semaphores.is_empty()
             && self.conditions.is_empty()
             && self.read_writes.is_empty()
@@ -164,11 +192,15 @@ impl SyncTables {
     /// A thread runs at once, unless this node has declared that it is quiescent.
     fn begin(&mut self, me: NodeId, nodes: u16, thread: ThreadId, out: &mut Effects) {
         // All its threads wait in one barrier, so there is no other.
+        let fan = self.here.fan;
         let mut declared = self.barriers.iter_mut();
         let declared = declared.find(|(_, barrier)| barrier.is_declared_quiescent());
         let quiescent = mutant!("begin-without-retract": None, else declared);
         match quiescent {
-            Some((&id, barrier)) => barrier.begin(&SyncSite::new(me, nodes, id), thread, out),
+            Some((&id, barrier)) => {
+                let site = SyncSite::new(me, nodes, id).with_fan(fan);
+                barrier.begin(&site, thread, out);
+            }
             None => out.push(Effect::Wake { thread }),
         }
     }
@@ -185,7 +217,7 @@ impl SyncTables {
         (id, message): (u64, SyncMessage),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let site = SyncSite::new(me, nodes, id);
+        let site = self.site(me, nodes, id);
         if let SyncMessage::Lock(LockMessage::Recall { to, .. }) = message
             && to.0 >= nodes
         {
@@ -209,7 +241,7 @@ impl SyncTables {
                 })
             }
         }?;
-        if site.is_manager() {
+        if site.is_manager() || (from != me && message.goes_by_tree()) {
             self.uses.came(from, message);
             self.uses.answered(&out[before..]);
         }
@@ -222,7 +254,7 @@ impl SyncTables {
         site: SyncSite,
         step: impl FnOnce(&mut Lock, &SyncSite) -> Result<(), SyncError>,
     ) -> Result<(), SyncError> {
-        let (idle, holds) = (&mut self.idle, &mut self.holds);
+        let (idle, holds) = (&mut self.idle.here, &mut self.holds);
         with(&mut self.locks, &mut self.uses, site, |lock: &mut Lock, site| {
             let before = (lock.is_idle(site), lock.owner());
             let done = step(lock, site);
@@ -251,21 +283,21 @@ impl SyncTables {
 
     /// Offers some of the idle tokens that are too many, each lock in its turn.
     fn offer_idle(&mut self, me: NodeId, nodes: u16, out: &mut Effects) {
-        if self.idle <= self.keep {
+        if self.idle.here <= self.idle.most {
             return;
         }
         let site = |id| SyncSite::new(me, nodes, id);
-        let after = (Bound::Excluded(self.offered), Bound::Unbounded);
-        let locks = self.locks.range(after).chain(self.locks.range(..=self.offered));
+        let after = (Bound::Excluded(self.idle.offered), Bound::Unbounded);
+        let locks = self.locks.range(after).chain(self.locks.range(..=self.idle.offered));
         let looked: SmallVec<[(u64, bool); LOOKS]> =
             locks.take(LOOKS).map(|(&id, lock)| (id, lock.is_idle(&site(id)))).collect();
         for (id, idle) in looked {
-            self.offered = id;
+            self.idle.offered = id;
             if idle && let Some(lock) = self.locks.get_mut(&id) {
                 lock.offer(&site(id), out);
-                self.idle -= 1;
+                self.idle.here -= 1;
             }
-            if self.idle <= self.keep {
+            if self.idle.here <= self.idle.most {
                 return;
             }
         }

@@ -30,6 +30,8 @@ struct Hub {
     trace: Vec<String>,
     /// Whether minipages hold zeros.
     zero: bool,
+    /// Whether nobody has written what was opened ahead.
+    unwritten: bool,
     /// Nodes whose threads have written the usual minipage unseen.
     unseen: Vec<NodeId>,
 }
@@ -120,9 +122,14 @@ impl Cluster {
         self.input(node, Input::Release { thread: ThreadId(node.into()) });
     }
 
-    /// Whether minipages hold zeros, for who asks from now on.
+    /// Whether minipages hold zeros, for requests from now on.
     pub(crate) fn hold_zeros(&mut self, zero: bool) {
         self.hub.zero = zero;
+    }
+
+    /// Whether nobody writes what is opened ahead, from now on.
+    pub(crate) fn leave_unwritten(&mut self, unwritten: bool) {
+        self.hub.unwritten = unwritten;
     }
 
     /// The thread that a grant woke goes on.
@@ -334,6 +341,12 @@ impl ReleaseWorld for TestWorld<'_> {
             self.note_of(minipage, "close, all zeros");
         }
         self.hub.zero
+    }
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
+        if self.hub.unwritten {
+            self.note_of(minipage, "close, unwritten");
+        }
+        self.hub.unwritten
     }
     fn send_notices_alone(&mut self) {}
 

@@ -1,5 +1,6 @@
 //! Home-based lazy release consistency. Node 0 has allocated the minipage.
 
+mod ahead;
 mod dynamic;
 mod forwarding;
 mod homes;

@@ -1,5 +1,5 @@
-//! Ids without end: what rests is forgotten, tokens that nobody uses go back to their managers, and what
-//! stays in use has a bound.
+//! Unlimited ids: states at rest are dropped, unused tokens go back to their managers, and what stays in use has a
+//! bound.
 
 use multigrain_protocol::sync::{MOST_IDS, SyncInput, SyncTables};
 use multigrain_protocol::{

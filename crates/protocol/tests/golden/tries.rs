@@ -1,4 +1,4 @@
-//! Threads that try for a lock, waits that are withdrawn, read-write locks, and threads that end with locks.
+//! Tries for a lock, withdrawn waits, read-write locks, and threads that end while they hold locks.
 
 use multigrain_protocol::sync::{Awaited, SyncInput};
 use multigrain_protocol::{Input, Kind, Violation};

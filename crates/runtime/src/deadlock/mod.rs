@@ -1,13 +1,13 @@
-//! Deadlocks: a thread of the node's own looks at what the program's threads wait for, and tells the
-//! launcher, which hears of all nodes and decides ([`multigrain_types::deadlock`]).
+//! Deadlocks: a helper thread looks at what the program's threads wait for, and reports to the launcher, which
+//! collects the reports of all nodes and decides ([`multigrain_types::deadlock`]).
 //!
-//! A look costs next to nothing while a thread runs, and is taken a few times a second, in a job of many hundred
-//! nodes every other second. The time between
-//! looks decides how soon a deadlock is named, never whether there is one.
+//! A look costs next to nothing while a thread runs. It is taken a few times a second, and every other second in
+//! a job of many hundred nodes. The time between looks decides how soon a deadlock is named, never whether there
+//! is one. The same thread watches the links to other hosts, which may be cut off.
 //!
-//! Whatever is not known to wait for another thread of the job counts as running: a thread in a system
-//! call, a thread of the process that this library does not know, a call that a time-out ends, a program
-//! with handlers of its own for signals, which may post a semaphore.
+//! A thread counts as running unless it is known to wait for another thread of the job: so do a thread in a
+//! system call, a thread of the process that this library does not know, a call that ends by a time-out, and any
+//! thread of a program with signal handlers of its own, which may post a semaphore.
 
 mod process;
 
@@ -34,6 +34,7 @@ pub(crate) fn watch(driver: &Driver) {
     while driver.membership().is_member() && !driver.membership().is_leaving() {
         let question = launcher.question(period);
         launcher.end_if_orphaned();
+        driver.mesh().look_after_links();
         let report = look(driver);
         if question != 0 {
             told = Report { question, ..report.clone() };

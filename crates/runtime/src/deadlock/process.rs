@@ -1,4 +1,4 @@
-//! What the system says of the threads of this process.
+//! What the kernel says of the threads of this process (/proc).
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,25 +1,24 @@
 //! The directory of areas: node 0 hands out address space, every node maps every area.
 //!
-//! An area is announced to all nodes, and mapped by all, before its allocator learns of it; so no
-//! pointer into it can reach a node that does not know it. Areas are made rarely (their sizes grow
-//! geometrically), so the round of messages does not matter. Another round takes an area away of which
-//! nothing is allocated any more: its place is free when no node has anything of it, for areas of any shape
-//! and owner.
+//! An area is announced to all nodes, and mapped by all, before its allocator is told; so no pointer into it can
+//! reach a node that does not know it. Areas are made rarely (their sizes grow geometrically), so the round of
+//! messages does not matter. Another round takes away an area of which nothing is allocated any more: once no
+//! node has anything of it, its place is free for areas of any shape and owner.
 
+mod address_space;
+mod free_ranges;
 pub(crate) mod names;
-mod places;
-mod ranges;
 
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Origin};
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, kind};
 use crate::shim::{Mutex, lock};
-use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, Shape, VIEWS_BASE, diff};
+use address_space::{Announced, Places, Retires};
+use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, SegmentId, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES};
-use places::{Announced, Places};
+use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
 
 /// What an answer about a minipage takes while it waits, in bytes: a header and where its contents
 /// are.
@@ -37,6 +36,26 @@ pub(crate) fn new_area(
     items: Items,
     consistency: Consistency,
 ) -> Result<AreaRecord, Error> {
+    make(driver, (shape, bytes, items), consistency, Origin::Heap)
+}
+
+/// The same for a named segment, to which no thread is attached.
+pub(crate) fn new_segment(
+    driver: &Driver,
+    shape: Shape,
+    items: Items,
+    consistency: Consistency,
+    placement: Placement,
+) -> Result<AreaRecord, Error> {
+    make(driver, (shape, items.bytes, items), consistency, Origin::Named(placement))
+}
+
+fn make(
+    driver: &Driver,
+    (shape, bytes, items): (Shape, u64, Items),
+    consistency: Consistency,
+    origin: Origin,
+) -> Result<AreaRecord, Error> {
     if let Shape::Pages { pages } = shape
         && pages as usize > MAX_MINIPAGE_BYTES / PAGE_BYTES
     {
@@ -51,7 +70,7 @@ pub(crate) fn new_area(
         .checked_next_multiple_of(PAGE_BYTES as u64)
         .ok_or_else(|| Error::NoMemory(format!("{bytes} bytes")))?;
     let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
-    let wish = AreaRecord { area, owner: driver.me(), items, consistency };
+    let wish = AreaRecord { area, owner: driver.me(), items, consistency, origin };
     let body = wish.to_bytes()?;
     let id = driver.request(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
         let views = shape.views();
@@ -108,16 +127,30 @@ pub(crate) fn return_area(driver: &Driver, id: AreaId) {
     let _ = driver.request(NodeId(0), kind::AREA_RETURN, id.0.into(), 0, &[]);
 }
 
-/// Any node: an area is no more.
-pub(crate) fn serve_retire(driver: &Driver, id: u64) -> bool {
-    u32::try_from(id).is_ok_and(|id| driver.retire_area(AreaId(id)))
+/// Any node: an area is no more. One that this node has made it keeps, unless it lets it go: it has given it back.
+pub(crate) fn serve_retire(driver: &Driver, lets_go: impl FnOnce(AreaId) -> bool, id: u64) -> bool {
+    let Ok(id) = u32::try_from(id).map(AreaId) else { return false };
+    let own = driver.tables().area(id).is_some_and(|one| one.record.owner == driver.me());
+    if own && !lets_go(id) {
+        driver.keep_area(id);
+        return true;
+    }
+    driver.retire_area(id)
 }
 
 /// Maps an area and enters it in the tables; an error code or 0.
 fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let watched = driver.races().are_checked() && !record.consistency.is_sequential();
-    let fresh = record.owner == driver.me() && !watched;
+    let fresh = record.owner == driver.me() && !watched && !record.is_named();
     let mut mapped = driver.memory().map_area(record.area, fresh);
+    let placement = match record.origin {
+        Origin::Heap => driver.memory().policy(SegmentId::FIRST).placement,
+        Origin::Named(placement) => placement,
+    };
+    if record.is_named() {
+        let limit = |()| driver.memory().limit_area(record.area.id, Access::NoAccess);
+        mapped = mapped.and_then(limit);
+    }
     if record.is_trackable() {
         mapped = mapped.and_then(|()| driver.memory().track_area(record.area.id));
     }
@@ -125,7 +158,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
         driver.platform().launcher().warn(&error.to_string());
         return Error::Limit(String::new()).code();
     }
-    if driver.tables().add(record) {
+    if driver.tables().add(record, placement) {
         // A node may ask for all of them at once, and then be slow to read.
         let longest = diff::most_bytes(record.area.minipage_bytes(0));
         driver.engine().allow_diffs(record.area.minipages() as usize, longest);
@@ -197,39 +230,76 @@ impl Directory {
         if code != 0 {
             announced.code = u32::try_from(code).unwrap_or(u32::MAX).cast_signed();
         }
-        if announced.missing.is_empty()
-            && let Some(Announced { asker, code, retires, .. }) = directory.announced.remove(&id)
-        {
-            // What a node could not take away stays where it is.
-            if let Some(area) = retires.filter(|_| code == 0) {
-                directory.give(&area);
-            }
-            drop(directory);
-            driver.answer(asker, code, id.into());
+        if !announced.missing.is_empty() {
+            return true;
         }
+        let Some(Announced { asker, code, retires, .. }) = directory.announced.remove(&id) else {
+            return true;
+        };
+        if let (0, Some(Retires::Owner(area))) = (code, retires) {
+            let mut missing = NodeSet::all(driver.nodes());
+            missing.remove(from);
+            if !missing.is_empty() {
+                let announced =
+                    Announced { asker, missing, code, retires: Some(Retires::All(area)) };
+                directory.announced.insert(id, announced);
+                drop(directory);
+                retire_elsewhere(driver, AreaId(id), from);
+                return true;
+            }
+        }
+        // What a node could not take away stays where it is.
+        if let (0, Some(Retires::Owner(area) | Retires::All(area))) = (code, retires) {
+            directory.give(&area);
+        }
+        drop(directory);
+        driver.answer(asker, code, id.into());
         true
     }
 
-    /// Node 0: take an area away from all nodes, and answer when none has anything of it.
-    pub(crate) fn serve_return(&self, driver: &Driver, asker: Asker, id: u64) -> bool {
+    /// Node 0: take an area away from all nodes, and answer when none has anything of it. Any node may ask, that frees
+    /// what was allocated last; the node that has made the area says whether it did.
+    pub(crate) fn serve_return(
+        &self,
+        driver: &Driver,
+        lets_go: impl FnOnce(AreaId) -> bool,
+        asker: Asker,
+        id: u64,
+    ) -> bool {
         let Ok(id) = u32::try_from(id).map(AreaId) else { return false };
         let mut directory = lock(&self.0);
         let area = driver.memory().area(id).filter(|_| !directory.announced.contains_key(&id.0));
-        let Some(area) = area else {
+        let owner = driver.tables().area(id).map(|states| states.record.owner);
+        let (Some(area), Some(owner)) = (area, owner) else {
             drop(directory);
             driver.answer(asker, Error::NotPermitted(String::new()).code(), 0);
             return true;
         };
-        let missing = NodeSet::all(driver.nodes());
-        let announced = Announced { asker, missing, code: 0, retires: Some(area) };
+        let (missing, retires) = (core::iter::once(owner).collect(), Retires::Owner(area));
+        let announced = Announced { asker, missing, code: 0, retires: Some(retires) };
         directory.announced.insert(id.0, announced);
         drop(directory);
-        let subject = id.0.into();
-        for to in (0..driver.nodes()).map(NodeId).filter(|&to| to != driver.me()) {
-            let (kind, from) = (kind::AREA_RETIRE, driver.me().0);
-            let header = Header { kind, from, subject, ..Header::default() };
-            driver.platform().send_frame(to, header, Payload::None);
+        if owner == driver.me() {
+            return serve_retire(driver, lets_go, id.0.into());
         }
-        driver.retire_area(id)
+        tell_to_retire(driver, owner, id);
+        true
     }
+}
+
+/// Node 0: the area's owner has taken it away, now all others do.
+fn retire_elsewhere(driver: &Driver, id: AreaId, owner: NodeId) {
+    let others = (0..driver.nodes()).map(NodeId).filter(|&node| node != owner);
+    for to in others.filter(|&node| node != driver.me()) {
+        tell_to_retire(driver, to, id);
+    }
+    if owner != driver.me() {
+        driver.retire_area(id);
+    }
+}
+
+fn tell_to_retire(driver: &Driver, to: NodeId, id: AreaId) {
+    let (kind, from, subject) = (kind::AREA_RETIRE, driver.me().0, id.0.into());
+    let header = Header { kind, from, subject, ..Header::default() };
+    driver.platform().send_frame(to, header, Payload::None);
 }

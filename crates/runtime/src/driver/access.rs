@@ -1,13 +1,12 @@
-//! An instruction that holds minipages until it is through (ADR 17).
+//! Instructions that hold minipages until they are complete (ADR 17).
 //!
-//! Role: tells the thread's [`Accesses`] which instruction trapped, and has the processor say when it
-//! is through: the trap flag in the frame that the handler returns to makes it raise SIGTRAP right
-//! behind the instruction, and what the thread holds is retired there. Until then no asynchronous
-//! signal is let through: its handler would run before the instruction, for as long as it likes.
+//! Role: tells the thread's [`Accesses`] which instruction trapped, and lets the processor report when it is
+//! complete: the trap flag, in the frame that the handler returns to, raises SIGTRAP right behind the
+//! instruction, and what the thread holds is retired there. Until then asynchronous signals stay blocked: a
+//! handler would run before the instruction, for any length of time.
 //!
-//! Where that cannot be (another architecture, a program with a SIGTRAP handler of its own, a
-//! debugger's that was there first), what was granted is retired before the instruction, and a
-//! contended minipage may be lost again.
+//! Where that is impossible (another architecture, a SIGTRAP handler of the program, a debugger that was there
+//! first), what was granted is retired before the instruction, and a contended minipage may be lost again.
 
 #![expect(unsafe_code, reason = "reads and writes the frame a signal handler returns to")]
 
@@ -25,8 +24,8 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use super::{Driver, Wait};
 use crate::error::Error;
+use crate::minipage_run::Run;
 use crate::receiver::slots::{self, Slot};
-use crate::run::Run;
 use crate::windows::Ended;
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
@@ -143,6 +142,9 @@ impl Driver {
         minipage: MinipageId,
         for_: For,
     ) {
+        if for_.is_first_try() && self.keep_as_asked(thread, minipage) {
+            return;
+        }
         self.engine.step_sure(Input::Resumed { thread, minipage });
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && single_step::is_ours() && with(|all| all.hold(minipage));
@@ -162,6 +164,23 @@ impl Driver {
         } else if !kept {
             self.engine.step_sure(Input::Retired { thread, minipage });
         }
+    }
+
+    /// Whether a window that the program asked for keeps what a thread was granted (Delta). The grant has the
+    /// thread's pin then until the window ends, and is not resumed before. Not for a pinned retry, whose instruction
+    /// may have to give it up for another.
+    fn keep_as_asked(&self, thread: ThreadId, minipage: MinipageId) -> bool {
+        let Some(turns) = self.tables().turns(minipage.area()) else { return false };
+        let delta_ns = turns.delta_ns(minipage.index());
+        if delta_ns == 0 {
+            return false;
+        }
+        let Some(over) = self.engine.windows().keep(thread, minipage, delta_ns) else {
+            return false;
+        };
+        turns.count_window();
+        self.retire_ended(over);
+        true
     }
 
     /// Steps the protocol for a thread that needs access to the first minipage of a run, asks for the others
@@ -204,7 +223,7 @@ impl Driver {
         }
     }
 
-    /// A thread of this node wants to write a minipage, or an instruction gives it up.
+    /// A thread of this node wants to write a minipage, or has lost it, or an instruction gives it up.
     pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
         if self.engine.windows().may_be_open() {
             self.retire_ended(self.engine.windows().end_on(minipage));
@@ -297,6 +316,13 @@ pub(crate) enum For {
     },
     /// A call of the runtime, which does not access the minipage itself.
     Call,
+}
+
+impl For {
+    /// Whether it is an instruction that was not granted the minipage before.
+    pub(crate) fn is_first_try(self) -> bool {
+        matches!(self, Self::Instruction { pinned: false, .. })
+    }
 }
 
 /// The handler of a trap is about to return to the instruction: whatever that holds shall be retired

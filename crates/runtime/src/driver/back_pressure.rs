@@ -1,10 +1,9 @@
-//! Back-pressure: who sends without waiting for an answer waits for room instead, once enough waits
-//! for the receiver. A node that is slow, or stopped, slows down those who post to it; it does not
-//! fill their memory.
+//! Back-pressure: a thread that sends without waiting for an answer waits for room instead, once enough
+//! waits for the receiver. A node that is slow, or stopped, slows down its senders; it does not fill their memory.
 //!
-//! Any thread may wait so, with no lock held. The service thread, or whoever has the receiver's role,
-//! goes on receiving meanwhile: nodes that wait for room at each other make it, and a peer that is
-//! lost ends the node as ever. Nor does it keep a minipage that others want meanwhile.
+//! Any thread may wait so, with no lock held. The service thread, or the thread with the receiver's role, goes on
+//! receiving meanwhile: so nodes that wait for room at each other make it, and the loss of a peer ends the node
+//! as ever. Nor does the thread that waits keep a minipage that others want.
 
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants::Mutant;

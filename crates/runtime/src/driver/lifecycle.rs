@@ -1,4 +1,4 @@
-//! Threads of the program begin and end: what the protocol knows of who may write here.
+//! Threads of the program begin and end: by this the protocol knows which threads may write here.
 //!
 //! A thread begins at its first call or trap, or before it runs if it is started through Multigrain.
 //! If this node has said at a barrier that nothing runs here, that is taken back first
@@ -141,6 +141,7 @@ impl Driver {
             self.end_access();
         }
         self.end_kept_lock(slot);
+        self.unlock_pages_of(thread);
         if let Some(since_ns) = slot.end() {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();

@@ -1,5 +1,5 @@
-//! The driver of a node: an input comes in, a step is made, its effects go out, and who has to wait
-//! waits, receiving for the node.
+//! The driver of a node: takes an input, makes a step, sends its effects; a thread that has to wait waits here,
+//! and receives for the node meanwhile.
 //!
 //! ```text
 //! trap, call -> Driver -> Engine::step -> frames, protections, wake-ups
@@ -9,12 +9,14 @@
 //! ```
 //!
 //! Faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
-//! ([`lifecycle`]) enter here; nothing below knows who asked. What a request means is known to the
+//! ([`lifecycle`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
 pub(crate) mod access;
+mod answers;
 mod back_pressure;
 mod lifecycle;
+mod page_locks;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
@@ -24,24 +26,26 @@ use core::fmt;
 
 use multigrain_memory::Memory;
 use multigrain_protocol::Input;
-use multigrain_transport::{Header, LostReason, Mesh};
+use multigrain_transport::{Header, LinkEvent, LostReason, Mesh};
 use multigrain_types::deadlock::Place;
 use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::frames::Asker;
+use crate::interposed_close;
 use crate::membership::{Loss, Membership};
+use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
 use crate::receiver::WaitMode;
 use crate::receiver::slots::Slot;
-use crate::run::Run;
 use crate::shim::Mutex;
 use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
 use crate::windows::now_ns;
+use answers::Answers;
 use lifecycle::ThreadCounts;
 use retire_areas::Retiring;
 use sink::NodeSink;
@@ -94,6 +98,7 @@ pub(crate) struct Driver {
     receiver: Receiver,
     membership: Membership,
     unanswered: Mutex<Unanswered>,
+    answers: Answers,
     threads: ThreadCounts,
     retiring: Retiring,
     services: Box<dyn Services>,
@@ -107,6 +112,7 @@ impl Driver {
             receiver: Receiver::new(wait),
             membership: Membership::default(),
             unanswered: Mutex::default(),
+            answers: Answers::default(),
             threads: ThreadCounts::default(),
             retiring,
             services,
@@ -180,7 +186,7 @@ impl Driver {
         }
         let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
         self.timed(wait, || match wait {
-            Wait::At(place) => slot.wait_at(place, receive),
+            Wait::At(place) => slot.awaited().wait_at(place, receive),
             Wait::Fault | Wait::Other => receive(),
         });
     }
@@ -197,6 +203,20 @@ impl Driver {
     /// The service thread: receives while no thread of the program waits.
     pub(crate) fn serve_peers(&self) {
         self.receiver.serve(self.mesh(), &mut NodeSink::new(self), &self.membership);
+    }
+
+    /// The thread that makes links when they are first used, where there are such.
+    pub(crate) fn make_links(&self) {
+        let launcher = self.platform().launcher();
+        let made = self.mesh().make_links(&mut |event| match event {
+            LinkEvent::Made(descriptors) => interposed_close::keep(&descriptors),
+            // Peers that leave hang up, too.
+            LinkEvent::Refused(_) if self.membership.is_finalizing() => {}
+            LinkEvent::Refused(line) => launcher.refused(&line),
+        });
+        if let Err(error) = made {
+            launcher.fatal(&format!("cannot make links to other nodes: {error}"));
+        }
     }
 
     /// All nodes have come to the end: says goodbye, and reads what the peers still say.

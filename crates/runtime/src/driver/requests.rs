@@ -1,6 +1,6 @@
 //! The runtime's own requests between nodes: areas, frees, names, threads.
 //!
-//! A request names the waiting thread's slot; the reply brings it a code and a value. These are
+//! A request names the slot of the waiting thread; the reply brings it a code and a value. These are
 //! not coherence: they are rare, and may allocate.
 
 use multigrain_protocol::Input;
@@ -27,6 +27,15 @@ fn is_answered(kind: u8) -> bool {
             | kind::THREAD_START
             | kind::THREAD_JOIN
             | kind::THREAD_DETACH
+            | kind::SEGMENT_NAME
+            | kind::SEGMENT_MADE
+            | kind::SEGMENT_FIND
+            | kind::SEGMENT_WAIT
+            | kind::SEGMENT_STAT
+            | kind::SEGMENT_ATTACH
+            | kind::SEGMENT_DETACH
+            | kind::SEGMENT_REMOVE
+            | kind::SEGMENT_SET
     )
 }
 
@@ -34,7 +43,7 @@ fn is_answered(kind: u8) -> bool {
 fn place_of(to: NodeId, kind: u8) -> Option<Place> {
     match kind {
         kind::THREAD_JOIN => Some(Place::Join(to.0.into())),
-        kind::LOOKUP => Some(Place::Name),
+        kind::LOOKUP | kind::SEGMENT_WAIT => Some(Place::Name),
         _ => None,
     }
 }
@@ -67,8 +76,8 @@ impl Driver {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
-        if kind == kind::LOOKUP {
-            slot.set_name(body);
+        if matches!(kind, kind::LOOKUP | kind::SEGMENT_WAIT) {
+            slot.awaited().set_name(body);
         }
         let header = Header {
             kind,
@@ -83,7 +92,7 @@ impl Driver {
         }
         self.races().request(to, &header);
         if to == self.me() {
-            // What this node asks of itself was checked by who asks.
+            // What this node asks of itself was checked by the caller.
             self.serve_request(self.me(), &header, body).map_err(|_| (-1, 0))?;
         } else {
             lock(&self.unanswered).ask(thread, to, kind);
@@ -194,7 +203,7 @@ impl Driver {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
         if header.kind == kind::ANSWER {
-            return self.take_answer(asker, header);
+            return self.take_answer(asker, header, body);
         }
         let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
         match self.take_notice(asker, header, body) {
@@ -242,7 +251,7 @@ impl Driver {
             return;
         }
         for judge in self.races().end_epoch() {
-            // Links keep their order: who answers this has all that was sent before. A node without
+            // Links keep their order: the node that answers this has received all that was sent before. A node without
             // a slot for this thread has told its caller, or will.
             let _ = self.request_without_acquire(judge, kind::RACE_JUDGED, (0, 0), &[]);
         }
@@ -260,25 +269,34 @@ impl Driver {
     }
 
     /// A thread of this node has its answer from the node it asked.
-    fn take_answer(&self, Asker { node, thread }: Asker, header: &Header) -> Result<(), String> {
+    fn take_answer(
+        &self,
+        Asker { node, thread }: Asker,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<(), String> {
         let Ok(code) = u32::try_from(header.subject) else {
             return Err(format!("an answer with code {}", header.subject));
         };
         if !lock(&self.unanswered).answered(thread, node) {
             return Err(format!("it answers {thread}, which has not asked it"));
         }
+        if !self.answers.keep(thread, body) {
+            return Err(format!("an answer of {} bytes", body.len()));
+        }
         self.answer(Asker { node: self.me(), thread }, code.cast_signed(), header.value);
         Ok(())
     }
 
-    /// Node 0 keeps the directories of areas and names; all others hear of areas from it.
+    /// Node 0 keeps the directories of areas and names; all others learn of areas from it.
     fn may_ask(&self, from: NodeId, kind: u8) -> bool {
         match kind {
             kind::AREA_REQUEST
             | kind::AREA_RETURN
             | kind::AREA_MAPPED
             | kind::PUBLISH
-            | kind::LOOKUP => self.me() == NodeId(0),
+            | kind::LOOKUP
+            | kind::SEGMENT_NAME..=kind::SEGMENT_REMOVE => self.me() == NodeId(0),
             kind::AREA_ANNOUNCE | kind::AREA_RETIRE => self.me() != NodeId(0) && from == NodeId(0),
             _ => true,
         }

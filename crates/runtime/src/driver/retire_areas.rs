@@ -1,9 +1,8 @@
-//! Areas that are taken away: no thread of this node has a state, a view or a byte of them afterwards.
+//! Retiring areas: afterwards no thread of this node has a state, a view or a byte of them.
 //!
-//! Views go first, while all states are locked; what arrives from then on lands nowhere. The bytes go when
-//! no contents are on their way into them any more, for the receiver may be in the middle of a page. Only
-//! then does node 0 hear of it, and give the place away. The protocol goes on with the states: messages
-//! about them may still be on their way.
+//! Views are unmapped first, while all states are locked; what arrives from then on is discarded. The bytes are
+//! freed once no contents are being received into them. Only then is node 0 told, and may give the place away.
+//! The protocol keeps the states, since messages about them may still be on their way.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,6 +56,7 @@ impl Driver {
         let Some(area) = self.memory().area(id) else { return false };
         let longest = diff::most_bytes(area.minipage_bytes(0));
         self.engine.disallow_diffs(area.minipages() as usize, longest);
+        self.engine.writes().forget(id);
         match self.tables().retire(id, || self.memory().retire_area(id)) {
             Ok(()) => {
                 lock(&self.retiring.waiting).push(id);
@@ -69,6 +69,11 @@ impl Driver {
             }
         }
         true
+    }
+
+    /// Tells node 0 that an area of this node is in use.
+    pub(crate) fn keep_area(&self, id: AreaId) {
+        self.has_retired(id, Error::NotPermitted(String::new()).code());
     }
 
     /// Goes on with areas that contents were coming in for.

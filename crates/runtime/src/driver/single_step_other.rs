@@ -1,4 +1,4 @@
-//! Where no processor's step is known: nothing is held.
+//! Architectures on which instructions cannot be single-stepped: nothing is held.
 
 #![expect(unsafe_code, reason = "the interface of the other processors")]
 

@@ -1,4 +1,4 @@
-//! The frame that a signal handler returns to, on x86-64: which instruction, and how it is stepped.
+//! Single-stepping on x86-64, by the frame that a signal handler returns to.
 
 #![expect(unsafe_code, reason = "reads and writes that frame")]
 

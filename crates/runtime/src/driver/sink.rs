@@ -1,4 +1,4 @@
-//! What arrives: the mesh asks here where a payload goes and hands over each frame.
+//! What arrives: the mesh asks here where a payload goes, and hands over each frame.
 
 #![expect(unsafe_code, reason = "the sink vouches for the places it names")]
 
@@ -9,8 +9,8 @@ use multigrain_types::{Access, MinipageId, NodeId};
 
 use super::Driver;
 use crate::frames::message_of;
+use crate::minipage_run::Run;
 use crate::platform::Contents;
-use crate::run::Run;
 
 /// A message, and the minipages it is about if it is about any.
 type Received = (Message, Option<Run>);

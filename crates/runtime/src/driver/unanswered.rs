@@ -1,9 +1,9 @@
-//! Requests of the runtime that have not been answered yet, of both sides.
+//! Requests of the runtime that have not been answered yet, on both sides.
 //!
-//! A thread waits for its answer before it asks again, so there is at most one request a thread of
-//! the job. What is kept for requests (look-ups of names to come, joins of running threads, areas that
-//! are being mapped, threads to start) is bounded by that: a node that asks twice breaks the protocol.
-//! So does one that answers what it was not asked, for somebody waits in that place for another.
+//! A thread waits for its answer before it asks again, so there is at most one request a thread of the job. That
+//! bounds what is kept for requests: look-ups of names to come, joins of running threads, areas being mapped,
+//! threads to start. A node that asks twice breaks the protocol. So does one that answers an unasked request,
+//! since that slot may wait for another node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::receiver::slots::MAX_THREADS;
 const _: () =
     assert!(MAX_THREADS <= MOST_THREADS as usize, "a bound that a node's threads could break");
 
-/// Who waits for an answer of this node, and who of this node for one of another.
+/// Threads of other nodes that wait for an answer of this one, and threads of this node that wait for one of another.
 #[derive(Debug, Default)]
 pub(crate) struct Unanswered {
     theirs: BTreeSet<(u16, u32)>,

@@ -1,13 +1,14 @@
 //! The engines of a node over its platform: one step takes an input, and its effects become protections,
 //! frames and wake-ups before it returns ([`world`]).
 //!
-//! Any thread may step. States are locked by the tables; nothing is left over when a step ends, but what
-//! it deferred in the links, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
+//! Any thread may step. States are locked by the tables. When a step ends, all that remains of it are deferred
+//! frames in the links, and minipages that came back for the heap ([`Engine::take_reclaimed`]).
 
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
 mod pending_diffs;
 mod world;
+mod write_history;
 mod write_protected;
 
 use std::collections::BTreeMap;
@@ -17,20 +18,21 @@ use std::sync::{Arc, Once};
 use multigrain_memory::Twins;
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::{Input, Kind, Message, Node, Violation};
-use multigrain_types::sharing::Shared;
+use multigrain_types::false_sharing::Shared;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
+use crate::allocation_sites::Sites;
 use crate::error::Error;
+use crate::false_sharing::{Sharing, Trapped};
+use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::races::{Checker, Races};
-use crate::run::Run;
-use crate::sharing::{Sharing, Trapped};
 use crate::shim::{Mutex, lock};
-use crate::sites::Sites;
 use crate::stats::Stats;
 use crate::windows::Windows;
 use pending_diffs::PendingDiffs;
 use world::RealWorld;
+use write_history::WriteHistory;
 use write_protected::Openings;
 
 /// The engines of a node and what their effects need.
@@ -39,14 +41,21 @@ pub(crate) struct Engine {
     platform: Platform,
     twins: Twins,
     openings: Openings,
+    writes: WriteHistory,
     pending_diffs: Mutex<PendingDiffs>,
     races: Option<Checker>,
     sharing: Option<Sharing>,
     /// Where allocations were made, if a report may ask.
     sites: Option<Sites>,
     windows: Windows,
+    untaken: Untaken,
+}
+
+/// What steps have led to, until it is taken.
+#[derive(Debug, Default)]
+struct Untaken {
     reclaimed: Mutex<Vec<MinipageId>>,
-    /// Results of collective operations, for threads that have not taken them yet.
+    /// Of collective operations, for threads that wake up.
     results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
 }
 
@@ -62,13 +71,13 @@ impl Engine {
             platform,
             twins: Twins::new(),
             openings: Openings::default(),
+            writes: WriteHistory::default(),
             pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
             sharing: counts_sharing.then(Sharing::default),
             sites: (checks_races || counts_sharing).then(Sites::default),
             windows: Windows::new()?,
-            reclaimed: Mutex::default(),
-            results: Mutex::default(),
+            untaken: Untaken::default(),
         })
     }
 
@@ -107,6 +116,11 @@ impl Engine {
         Some(sharing.report(self.sites.as_ref(), &self.platform))
     }
 
+    /// What this node is likely to write.
+    pub(crate) fn writes(&self) -> &WriteHistory {
+        &self.writes
+    }
+
     pub(crate) fn windows(&self) -> &Windows {
         &self.windows
     }
@@ -125,12 +139,12 @@ impl Engine {
 
     /// Freed minipages of which no other node has a copy any more, since it was asked last.
     pub(crate) fn take_reclaimed(&self) -> Vec<MinipageId> {
-        core::mem::take(&mut lock(&self.reclaimed))
+        core::mem::take(&mut lock(&self.untaken.reclaimed))
     }
 
     /// The result of the collective operation that a thread was woken from.
     pub(crate) fn take_result(&self, thread: ThreadId) -> Arc<[u8]> {
-        lock(&self.results).remove(&thread).unwrap_or_default()
+        lock(&self.untaken.results).remove(&thread).unwrap_or_default()
     }
 
     /// Raises the limit of pending diffs for `minipages` more minipages, of diffs up to `longest` bytes each.

@@ -1,7 +1,7 @@
 //! Seeded faults of the runtime: see [`multigrain_protocol::mutants`].
 //!
-//! Those of the protocol are in these nodes too. Here is what lies below it, where only real nodes
-//! can show it: the order of bytes, protections and wake-ups.
+//! Those of the protocol are in these nodes too. Here are the faults below it that only real nodes can show: the
+//! order of bytes, protections and wake-ups.
 
 #![expect(unsafe_code, reason = "a mutant writes page bytes at the wrong time")]
 
@@ -195,6 +195,10 @@ impl ReleaseWorld for MutantWorld<'_, '_> {
 
     fn forward_diff(&mut self, to: NodeId, message: Message) {
         self.released().forward_diff(to, message);
+    }
+
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
+        self.released().close_if_unwritten(minipage)
     }
 
     fn install_zero(&mut self, minipage: MinipageId, access: Access) {

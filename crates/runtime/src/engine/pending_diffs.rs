@@ -1,5 +1,5 @@
-//! Diffs that came before they may be merged, oldest first: those of a round of eager release that others
-//! have to answer too (MGS arc 33), and of writers that have passed a barrier which this node has not.
+//! Diffs that arrived before they may be merged, oldest first: those of a round of eager release for which other
+//! answers are missing (MGS arc 33), and of writers that have passed a barrier which this node has not.
 
 use std::collections::BTreeMap;
 

@@ -19,9 +19,9 @@ use smallvec::SmallVec;
 use super::Engine;
 use super::write_protected::Closed;
 use crate::frames::{header_of, kind, words_of};
+use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::receiver::slots;
-use crate::run::Run;
 use crate::shim::lock;
 use crate::stats::Count;
 use contents::{append, is_zero};
@@ -30,7 +30,7 @@ use gather::Gathered;
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
     engine: &'a Engine,
-    /// Who sent the message at hand; this node itself for anything else.
+    /// The sender of the message at hand; this node itself for anything else.
     from: NodeId,
     /// The diff that came with the message at hand.
     diff: Option<&'a [u8]>,
@@ -203,7 +203,7 @@ impl World for RealWorld<'_> {
     }
 
     fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
-        lock(&self.engine.results).insert(thread, values);
+        lock(&self.engine.untaken.results).insert(thread, values);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
@@ -284,7 +284,7 @@ impl World for RealWorld<'_> {
         {
             return self.platform().send_frame(to, header, Payload::Bytes(&notices));
         }
-        // What changes meanwhile was not released to the requester, who does not look at it.
+        // What changes meanwhile was not released to the requester, which does not look at it.
         let payload = page.map_or(Payload::None, |(ptr, len)| Payload::Memory { ptr, len });
         self.platform().send_frame(to, header, payload);
     }
@@ -330,7 +330,7 @@ impl World for RealWorld<'_> {
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
-        lock(&self.engine.reclaimed).push(minipage);
+        lock(&self.engine.untaken.reclaimed).push(minipage);
     }
 
     fn competing(&mut self, _: MinipageId) {
@@ -378,7 +378,13 @@ impl ReleaseWorld for RealWorld<'_> {
         self.defer_notices();
     }
 
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
+        self.do_gathered();
+        self.close_as_its_twin(minipage)
+    }
+
     fn closing(&mut self, minipages: &[MinipageId]) {
+        self.engine.writes.end_interval();
         let closed = Closed::close(minipages, self.platform().memory(), &self.engine.openings);
         self.closed =
             Some(closed.unwrap_or_else(|error| self.platform().fatal(&error.to_string())));

@@ -1,4 +1,4 @@
-//! Minipages closed for writes in runs, before the protocol reaches each of them.
+//! Runs of minipages that are closed for writes already, before the protocol reaches each of them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,7 +53,7 @@ impl Closed {
         Ok(Self { runs: closed, opened })
     }
 
-    /// Whether no thread of this node can write the minipage since then. Whoever opens one counts when
+    /// Whether no thread of this node can write the minipage since then. Opening one counts when
     /// it is open and before it gives up the lock, which the caller holds now; so whatever was opened
     /// after it was closed has been counted.
     pub(super) fn still(&self, minipage: MinipageId, openings: &Openings) -> bool {

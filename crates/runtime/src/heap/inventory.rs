@@ -1,8 +1,7 @@
-//! The inventory of one node: its slabs, its own areas, and what is on its way back.
+//! The inventory of one node: its slabs, its own areas, and what is being reclaimed.
 //!
-//! What is freed is used again by this node for the same: items of a slab, and small areas of one
-//! allocation. An area of which nothing is allocated any more goes back to the directory else, for any node
-//! and any use.
+//! What is freed is used again by this node for the same purpose: items of a slab, and small areas of one
+//! allocation. Any other area of which nothing is allocated goes back to the directory, for any node and any use.
 
 use core::ops::Range;
 use std::collections::btree_map::Entry;
@@ -159,9 +158,11 @@ impl Inventory {
             }
             counters.subtract(Count::SharedBytes, area.live.bytes());
             let (minipages, bytes) = (record.area.minipages(), record.area.bytes);
-            // An array is none any more, as all nodes have to know.
-            let returned =
-                record.items.array || bytes > LARGEST_KEPT_BYTES || self.kept + bytes > KEPT_BYTES;
+            // An array is none any more, as all nodes have to know. A segment has a policy of its own.
+            let returned = record.items.array
+                || record.is_named()
+                || bytes > LARGEST_KEPT_BYTES
+                || self.kept + bytes > KEPT_BYTES;
             if returned {
                 self.single.remove(&id);
             } else {
@@ -288,6 +289,7 @@ fn total_bytes(items: &Items) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::area::Origin;
     use crate::heap::slab::Taken;
     use multigrain_memory::{Area, VIEWS_BASE};
     use multigrain_types::NodeId;
@@ -298,7 +300,8 @@ mod tests {
         let area = Area { id: AreaId(0), base: VIEWS_BASE, file_offset: 0, bytes: 1 << 16, shape };
         let items = Items { bytes: 1024, count: 64, chunk: 1, array: false };
         let consistency = Consistency::Sequential;
-        let record = AreaRecord { area, owner: NodeId(0), items, consistency };
+        let record =
+            AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap };
         // The second view's vpage begins with the first view's minipage.
         let vpage = area.address(16) - 1024;
         assert_eq!(area.locate(vpage), Some(16));
@@ -313,7 +316,13 @@ mod tests {
         let area =
             Area { id, base: VIEWS_BASE, file_offset: 0, bytes, shape: Shape::Pages { pages: 1 } };
         let consistency = key.consistency();
-        let record = AreaRecord { area, owner: NodeId(0), items: key.items(bytes), consistency };
+        let record = AreaRecord {
+            area,
+            owner: NodeId(0),
+            items: key.items(bytes),
+            consistency,
+            origin: Origin::Heap,
+        };
         heap.slab(key).add(record);
         for index in 0..2 {
             assert!(matches!(heap.slab(key).take(), Taken::Item { .. }));
@@ -350,7 +359,7 @@ mod tests {
                 bytes: 4096,
                 shape,
             };
-            AreaRecord { area, owner: NodeId(0), items, consistency }
+            AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap }
         };
         let free =
             |inventory: &Inventory| inventory.free.values().flatten().copied().collect::<Vec<_>>();
@@ -380,7 +389,7 @@ mod tests {
             let base = VIEWS_BASE + id as usize * multigrain_memory::VIEW_ALIGN;
             let area = Area { id: AreaId(id), base, file_offset: 0, bytes, shape };
             let (items, consistency) = (key.items(bytes), key.consistency());
-            AreaRecord { area, owner: NodeId(0), items, consistency }
+            AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap }
         };
         let take = |heap: &mut Inventory| {
             let Taken::Item { area, index, used, .. } = heap.slab(key).take() else { return None };

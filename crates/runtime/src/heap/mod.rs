@@ -16,10 +16,12 @@
 //! directory, for any node and any shape, and its bytes to the system (ADR 26).
 
 mod inventory;
-mod lanes;
 mod policy;
 mod resize;
+mod returned_areas;
+mod segment;
 mod slab;
+mod thread_cache;
 // Miri has no memory objects, and no schedule of shuttle runs these.
 #[cfg(test)]
 #[cfg(not(any(miri, feature = "shuttle")))]
@@ -29,13 +31,14 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use inventory::{Freed, Inventory};
-use lanes::Lanes;
-use multigrain_memory::Shape;
+use multigrain_memory::{SegmentId, Shape};
 use multigrain_protocol::Input;
-use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES};
+use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES, SegmentPolicy};
 pub use policy::Policy;
 use policy::{ArrayCut, bounded, is_paged};
+use returned_areas::ReturnedAreas;
 use slab::SlabKey;
+use thread_cache::ThreadCaches;
 
 use crate::area::{AreaRecord, Items};
 use crate::config::Config;
@@ -55,17 +58,27 @@ pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Heap {
     inventory: Mutex<Inventory>,
-    lanes: Lanes,
+    caches: ThreadCaches,
+    returned: ReturnedAreas,
     /// The chunking level of later allocations (Millipage 4.4).
     chunking: AtomicU32,
-    /// The consistency of allocations that ask for none.
-    consistency: Consistency,
+}
+
+/// The consistency that a policy stands for: the segment's, unless it has its own.
+fn consistency_for(driver: &Driver, policy: Policy) -> Result<Consistency, Error> {
+    if policy.grain == Some(0) {
+        return Err(Error::Invalid("a grain of 0 bytes".into()));
+    }
+    let segment = driver.memory().policy(SegmentId::FIRST);
+    Ok(policy.consistency.unwrap_or(segment.consistency))
 }
 
 impl Heap {
-    pub(crate) fn new(chunking: u32, consistency: Consistency) -> Self {
-        let lanes = Lanes::default();
-        Self { inventory: Mutex::default(), lanes, chunking: AtomicU32::new(chunking), consistency }
+    /// The heap of the node's first segment, which is shared so.
+    pub(crate) fn new(policy: SegmentPolicy) -> Self {
+        let (inventory, caches) = (Mutex::default(), ThreadCaches::default());
+        let (returned, chunking) = (ReturnedAreas::default(), AtomicU32::new(policy.chunk));
+        Self { inventory, caches, returned, chunking }
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -119,14 +132,6 @@ impl Heap {
         Ok(address)
     }
 
-    /// The consistency a policy stands for in this job.
-    fn consistency_for(&self, policy: Policy) -> Result<Consistency, Error> {
-        if policy.grain == Some(0) {
-            return Err(Error::Invalid("a grain of 0 bytes".into()));
-        }
-        Ok(policy.consistency.unwrap_or(self.consistency))
-    }
-
     /// Bytes with an alignment of a page at most, whether they were used before.
     fn allocate(
         &self,
@@ -136,7 +141,7 @@ impl Heap {
     ) -> Result<(usize, bool), Error> {
         let bytes = bytes.max(1);
         let size = (bytes, align);
-        let consistency = self.consistency_for(policy)?;
+        let consistency = consistency_for(driver, policy)?;
         let large = bytes > LARGEST_SINGLE_BYTES;
         let key = match policy.grain {
             None if large => return self.block(driver, bytes, PAGE_BYTES, consistency),
@@ -171,7 +176,7 @@ impl Heap {
                             heap.count(driver.counters(), key, &states.record, (index, used));
                         drop(heap);
                         driver.tables().enter_live(area, &live);
-                        self.keep_shelf(key, &live);
+                        self.keep_magazine(key, &live);
                         tsan::take(Token::Free);
                         return Ok((states.record.item_address(index as usize), used));
                     }
@@ -185,7 +190,7 @@ impl Heap {
                     (Err(Error::NoMemory(_)), Some(smaller)) => grow = smaller,
                     (Err(Error::NoMemory(_)), None) if !emptied => {
                         emptied = true;
-                        self.empty_lanes(driver);
+                        self.empty_thread_caches(driver);
                         continue 'again;
                     }
                     (made, _) => break made?,
@@ -209,7 +214,8 @@ impl Heap {
         if bytes == 0 || grain == 0 {
             return Err(Error::Invalid("an allocation or a grain of 0 bytes".into()));
         }
-        let (address, _) = self.block(driver, bytes, grain, self.consistency)?;
+        let consistency = consistency_for(driver, Policy::new())?;
+        let (address, _) = self.block(driver, bytes, grain, consistency)?;
         driver.races().note_allocation(address, bytes);
         Ok(address)
     }
@@ -243,7 +249,7 @@ impl Heap {
         if bytes == 0 || count == 0 {
             return Err(Error::Invalid("an array of 0 elements or of elements of 0 bytes".into()));
         }
-        let consistency = self.consistency_for(policy)?;
+        let consistency = consistency_for(driver, policy)?;
         let level = self.chunking.load(Ordering::Relaxed);
         let ArrayCut { shape, items, area_bytes } =
             ArrayCut::new((count, bytes), policy.grain, consistency, level)
@@ -283,7 +289,7 @@ impl Heap {
         let make = || directory::new_area(driver, shape, bytes, items, consistency);
         let mut made = make();
         if let Err(Error::NoMemory(_)) = made {
-            self.empty_lanes(driver);
+            self.empty_thread_caches(driver);
             made = make();
         }
         let record = made?;
@@ -348,15 +354,24 @@ impl Heap {
             let retired = driver.memory().is_retired(address);
             return Err(if retired { twice() } else { Error::NotShared(address) });
         };
+        if record.is_named() {
+            let line = "is that of a named segment: detach from it, and remove it by its name";
+            return Err(Error::NotPermitted(format!("the address {address:#x} {line}")));
+        }
         if let Some(kept) = self.keep(driver, address, &record) {
             return kept;
         }
+        self.free_of(driver, address, &record)
+    }
+
+    /// The same of an allocation of that area that nobody keeps.
+    fn free_of(&self, driver: &Driver, address: usize, record: &AreaRecord) -> Result<(), Error> {
         tsan::give(Token::Free);
         driver.release()?;
         let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
             error_code::NOT_SHARED => Error::NotShared(address),
-            _ => twice(),
+            _ => Error::NotPermitted(format!("free of {address:#x}, which is free already")),
         })?;
         if returned > 0 {
             directory::return_area(driver, record.area.id);
@@ -376,6 +391,9 @@ impl Heap {
                 let freed =
                     self.inventory(driver).begin_free(driver.counters(), address, &record)?;
                 let returned = freed.returned || self.end_if_unused(driver, &record);
+                if returned {
+                    self.returned.add(record.area.id);
+                }
                 Ok(Freed { returned, ..freed })
             });
         let (code, returned) = match freed {
@@ -388,6 +406,11 @@ impl Heap {
             Err(error) => (error.code(), false),
         };
         driver.answer(asker, code, returned.into());
+    }
+
+    /// Whether an area that this node has made may be taken away: it has given it back.
+    pub(crate) fn lets_go(&self, id: AreaId) -> bool {
+        self.returned.take(id)
     }
 
     /// Zeroes memory that this node may have given out before.

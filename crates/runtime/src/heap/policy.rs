@@ -1,4 +1,4 @@
-//! What a program may ask of an allocation, and how an array is cut into minipages for it.
+//! What a program may ask of an allocation, and how an array is cut into minipages accordingly.
 
 use multigrain_memory::Shape;
 use multigrain_types::{Consistency, PAGE_BYTES};

@@ -4,9 +4,9 @@
 use core::num::NonZeroUsize;
 
 use multigrain_memory::VIEW_ALIGN;
-use multigrain_types::PAGE_BYTES;
+use multigrain_types::{Access, PAGE_BYTES};
 
-use super::{Heap, LARGEST_SINGLE_BYTES, Policy, is_paged, record_at};
+use super::{Heap, LARGEST_SINGLE_BYTES, Policy, consistency_for, is_paged, record_at};
 use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -29,7 +29,7 @@ impl Heap {
         let policy = Policy::new();
         let (address, _) = if align > PAGE_BYTES {
             // Areas begin at multiples of the largest alignment.
-            let consistency = self.consistency_for(policy)?;
+            let consistency = consistency_for(driver, policy)?;
             let whole = bytes <= LARGEST_SINGLE_BYTES && !is_paged(consistency, bytes);
             let grain = if whole { bytes.max(1) } else { PAGE_BYTES };
             self.block(driver, bytes.max(1), grain, consistency)?
@@ -54,6 +54,10 @@ impl Heap {
     ) -> Result<usize, Error> {
         let bytes = bytes.max(1);
         let (record, usable) = allocation_at(driver, address)?;
+        if record.is_named() {
+            let line = format!("a named segment keeps its size: {address:#x} is that of one");
+            return Err(Error::NotPermitted(line));
+        }
         if bytes <= usable && bytes.max(16) >= usable / 2 {
             return Ok(address);
         }
@@ -76,7 +80,10 @@ impl Heap {
     /// # Errors
     /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it.
     pub(crate) fn check_range(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
-        let left = record_at(driver, address).and_then(|record| record.bytes_from(address));
+        let reachable =
+            |record: &AreaRecord| driver.memory().limit(record.area.id) > Access::NoAccess;
+        let record = record_at(driver, address).filter(reachable);
+        let left = record.and_then(|record| record.bytes_from(address));
         match left {
             None => Err(Error::NotShared(address)),
             Some(left) if bytes > left => Err(Error::Invalid(format!(

@@ -1,4 +1,4 @@
-//! Items of one size, from areas of growing size.
+//! Slabs: items of one size, in areas of growing size.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -205,7 +205,7 @@ impl Slab {
         self.areas.load(Ordering::Relaxed)
     }
 
-    /// The same, for who does not have the slab.
+    /// The same, for callers that do not have the slab.
     pub(super) fn shared_areas(&self) -> &Arc<AtomicUsize> {
         &self.areas
     }
@@ -245,6 +245,7 @@ impl Fresh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::area::Origin;
 
     const SEQUENTIAL: Consistency = Consistency::Sequential;
     const LARGEST: usize = 5000;
@@ -306,7 +307,13 @@ mod tests {
             let area =
                 multigrain_memory::Area { id: AreaId(id), base, file_offset: 0, bytes, shape };
             let (items, consistency) = (key.items(bytes), key.consistency());
-            slab.add(AreaRecord { area, owner: multigrain_types::NodeId(0), items, consistency });
+            slab.add(AreaRecord {
+                area,
+                owner: multigrain_types::NodeId(0),
+                items,
+                consistency,
+                origin: Origin::Heap,
+            });
         }
         let each = u32::try_from(key.items(key.area_bytes(0)).count).unwrap();
         let mut populated = 0;

@@ -1,4 +1,4 @@
-//! Allocation on a node that is alone: where policies put memory, and that it comes back.
+//! Allocation on a node that is alone: where policies put memory, and that freed memory is used again.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -17,10 +17,10 @@ const CONSISTENCIES: [Consistency; 4] = Consistency::ALL;
 
 fn node(consistency: Consistency) -> (MutexGuard<'static, ()>, Runtime) {
     let alone = lock(&ALONE);
-    let memory = multigrain_memory::Config { shared_bytes: 64 << 20, guard: GuardChoice::Mprotect };
+    let mut memory = multigrain_memory::Config::new(64 << 20, GuardChoice::Mprotect);
+    memory.policy.consistency = consistency;
     let memory = Memory::new(&memory).unwrap();
-    let config = Config { consistency, ..Config::single() };
-    (alone, Runtime::assemble(&config, 1, memory, Mesh::single(), None).unwrap())
+    (alone, Runtime::assemble(&Config::single(), 1, memory, Mesh::single(), None).unwrap())
 }
 
 /// The record of the area an allocation lies in, which every minipage agrees with.

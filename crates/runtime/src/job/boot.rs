@@ -1,37 +1,29 @@
-//! A node comes into being: its memory, its links to all others, and its launcher.
+//! A node comes into being: its links to all others, and its launcher.
 
 #![expect(unsafe_code, reason = "file descriptors arrive by number")]
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use multigrain_memory::{Memory, TrackingKind};
 use multigrain_transport::{BootConfig, Mesh, TransportError};
+use multigrain_types::NodeId;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
 use crate::config::Config;
+use crate::directory::names::Names;
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::launcher::Launcher;
 use crate::program;
+use crate::programs::Programs;
 use crate::receiver::WaitMode;
-
-/// The shared memory of a node.
-pub(super) fn memory(config: &Config) -> Result<Memory, Error> {
-    let memory =
-        multigrain_memory::Config { shared_bytes: config.shared_bytes, guard: config.guard };
-    let memory = Memory::new(&memory)?;
-    Ok(match config.tracking {
-        TrackingKind::Faults => memory,
-        TrackingKind::Scans => memory.with_tracking()?,
-    })
-}
 
 /// The launcher's end of this node's life, if it has a launcher.
 ///
 /// # Errors
 /// [`Error::Invalid`]: there is no such socket.
 pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Error> {
-    let Some(fd) = config.control_fd else { return Ok(None) };
+    let Some(fd) = config.launch.control_fd else { return Ok(None) };
     // SAFETY: the launcher gave this descriptor to this process for its whole life.
     let control = unsafe { BorrowedFd::borrow_raw(fd) };
     let known = sockopt::socket_type(control);
@@ -47,7 +39,7 @@ pub(super) fn control(config: &Config) -> Result<Option<BorrowedFd<'static>>, Er
 /// # Errors
 /// [`Error::Invalid`]: there is no such socket.
 pub(super) fn listeners(config: &Config) -> Result<Vec<OwnedFd>, Error> {
-    config.listen_fds.iter().map(|&fd| listener(fd)).collect()
+    config.launch.listen_fds.iter().map(|&fd| listener(fd)).collect()
 }
 
 fn listener(fd: RawFd) -> Result<OwnedFd, Error> {
@@ -70,13 +62,18 @@ pub(super) fn boot_mesh(
 ) -> Result<Mesh, Error> {
     let boot = BootConfig {
         rank: config.rank,
-        peers: config.peers.clone(),
+        peers: config.launch.peers.clone(),
         listeners: listeners(config)?,
-        job: config.job,
+        job: config.launch.job,
         secret,
-        credentials: config.credentials.clone(),
-        build: program::build_number()?,
-        deadline: config.boot_deadline(config.peers.len()),
+        credentials: config.launch.credentials.clone(),
+        build: match config.launch.programs.are_several() {
+            // Those of one program compare their builds when they know each other.
+            true => program::library_number(),
+            false => program::build_number()?,
+        },
+        deadline: config.launch.boot_deadline(config.launch.peers.len()),
+        emulate: config.launch.emulate,
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(format_args!("joining"));
@@ -92,4 +89,28 @@ pub(super) fn boot_mesh(
         mesh.wake_when_taken()?;
     }
     Ok(mesh)
+}
+
+/// In a job of several programs: whether this node has the build that the first node of its program has.
+///
+/// # Errors
+/// [`Error::Peer`] if not.
+pub(super) fn compare_builds(driver: &Driver, programs: &Programs) -> Result<(), Error> {
+    let ranks = programs.ranks(driver.me(), driver.nodes());
+    if !programs.are_several() || ranks.len() == 1 {
+        return Ok(());
+    }
+    let own = usize::try_from(program::build_number()?)
+        .map_err(|_| Error::System("a build's number is no address of this machine".into()))?;
+    let first = NodeId(ranks.start);
+    let name = format!("\0build {}", first.0);
+    if driver.me() == first {
+        return Names::publish(driver, name.as_bytes(), own);
+    }
+    if Names::lookup(driver, name.as_bytes())? == own {
+        return Ok(());
+    }
+    let line =
+        format!("runs another build of the program than {first}: start both with the same file");
+    Err(Error::Peer(format!("{} {line}", driver.me())))
 }

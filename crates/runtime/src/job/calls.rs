@@ -1,4 +1,4 @@
-//! The calls of a program that one service serves; what each does is said there.
+//! The calls of a program that need one service alone; the service documents what each does.
 
 use multigrain_protocol::Kind;
 
@@ -203,7 +203,7 @@ impl Runtime {
         self.sync.unlock(self.member()?, id.into().value())
     }
 
-    /// Waits until this thread has read-write lock `id` for a kind of access. Who has it to read gets it so
+    /// Waits until this thread has read-write lock `id` for a kind of access. A thread that has it to read gets it so
     /// again at once.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ impl Runtime {
 impl Runtime {
     /// The next node in turn, for threads that may run anywhere.
     pub fn any_node(&self) -> i64 {
-        self.services.threads.any_node(self.driver.nodes())
+        self.services.threads.any_node(&self.driver)
     }
 
     /// Starts `function(argument)` on a node; returns when it runs. The function is one of the

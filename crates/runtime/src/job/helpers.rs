@@ -1,5 +1,6 @@
-//! The runtime's own threads of a node: one that starts others, one that looks for deadlocks, and where there
-//! are peers one that receives while nobody waits and one that ends windows.
+//! The helper threads of a node: one that starts others, one that looks for deadlocks, and where there are peers one
+//! that receives while no other thread does, one that ends windows, and in large jobs one that makes links when they are
+//! first used.
 
 #![expect(unsafe_code, reason = "a scheduling attribute of the kernel")]
 
@@ -34,6 +35,9 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
                 run(driver);
             })
         }));
+    }
+    if driver.mesh().makes_links() {
+        helpers.push(spawn(driver, "mg-links", || driver.make_links()));
     }
     helpers.into_iter().collect()
 }

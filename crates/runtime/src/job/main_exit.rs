@@ -1,9 +1,9 @@
 //! The main thread ends by `pthread_exit`: the process lives until its other threads have ended, then
 //! leaves the job as after a return from main.
 //!
-//! The C library does that for a process whose threads have all ended; here threads of the runtime's own
-//! go on, so somebody has to look. The hook of the main thread's end allocates nothing, for the allocator's
-//! own hook may have run before.
+//! The C library does that for a process whose threads have all ended; here helper threads of the runtime remain,
+//! so one of them has to watch. The hook of the main thread's end does not allocate, since the allocator's own
+//! hook may have run before.
 
 #![expect(unsafe_code, reason = "a key of thread-specific data, and the end of the process")]
 

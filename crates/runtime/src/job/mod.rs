@@ -1,13 +1,13 @@
-//! A node of a job: the services put together, joining and leaving.
+//! A node of a job: its services put together, joining and leaving.
 //!
-//! [`Runtime`] is what the interfaces of all languages call. Each call is one of a service's, which says
-//! what it does; what orders them is here: a barrier is followed by what is fetched ahead, and leaving
-//! waits for all nodes.
+//! [`Runtime`] is what the interfaces of all languages call. Most calls belong to one service, which documents
+//! them. Here is what orders several: a barrier is followed by prefetches, and leaving waits for all nodes.
 
 mod boot;
 mod calls;
 mod helpers;
 mod main_exit;
+mod segments;
 mod services;
 
 use core::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use multigrain_memory::{GuardKind, Memory};
+use multigrain_memory::{GuardKind, Memory, SegmentId};
 use multigrain_protocol::sync::Element;
 use multigrain_transport::Mesh;
 use multigrain_types::{NodeId, ThreadId};
@@ -33,13 +33,14 @@ use crate::platform::Platform;
 use crate::prefetch::Prefetcher;
 use crate::program::Program;
 use crate::receiver::slots::{self, Slot};
+use crate::segments::Segments;
 use crate::shim::AtomicU64;
 use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::tables::SharedTables;
 use crate::threads::{self, Threads};
 use crate::windows::now_ns;
-use crate::{child, descriptors, process_manager, secret, trap};
+use crate::{child, interposed_close, process_manager, secret, trap};
 use services::{NodeServices, Shared};
 
 /// How long a leaving node waits for its peers' goodbyes; all have passed the barrier.
@@ -90,30 +91,33 @@ impl Runtime {
         let config =
             config.and_then(|config| process_manager::join(config, &|name| std::env::var_os(name)));
         secret::leave_environment();
-        RUNTIME.set(Self::new(&config?)?).map_err(|_| Error::AlreadyInitialized)?;
+        let config = config?;
+        RUNTIME.set(Self::new(&config)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
         main_exit::watch_main_thread()?;
         slots::prepare(threads::ends_early, thread_ends).map_err(|errno| {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
         })?;
-        descriptors::keep(runtime.driver.engine().descriptors());
+        interposed_close::keep(&runtime.driver.engine().descriptors());
         child::keep_outside(runtime.rank())?;
         #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
-        crate::mappings::keep(runtime.driver.memory(), runtime.launcher());
+        crate::interposed_mprotect::keep(runtime.driver.memory(), runtime.launcher());
         trap::install(&runtime.driver, &runtime.prefetcher)?;
         helpers::start(runtime)?;
         slots::has_joined(now_ns());
+        boot::compare_builds(&runtime.driver, &config.launch.programs)?;
         runtime.launcher().tell(format_args!("ready"));
         Ok(runtime)
     }
 
     fn new(config: &Config) -> Result<Self, Error> {
-        let secret = config.secret_to_join()?;
+        let secret = config.launch.secret_to_join()?;
         let control = boot::control(config)?;
-        let memory = boot::memory(config)?;
-        let nodes = u16::try_from(config.peers.len().max(1))
-            .map_err(|_| Error::Limit(format!("{} nodes are too many", config.peers.len())))?;
+        let memory = Memory::new(&config.memory)?;
+        let nodes = u16::try_from(config.launch.peers.len().max(1)).map_err(|_| {
+            Error::Limit(format!("{} nodes are too many", config.launch.peers.len()))
+        })?;
         let mesh = match nodes {
             1 => {
                 drop(boot::listeners(config)?);
@@ -136,16 +140,17 @@ impl Runtime {
         control: Option<BorrowedFd<'static>>,
     ) -> Result<Self, Error> {
         let me = config.rank;
-        let tables = SharedTables::new(me, nodes, config.placement).with_tracking(memory.tracks());
-        let launcher = Launcher::new(me, control).with_parent(config.parent);
+        let tables = SharedTables::new(me, nodes).with_tracking(memory.tracks());
+        let launcher = Launcher::new(me, control).with_parent(config.launch.parent);
         let platform = Platform::new((me, nodes), memory, mesh, tables, launcher);
         let (check_races, sharing) = (config.check_races && nodes > 1, config.sharing && nodes > 1);
         let engine = Engine::new(platform, check_races, sharing)?;
         let services = Arc::new(NodeServices {
             directory: Directory::default(),
             names: Names::default(),
-            heap: Heap::new(config.chunk, config.consistency),
-            threads: Threads::new(Program::of_this_process()),
+            heap: Heap::new(engine.platform().memory().policy(SegmentId::FIRST)),
+            segments: Segments::default(),
+            threads: Threads::new(Program::of_this_process(), config.launch.programs.clone()),
         });
         let shared = Box::new(Shared(Arc::clone(&services)));
         Ok(Self {
@@ -162,7 +167,7 @@ impl Runtime {
         &self.services.threads
     }
 
-    /// What the calls of a program need, and who is outside does not have.
+    /// What the calls of a program need; a process outside of a job does not have it.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] after [`Runtime::leave`], [`Error::Child`] in a child.
@@ -180,6 +185,12 @@ impl Runtime {
     #[must_use]
     pub fn rank(&self) -> NodeId {
         self.driver.me()
+    }
+
+    /// The ranks that run this node's program.
+    #[must_use]
+    pub fn ranks_of_program(&self) -> core::ops::Range<u16> {
+        self.services.threads.ranks(&self.driver)
     }
 
     /// Nodes in the job.
@@ -239,7 +250,7 @@ impl Runtime {
         self.leave()
     }
 
-    /// Waits for all nodes, then leaves the job. Who touches shared memory after that ends the process
+    /// Waits for all nodes, then leaves the job. An access to shared memory after that ends the process
     /// with one line.
     ///
     /// # Errors
@@ -250,6 +261,9 @@ impl Runtime {
             return Err(Error::NotInitialized);
         }
         let end_ns = now_ns();
+        if let Some((thread, _)) = slots::known() {
+            driver.unlock_pages_of(thread);
+        }
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
             driver.leave(GOODBYE_DEADLINE);

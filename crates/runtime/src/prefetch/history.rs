@@ -8,7 +8,7 @@
 //!
 //! This only moves copies ahead of time: the protocol is the same, and a wrong guess costs messages
 //! and nothing else. Every [`RELEARN`]th interval nothing is fetched ahead, so that a pattern the
-//! program has given up is forgotten.
+//! program no longer follows is forgotten.
 
 use multigrain_protocol::Kind;
 use multigrain_types::MinipageId;

@@ -1,13 +1,14 @@
-//! Copies ahead of time: what the program asks for (prefetch, push, touch), what a node fetched in
-//! intervals before ([`history`]), what comes next in an array that a thread goes through ([`streams`]), and what
-//! lies beside what it reads ([`spatial`]).
+//! Prefetch: what the program asks for (prefetch, push, touch), what a node fetched in earlier intervals
+//! ([`history`]), what comes next in an array that a thread scans ([`streams`]), the neighbours of what it reads
+//! ([`spatial`]), and write access for what it reads and then writes ([`migratory`]).
 
 mod history;
+mod migratory;
 mod spatial;
 mod streams;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
-use multigrain_protocol::{Input, Kind};
+use multigrain_protocol::{Cell, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::area::AreaRecord;
@@ -15,10 +16,12 @@ use crate::driver::Driver;
 use crate::driver::access::For;
 use crate::error::Error;
 use crate::heap::Heap;
+use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
+use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
-use crate::run::{MAX_RUN, MAX_RUN_BYTES, Run};
 use crate::shim::{Mutex, lock};
 use history::AccessHistory;
+use migratory::Migratory;
 use streams::Streams;
 
 /// What moves copies ahead of time. A wrong guess costs messages and nothing else.
@@ -27,11 +30,12 @@ pub(crate) struct Prefetcher {
     /// Whether anything is fetched that nobody asked for.
     learns: bool,
     history: Mutex<AccessHistory>,
+    migratory: Mutex<Migratory>,
 }
 
 impl Prefetcher {
     pub(crate) fn new(learns: bool) -> Self {
-        Self { learns, history: Mutex::default() }
+        Self { learns, history: Mutex::default(), migratory: Mutex::default() }
     }
 
     /// A thread of this node had to fetch.
@@ -51,15 +55,42 @@ impl Prefetcher {
         kind: Kind,
         for_: For,
     ) -> bool {
+        if self.learns && kind == Kind::Write && for_ != For::Call {
+            open_ahead(driver, minipage);
+        }
         let reads = self.learns && kind == Kind::Read;
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page);
         }
-        let (run, kind) = match for_ {
+        let (run, wanted) = match for_ {
             For::Instruction { .. } if self.learns => scanned(driver, minipage, kind),
             For::Instruction { .. } | For::Call => (Run::one(minipage), kind),
         };
-        driver.fetch((thread, slot), run, kind, for_)
+        let alone = run.count() == 1 && wanted == kind;
+        if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
+            let at_once = driver.fetch((thread, slot), run, Kind::Write, for_);
+            if let Some(checksum) = driver.platform().checksum(minipage) {
+                lock(&self.migratory).came(minipage, checksum);
+            }
+            return at_once;
+        }
+        driver.fetch((thread, slot), run, wanted, for_)
+    }
+
+    /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.
+    fn is_migratory(&self, driver: &Driver, minipage: MinipageId, kind: Kind) -> bool {
+        if !self.learns || !critical_section::is_critical() || driver.races().are_checked() {
+            return false;
+        }
+        let access = {
+            let mut cell = driver.tables().lock(minipage);
+            if !cell.consistency().is_sequential() || cell.holder().is_fetching() {
+                return false;
+            }
+            cell.access()
+        };
+        let checksum = || driver.platform().checksum(minipage);
+        lock(&self.migratory).need(minipage, (kind, access), checksum)
     }
 
     /// A thread has passed a barrier. `first`: of those of this node that pass it together, one looks
@@ -67,6 +98,7 @@ impl Prefetcher {
     pub(crate) fn pass_barrier(&self, driver: &Driver, thread: ThreadId, slot: &Slot, first: bool) {
         spatial::forget(slot);
         Streams::forget();
+        critical_section::pass_barrier();
         if first && self.learns {
             let candidates = lock(&self.history).end_interval();
             driver.forget_access();
@@ -177,6 +209,18 @@ fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
             let (count, kind) = Streams::need(minipage, kind, most, alone);
             (Run::new(minipage, count).unwrap_or(Run::one(minipage)), kind)
         }
+    }
+}
+
+/// A thread is about to write a minipage: what else this node is likely to write is opened with it.
+/// Not in a critical section: what is opened there is closed too soon.
+fn open_ahead(driver: &Driver, minipage: MinipageId) {
+    let lazy = driver.tables().consistency_of(minipage).is_lazy();
+    if !lazy || critical_section::has_lock() || driver.races().are_checked() {
+        return;
+    }
+    for run in driver.engine().writes().trapped(minipage) {
+        driver.engine().step_run(run, |minipage| Input::OpenAhead { minipage });
     }
 }
 

@@ -1,13 +1,13 @@
 //! Spatial prefetch: minipages of a page that a thread reads one after the other are fetched together
 //! (ADR 12).
 //!
-//! Fine minipages spare bytes where a node wants few of a page, and cost messages where it wants
-//! all. Under `auto` consistency the runtime finds out: a thread that has to fetch a second minipage
-//! of a page to read it, with nothing fetched in between, *scans*; it asks at once for the others of the
-//! page that are not here, and as long as it goes on with the next page, for those of that one and of
-//! one page more, [`MOST`] minipages at a time. The requests to one node are one message, and so are the
-//! answers. That each minipage may have a lock of the program's own changes nothing: with the first
-//! lock, its earlier holders have published all their writes.
+//! Fine minipages save bytes where a node wants few of a page, and cost messages where it wants all. Under `auto`
+//! consistency the runtime finds out which. A thread that has to fetch a second minipage of a page to read it,
+//! with nothing fetched in between, *scans*: it asks at once for the other minipages of the page that are not
+//! here. As long as it goes on with the next page, it asks for those of that page and of pages behind it, each
+//! time twice as many, at most [`MOST_PAGES`] and [`MOST`] minipages at a time. The requests to one node are one
+//! message, and so are the answers. Each minipage may have a lock of its own in the program: that changes
+//! nothing, since with the first lock all earlier holders have published their writes.
 //!
 //! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
 //! nothing else.
@@ -22,8 +22,8 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 use super::in_use_together;
 use crate::driver::access::For;
 use crate::driver::{Driver, Wait};
+use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
-use crate::run::Run;
 use crate::shim::AtomicU64;
 use crate::tables::SharedTables;
 
@@ -36,7 +36,7 @@ const MOST: usize = 64;
 struct Scan<'a>(&'a AtomicU64);
 
 /// Pages that are asked for together, at most.
-const MOST_PAGES: u64 = 2;
+const MOST_PAGES: u64 = 4;
 
 impl Scan<'_> {
     /// What the thread has fetched says nothing about what comes: a barrier, another thread.
@@ -135,7 +135,7 @@ pub(super) fn fetch(
         scan.forget();
     }
     driver.engine().step_sure(Input::Resumed { thread, minipage });
-    // Who asks waits: a home may be on its way here.
+    // The thread that asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {
             driver.fetch((thread, slot), Run::one(minipage), Kind::Read, For::Call);
@@ -153,9 +153,9 @@ mod tests {
         let word = AtomicU64::new(0);
         let scan = Scan(&word);
         assert_eq!([7, 7].map(|page| scan.reads(page)), [0, 1], "the second");
-        assert_eq!([8, 10, 12].map(|page| scan.reads(page)), [2, 2, 2]);
-        assert_eq!(scan.reads(13), 1, "one that was left out");
-        assert_eq!(scan.reads(14), 2, "which ends nothing");
+        assert_eq!([8, 10, 14, 18].map(|page| scan.reads(page)), [2, 4, 4, 4]);
+        assert_eq!(scan.reads(21), 1, "one that was left out");
+        assert_eq!(scan.reads(22), 4, "which ends nothing");
         assert_eq!(scan.reads(90), 0, "not of a page farther on");
         assert_eq!([90, 89].map(|page| scan.reads(page)), [1, 0], "and not backwards");
     }

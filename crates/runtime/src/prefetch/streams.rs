@@ -1,12 +1,12 @@
-//! Sequential scans: a thread that has needed three neighbouring minipages one after the other gets the next
-//! ones with the third, and twice as many each time it needs the one behind the last it got.
+//! Sequential read-ahead: a thread that has needed three neighbouring minipages in order gets the next two with the
+//! third, and twice as many each time it needs the one behind the last it got.
 //!
-//! As read-ahead of files has it, but for reads and for writes. Each thread follows a few scans at once:
-//! a loop over two arrays makes two. What a thread needs elsewhere ends no scan, but the longest unused one
-//! when there are too many. A wrong guess costs messages, and may take a minipage from a node that writes
-//! it. So two hits come before the first guess, and a scan that is left begins again with nothing. If, under
-//! sequential consistency, a minipage that was fetched ahead faults again, another node took it meanwhile and
-//! uses it: that scan is given up. The thread's guesses need more hits then, fewer again with each right one.
+//! This is the read-ahead of files, for reads and for writes. Each thread follows a few scans at once: a loop over
+//! two arrays makes two. A fault elsewhere ends no scan, but if there are too many the one unused for longest is
+//! dropped. A wrong guess costs messages, and may take a minipage from a node that writes it. So two hits come
+//! before the first guess, and a scan that was left starts from nothing. Under sequential consistency, a
+//! prefetched minipage that faults again was taken by another node that uses it: that scan is given up. The
+//! thread's guesses need more hits after that (the *miss penalty*), and fewer again with each right one.
 
 use core::cell::Cell;
 

@@ -1,14 +1,20 @@
-//! What the nodes of a process manager's job tell each other through it, and what each makes of that.
+//! What the nodes of a job exchange through its process manager, and what each concludes from it.
 //!
-//! First each says where it is and what it runs, and rank 0 the job's id and secret; where TCP is needed, each then
-//! says where it listens. All come to the same conclusions, for all know the same.
+//! First each node says where it is and what it runs, and rank 0 the job's id and secret; where TCP is needed,
+//! each then says where it listens. All come to the same conclusions, since all know the same.
+//!
+//! None of this admits anybody from another host: each node has made a key that stays with it, and publishes the
+//! digest of its certificate. The secret is for Unix sockets alone, where the kernel tells whose process a peer
+//! is, and tells apart the jobs of one user.
 
 use core::fmt::Write as _;
 use std::net::IpAddr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
 use multigrain_transport::interfaces::{self, Whereabouts, Wish, parse_wish};
-use multigrain_transport::{Address, UnixName, bind};
+use multigrain_transport::{
+    Address, Credentials, Pin, Ports, TransportError, UnixName, bind, bind_within,
+};
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 use rustix::process::getppid;
@@ -17,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessManager;
-use crate::config::{Config, Variables, choose};
+use crate::config::{Config, Launch, Variables, choose};
 use crate::error::Error;
 use crate::program::{Program, fingerprint};
 
@@ -35,6 +41,8 @@ struct Card {
     functions: u64,
     /// Of what all nodes of a job must have alike.
     settings: u64,
+    /// The digest of its certificate.
+    certificate: Pin,
 }
 
 /// What rank 0 makes.
@@ -52,6 +60,16 @@ enum Transport {
     Tcp,
 }
 
+/// What nodes that TCP links prove and hide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encrypt {
+    /// All between hosts, and nothing within one.
+    Auto,
+    On,
+    /// Between hosts, ranks are proven.
+    Off,
+}
+
 /// Has this node meet the others: its place in the job, and everybody's addresses.
 ///
 /// # Errors
@@ -61,9 +79,11 @@ pub(super) fn meet(
     variables: &Variables<'_>,
     manager: &mut dyn ProcessManager,
 ) -> Result<Config, Error> {
-    let transport = transport(variables)?;
+    let (transport, encrypt) = (transport(variables)?, encrypt(variables)?);
     let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
     let wish = wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))?;
+    let ports = variables.get("PORTS")?.map(|text| text.parse::<Ports>());
+    let ports = ports.transpose().map_err(|why| invalid(format!("MULTIGRAIN_PORTS: {why}")))?;
     let (rank, nodes) = (manager.rank(), manager.nodes());
     let own = u16::try_from(rank).ok().filter(|_| nodes <= u16::MAX.into());
     let own = own.ok_or_else(|| Error::Limit(format!("{nodes} nodes are too many")))?;
@@ -73,15 +93,17 @@ pub(super) fn meet(
         String::new()
     } else {
         let name = format!("multigrain-{:032x}", u128::from_ne_bytes(random()?));
-        let (listener, address) = listen(&Address::Unix(UnixName::Abstract(name)))?;
+        let (listener, address) = listen(bind(&Address::Unix(UnixName::Abstract(name))))?;
         listeners.push(listener);
         address
     };
+    let (credentials, certificate) = Credentials::of_its_own().map_err(system)?;
     let card = Card {
         whereabouts: whereabouts()?,
         unix,
         functions: Program::of_this_process().place(),
-        settings: fingerprint(format!("{config:?}").as_bytes()),
+        settings: fingerprint(format!("{config:?} {encrypt:?}").as_bytes()),
+        certificate,
     };
     put(manager, CARD, &card)?;
     if rank == 0 {
@@ -96,7 +118,7 @@ pub(super) fn meet(
     let tcp = match tcp_address(&cards, usize::from(own), transport, wish.as_ref())? {
         None => Vec::new(),
         Some(address) => {
-            let (listener, address) = listen(&Address::Tcp((address, 0).into()))?;
+            let (listener, address) = listen(bind_within(address, ports))?;
             listeners.push(listener);
             put(manager, TCP, &address)?;
             manager.fence().map_err(Error::System)?;
@@ -105,26 +127,40 @@ pub(super) fn meet(
         }
     };
     let here = &cards[usize::from(own)].whereabouts.machine;
+    let far = cards.iter().any(|card| card.whereabouts.machine != *here);
+    let credentials = credentials.trusting(cards.iter().map(|card| card.certificate).collect());
+    let credentials = match encrypt {
+        Encrypt::On => Some(credentials),
+        Encrypt::Auto => far.then_some(credentials),
+        Encrypt::Off => far.then(|| credentials.in_clear()),
+    };
     let address = |(rank, card): (usize, &Card)| {
         let near = transport != Transport::Tcp && card.whereabouts.machine == *here;
         let text = if near { &card.unix } else { &tcp[rank] };
         text.parse().map_err(|error| Error::System(format!("node {rank}: {error}")))
     };
-    Ok(Config {
-        rank: NodeId(own),
+    let launch = Launch {
         job: job.id,
         secret: Some(job.secret),
+        credentials,
         peers: cards.iter().enumerate().map(address).collect::<Result<_, _>>()?,
         parent: getppid(),
         listen_fds: listeners.into_iter().map(IntoRawFd::into_raw_fd).collect(),
-        ..config.clone()
-    })
+        ..config.launch.clone()
+    };
+    Ok(Config { rank: NodeId(own), launch, ..config.clone() })
 }
 
 fn transport(variables: &Variables<'_>) -> Result<Transport, Error> {
     let known = [("auto", Transport::Auto), ("unix", Transport::Unix), ("tcp", Transport::Tcp)];
     let text = variables.get("TRANSPORT")?;
     text.map_or(Ok(Transport::Auto), |text| choose("TRANSPORT", &text, &known))
+}
+
+fn encrypt(variables: &Variables<'_>) -> Result<Encrypt, Error> {
+    let known = [("auto", Encrypt::Auto), ("on", Encrypt::On), ("off", Encrypt::Off)];
+    let text = variables.get("ENCRYPT")?;
+    text.map_or(Ok(Encrypt::Auto), |text| choose("ENCRYPT", &text, &known))
 }
 
 /// Where this process is. An environment that was passed on may name another host's address.
@@ -191,13 +227,17 @@ fn tcp_address(
     Ok(hosts.iter().position(|host| host.machine == *here).map(|host| addresses[host]))
 }
 
+fn system(error: impl ToString) -> Error {
+    Error::System(error.to_string())
+}
+
 fn invalid(why: String) -> Error {
     Error::Invalid(why)
 }
 
 /// A listening socket, and its address as text.
-fn listen(address: &Address) -> Result<(OwnedFd, String), Error> {
-    let (socket, address) = bind(address)?;
+fn listen(bound: Result<(OwnedFd, Address), TransportError>) -> Result<(OwnedFd, String), Error> {
+    let (socket, address) = bound?;
     Ok((socket, address.to_string()))
 }
 
@@ -283,13 +323,15 @@ mod tests {
         }
     }
 
-    fn all_meet(nodes: u32, transport: &'static str) -> Vec<Config> {
+    fn all_meet(nodes: u32, said: &'static [(&str, &str)]) -> Vec<Config> {
         let (space, barrier) = (Arc::default(), Arc::new(Barrier::new(nodes as usize)));
         let threads = (0..nodes).map(|rank| {
             let (space, barrier) = (Arc::clone(&space), Arc::clone(&barrier));
             std::thread::spawn(move || {
-                let environment =
-                    |name: &str| (name == "MULTIGRAIN_TRANSPORT").then(|| transport.into());
+                let environment = |name: &str| {
+                    let said = said.iter().find(|(known, _)| name == format!("MULTIGRAIN_{known}"));
+                    said.map(|(_, value)| value.into())
+                };
                 let mut manager = InProcess { rank, space, barrier, nodes };
                 meet(&Config::single(), &Variables::new(&environment), &mut manager).unwrap()
             })
@@ -301,17 +343,24 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no interfaces")]
     fn all_nodes_know_one_job_and_where_everybody_listens() {
-        for (transport, scheme) in [("auto", "unix:@"), ("tcp", "tcp:")] {
+        const AUTO: &[(&str, &str)] = &[];
+        for (transport, scheme) in [(AUTO, "unix:@"), (&[("TRANSPORT", "tcp")], "tcp:")] {
             let nodes = all_meet(3, transport);
+            assert!(
+                nodes.iter().all(|node| node.launch.credentials.is_none()),
+                "all are on one host"
+            );
             for (rank, node) in (0..).zip(&nodes) {
-                assert_eq!((node.rank, node.peers.len()), (NodeId(rank), 3));
-                assert_eq!((node.job, node.secret), (nodes[0].job, nodes[0].secret));
-                assert_eq!(node.peers, nodes[0].peers);
+                assert_eq!(node.rank, NodeId(rank));
+                let (node, first) = (&node.launch, &nodes[0].launch);
+                assert_eq!(node.peers.len(), 3);
+                assert_eq!((node.job, node.secret), (first.job, first.secret));
+                assert_eq!(node.peers, first.peers);
                 assert_eq!(node.listen_fds.len(), 1);
                 assert!(node.peers.iter().all(|peer| peer.to_string().starts_with(scheme)));
             }
-            let distinct = |a: &Config| a.peers[0] != a.peers[1] && a.peers[1] != a.peers[2];
-            assert!(distinct(&nodes[0]) && nodes[0].secret != Some([0; 32]));
+            let Launch { peers, secret, .. } = &nodes[0].launch;
+            assert!(peers[0] != peers[1] && peers[1] != peers[2] && *secret != Some([0; 32]));
         }
     }
 
@@ -319,7 +368,13 @@ mod tests {
         let (name, address) = ("eth0".to_owned(), address.parse().unwrap());
         let interfaces = vec![interfaces::Interface { name, address, prefix: 24 }];
         let whereabouts = Whereabouts { machine: machine.to_owned(), interfaces, reached_at: None };
-        Card { whereabouts, unix: "unix:@x".to_owned(), functions: 1, settings: 1 }
+        Card {
+            whereabouts,
+            unix: "unix:@x".to_owned(),
+            functions: 1,
+            settings: 1,
+            certificate: [0; 32],
+        }
     }
 
     #[test]

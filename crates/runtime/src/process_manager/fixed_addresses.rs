@@ -1,6 +1,6 @@
 //! Functions of the program are called by address on other nodes, so they must lie at the same ones. `multigrain
-//! run` switches address randomization off before it starts nodes; where a process manager starts them, the
-//! program is executed anew before its `main`, once.
+//! run` turns address randomization off before it starts nodes. Where a process manager starts them, the program
+//! executes itself anew before its `main`, once.
 
 #![expect(unsafe_code, reason = "runs before main, and executes the program anew")]
 

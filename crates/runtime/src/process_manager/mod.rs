@@ -1,15 +1,15 @@
-//! Nodes that a process manager has started (`mpiexec`, `mpirun`, `srun`), without `multigrain run`.
+//! Nodes started by a process manager (`mpiexec`, `mpirun`, `srun`), without `multigrain run`.
 //!
-//! Role: finds out which one it was, learns rank and size from it, and exchanges through its key-value space what
-//! the nodes need to link up: each one's addresses, and the job's id and secret, which rank 0 makes (ADR 37).
-//! After that the process manager is told that this node is done with it: how a job ends is seen on the links.
+//! Role: finds out which process manager it was, learns rank and size from it, and exchanges through its key-value
+//! space what the nodes need to connect: addresses, and the job's id and secret, which rank 0 makes (ADR 37).
+//! After that it tells the process manager that this node is done with it: how a job ends is seen on the links.
 //!
 //! | file | part |
 //! |---|---|
-//! | `pmi` | PMI-1 by the wire: MPICH's Hydra, `srun --mpi=pmi2` |
+//! | `pmi` | the PMI-1 wire protocol: MPICH's Hydra, `srun --mpi=pmi2` |
 //! | `pmix` | PMIx by its library: Open MPI, `srun --mpi=pmix` |
 //! | `exchange` | what the nodes tell each other |
-//! | `fixed_addresses` | address randomization is switched off before `main` |
+//! | `fixed_addresses` | turns address randomization off before `main` |
 
 #![expect(unsafe_code, reason = "the environment is changed in place")]
 
@@ -62,7 +62,7 @@ type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// [`Error::System`] if the process manager fails.
 pub(crate) fn join(config: Config, environment: Environment<'_>) -> Result<Config, Error> {
     // `multigrain run` may run in a job of a process manager.
-    if !config.peers.is_empty() || environment("MULTIGRAIN_RANK").is_some() {
+    if !config.launch.peers.is_empty() || environment("MULTIGRAIN_RANK").is_some() {
         return Ok(config);
     }
     let Some(mut manager) = found(&config, environment)? else { return Ok(config) };
@@ -105,7 +105,8 @@ fn found(
     environment: Environment<'_>,
 ) -> Result<Option<Box<dyn ProcessManager>>, Error> {
     let is_set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
-    let patience = |nodes: u32| config.boot_deadline(usize::try_from(nodes).unwrap_or(usize::MAX));
+    let patience =
+        |nodes: u32| config.launch.boot_deadline(usize::try_from(nodes).unwrap_or(usize::MAX));
     // Each of them may have started the other, which leaves its variables; a socket is not left.
     let pmi_first = !is_set("PMIX_RANK") || pmi::has_socket(environment);
     if pmi_first && ["PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE"].into_iter().any(is_set) {

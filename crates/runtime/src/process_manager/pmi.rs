@@ -1,5 +1,5 @@
-//! PMI-1 by the wire: lines `cmd=NAME KEY=VALUE ...` over a socket that the process manager has left open, or
-//! (`mpiexec -pmi-port`) one to where it listens.
+//! The PMI-1 wire protocol: lines `cmd=NAME KEY=VALUE ...` over a socket that the process manager has left open,
+//! or (`mpiexec -pmi-port`) over one to the port where it listens.
 
 #![expect(unsafe_code, reason = "the socket arrives by number")]
 
@@ -82,7 +82,7 @@ fn inherited(environment: Environment<'_>) -> Result<(u32, u32, OwnedFd), Error>
              job, and no other that it starts; unset the variables PMI_* to make it a job of its own"
         ))
     })?;
-    // SAFETY: the process manager gave this descriptor to this process, for who speaks to it first.
+    // SAFETY: the process manager gave this descriptor to this process, for its first user.
     Ok((rank, nodes, unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
@@ -128,7 +128,7 @@ impl Pmi {
         }
     }
 
-    /// Over a connection of its own a process says which it is, and hears rank and size.
+    /// Over a connection of its own a process says which it is, and is told rank and size.
     fn introduce(&mut self, id: u32) -> Result<(), String> {
         self.ask(&format!("initack pmiid={id}"), "initack")?;
         let mut next = |name: &str| {

@@ -1,6 +1,6 @@
-//! PMIx by its library, which is opened when a process finds itself under a process manager that speaks it: what
-//! goes over the wire is the library's own matter. Of its interface (PMIx standard, versions 3 and 4) there
-//! is here what is needed. The library is initialized, used and finalized within `mg_init`, so that no thread of it
+//! PMIx by its library, opened when a process finds itself under a process manager that speaks it: the wire
+//! protocol is the library's own. Of its interface (PMIx standard, versions 3 and 4) only what is needed is
+//! declared here. The library is initialized, used and finalized within `mg_init`, so that no thread of it
 //! stays.
 
 #![expect(unsafe_code, reason = "the functions of a library that is opened by name")]

@@ -1,4 +1,4 @@
-//! A vector time over nodes: of each, how many of its releases come before.
+//! A vector time over nodes: an entry counts the releases of its node that come before.
 
 use multigrain_types::NodeId;
 

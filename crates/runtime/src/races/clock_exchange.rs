@@ -1,8 +1,8 @@
-//! Clocks between nodes, and from what orders threads to the threads that follow it.
+//! Clocks between nodes, and from synchronization objects to the threads that follow them.
 //!
 //! A clock that goes to another node is a frame of its own, ahead of the message it belongs to on the
 //! same link, and waits there until that message is taken. What a node sends to itself is treated
-//! alike, but for the frame.
+//! alike, without a frame.
 
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants::{self, Mutant};
@@ -93,7 +93,7 @@ impl Races<'_> {
         lock(&races.orders).keep(object, now);
     }
 
-    /// Before an answer: who gets it follows this object.
+    /// Before an answer: the thread that gets it follows this object.
     pub(crate) fn answer(&self, asker: Asker, object: &Object) {
         let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);

@@ -1,4 +1,4 @@
-//! The last writer of each byte, and whether the next one is ordered after it.
+//! The judge of a minipage: the last writer of each byte, and whether the next write is ordered after it.
 
 use core::ops::Range;
 use std::collections::BTreeMap;

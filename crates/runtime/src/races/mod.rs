@@ -1,34 +1,33 @@
-//! Checks release-consistent memory for races: bytes that two nodes wrote without synchronization.
+//! Checks release consistent memory for data races: bytes that two nodes wrote without synchronization.
 //!
 //! Role: the mode of `multigrain run --check-races`. The engines know nothing of it, and without it
-//! nothing of it runs and no byte on the wire differs. It keeps books of its own:
+//! nothing of it runs and no byte on the wire differs. Its own state:
 //!
 //! - A *clock*, a vector time over nodes ([`clock::Clock`]). An entry counts how often a node has
-//!   released. Whatever orders threads has a clock as well ([`orders`]); this node's own learns from
+//!   released. Every synchronization object has a clock as well ([`orders`]); this node's own learns from
 //!   it when a thread of this node follows it, never because the node serves as its manager.
-//! - *Watched* minipages: those that this node's threads may write, each with what it held when it
+//! - *Watched* minipages: those that this node's threads may write, each with its contents when it
 //!   was opened, and the clock then. When writing ends, the bytes that differ are the node's writes.
 //!   Writing ends where an engine takes the access away; at each release of this node; when a clock
-//!   brings something new, for what is written then is written later; and when others' writes are merged. The
-//!   last three are unknown to the engines: the minipage is closed for writes behind their back, and
+//!   brings something new, since later writes come after that; and when others' writes are merged. Of the
+//!   last three the engines do not know: the minipage is closed for writes without them, and
 //!   the next write is a spurious fault to them. For the same reason an area's owner starts without
 //!   access, so that no page is open unwatched.
 //! - The [`Judge`] of a minipage, at the node that allocated it, is sent all writes and compares.
 //!
 //! Invariants, for jobs of one thread a node:
 //!
-//! - Writes are dated and leave the watch in one critical section, and a release dates what is open
-//!   under the minipages' locks before its epoch ends: nothing is dated later than the release that
-//!   carries it.
-//! - A clock is merged before the watch is renewed: nothing that follows an acquire is dated before.
+//! - Writes get their clock and end their watch in one critical section, and a release does so for what is open,
+//!   under the minipages' locks, before its epoch ends: no write is dated later than the release that carries it.
+//! - A clock is merged before the watch is renewed: no write that follows an acquire is dated before it.
 //!   So what the judge calls a race was not ordered by anything this runtime knows of.
 //! - A release leaves when all judges have what was written before it ([`Races::end_epoch`]). So a
-//!   judge hears of writes in an order that agrees with synchronization, and the last writes of each
-//!   byte are all it needs to find that a byte was raced for.
+//!   judge receives writes in an order that agrees with synchronization, and the last writes of each
+//!   byte suffice to find that the byte was raced for.
 //!
 //! Order of locks: minipage, then `open`, then the others, of which none is taken under another.
 //!
-//! What silence means, and what it does not, is in docs/TOOLS.md.
+//! What it means that nothing is reported, and what not: docs/TOOLS.md.
 
 #![expect(unsafe_code, reason = "copies pages, by pointer")]
 
@@ -49,10 +48,10 @@ use multigrain_memory::diff::{self, Diff};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId};
 
+use crate::allocation_sites::Sites;
 use crate::frames::kind;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
-use crate::sites::Sites;
 use judge::{Judge, MOST_RACES, Writes};
 pub(crate) use orders::Object;
 use orders::Orders;

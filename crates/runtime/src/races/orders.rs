@@ -1,17 +1,17 @@
 //! What orders threads of different nodes, and the clock of each such thing.
 //!
-//! | object | its clock | who follows it |
+//! | object | its clock | the clock goes to |
 //! |---|---|---|
 //! | lock | of its last unlock; travels with the token | the node that the token comes to |
-//! | barrier | join of those who came to this episode, at the manager | who leaves it |
-//! | semaphore | join of all posts so far, at the manager; that of others too, where there are many | whose wait ends |
-//! | read-write lock | as a semaphore's, of all unlocks so far | who gets it |
+//! | barrier | join of all arrivals of the episode, at the manager | all that leave it |
+//! | semaphore | join of all posts so far, at the manager; posts of other semaphores too, where there are many | a thread whose wait ends |
+//! | read-write lock | as a semaphore's, of all unlocks so far | the thread that gets it |
 //! | condition | none: its lock orders | |
-//! | name | of the publication that a look-up finds, at node 0 | who looked it up |
-//! | thread | of its start, and of its end | the thread, and who joins it |
-//! | freed memory | of the free | who is given it next |
+//! | name | of the publication that a look-up finds, at node 0 | the thread that looked it up |
+//! | thread | of its start, and of its end | the thread, and the thread that joins it |
+//! | freed memory | of the free | the thread that is given it next |
 //!
-//! A node that only serves (as manager, or as keeper of names) learns nothing by that. The clock of a
+//! A node that only serves (as manager, or as keeper of names) learns nothing from that. The clock of a
 //! message is that of the moment at which its engine decided on it: it may have to wait for a flush,
 //! and the node goes on meanwhile.
 
@@ -120,7 +120,15 @@ impl Orders {
             SyncMessage::ReadWrite(ReadWriteMessage::Grant { .. }) => {
                 self.counted(Counted::ReadWrite(id))
             }
-            SyncMessage::Barrier(BarrierMessage::Release { .. }) => self.opened(id),
+            SyncMessage::Barrier(BarrierMessage::Release { .. } | BarrierMessage::Open { .. }) => {
+                self.opened(id)
+            }
+            // What this node's threads know, or those of the nodes below it as well.
+            SyncMessage::Barrier(BarrierMessage::Combine { .. }) => {
+                let mut all = self.barriers.remove(&id).unwrap_or_default();
+                all.join(now);
+                all
+            }
             SyncMessage::Barrier(BarrierMessage::Arrive { .. })
             | SyncMessage::Semaphore(SemaphoreMessage::Post { .. })
             | SyncMessage::ReadWrite(ReadWriteMessage::Release { .. }) => now.clone(),
@@ -150,10 +158,17 @@ impl Orders {
                 self.keep(Object::Lock(id), clock.clone());
                 Some(clock)
             }
+            SyncMessage::Barrier(BarrierMessage::Open { .. }) => {
+                // Those below this node follow it, too.
+                self.opened = (id, clock.clone());
+                Some(clock)
+            }
             SyncMessage::Barrier(BarrierMessage::Release { .. })
             | SyncMessage::Semaphore(SemaphoreMessage::Grant { .. })
             | SyncMessage::ReadWrite(ReadWriteMessage::Grant { .. }) => Some(clock),
-            SyncMessage::Barrier(BarrierMessage::Arrive { .. }) => {
+            SyncMessage::Barrier(
+                BarrierMessage::Arrive { .. } | BarrierMessage::Combine { .. },
+            ) => {
                 self.gather(id, clock);
                 None
             }

@@ -1,4 +1,4 @@
-//! Of each kind of object: who knows what, and from when on.
+//! For each kind of object: which node learns which clock, and when.
 
 use multigrain_protocol::ConditionMessage;
 

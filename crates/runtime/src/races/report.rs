@@ -1,4 +1,4 @@
-//! The report of a race: what it is about, the allocation, and where the program made it.
+//! The report of a race: the bytes, the allocation, and where the program made it.
 
 use core::fmt::Write as _;
 

@@ -10,7 +10,7 @@ use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::thread;
 
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::frames::{header_of, kind};
 use crate::job::Runtime;
@@ -47,7 +47,10 @@ fn adopt(runtime: &Runtime, owner: NodeId) -> MinipageId {
     let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
     let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
     let consistency = Consistency::LazyRelease;
-    assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency }), 0);
+    assert_eq!(
+        runtime.adopt(AreaRecord { area, owner, items, consistency, origin: Origin::Heap }),
+        0
+    );
     MinipageId::new(id, 0)
 }
 
@@ -55,7 +58,7 @@ fn adopt(runtime: &Runtime, owner: NodeId) -> MinipageId {
 fn write_and_post() {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
     let config = Config { check_races: true, ..Config::single() };
     let memory = Memory::new(&memory).unwrap();
     let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
@@ -97,7 +100,7 @@ fn a_release_leaves_when_the_judges_have_what_was_written_before_it() {
 fn write_and_merge() {
     slots::forget_all();
     let [ours, _theirs] = pair(None);
-    let memory = multigrain_memory::Config { shared_bytes: 4096, guard: GuardChoice::Mprotect };
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
     let config = Config { check_races: true, ..Config::single() };
     let runtime = Runtime::assemble(&config, 2, Memory::new(&memory).unwrap(), ours, None).unwrap();
     let minipage = adopt(&runtime, NodeId(0));

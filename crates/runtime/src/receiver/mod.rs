@@ -1,24 +1,27 @@
 //! How threads of a node wait: one receives for all, the others park on their slots.
 //!
 //! One thread at a time has the *receiver's role*. An application thread that takes it suppresses
-//! wake-ups, so that arrivals do not wake the service thread; others park on their slot. Whoever gives the role
-//! back hands it to a parked thread, or re-arms the service thread. What arrives goes to the sink that
-//! the caller brings: nothing here knows what a frame means.
+//! wake-ups, so that arrivals do not wake the service thread; others park on their slot. A thread that gives the
+//! role back hands it to a parked thread, or re-arms the service thread, at once or a little later
+//! (`kept_claim`). Arrivals go to the sink that the caller brings: nothing here knows what a frame means. Beside
+//! it stand two predictions for contended locks: which thread is likely to take one again soon (`lock_returns`),
+//! and which one only polls under it (`critical_section`).
 
-mod claim;
+mod awaited;
+pub(crate) mod critical_section;
+mod kept_claim;
+mod lock_returns;
 pub(crate) mod parking;
-mod returns;
 pub(crate) mod slots;
 mod wait;
-mod wait_mode;
 
 // `parking` is checked by loom with other atomics in this place.
 use crate::shim;
 
-use claim::Claim;
+use kept_claim::Claim;
 use parking::Role;
 use shim::Mutex;
-pub use wait_mode::WaitMode;
+pub use wait::WaitMode;
 
 /// Who receives on this node, and how.
 #[derive(Debug)]

@@ -1,18 +1,18 @@
-//! Parking: how threads that wait agree on who receives, and no wake-up is lost.
+//! Parking: how threads that wait agree on which one receives, so that no wake-up is lost.
 //!
 //! One thread has the [`Role`] of the receiver; the others park on the [`Word`] of their slot. Two
 //! pairs of steps decide, each a store followed by a load of what the other one stores:
 //!
-//! - Who parks announces it in its word, then looks whether the role is free. Who gives the role back
-//!   frees it, then looks for threads that wait and for announced words. Release and acquire let both
+//! - A thread that parks announces it in its word, then looks whether the role is free. A thread that gives the
+//!   role back frees it, then looks for waiting threads and for announced words. Release and acquire let both
 //!   looks miss the other's store (the litmus shape SB, allowed on x86 and on ARM alike); so a fence
 //!   stands between store and look on both sides ([`Role::is_free`], [`Role::give_back`]), and one of
 //!   the two sees the other.
 //! - A word itself is only changed by read-modify-writes while others look at it, so a wake-up finds the
 //!   announcement, or the announcement the wake-up.
 //!
-//! A nudge may find a thread that is woken before it looks around. It leaves without the role, so
-//! whoever leaves after having parked passes the nudge on if the role is free still.
+//! A nudge may reach a thread that is woken before it looks around. That thread leaves without the role, so
+//! every thread that leaves after having parked passes the nudge on if the role is still free.
 //!
 //! `loom_tests.rs` checks this file with loom's atomics in the place of `shim`'s.
 
@@ -149,7 +149,7 @@ impl Role {
         fence(Ordering::SeqCst);
     }
 
-    /// Asked by who has announced that it parks.
+    /// Asked by a thread that has announced that it parks.
     fn is_free(&self) -> bool {
         #[cfg(feature = "mutants")]
         if mutants::on(mutants::Mutant::named("parked-unfenced")) {

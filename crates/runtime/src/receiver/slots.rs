@@ -1,11 +1,11 @@
-//! Thread slots: where a thread of this node waits and where its answer lands.
+//! Thread slots: where a thread of this node waits and where its answer is stored.
 //!
 //! A slot is a number the protocol knows as `ThreadId`. A thread that Multigrain starts has one
 //! before it runs ([`reserve`]); any other takes one at its first call or trap. It gives the slot
 //! back when it ends. Nothing here allocates: a trap may come first.
 //!
 //! The life of a slot: *taken*, *held* by its thread (or reserved for one that is starting), *begun* for the
-//! protocol, *ended* there, held by nobody, free. Nobody holds a slot that is free, nor one that has ended
+//! protocol, *ended* there, held by nobody, free. A free slot is held by nobody, and so is one that has ended
 //! while a handler of its thread could run.
 
 #![expect(unsafe_code, reason = "a thread-exit hook needs pthread keys, which work inside a trap")]
@@ -18,17 +18,14 @@ use std::sync::OnceLock;
 use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{Place, Waiter};
 
+use super::awaited::Awaited;
+use super::lock_returns::Returns;
 use super::parking::{WAITING, Word};
-use super::returns::Returns;
-use crate::frames::MAX_NAME;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
 
 /// Most threads of one node that can wait at the same time.
 pub(crate) const MAX_THREADS: usize = 4096;
-
-/// Room for the longest name, in words of 8 bytes.
-const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
 
 /// In [`Slot::tell_to_hold`]: beyond all counts of turns.
 const URGENT: u32 = 1 << 17;
@@ -51,15 +48,8 @@ pub(crate) struct Slot {
     pub(crate) remembered: AtomicU64,
     /// Its thread's way with contended locks.
     pub(crate) returns: Returns,
-    /// Where its thread waits for another thread of the job ([`Place::to_word`]); 0 where it runs, or waits
-    /// for something that comes by itself.
-    place: AtomicU64,
-    /// How often a thread has begun to wait so.
-    turns: AtomicU64,
-    /// How many threads are to come to the barrier where it waits.
-    party: AtomicU32,
-    /// The name it waits for: its bytes, and zeros behind them.
-    name: [AtomicU64; NAME_WORDS],
+    /// What its thread waits for, where that is another thread of the job.
+    awaited: Awaited,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -73,10 +63,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         told_to_hold: AtomicU32::new(0),
         remembered: AtomicU64::new(0),
         returns: Returns::new(),
-        place: AtomicU64::new(0),
-        turns: AtomicU64::new(0),
-        party: AtomicU32::new(0),
-        name: [const { AtomicU64::new(0) }; NAME_WORDS],
+        awaited: Awaited::new(),
     }
 }; MAX_THREADS];
 
@@ -306,47 +293,14 @@ impl Slot {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
     }
 
-    /// Its thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
-    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
-        self.turns.fetch_add(1, Ordering::SeqCst);
-        self.place.store(place.to_word(), Ordering::SeqCst);
-        wait();
-        self.place.store(0, Ordering::SeqCst);
-    }
-
-    /// Whether its thread waits so: what it does besides is done by a handler of a signal.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.place.load(Ordering::SeqCst) != 0
-    }
-
-    /// Its thread is about to wait with so many others at a barrier.
-    pub(crate) fn set_party(&self, threads: u32) {
-        self.party.store(threads, Ordering::SeqCst);
-    }
-
-    /// Its thread is about to wait for this name.
-    pub(crate) fn set_name(&self, name: &[u8]) {
-        let mut chunks = name.chunks(8);
-        for word in &self.name {
-            let mut bytes = [0; 8];
-            let chunk = chunks.next().unwrap_or_default();
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
-        }
-    }
-
-    fn name(&self) -> String {
-        let words = self.name.iter().map(|word| word.load(Ordering::SeqCst).to_le_bytes());
-        let bytes: Vec<u8> = words.flatten().collect();
-        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    /// What its thread waits for.
+    pub(crate) fn awaited(&self) -> &Awaited {
+        &self.awaited
     }
 
     /// Where its thread waits, and in which turn; none if it runs or is about to.
     fn waits(&self) -> Option<(Place, u64)> {
-        let turn = self.turns.load(Ordering::SeqCst);
-        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
-        let waits = self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken();
-        (waits && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
+        self.awaited.place(|| self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken())
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
@@ -399,9 +353,8 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
-        let at_barrier = matches!(place, Place::Barrier(_));
-        let party = if at_barrier { slot.party.load(Ordering::SeqCst) } else { 0 };
-        let name = if place == Place::Name { slot.name() } else { String::new() };
+        let party = if matches!(place, Place::Barrier(_)) { slot.awaited.party() } else { 0 };
+        let name = if place == Place::Name { slot.awaited.name() } else { String::new() };
         Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
     };
     (0..).zip(used).filter_map(waiter).collect()

@@ -1,4 +1,4 @@
-//! Waiting, serving and the last look at what arrives.
+//! Waiting: the ways to wait (poll, sleep, adaptive) and the default, serving, and the last look at what arrives.
 
 use std::time::Duration;
 
@@ -6,16 +6,30 @@ use std::time::Duration;
 use multigrain_protocol::mutants;
 use multigrain_transport::{Mesh, Sink, Timeout};
 
-use super::claim::WATCH_MICROS;
+use super::Receiver;
+use super::kept_claim::WATCH_MICROS;
 use super::parking::StoodBy;
 use super::slots::{self, Slot};
-use super::{Receiver, WaitMode};
 use crate::membership::Membership;
 use crate::shim::{Instant, lock, spin_loop, yield_now};
 
 /// How long an adaptive wait polls before it sleeps: a few round trips, and well below the cost of
 /// keeping a core from somebody else.
 const POLL_FOR: Duration = Duration::from_micros(60);
+
+/// How a thread waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WaitMode {
+    /// Poll without a pause; needs a core per thread.
+    Spin,
+    /// Poll and yield the core between polls.
+    Yield,
+    /// Sleep until something arrives.
+    Block,
+    /// Poll and yield for a short while, then sleep.
+    #[default]
+    Adaptive,
+}
 
 impl Receiver {
     fn suppress(&self, mesh: &Mesh) {
@@ -57,7 +71,7 @@ impl Receiver {
             match self.mode {
                 WaitMode::Spin => {
                     let since = *polling_since.get_or_insert_with(Instant::now);
-                    // Nodes that spin may be more than cores: who would send needs one as well.
+                    // More nodes may spin than there are cores: the sender needs one as well.
                     if since.elapsed() < POLL_FOR { spin_loop() } else { yield_now() }
                 }
                 WaitMode::Yield => yield_now(),
@@ -89,7 +103,7 @@ impl Receiver {
     /// Another thread receives: wait for the wake-up, or for the role.
     fn stand_by(&self, slot: &Slot) -> StoodBy {
         match self.mode {
-            // Who receives needs a core more than who only waits for it.
+            // The receiver needs a core more than threads that only wait for it.
             WaitMode::Spin | WaitMode::Yield => yield_now(),
             WaitMode::Block | WaitMode::Adaptive => return self.role.park(&slot.word),
         }

@@ -1,7 +1,7 @@
-//! What the program wants done about a signal that the runtime handles.
+//! The program's actions for signals that the runtime handles.
 //!
-//! Handlers read it while any thread may change it, so it is a lock of versions: no reader waits for a
-//! thread that it has interrupted, for that one has all signals blocked.
+//! Handlers read them while any thread may change them, so they lie under a sequence lock: no reader waits for a
+//! thread that it has interrupted, since a thread that changes them has all signals blocked.
 
 #![expect(unsafe_code, reason = "the C library's structure of an action")]
 

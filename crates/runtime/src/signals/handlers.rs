@@ -1,4 +1,4 @@
-//! The runtime's handlers, and how they call those of the program.
+//! The runtime's signal handlers, and how they call those of the program.
 
 #![expect(unsafe_code, reason = "installs handlers, and calls the program's")]
 
@@ -24,7 +24,7 @@ static GUARD: AtomicI32 = AtomicI32::new(0);
 /// access waits, too.
 const ENDING: [c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Whoever changes an action of [`ENDING`] has it, with all signals blocked.
+/// Held by a thread that changes an action of [`ENDING`], with all signals blocked.
 static ENDINGS: Mutex<()> = Mutex::new(());
 
 /// The C library's own `sigaction`, whatever the program has in its place.
@@ -47,7 +47,7 @@ pub(super) fn system_action(signal: c_int, new: Option<Action>) -> Result<Action
     let new = new.map(Action::to_sigaction);
     let given = new.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     let mut old = Action::DEFAULT.to_sigaction();
-    // SAFETY: both structures live through the call; a handler has been checked by who gave it.
+    // SAFETY: both structures live through the call; a handler has been checked by the caller that gave it.
     match unsafe { sigaction(signal, given, &raw mut old) } {
         0 => Ok(Action::of(&old)),
         _ => Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
@@ -79,7 +79,7 @@ pub(crate) fn install(signal: c_int, handler: Handler, waits: bool) -> Result<()
     }
     drop(endings);
     drop(masked);
-    // Whoever started this process may have blocked it.
+    // The parent of this process may have blocked it.
     change_mask(libc::SIG_UNBLOCK, NEVER_BLOCKED);
     Ok(())
 }

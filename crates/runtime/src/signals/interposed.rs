@@ -1,9 +1,9 @@
-//! The C library's calls about signals, in whose place the program finds these.
+//! Interposed calls of the C library about signals.
 //!
-//! Accesses to shared memory are signals. A thread that blocks them would die of its next access, and a
-//! handler in the place of the runtime's would take all of them. So these signals are never blocked, and
-//! the program's actions for them are kept for accesses that are not the runtime's. All else is done as it
-//! is asked for. A program that goes around the C library goes around these.
+//! Accesses to shared memory raise signals. A thread that blocked these would die at its next access, and a
+//! program's handler in the place of the runtime's would receive all of them. So these signals are never blocked,
+//! and the program's actions for them are kept for accesses outside of shared memory. Everything else is done as
+//! asked. A program that bypasses the C library bypasses these.
 
 #![expect(unsafe_code, reason = "the C library's interface")]
 

@@ -1,11 +1,11 @@
-//! Signals: the runtime's handlers, what the program wants done about the same signals, and what the
-//! runtime's own threads let through: nothing, for the program's handlers must not run there.
+//! Signals: the runtime's handlers, the program's actions for the same signals, and the mask of the runtime's own
+//! threads, which blocks everything: the program's handlers must not run there.
 //!
 //! ```text
 //! interposed   the C library's calls, as the program makes them
 //! handlers     the runtime's own, and how they call the program's
-//! stack        what the handler of a crash stands on
-//! actions      what the program wants done about the runtime's signals
+//! stack        the alternate stack of the crash handler
+//! actions      the program's actions for the runtime's signals
 //! ```
 
 #![expect(unsafe_code, reason = "the kernel's signal masks")]

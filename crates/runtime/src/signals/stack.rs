@@ -1,5 +1,5 @@
-//! A stack of its own for the handler of SIGSEGV in each thread that uses the job: what has come of a full
-//! stack could not be told otherwise.
+//! An alternate stack for the handler of SIGSEGV in each thread that uses the job: without one, the overflow of a
+//! stack could not be reported.
 //!
 //! Only where accesses do not wait in that handler ([`super::handlers::install`]), and not for a thread that
 //! has one already, as Rust's have.

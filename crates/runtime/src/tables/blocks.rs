@@ -1,4 +1,4 @@
-//! States of one kind for the minipages of an area, which come into being where they are used.
+//! States of one kind for the minipages of an area, allocated in blocks at first use.
 
 #![expect(
     unsafe_code,

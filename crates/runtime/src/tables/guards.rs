@@ -1,4 +1,4 @@
-//! The states of a minipage, or of synchronization, while one step has them.
+//! Lock guards: the states of a minipage, or of synchronization, while one step holds them.
 
 #![expect(
     unsafe_code,
@@ -14,7 +14,7 @@ use multigrain_protocol::{Cell, Engine, SyncCell, Tables};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId};
 
 use super::{AreaStates, SharedTables, States};
-use crate::run::Run;
+use crate::minipage_run::Run;
 use crate::shim::{MutexGuard, lock};
 
 /// The states of one minipage, under its shard's lock.

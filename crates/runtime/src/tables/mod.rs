@@ -1,9 +1,8 @@
 //! The protocol's states of this node, shared by its threads.
 //!
-//! One lock per shard of minipages guards a minipage's state together with its protection: were the page
-//! tables changed outside it, two threads could leave them as the state is not. Blocks of states come into
-//! being at first use, so an area nobody touches costs nothing, and no cost grows with the number
-//! of minipages.
+//! One lock per shard of minipages guards a minipage's state together with its protection: if the page tables
+//! changed outside of it, two threads could leave them in disagreement with the state. Blocks of states are
+//! allocated at first use, so an area that nobody touches costs nothing.
 
 #![expect(
     unsafe_code,
@@ -32,8 +31,9 @@ use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, Threa
 
 use crate::area::AreaRecord;
 use crate::live_items::LiveItems;
-use crate::run::Run;
+use crate::minipage_run::Run;
 use crate::shim::{Mutex, lock};
+use crate::turns::Turns;
 
 /// Shards; more than the threads of a large machine that fault at once.
 const SHARDS: usize = 256;
@@ -112,6 +112,10 @@ impl States {
 #[derive(Debug)]
 pub(crate) struct AreaStates {
     pub(crate) record: AreaRecord,
+    /// Who manages its minipages.
+    placement: Placement,
+    /// How this node shares it with others, if it is a named segment.
+    turns: Option<Box<Turns>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
     kept: UnsafeCell<OnceLock<Box<Kept>>>,
 }
@@ -125,8 +129,9 @@ struct Kept {
 }
 
 impl AreaStates {
-    fn new(record: AreaRecord) -> Self {
-        Self { record, kept: UnsafeCell::new(Kept::new(&record).into()) }
+    fn new(record: AreaRecord, placement: Placement) -> Self {
+        let turns = record.is_named().then(Box::default);
+        Self { record, placement, turns, kept: UnsafeCell::new(Kept::new(&record).into()) }
     }
 
     /// Forgets states that are as at first; whether there is no more to come: others of release consistent
@@ -168,7 +173,6 @@ type RegistryPage = Box<[OnceLock<AreaStates>]>;
 pub(crate) struct SharedTables {
     me: NodeId,
     nodes: u16,
-    placement: Placement,
     shards: Box<[Mutex<()>]>,
     areas: Box<[OnceLock<RegistryPage>]>,
     sync: Mutex<SyncTables>,
@@ -184,11 +188,10 @@ pub(crate) struct SharedTables {
 }
 
 impl SharedTables {
-    pub(crate) fn new(me: NodeId, nodes: u16, placement: Placement) -> Self {
+    pub(crate) fn new(me: NodeId, nodes: u16) -> Self {
         Self {
             me,
             nodes,
-            placement,
             shards: (0..SHARDS).map(|_| Mutex::new(())).collect(),
             areas: (0..PAGES).map(|_| OnceLock::new()).collect(),
             sync: Mutex::new(SyncTables::default()),
@@ -205,8 +208,8 @@ impl SharedTables {
         Self { tracks, ..self }
     }
 
-    /// Enters an area; false if its id is taken or out of range.
-    pub(crate) fn add(&self, record: AreaRecord) -> bool {
+    /// Enters an area, managed so; false if its id is taken or out of range.
+    pub(crate) fn add(&self, record: AreaRecord, placement: Placement) -> bool {
         let (page, index) = registry_place(record.area.id);
         let Some(page) = self.areas.get(page) else { return false };
         let page = page.get_or_init(|| (0..AREAS).map(|_| OnceLock::new()).collect());
@@ -216,7 +219,7 @@ impl SharedTables {
         if record.consistency.is_lazy() {
             self.lazy.store(true, Ordering::Release);
         }
-        page[index].set(AreaStates::new(record)).is_ok()
+        page[index].set(AreaStates::new(record, placement)).is_ok()
     }
 
     /// What a thread of this node holds, in the words of a program.
@@ -308,7 +311,7 @@ impl SharedTables {
 
     /// Who keeps the directory entry of a minipage of this area.
     fn manager_of(&self, area: &AreaStates, minipage: MinipageId) -> NodeId {
-        match self.placement {
+        match area.placement {
             Placement::First => NodeId(0),
             Placement::Allocator => area.record.owner,
             Placement::Spread => {
@@ -327,6 +330,11 @@ impl SharedTables {
     /// What a minipage promises; sequential if it is unknown here.
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
         self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)
+    }
+
+    /// How this node shares a named segment with others; none of any other area.
+    pub(crate) fn turns(&self, id: AreaId) -> Option<&Turns> {
+        self.area(id)?.turns.as_deref()
     }
 
     /// Whether an area is sequentially consistent.
@@ -369,6 +377,12 @@ impl SharedTables {
         done
     }
 
+    /// Does something while no thread of this node has states of any minipage.
+    pub(crate) fn alone<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _all: Vec<_> = self.shards.iter().map(lock).collect();
+        act()
+    }
+
     /// Locks the states of a known minipage until the result is dropped.
     ///
     /// # Panics
@@ -406,18 +420,21 @@ mod tests {
     use multigrain_protocol::Cell as _;
 
     use super::*;
-    use crate::area::Items;
+    use crate::area::{Items, Origin};
     use multigrain_memory::{Area, Shape, VIEWS_BASE};
 
     /// Miri is the judge here: without the lock it reports a race.
     #[test]
     fn a_minipage_is_lent_to_one_thread_at_a_time() {
-        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let tables = SharedTables::new(NodeId(0), 2);
         let (id, shape) = (AreaId(3), Shape::Pages { pages: 1 });
         let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         let consistency = Consistency::Sequential;
-        assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }));
+        assert!(tables.add(
+            AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap },
+            Placement::First
+        ));
         let minipage = MinipageId::new(id, 0);
         let swap = || {
             for _ in 0..8 {
@@ -438,38 +455,41 @@ mod tests {
 
     #[test]
     fn every_id_the_memory_takes_has_a_place_in_the_registry() {
-        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let tables = SharedTables::new(NodeId(0), 2);
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         let shape = Shape::Pages { pages: 1 };
         let consistency = Consistency::Sequential;
         let record = |id: u32| {
             let area =
                 Area { id: AreaId(id), base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
-            AreaRecord { area, owner: NodeId(0), items, consistency }
+            AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap }
         };
         let last = u32::try_from(MAX_AREAS).unwrap() - 1;
         assert_eq!(last, (1 << 24) - 1);
         // All below 70,000, and far apart up to the last one.
         let many = if cfg!(miri) { 0..300 } else { 0..70_000 };
         for id in many.clone().chain([100_000, 1 << 19, last]) {
-            assert!(tables.add(record(id)), "area {id}");
-            assert!(!tables.add(record(id)), "area {id} is there already");
+            assert!(tables.add(record(id), Placement::First), "area {id}");
+            assert!(!tables.add(record(id), Placement::First), "area {id} is there already");
         }
         for id in many.chain([100_000, 1 << 19, last]) {
             assert!(tables.knows(MinipageId::new(AreaId(id), 0)), "area {id}");
         }
-        assert!(!tables.add(record(last + 1)));
+        assert!(!tables.add(record(last + 1), Placement::First));
         assert!(!tables.knows(MinipageId::new(AreaId(last + 1), 0)));
     }
 
     #[test]
     fn a_minipage_has_the_consistency_of_its_area() {
-        let tables = SharedTables::new(NodeId(0), 2, Placement::First);
+        let tables = SharedTables::new(NodeId(0), 2);
         let shape = Shape::Pages { pages: 1 };
         let items = Items { bytes: 4096, count: 1, chunk: 1, array: false };
         for (id, consistency) in (0..).map(AreaId).zip(Consistency::ALL) {
             let area = Area { id, base: VIEWS_BASE, file_offset: 0, bytes: 4096, shape };
-            assert!(tables.add(AreaRecord { area, owner: NodeId(0), items, consistency }));
+            assert!(tables.add(
+                AreaRecord { area, owner: NodeId(0), items, consistency, origin: Origin::Heap },
+                Placement::First
+            ));
             assert_eq!(tables.consistency_of(MinipageId::new(id, 0)), consistency);
         }
         let unknown = MinipageId::new(AreaId(4), 0);

@@ -2,8 +2,8 @@
 //! `pthread_exit` or by cancellation.
 //!
 //! The last two unwind the stack past this file (no frame of it has anything to drop by then) and run
-//! the hooks of thread-specific data, of which the slot's comes to [`ends_early`]. What
-//! `pthread_exit` was given is known to the C library alone, which tells who joins: the starter.
+//! the destructors of thread-specific data, of which the slot's calls [`ends_early`]. Only the C library knows
+//! the value given to `pthread_exit`, and tells it to the thread that joins: the starter.
 
 #![expect(unsafe_code, reason = "threads of the C library, which end as C allows")]
 

@@ -1,13 +1,14 @@
-//! Threads on named nodes: a program's function runs there, and any node may wait for its end.
+//! Threads on named nodes: a function of the program runs there, and any node may wait for its end.
 //!
 //! Function addresses agree because every node runs the same program at the same addresses
 //! (`multigrain run` turns address randomization off). A node starts nothing but functions of the
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
-//! what it wrote before its end is told.
+//! its writes before its end is reported.
 
 mod life;
 mod table;
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -17,6 +18,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, kind};
 use crate::program::{Program, ThreadFunction};
+use crate::programs::Programs;
 use crate::races::Object;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
@@ -99,7 +101,7 @@ impl ThreadAttributes {
     }
 }
 
-/// A thread to start: what it runs, its place here, and who waits for the answer.
+/// A thread to start: what it runs, its place here, and the thread that waits for the answer.
 #[derive(Debug)]
 pub(crate) struct Start {
     asker: Asker,
@@ -126,23 +128,32 @@ pub(crate) struct Threads {
     starter: Mutex<Option<Sender<Work>>>,
     /// Where functions of the program lie, the only ones that threads may start with.
     program: Program,
+    /// Which nodes run the same.
+    programs: Programs,
     next_node: AtomicU64,
 }
 
 impl Threads {
-    pub(crate) fn new(program: Program) -> Self {
+    pub(crate) fn new(program: Program, programs: Programs) -> Self {
         Self {
             table: Mutex::default(),
             starter: Mutex::default(),
             program,
+            programs,
             next_node: AtomicU64::new(0),
         }
     }
 
-    /// The next node in turn, for threads that may run anywhere.
-    pub(crate) fn any_node(&self, nodes: u16) -> i64 {
-        let turn = self.next_node.fetch_add(1, Ordering::Relaxed) % u64::from(nodes);
-        turn.cast_signed()
+    /// The ranks that run this node's program.
+    pub(crate) fn ranks(&self, driver: &Driver) -> Range<u16> {
+        self.programs.ranks(driver.me(), driver.nodes())
+    }
+
+    /// The next node in turn that runs this node's program, for threads that may run anywhere.
+    pub(crate) fn any_node(&self, driver: &Driver) -> i64 {
+        let ranks = self.ranks(driver);
+        let turn = self.next_node.fetch_add(1, Ordering::Relaxed) % ranks.len() as u64;
+        i64::from(ranks.start) + turn.cast_signed()
     }
 
     /// The starter: starts what is asked for, until this node ends. The caller blocks all signals.
@@ -184,6 +195,14 @@ impl Threads {
             Ok(rank) if rank < driver.nodes() => NodeId(rank),
             _ => return Err(Error::NoNode(node, driver.nodes())),
         };
+        if !self.programs.are_alike(driver.me(), to) {
+            let Range { start, end } = self.ranks(driver);
+            return Err(Error::Invalid(format!(
+                "{to} runs another program than this node, and has not its functions: start threads on \
+                 nodes {start} to {}",
+                end - 1
+            )));
+        }
         let address = (function as *const ()).expose_provenance();
         if self.program.function(address as u64).is_none() {
             return Err(Error::Invalid(format!(
@@ -233,6 +252,9 @@ impl Threads {
         (function, argument): (u64, u64),
         attributes: &[u8],
     ) -> Result<(), String> {
+        if !self.programs.are_alike(driver.me(), asker.node) {
+            return Err("it asked to start a thread, and runs another program".into());
+        }
         let Some(function) = self.program.function(function) else {
             return Err(format!(
                 "it asked to start a thread at {function:#x}, which is no function of the program"
@@ -280,7 +302,7 @@ impl Threads {
         let Start { asker, number, slot, function, argument, stack_bytes } = start;
         let handle = ThreadHandle::new(driver.me(), number);
         driver.races().keep(Object::Start(number), asker, kind::THREAD_START);
-        // Before it runs, and before anybody hears that it does.
+        // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
         driver.begin_starting(thread, place);
         let life = Life::new(self, driver, number);
@@ -309,11 +331,11 @@ impl Threads {
             driver.release_as(held);
         }
         driver.races().keep_own(Object::End(number));
-        // Before the end is told: who joins may count on the slot.
+        // Before the end is told: the thread that joins may count on the slot.
         slots::leave();
     }
 
-    /// Who waits for the thread gets its result.
+    /// The thread that joins it gets its result.
     fn tell_end(&self, driver: &Driver, number: u64, result: u64) {
         let mut table = lock(&self.table);
         let joiner = table.end(number, result);

@@ -1,12 +1,12 @@
-//! What a node knows of the threads started on it: who runs, who waits for whose end, and which
-//! results nobody has asked for yet. Pure: numbers in, verdicts out.
+//! What a node knows of the threads started on it: which run, which threads wait for their ends, and which
+//! results nobody has asked for yet. Pure: numbers in, decisions out.
 
 use std::collections::BTreeMap;
 
 use super::NUMBER_BITS;
 use crate::frames::Asker;
 
-/// Most results of ended threads that a node keeps for who may yet join them.
+/// Most results of ended threads that a node keeps for later joins.
 const MAX_KEPT: usize = 65_536;
 
 /// Why a node starts no thread. The numbers go over the wire.
@@ -95,7 +95,7 @@ impl ThreadTable {
         self.threads.remove(&number);
     }
 
-    /// A thread ends with this result; who waits for it.
+    /// A thread ends with this result; the threads that wait for it.
     pub(super) fn end(&mut self, number: u64, result: u64) -> Option<Asker> {
         match self.threads.remove(&number) {
             Some(State::Awaited(asker)) => Some(asker),
@@ -109,7 +109,7 @@ impl ThreadTable {
         }
     }
 
-    /// Whether the result of a thread that has ended is kept for who may join it.
+    /// Whether the result of a thread that has ended is kept for a later join.
     pub(super) fn keeps(&self, number: u64) -> bool {
         matches!(self.threads.get(&number), Some(State::Ended(_)))
     }

@@ -4,9 +4,10 @@
 //! of its own is a line here.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use super::{Backends, Close, Link, Listener, bind};
+use super::{Backends, Close, Link, Listener, bind, emulate};
 use crate::address::Address;
 use crate::credentials::{Authority, Credentials};
+use crate::emulation::Emulation;
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::task::Poll;
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// Beyond any latency here.
+const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 macro_rules! conformance {
     ($($test:ident)*) => {
@@ -36,6 +39,18 @@ macro_rules! conformance {
         }
         mod tls {
             $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::tls()); } )*
+        }
+        mod pinned {
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::pinned()); } )*
+        }
+        mod emulated_over_unix {
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::unix())); } )*
+        }
+        mod emulated_over_tcp {
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::tcp())); } )*
+        }
+        mod emulated_over_tls {
+            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::tls())); } )*
         }
     };
 }
@@ -65,11 +80,13 @@ struct Place {
     nodes: [Backends; 2],
     /// The kernel copies what is sent and received, and looks where that lies.
     kernel_copies: bool,
+    /// What is laid over links.
+    network: Option<Emulation>,
 }
 
 impl Place {
     fn of(address: &str, nodes: [Backends; 2], kernel_copies: bool) -> Self {
-        Self { address: address.parse().unwrap(), nodes, kernel_copies }
+        Self { address: address.parse().unwrap(), nodes, kernel_copies, network: None }
     }
 
     fn listener(&self, socket: OwnedFd) -> Listener {
@@ -92,8 +109,22 @@ fn tls() -> Place {
     Place::of("tcp:127.0.0.1:0", with_credentials(|own| own), false)
 }
 
+fn pinned() -> Place {
+    let made = [(); 2].map(|()| Credentials::of_its_own().unwrap());
+    let pins = made.each_ref().map(|(_, pin)| *pin);
+    let node = |(own, _): (Credentials, _)| {
+        Backends::new(0xabc, Some(&own.trusting(pins.to_vec()))).unwrap()
+    };
+    Place::of("tcp:127.0.0.1:0", made.map(node), false)
+}
+
 fn proven_and_clear() -> Place {
     Place::of("tcp:127.0.0.1:0", with_credentials(Credentials::in_clear), true)
+}
+
+/// Over another, a network as fast as can be tested soon, and slow enough to be noticed.
+fn emulated(place: Place) -> Place {
+    Place { kernel_copies: false, network: Some("300us,4G".parse().unwrap()), ..place }
 }
 
 fn with_credentials(wish: impl Fn(Credentials) -> Credentials) -> [Backends; 2] {
@@ -120,7 +151,10 @@ fn links(place: &Place) -> [Box<dyn Link>; 2] {
     for (link, node) in links.iter().zip([0, 1]) {
         assert_eq!(link.may_be(NodeId(node)), Ok(()));
     }
-    links
+    match place.network {
+        Some(network) => links.map(|link| emulate(link, network).unwrap()),
+        None => links,
+    }
 }
 
 fn connected(place: &Place, address: &Address) -> Box<dyn Link> {
@@ -143,13 +177,23 @@ fn accepted(listener: &Listener) -> Box<dyn Link> {
 /// Sleeps until the link is ready for this.
 fn ready(link: &dyn Link, flags: PollFlags) {
     let timeout = Timespec::try_from(PATIENCE).unwrap();
-    let mut set = [PollFd::from_borrowed_fd(link.readiness(), flags)];
-    assert_eq!(poll(&mut set, Some(&timeout)), Ok(1), "it never becomes {flags:?}");
+    assert!(wait(link, flags, &timeout), "it never becomes {flags:?}");
 }
 
 fn is_ready(link: &dyn Link, flags: PollFlags) -> bool {
-    let mut set = [PollFd::from_borrowed_fd(link.readiness(), flags)];
-    poll(&mut set, Some(&NOW)).unwrap() > 0 && set[0].revents().intersects(flags)
+    // What is held back is due a moment later.
+    let timed = flags == PollFlags::IN && link.timer().is_some();
+    wait(link, flags, if timed { &SOON } else { &NOW })
+}
+
+/// Whether it is ready for this within that time; as the mesh sleeps.
+fn wait(link: &dyn Link, flags: PollFlags, time: &Timespec) -> bool {
+    let input = flags == PollFlags::IN;
+    let socket = Some(link.readiness()).filter(|_| !input || link.takes_input());
+    let timer = link.timer().filter(|_| input);
+    let watched = socket.into_iter().chain(timer);
+    let mut set: Vec<_> = watched.map(|fd| PollFd::from_borrowed_fd(fd, flags)).collect();
+    poll(&mut set, Some(time)).unwrap() > 0 && set.iter().any(|one| one.revents().intersects(flags))
 }
 
 fn send(link: &dyn Link, pieces: &[&[u8]]) -> Result<usize, Errno> {
@@ -163,15 +207,24 @@ fn receive(link: &dyn Link, room: &mut [u8]) -> Result<usize, Errno> {
     unsafe { link.receive(&mut [Span::of_mut(room)]) }
 }
 
+/// What it receives next, sleeping until then.
+fn receive_next(link: &dyn Link, room: &mut [u8]) -> Result<usize, Errno> {
+    loop {
+        match receive(link, room) {
+            Err(Errno::AGAIN | Errno::INTR) => ready(link, PollFlags::IN),
+            received => return received,
+        }
+    }
+}
+
 /// Receives so many bytes, sleeping in between.
 fn receive_all(link: &dyn Link, bytes: usize) -> Vec<u8> {
     let mut all = vec![0; bytes];
     let mut have = 0;
     while have < bytes {
-        match receive(link, &mut all[have..]) {
+        match receive_next(link, &mut all[have..]) {
             Ok(0) => panic!("the stream ends after {have} of {bytes} bytes"),
             Ok(got) => have += got,
-            Err(Errno::AGAIN | Errno::INTR) => ready(link, PollFlags::IN),
             Err(errno) => panic!("{errno} after {have} of {bytes} bytes"),
         }
     }
@@ -223,8 +276,11 @@ fn a_receive_takes_what_there_is_and_may_be_cut_anywhere(place: &Place) {
     let mut room = [0; 8];
     assert_eq!(receive(&*other, &mut room), Err(Errno::AGAIN));
     assert_eq!(send(&*one, &[b"abc"]), Ok(3));
-    ready(&*other, PollFlags::IN);
-    assert_eq!(receive(&*other, &mut room), Ok(3), "fewer than there is room for: all is read");
+    assert_eq!(
+        receive_next(&*other, &mut room),
+        Ok(3),
+        "fewer than there is room for: all is read"
+    );
     assert!(!other.holds_input());
     assert_eq!(receive(&*other, &mut room), Err(Errno::AGAIN));
     let bytes = pattern(1000);
@@ -291,8 +347,7 @@ fn what_was_sent_is_read_before_the_end_of_the_stream(place: &Place) {
     one.close(Close::Sending);
     assert!(send(&*one, &[b"x"]).is_err(), "it is closed");
     assert_eq!(receive_all(&*other, 10), b"last words");
-    ready(&*other, PollFlags::IN);
-    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+    assert_eq!(receive_next(&*other, &mut [0; 4]), Ok(0));
     assert_eq!(receive(&*other, &mut [0; 4]), Ok(0), "the end stays");
     // The other half goes on.
     assert_eq!(send(&*other, &[b"still here"]), Ok(10));
@@ -305,8 +360,7 @@ fn a_closed_link_neither_sends_nor_receives(place: &Place) {
     one.close(Close::Both);
     assert!(send(&*one, &[b"x"]).is_err());
     assert_eq!(receive(&*one, &mut [0; 4]), Ok(0));
-    ready(&*other, PollFlags::IN);
-    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+    assert_eq!(receive_next(&*other, &mut [0; 4]), Ok(0));
 }
 
 fn a_peer_that_is_gone_is_an_error_and_no_signal(place: &Place) {
@@ -315,8 +369,7 @@ fn a_peer_that_is_gone_is_an_error_and_no_signal(place: &Place) {
     assert_eq!(send(&*one, &[b"unread"]), Ok(6));
     ready(&*other, PollFlags::IN);
     drop(other);
-    ready(&*one, PollFlags::IN);
-    assert_eq!(receive(&*one, &mut [0; 4]), Err(Errno::CONNRESET));
+    assert_eq!(receive_next(&*one, &mut [0; 4]), Err(Errno::CONNRESET));
     assert!(matches!(send(&*one, &[b"x"]), Err(Errno::PIPE | Errno::CONNRESET)));
     assert_eq!(receive(&*one, &mut [0; 4]), Ok(0), "it is told once, then the stream has ended");
 }
@@ -326,8 +379,7 @@ fn it_is_readable_while_there_is_something_to_receive(place: &Place) {
     assert!(!is_ready(&*other, PollFlags::IN));
     assert!(is_ready(&*other, PollFlags::OUT));
     assert_eq!(send(&*one, &[b"ab"]), Ok(2));
-    ready(&*other, PollFlags::IN);
-    assert_eq!(receive(&*other, &mut [0; 1]), Ok(1));
+    assert_eq!(receive_next(&*other, &mut [0; 1]), Ok(1));
     assert!(other.holds_input() || is_ready(&*other, PollFlags::IN), "one byte is left");
     assert_eq!(receive(&*other, &mut [0; 2]), Ok(1));
     assert!(!is_ready(&*other, PollFlags::IN) && !other.holds_input());
@@ -353,8 +405,7 @@ fn what_it_suppresses_is_received_and_shows_when_resumed(place: &Place) {
         other.suppress_wakeups(true).unwrap();
     }
     one.close(Close::Sending);
-    ready(&*other, PollFlags::IN);
-    assert_eq!(receive(&*other, &mut [0; 4]), Ok(0));
+    assert_eq!(receive_next(&*other, &mut [0; 4]), Ok(0));
 }
 
 fn it_tells_that_the_peer_has_taken_something_if_it_says_so(place: &Place) {

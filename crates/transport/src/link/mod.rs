@@ -9,6 +9,7 @@
 //! [`Link::send`] and [`Link::holds_input`]. Dispatch is dynamic: an indirect call a system call.
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
+mod emulated;
 mod socket;
 mod tcp;
 mod tls;
@@ -17,22 +18,27 @@ mod unix;
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod conformance;
 
-use crate::address::Address;
+use crate::address::{Address, Ports};
 use crate::credentials::{Credentials, CredentialsError};
+use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::fmt;
 use core::task::Poll;
 use core::time::Duration;
+use emulated::Emulated;
 use multigrain_types::NodeId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tcp::Tcp;
 use tls::Tls;
 use unix::Unix;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use tls::Tls as TlsBackend;
 #[cfg(any(feature = "shuttle", feature = "mutants", feature = "fuzzing", test))]
 pub(crate) use unix::pair;
 
@@ -112,6 +118,18 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// be sent. It may say so too often, and is for nothing else: its bytes are the link's.
     fn readiness(&self) -> BorrowedFd<'_>;
 
+    /// What else to sleep on, for input alone, if the link holds back what has arrived: readable once something of
+    /// that is to be received. It is the same as long as the link lives.
+    fn timer(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether it takes input from what [`Link::readiness`] shows: while it does not, its [`Link::timer`] tells when to
+    /// receive again. It changes only as it receives.
+    fn takes_input(&self) -> bool {
+        true
+    }
+
     /// Whether input is held inside, which [`Link::readiness`] does not show: receive again before
     /// sleeping.
     fn holds_input(&self) -> bool {
@@ -148,6 +166,10 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// # Errors
     /// The kernel refuses an option.
     fn tune(&self) -> Result<(), Errno>;
+
+    /// Ends the link with an error if the other end's host does not take what was sent, and has not answered at all
+    /// for some seconds: to be called a few times a second.
+    fn look_after(&self) {}
 
     /// What the transport itself proves about the other end, before that has said anything: nothing is sent or
     /// received until it is ready. While it is not, it is asked again whenever the link is readable. It has no
@@ -188,6 +210,14 @@ pub(crate) trait Backend: Send + Sync {
     fn connect(&self, address: &Address, patience: Duration) -> Result<Box<dyn Link>, Errno>;
 }
 
+/// The same link on a network like this.
+///
+/// # Errors
+/// No descriptor is left.
+pub(crate) fn emulate(link: Box<dyn Link>, network: Emulation) -> Result<Box<dyn Link>, Errno> {
+    Ok(Box::new(Emulated::new(link, network)?))
+}
+
 /// A listening socket (close-on-exec) at `address`, and the address with its port resolved.
 ///
 /// # Errors
@@ -197,6 +227,22 @@ pub fn bind(address: &Address) -> Result<(OwnedFd, Address), TransportError> {
         .serving(address)
         .and_then(|backend| backend.listen(address))
         .map_err(|errno| TransportError::Bind { address: address.clone(), errno })
+}
+
+/// A listening socket at a port that is free at this address: of these, if the user has named some.
+///
+/// # Errors
+/// [`TransportError::Bind`] when the kernel does not give it, [`TransportError::NoPort`] when all are taken.
+pub fn bind_within(at: IpAddr, ports: Option<Ports>) -> Result<(OwnedFd, Address), TransportError> {
+    let bind = |port| bind(&Address::Tcp((at, port).into()));
+    let Some(ports) = ports else { return bind(0) };
+    let is_taken = |error: &TransportError| {
+        matches!(error, TransportError::Bind { errno: Errno::ADDRINUSE, .. })
+    };
+    let mut tried = ports.all().map(bind);
+    tried
+        .find(|bound| !bound.as_ref().is_err_and(is_taken))
+        .unwrap_or(Err(TransportError::NoPort { at, ports }))
 }
 
 /// A listening socket that does not block.

@@ -1,4 +1,5 @@
-//! Links over TCP, for nodes of several hosts. A dead host is noticed by keep-alive probes.
+//! Links over TCP, for nodes of several hosts. A host that is dead or cut off is noticed by keep-alive probes while
+//! nothing is sent, and by a time-out while something is; a node that is stopped is not, for its host answers.
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
 use super::{Backend, Close, Link, socket};
@@ -8,16 +9,19 @@ use crate::span::Span;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, sockopt};
 use std::net::SocketAddr;
 
-/// A silent peer is probed after this time, and then every second.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
-const KEEPALIVE_PROBES: u32 = 5;
-/// Unacknowledged bytes older than this end a link, in milliseconds.
-const USER_TIMEOUT_MS: u32 = 30_000;
+/// A silent peer is probed after this time, and then so often.
+const KEEPALIVE_PERIOD: Duration = Duration::from_secs(1);
+/// Unanswered probes that end a link.
+const KEEPALIVE_PROBES: u32 = 3;
+/// Bytes that the peer's host has not acknowledged for so long end a link, in milliseconds.
+const USER_TIMEOUT_MS: u32 = 4_000;
+/// Times that something was sent again in vain, as happens on a good network, too.
+const IN_VAIN: u8 = 2;
 
 /// Below so many bytes a link that suppresses wake-ups is not readable: more than most pages with their
 /// headers, and so little that the kernel does not think the receive buffer too small for it.
@@ -69,10 +73,33 @@ pub(super) fn suppress_wakeups(socket: &OwnedFd, suppress: bool) -> Result<(), E
 pub(super) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
-    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))?;
-    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)?;
-    sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_PERIOD)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_PERIOD)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)
+}
+
+/// [`Link::look_after`]. A user time-out that is always there would end the links of a node that is stopped, too,
+/// once its buffers are full: what its host answers then does not count.
+pub(super) fn look_after(socket: &OwnedFd) {
+    let in_vain = sent_in_vain(socket).is_some_and(|times| times >= IN_VAIN);
+    let wanted = if in_vain { USER_TIMEOUT_MS } else { 0 };
+    if sockopt::tcp_user_timeout(socket) != Ok(wanted) {
+        // It only fails when the connection is no more.
+        let _ = sockopt::set_tcp_user_timeout(socket, wanted);
+    }
+}
+
+/// How often bytes, or the question whether there is room for some, were sent since the peer's host has
+/// answered at all; none if the connection is no more.
+fn sent_in_vain(socket: &OwnedFd) -> Option<u8> {
+    // SAFETY: a tcp_info is numbers, which may be zero.
+    let mut info: libc::tcp_info = unsafe { core::mem::zeroed() };
+    let mut bytes = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
+    let (fd, place) = (socket.as_raw_fd(), (&raw mut info).cast());
+    // SAFETY: `place` is writable for so many bytes through the call.
+    let done =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut bytes) };
+    (done == 0).then(|| info.tcpi_retransmits.max(info.tcpi_probes))
 }
 
 /// [`Link::describe`].
@@ -128,6 +155,10 @@ impl Link for TcpLink {
 
     fn tune(&self) -> Result<(), Errno> {
         tune(&self.0)
+    }
+
+    fn look_after(&self) {
+        look_after(&self.0);
     }
 
     /// Nothing is known of the other end but its address: the handshake's secret decides.

@@ -29,9 +29,10 @@ impl Mesh {
     /// Any thread may; meanwhile somebody else has to receive, or both nodes may wait for ever.
     pub fn wait_for_room(&self, to: NodeId) {
         let Some(peer) = self.peer(to) else { return };
-        let readiness = peer.link().readiness();
         let timeout = Timespec::try_from(GLANCE).ok();
-        let _ = poll(&mut [PollFd::new(&readiness, PollFlags::OUT)], timeout.as_ref());
+        let link = peer.link().map(|link| link.readiness());
+        let mut link: Vec<_> = link.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
+        let _ = poll(&mut link, timeout.as_ref());
         peer.flush(&self.waiting);
     }
 

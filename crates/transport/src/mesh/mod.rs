@@ -5,10 +5,11 @@
 //! sends; one thread at a time receives (the caller sees to that).
 
 mod backlog;
+mod links;
 mod receive;
 mod send;
 
-use crate::boot::{self, BootConfig, Booted};
+use crate::boot::{self, BootConfig, Booted, Others};
 use crate::counters::{Counters, Tally};
 use crate::error::TransportError;
 use crate::handshake::Identity;
@@ -22,6 +23,8 @@ use crate::timeout::Timeout;
 use crate::unauthenticated::Refusals;
 use core::fmt;
 use core::time::Duration;
+pub use links::LinkEvent;
+use links::Links;
 use multigrain_types::NodeId;
 use receive::Receiving;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -43,8 +46,9 @@ pub struct Mesh {
     identity: Identity,
     /// By rank; none for this node.
     peers: Vec<Option<Peer>>,
-    listeners: Vec<Listener>,
-    refusals: Refusals,
+    refusing: Refusing,
+    /// Those that are made when first used.
+    links: Links,
     waiting: Waiting,
     receiving: Mutex<Receiving>,
     /// What was received; the peers count what is sent to them.
@@ -54,6 +58,12 @@ pub struct Mesh {
     /// Bytes of answers that may wait for a peer.
     allowed_answers: AtomicUsize,
     closed: AtomicBool,
+}
+
+/// Where whoever connects is refused.
+struct Refusing {
+    listeners: Vec<Listener>,
+    refusals: Refusals,
 }
 
 impl fmt::Debug for Mesh {
@@ -84,31 +94,36 @@ impl Mesh {
     #[must_use]
     pub fn single() -> Mesh {
         let identity = Identity { rank: NodeId(0), nodes: 1, job: 0, secret: [0; 32], build: 0 };
-        let refusals = Refusals::default();
-        let alone = Booted { identity, links: vec![None], listeners: Vec::new(), refusals };
+        let alone = Booted { identity, links: vec![None], others: Others::none() };
         Self::new(alone).expect("four file descriptors for the mesh of one node")
     }
 
     pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
-        let Booted { identity, links, listeners, refusals } = booted;
+        let Booted { identity, links, others } = booted;
+        let (listeners, refusals, meeting) = match others {
+            Others::Refused(listeners, refusals) => (listeners, refusals, None),
+            Others::Met(meeting) => (Vec::new(), Refusals::default(), Some(meeting)),
+        };
         let waiting = Waiting::new()?;
         for listener in &listeners {
             waiting.watch(listener, LISTENER)?;
         }
         let mut peers = Vec::with_capacity(links.len());
         for (node, link) in (0..).map(NodeId).zip(links) {
-            if let Some(link) = &link {
-                waiting.watch(link.readiness(), node.0.into())?;
+            let peer = (node != identity.rank).then(|| Peer::new(node));
+            if let (Some(peer), Some(link)) = (&peer, link) {
+                peer.join(link, &waiting)?;
             }
-            peers.push(link.map(|link| Peer::new(node, link)));
+            peers.push(peer);
         }
+        let nodes = peers.len();
         Ok(Mesh {
             deferred: Marks::new(peers.len()),
             receiving: Mutex::new(Receiving::new(&peers)),
             identity,
             peers,
-            listeners,
-            refusals,
+            refusing: Refusing { listeners, refusals },
+            links: Links::new(meeting, nodes),
             waiting,
             tally: Tally::default(),
             allowed_answers: AtomicUsize::new(ALLOWED_ANSWERS),
@@ -122,8 +137,14 @@ impl Mesh {
     /// # Errors
     /// [`TransportError`]: no descriptor is left.
     pub fn wake_when_taken(&self) -> Result<(), TransportError> {
-        let links = self.peers().map(Peer::link).filter(|link| link.tells_taken());
+        let links = self.peers().filter_map(Peer::link).filter(|link| link.tells_taken());
         self.waiting.wake_when_taken(links.map(|link| link.readiness()))
+    }
+
+    /// Notices hosts that are cut off: to be called a few times a second.
+    pub fn look_after_links(&self) {
+        let alive = self.peers().filter(|peer| peer.is_alive());
+        alive.filter_map(Peer::link).for_each(Link::look_after);
     }
 
     /// Number of nodes of the job, this one included.
@@ -136,9 +157,9 @@ impl Mesh {
         self.identity.rank
     }
 
-    /// Number of peers that neither left nor died.
+    /// Number of links to peers that neither left nor died.
     pub fn links_alive(&self) -> usize {
-        self.peers().filter(|peer| peer.is_alive()).count()
+        self.peers().filter(|peer| peer.has_link() && peer.is_alive()).count()
     }
 
     /// What went over the links so far.
@@ -146,12 +167,14 @@ impl Mesh {
         self.peers().fold(self.tally.read(), |all, peer| all.plus(&peer.tally().read()))
     }
 
-    /// The file descriptors that this mesh keeps open as long as it lives.
+    /// The file descriptors that this mesh keeps open as long as it lives, but for those of links that are still to
+    /// be made ([`LinkEvent::Made`]).
     #[must_use]
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let links = self.peers().map(|peer| peer.link().readiness().as_raw_fd());
-        let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
-        links.chain(listeners).chain(self.waiting.descriptors()).collect()
+        let links = self.peers().filter_map(Peer::link).flat_map(descriptors);
+        let listeners = self.refusing.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
+        let own = listeners.chain(self.waiting.descriptors()).chain(self.links.descriptors());
+        links.chain(own).collect()
     }
 
     fn peer(&self, node: NodeId) -> Option<&Peer> {
@@ -166,7 +189,7 @@ impl Mesh {
     fn suppressing_links(&self) -> impl Iterator<Item = &dyn Link> + Clone {
         let few = self.peers.len() <= FEW_LINKS + 1;
         let peers: &[Option<Peer>] = if few { &self.peers } else { &[] };
-        peers.iter().flatten().map(Peer::link)
+        peers.iter().flatten().filter_map(Peer::link)
     }
 
     /// An application thread begins to receive: arrivals do not wake the service thread.
@@ -196,6 +219,9 @@ impl Mesh {
     /// Says goodbye to all peers: they see [`crate::LostReason::Left`]. Nothing can be sent after it;
     /// receiving goes on until the peers have left, too.
     pub fn leave(&self) {
+        if let Some(meeting) = self.make_no_more_links() {
+            meeting.leave();
+        }
         for peer in self.peers() {
             peer.leave(self.rank(), &self.waiting);
         }
@@ -208,12 +234,16 @@ impl Mesh {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
+        drop(self.make_no_more_links());
         let end = Instant::now() + GRACE;
         for peer in self.peers() {
-            while peer.has_backlog() && Instant::now() < end {
+            while let Some(link) = peer.link()
+                && peer.has_backlog()
+                && Instant::now() < end
+            {
                 let left = end.saturating_duration_since(Instant::now());
                 let timeout = Timespec::try_from(left).ok();
-                let readiness = peer.link().readiness();
+                let readiness = link.readiness();
                 let _ = poll(&mut [PollFd::new(&readiness, PollFlags::OUT)], timeout.as_ref());
                 peer.flush(&self.waiting);
             }
@@ -221,4 +251,9 @@ impl Mesh {
         }
         self.waiting.wake();
     }
+}
+
+/// The file descriptors of a link.
+fn descriptors(link: &dyn Link) -> impl Iterator<Item = RawFd> {
+    [Some(link.readiness()), link.timer()].into_iter().flatten().map(|fd| fd.as_raw_fd())
 }

@@ -112,7 +112,10 @@ impl Mesh {
         for event in self.waiting.wait(&mut room, wait) {
             let (key, flags) = (event.data.u64(), event.flags);
             match key {
-                WAKE => self.waiting.woken(),
+                WAKE => {
+                    self.waiting.woken();
+                    self.report_unreached(incoming, context.sink());
+                }
                 LISTENER => self.refuse_connections(context.sink()),
                 rank => {
                     let rank = usize::try_from(rank).unwrap_or(usize::MAX);
@@ -142,6 +145,7 @@ impl Mesh {
         peer.replies().serve(true);
         let done = read(peer, parser, context, self.allowed_answers.load(Ordering::Relaxed));
         peer.replies().serve(false);
+        peer.has_received(&self.waiting);
         if let Err(reason) = done {
             *incoming = None;
             peer.end(&reason, &self.waiting);
@@ -149,11 +153,25 @@ impl Mesh {
         }
     }
 
+    /// Tells the sink of peers that could not be reached.
+    fn report_unreached(&self, incoming: &mut [Option<Incoming>], sink: &mut dyn Sink) {
+        for (node, reason) in self.take_unreached() {
+            let Some(peer) = self.peer(node) else { continue };
+            incoming[node.index()] = None;
+            peer.end(&reason, &self.waiting);
+            sink.lost(node, reason);
+        }
+    }
+
     fn refuse_connections(&self, sink: &mut dyn Sink) {
-        for listener in &self.listeners {
+        for listener in &self.refusing.listeners {
             let refused = &mut |line| sink.refused(line);
-            let done =
-                unauthenticated::refuse_waiting(listener, &self.identity, &self.refusals, refused);
+            let done = unauthenticated::refuse_waiting(
+                listener,
+                &self.identity,
+                &self.refusing.refusals,
+                refused,
+            );
             if let Err(errno) = done {
                 self.waiting.rewatch(listener, LISTENER, EventFlags::IN, EventFlags::empty());
                 sink.refused(format!("listens no more: accept: {errno}"));
@@ -169,14 +187,15 @@ fn read(
     context: &mut ReceiveContext<'_>,
     allowed: usize,
 ) -> Result<(), LostReason> {
+    let Some(link) = peer.link() else { return Ok(()) };
     let mut reads = 0;
-    while reads < READS || peer.link().holds_input() {
+    while reads < READS || link.holds_input() {
         // SAFETY: the parser names its own header, the staging buffer, and places that the sink
         // vouches for.
-        let receive = |spans: &mut [_]| unsafe { peer.link().receive(spans) };
+        let receive = |spans: &mut [_]| unsafe { link.receive(spans) };
         let input = parser.pump(receive, context)?;
         peer.replies().check(allowed)?;
-        if input == Input::Drained && !peer.link().holds_input() {
+        if input == Input::Drained && !link.holds_input() {
             break;
         }
         reads += 1;

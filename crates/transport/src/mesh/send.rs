@@ -101,6 +101,9 @@ impl Mesh {
         if header.kind == 0 || header.kind > LAST_KIND {
             return Err(LinkError::Frame { to, error: FrameError::Kind { kind: header.kind } });
         }
+        if !peer.has_link() {
+            self.ask_for_link(to);
+        }
         Ok((peer, Header { from: self.rank().0, payload: 0, ..header }))
     }
 

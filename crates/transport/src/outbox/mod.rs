@@ -50,7 +50,8 @@ const SMALL: usize = 96;
 /// Where an outbox sends to, and who counts it.
 #[derive(Clone, Copy)]
 pub(crate) struct Port<'a> {
-    pub(crate) link: &'a dyn Link,
+    /// None so far: all that is sent waits for it in the queue.
+    pub(crate) link: Option<&'a dyn Link>,
     pub(crate) tally: &'a Tally,
     pub(crate) replies: &'a ReplyBound,
 }
@@ -163,7 +164,7 @@ impl Outbox {
             let asked = self.queue.gather(&mut spans);
             // SAFETY: headers and owned pieces live in the queue, which the caller has locked; raw
             // pieces are vouched for by the caller of send until they are sent.
-            let taken = unsafe { port.link.send(&mut spans) }?;
+            let taken = unsafe { send_spans(port.link, &mut spans) }?;
             self.queue.advance(taken);
             self.weigh(port);
             if taken < asked {
@@ -282,22 +283,31 @@ fn cause(port: Port<'_>) -> Cause {
     if port.replies.answers_now() { Cause::Answer } else { Cause::Unsolicited }
 }
 
-fn send_bytes(link: &dyn Link, bytes: &[u8]) -> Result<usize, Errno> {
+/// [`Link::send`], of a link that there may not be yet.
+///
+/// # Safety
+/// As there.
+unsafe fn send_spans(link: Option<&dyn Link>, spans: &mut [Span]) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise is the one asked for.
+    link.map_or(Ok(0), |link| unsafe { link.send(spans) })
+}
+
+fn send_bytes(link: Option<&dyn Link>, bytes: &[u8]) -> Result<usize, Errno> {
     // SAFETY: the span is a reference.
-    unsafe { link.send(&mut [Span::of(bytes)]) }
+    unsafe { send_spans(link, &mut [Span::of(bytes)]) }
 }
 
 /// Headers in a row and the payload of the last, in one system call.
 ///
 /// # Safety
 /// `payload` is readable.
-unsafe fn send_frame(link: &dyn Link, head: &[u8], payload: Span) -> Result<usize, Errno> {
+unsafe fn send_frame(link: Option<&dyn Link>, head: &[u8], payload: Span) -> Result<usize, Errno> {
     if payload.len() == 0 {
         return send_bytes(link, head);
     }
     if payload.len() > SMALL {
         // SAFETY: `head` is a reference, and the payload is the caller's.
-        return unsafe { link.send(&mut [Span::of(head), payload]) };
+        return unsafe { send_spans(link, &mut [Span::of(head), payload]) };
     }
     let mut frame = [0; (MAX_DEFERRED + 1) * Header::BYTES + SMALL];
     let whole = head.len() + payload.len();

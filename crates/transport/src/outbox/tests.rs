@@ -86,7 +86,7 @@ impl Rig {
     }
 
     fn with<R>(&mut self, act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<R, Errno>) -> R {
-        let port = Port { link: &self.link, tally: &self.tally, replies: &self.replies };
+        let port = Port { link: Some(&self.link), tally: &self.tally, replies: &self.replies };
         act(&mut self.outbox, port).unwrap()
     }
 

@@ -67,6 +67,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         credentials: None,
         build: BUILD,
         deadline: Duration::from_secs(10),
+        emulate: None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! What threads wait for, as a node reports it, and when that is a deadlock.
 //!
-//! Role: a node knows its threads, its launcher knows all nodes; both speak these words. A deadlock is
-//! *proven*, never guessed from a time ([`deadlock`]): what was so before a question was asked and is so
-//! in all answers to it was so at one moment in between.
+//! Role: a node knows its threads, the launcher collects the reports of all nodes; both use these types. A
+//! deadlock is *proven*, never guessed from a time ([`deadlock`]): what held before a question was asked and
+//! holds in all answers to it held at one moment in between.
 //!
-//! What counts as waiting is the node's word. It says so only of a thread that nothing but the job itself
-//! can let go on: no time-out, no signal, no other process.
+//! Which threads count as waiting is for the node to say: only those that nothing but the job itself can let go
+//! on, neither a time-out nor a signal nor another process.
 
 mod proof;
 mod words;

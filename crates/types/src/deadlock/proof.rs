@@ -1,5 +1,5 @@
-//! The proof of a deadlock from two reports of each node, the second asked for after all first ones were
-//! there.
+//! The proof of a deadlock from two reports of each node; the second reports are asked for once all first ones
+//! have arrived.
 //!
 //! Of the *whole job*: every thread of every node is in the same wait in both reports, and no node has sent
 //! or received anything in between. So at the moment between the last first report and the question, all
@@ -7,7 +7,7 @@
 //! worked on: nothing is left that could let a thread go on. (Four counters, as in Mattern, 1987.)
 //!
 //! Of a *cycle of locks*: each thread of it is in the same wait for a lock in both reports, and holds the
-//! lock that the one before waits for. Whatever else runs, none of them can go on, for nobody but them
+//! lock that the one before waits for. Whatever else runs, none of them can go on, since nobody else
 //! gives these locks back.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the user reads about a deadlock.
+//! The report of a deadlock as text for the user.
 
 use core::fmt;
 use std::collections::BTreeMap;

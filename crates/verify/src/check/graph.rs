@@ -1,4 +1,4 @@
-//! The reachable graph as a whole: deadlock, livelock, and what litmus tests can end with.
+//! Properties of the reachable graph as a whole: deadlock, livelock, and the outcomes of litmus tests.
 //!
 //! stateright's `eventually` knows no fairness: two nodes that take a page from each other for
 //! ever would fail it. Here every state must be able to reach one where all is done; under strong

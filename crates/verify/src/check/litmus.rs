@@ -1,4 +1,4 @@
-//! Sequential consistency by its definition: what a program may read is what some interleaving of
+//! Sequential consistency by its definition: a program may read what some interleaving of
 //! its operations on one memory reads.
 
 use std::collections::BTreeSet;

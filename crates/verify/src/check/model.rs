@@ -1,4 +1,4 @@
-//! The model: which steps a state allows, and what each leads to.
+//! The model of the checker: which steps a state allows, and the state after each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
 
 pub use super::action::{Action, JobModel};
-use super::program::{Content, NO_COPY, Op, Wanted, minipage_id, minipage_index};
+use super::program::{Content, Op, Wanted, minipage_id, minipage_index};
 use super::properties;
 use super::state::{Broken, Packet, Phase, State};
 use super::sync_calls::{end_of_window, synchronization};
@@ -38,7 +38,8 @@ impl Model for JobModel {
                 actions.push(Action::Run(thread));
             }
             let op = plan.program.get(usize::from(now.done));
-            if now.phase == Phase::Blocked && !now.withdrawn && op.is_some_and(|op| op.is_timed()) {
+            let waits = now.phase == Phase::Blocked && !now.wait.withdrawn;
+            if waits && op.is_some_and(|op| op.is_timed()) {
                 actions.push(Action::Withdraw(thread));
             }
             if let (true, Phase::Running, [Some(_), Some((other, _))]) =
@@ -74,7 +75,7 @@ impl Model for JobModel {
             Action::EndLock(node, id) => self.step(&mut state, node, end_of_window(id), None),
             Action::Release { from, to } => release(&mut state.links[self.link(from, to)]),
         }
-        forget_lost_copies(&mut state);
+        state.forget_lost_copies();
         self.see_contention(&mut state);
         Some(state)
     }
@@ -129,7 +130,7 @@ impl JobModel {
 
     fn withdraw(&self, state: &mut State, thread: usize) {
         let plan = &self.job.threads[thread];
-        state.threads[thread].withdrawn = true;
+        state.threads[thread].wait.withdrawn = true;
         let op = plan.program[usize::from(state.threads[thread].done)];
         let from = match (op.wanted(), op.awaits()) {
             (Some(Wanted::Lock(id)), _) => Awaited::Lock(id.into()),
@@ -151,13 +152,13 @@ impl JobModel {
         });
         for index in 0..state.threads.len() {
             let now = &state.threads[index];
-            if now.phase != Phase::Blocked || now.contended {
+            if now.phase != Phase::Blocked || now.wait.contended {
                 continue;
             }
             let op = self.job.threads[index].program[usize::from(now.done)];
             let Op::Attempt { what, timed: false, .. } = op else { continue };
             let others = (0..state.threads.len()).filter(|&other| other != index);
-            state.threads[index].contended = others.into_iter().any(|other| {
+            state.threads[index].wait.contended = others.into_iter().any(|other| {
                 let (now, program) = (&state.threads[other], &self.job.threads[other].program);
                 let held = self.job.held(other, now.done.into(), now.skipped);
                 let wants =
@@ -180,7 +181,7 @@ impl JobModel {
         let packet = state.links[self.link(from, to)].remove(0);
         let input = Input::Message { from, message: packet.message };
         self.step(state, to, input, packet.page);
-        // Who receives something sends what it has deferred (`Effect::SendDeferred`).
+        // A node that receives something sends what it has deferred (`Effect::SendDeferred`).
         let links = self.link(to, NodeId(0))..self.link(to, NodeId(self.job.nodes));
         state.links[links].iter_mut().for_each(|link| release(link));
     }
@@ -191,6 +192,10 @@ impl JobModel {
         match now.phase {
             Phase::Woken(minipage) => {
                 now.phase = Phase::Running;
+                if self.job.asked_windows && !now.pinned {
+                    now.windows |= 1 << minipage;
+                    return;
+                }
                 let (thread, minipage) = (id(thread), minipage_id(minipage));
                 self.step(state, plan.node, Input::Resumed { thread, minipage }, None);
             }
@@ -258,7 +263,7 @@ impl JobModel {
             now.accesses.forget();
         }
         now.pinned = pinned && self.job.windows;
-        if kind == Kind::Write {
+        if kind == Kind::Write || self.job.asked_windows {
             self.end_windows_on(state, plan.node, index);
         }
         for minipage in given_up {
@@ -431,14 +436,4 @@ fn release(link: &mut [Packet]) {
 
 fn id(thread: usize) -> ThreadId {
     ThreadId(u32::try_from(thread).expect("a job has few threads"))
-}
-
-/// What a node holds of a minipage it may not access means nothing: states that differ in it only
-/// are one, and an engine that sends it later is found out.
-fn forget_lost_copies(state: &mut State) {
-    for page in state.memory.iter_mut().flatten() {
-        if page.access == Access::NoAccess {
-            page.content = NO_COPY;
-        }
-    }
 }

@@ -261,6 +261,8 @@ pub struct Job {
     pub progress: bool,
     /// Whether windows may keep what threads were asked to hold, for any time ([`multigrain_protocol::window`]).
     pub windows: bool,
+    /// Whether a window keeps all that threads are granted, from before they resume it, as the program may ask for.
+    pub asked_windows: bool,
     /// Whether unlocks leave tokens here for a window, of any length ([`SyncInput::UnlockToReturn`]).
     ///
     /// [`SyncInput::UnlockToReturn`]: multigrain_protocol::sync::SyncInput::UnlockToReturn
@@ -282,6 +284,7 @@ impl Job {
             trap_gap: false,
             progress: false,
             windows: false,
+            asked_windows: false,
             lock_windows: false,
             observe: false,
             idle_tokens: IDLE_TOKENS,
@@ -314,6 +317,13 @@ impl Job {
     pub fn with_windows(mut self) -> Self {
         (self.progress, self.windows) = (true, true);
         self
+    }
+
+    /// The same with windows that keep every grant: see [`Job::asked_windows`].
+    #[must_use]
+    pub fn with_asked_windows(mut self) -> Self {
+        self.asked_windows = true;
+        self.with_windows()
     }
 
     /// Unlocks leave tokens here for a window: see [`Job::lock_windows`].

@@ -46,6 +46,17 @@ pub enum Phase {
     Blocked,
 }
 
+/// What became of a thread's wait; all false while it does not wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// What it waits for is refused.
+    pub refused: bool,
+    /// It was withdrawn.
+    pub withdrawn: bool,
+    /// Since it began, another thread held what is waited for, or waited for it.
+    pub contended: bool,
+}
+
 /// One thread of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadState {
@@ -61,13 +72,8 @@ pub struct ThreadState {
     pub pinned: bool,
     /// Minipages that windows hold for it, a bit each ([`super::Job::windows`]).
     pub windows: u8,
-    /// Whether what it waits for is refused; whether its wait was withdrawn; and whether, since it began to
-    /// wait, another thread held that or waited for it.
-    pub refused: bool,
-    /// See there.
-    pub withdrawn: bool,
-    /// See there.
-    pub contended: bool,
+    /// What became of its wait so far.
+    pub wait: Wait,
     /// Operations of its program that it has left out, a bit each.
     pub skipped: u32,
     /// What its reads returned, if the job is observed.
@@ -103,6 +109,16 @@ pub struct State {
 }
 
 impl State {
+    /// What a node holds of a minipage it may not access means nothing: states that differ in it only
+    /// are one, and an engine that sends it later is found out.
+    pub(super) fn forget_lost_copies(&mut self) {
+        for page in self.memory.iter_mut().flatten() {
+            if page.access == Access::NoAccess {
+                page.content = NO_COPY;
+            }
+        }
+    }
+
     /// Locks that nodes keep for a window; it may end at any time.
     pub(super) fn kept_locks(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
         self.nodes
@@ -140,9 +156,7 @@ impl State {
             accesses: Accesses::new(),
             pinned: false,
             windows: 0,
-            refused: false,
-            withdrawn: false,
-            contended: false,
+            wait: Wait::default(),
             skipped: 0,
             reads: Vec::new(),
         };

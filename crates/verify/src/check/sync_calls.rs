@@ -1,4 +1,4 @@
-//! What the operations of checked programs ask of the synchronization engines.
+//! Operations of checked programs as inputs of the synchronization engines.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;

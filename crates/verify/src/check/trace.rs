@@ -1,4 +1,4 @@
-//! Counterexamples for people: one line a step, what it was and what it changed.
+//! Counterexamples as text: one line a step, with what it was and what it changed.
 
 use core::fmt::{self, Write};
 

@@ -10,7 +10,7 @@ use multigrain_protocol::{Attach, Message, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::program::{Content, FREED, Job, NO_COPY, Op, minipage_index};
-use super::state::{Broken, Packet, Page, Phase, State};
+use super::state::{Broken, Packet, Page, Phase, State, Wait};
 
 /// What one step of one node may touch of a state.
 pub(super) struct Stage<'a> {
@@ -123,9 +123,7 @@ impl World for Stage<'_> {
             (true, Phase::Blocked) => {
                 state.phase = Phase::Running;
                 let op = self.job.threads[index].program[usize::from(state.done)];
-                let refused = core::mem::take(&mut state.refused);
-                let contended = core::mem::take(&mut state.contended);
-                state.withdrawn = false;
+                let Wait { refused, contended, .. } = core::mem::take(&mut state.wait);
                 match (op, refused) {
                     // A wait on a condition ends with a new look at what was awaited.
                     (Op::Await { .. }, false) | (Op::TimedAwait { .. }, _) => {}
@@ -151,7 +149,7 @@ impl World for Stage<'_> {
     fn refuse(&mut self, thread: ThreadId) {
         let index = thread.0 as usize;
         let state = &mut self.state.threads[index];
-        state.refused = true;
+        state.wait.refused = true;
         if self.job.threads[index].node != self.me || state.phase != Phase::Blocked {
             self.broken(format!("{thread} is refused but does not wait"));
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use multigrain_protocol::sync::{COLLECTIVE, Element, Operand, Operation, Shape, SyncInput};
+use multigrain_protocol::sync::{COLLECTIVE, Element, Operand, Operation, Shape, SyncInput, WHOLE};
 use multigrain_types::{NodeId, ThreadId};
 
-use super::program::Op;
+use super::program::{Job, Op};
 use super::state::Packet;
 use super::world::Stage;
 
@@ -16,17 +16,20 @@ fn collects(id: u32) -> bool {
 
 /// What a thread asks for that comes to a barrier.
 pub(super) fn meet(
+    job: &Job,
     thread: ThreadId,
     id: u32,
     (local, total, quiescent): (u32, u32, bool),
 ) -> SyncInput {
+    let whole = if job.goes_by_tree(local, total) { WHOLE } else { 0 };
     if !collects(id) {
-        return SyncInput::Barrier { thread, id: id.into(), local, total, quiescent };
+        let id = u64::from(id) | whole;
+        return SyncInput::Barrier { thread, id, local, total, quiescent };
     }
     let (operation, element) = (Operation::Sum, Element::Uint64);
     let shape = Shape { operation, element, count: 1, whole: 1, root: None };
     let operand = Operand::new(shape, thread.0, bit(thread).to_ne_bytes().to_vec());
-    let id = u64::from(id) | COLLECTIVE;
+    let id = u64::from(id) | COLLECTIVE | whole;
     SyncInput::Collective { thread, id, local, total, quiescent, operand }
 }
 

@@ -1,11 +1,11 @@
 //! Random programs without data races.
 //!
-//! A program is a sequence of phases with barriers of all threads in between. In a phase every word
-//! belongs to a lock, to a thread, to nobody (all may read it), or to threads that hand it on in
-//! turn by semaphores or by means of their own; who hands on comes first in an order of threads
-//! drawn for the phase, so nobody waits in a circle. Threads touch words only as that allows, hence
-//! conflicting accesses are ordered. Some threads may meet at a barrier of theirs in the middle of
-//! a phase, which then goes on with what it has of owners, but for words that are handed on.
+//! A program is a sequence of phases with barriers of all threads in between. In a phase every word belongs to a
+//! lock, to a thread, to nobody (all may read it), or to several threads that pass it on in turn, by semaphores
+//! or by other means. Words are passed on in an order of threads drawn for the phase, so no wait is circular.
+//! Threads touch words only as that allows, hence conflicting accesses are ordered. Some threads may meet at a
+//! barrier of their own in the middle of a phase; the phase then goes on with the owners so far, except for words
+//! that are passed on.
 
 mod owner;
 #[cfg(test)]
@@ -28,7 +28,8 @@ pub fn generate(rng: &mut Rng) -> Job {
     let nodes = u16::try_from(rng.magnitude(2, 16)).unwrap_or(2);
     // Often one minipage for all to contend for.
     let minipages = if rng.once_in(3) { 1 } else { rng.magnitude(1, 6) };
-    let mut job = Job::new(nodes);
+    let fans = [1, 2, 8];
+    let mut job = Job::new(nodes).with_fan(fans[usize::from(nodes) % fans.len()]);
     job.trap_gap = rng.once_in(3);
     job.dynamic_after = rng.pick(&[0, 0, 1, 2]);
     job.tracks = rng.once_in(2);
@@ -91,7 +92,7 @@ struct Writer {
     flags: Vec<Place>,
     /// Threads that run from the start on; they come first.
     threads: usize,
-    /// Threads that run on when a phase ends, each with a word of its own, and who joins it then.
+    /// Threads that run on when a phase ends, each with a word of its own, and the thread that joins it then.
     unjoined: Vec<(Place, u8, usize)>,
     job: Job,
 }
@@ -203,6 +204,9 @@ impl Writer {
         };
         if rng.below(8) < self.prefetches && !words.is_empty() {
             let (minipage, _) = words[index(rng, words.len())].0;
+            if self.job.minipages[usize::from(minipage)].consistency.is_lazy() && rng.once_in(3) {
+                return vec![Op::OpenAhead(minipage)];
+            }
             if rng.once_in(4) {
                 return vec![Op::Push(minipage)];
             }
@@ -365,6 +369,10 @@ impl Writer {
                     let minipage = u8::try_from(index(rng, minipages)).unwrap_or(0);
                     let kind = rng.pick(&[Kind::Read, Kind::Write]);
                     thread.program.push(Op::Prefetch(minipage, kind));
+                    // And what it opened is closed when it arrives.
+                    if self.job.minipages[usize::from(minipage)].consistency.is_lazy() {
+                        thread.program.push(Op::OpenAhead(minipage));
+                    }
                 }
                 thread.program.push(Op::Barrier { id, local, total, quiescent });
             }

@@ -1,19 +1,18 @@
 //! Release consistency checked: the real `Node::step` of every node over minipages of all three
 //! consistencies, driven by programs without data races.
 //!
-//! The property that all is about: a read returns the last write that happens before it. Since
+//! The main property: a read returns the last write that happens before it. Since
 //! conflicting accesses of such a program are ordered by its synchronization, that is the last
 //! write in the order of the run, whichever run it is; see [`state::State::latest`].
 //!
 //! - [`program`]: what the threads do. [`configurations`]: the table of checked jobs.
 //! - [`state`], [`step`], `world`: a state of the whole job, its steps, and the memories, twins and
 //!   links the nodes act on. Page tables are the world's own, so what a thread may do is never
-//!   asked of the engine under test. [`unqueued`]: write notices that a step
-//!   leaves over.
-//! - `properties`: what else holds. [`model`]: all interleavings of small jobs, by stateright;
+//!   asked of the engine under test. [`unqueued`]: write notices that a step has not queued yet.
+//! - `properties`: the other properties. [`model`]: all interleavings of small jobs, by stateright;
 //!   `graph`: livelock.
 //! - [`generate`], [`simulation`]: one random interleaving of one random job, both from a seed.
-//! - [`races`]: that the programs have no data races. `trace`: counterexamples for people.
+//! - [`races`]: that the programs have no data races. `trace`: counterexamples as text.
 
 pub mod action;
 mod collectives;

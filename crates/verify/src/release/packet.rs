@@ -1,4 +1,4 @@
-//! What travels between two nodes.
+//! A packet: what one node sends another at once.
 
 use multigrain_protocol::Message;
 use multigrain_protocol::release::WriteNotices;

@@ -4,6 +4,7 @@ use core::fmt;
 
 use multigrain_protocol::Kind;
 use multigrain_protocol::sync::IDLE_TOKENS;
+use multigrain_types::tree::Fan;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
 /// What a word of a minipage holds; it begins with 0.
@@ -26,6 +27,8 @@ pub enum Op {
     Prefetch(u8, Kind),
     /// Asks for a copy to read; the thread reads it before it synchronizes again.
     AwaitedPrefetch(u8),
+    /// Opens what is here to be read for writes, if it is lazily consistent.
+    OpenAhead(u8),
     /// Takes a lock.
     Lock(u32),
     /// Gives a lock back.
@@ -88,6 +91,7 @@ impl Op {
             }
             Self::Prefetch(..)
             | Self::AwaitedPrefetch(_)
+            | Self::OpenAhead(_)
             | Self::Lock(_)
             | Self::Unlock(_)
             | Self::Barrier { .. }
@@ -115,6 +119,7 @@ impl fmt::Display for Op {
             Self::Add(minipage, word) => write!(out, "add 1 to m{minipage}[{word}]"),
             Self::Prefetch(minipage, kind) => write!(out, "prefetch m{minipage} for {kind:?}"),
             Self::AwaitedPrefetch(minipage) => write!(out, "ask for m{minipage}"),
+            Self::OpenAhead(minipage) => write!(out, "open m{minipage} ahead"),
             Self::Lock(id) => write!(out, "lock {id}"),
             Self::Unlock(id) => write!(out, "unlock {id}"),
             Self::Barrier { id, local, total, quiescent } => {
@@ -185,6 +190,8 @@ pub struct Job {
     pub lock_windows: bool,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,
+    /// Of the tree by which barriers of all threads go, if there are more nodes.
+    pub fan: Fan,
 }
 
 impl Job {
@@ -201,6 +208,7 @@ impl Job {
             idle_tokens: IDLE_TOKENS,
             lock_windows: false,
             first_number: 0,
+            fan: Fan::default(),
         }
     }
 
@@ -272,6 +280,23 @@ impl Job {
     #[must_use]
     pub fn counting_from(self, number: u64) -> Self {
         Self { first_number: number, ..self }
+    }
+
+    /// The same, whose tree has this fan.
+    #[must_use]
+    pub fn with_fan(self, fan: u16) -> Self {
+        Self { fan: Fan(fan), ..self }
+    }
+
+    /// Whether a barrier of so many threads goes by the tree: all come, and each node with as many as the others.
+    #[must_use]
+    pub fn goes_by_tree(&self, local: u32, total: u32) -> bool {
+        let here = |rank| {
+            let here = |thread: &&Thread| thread.node == NodeId(rank) && !thread.started;
+            self.threads.iter().filter(here).count()
+        };
+        let all = self.nodes > self.fan.0 && total == self.first_threads();
+        local > 0 && all && (0..self.nodes).all(|rank| here(rank) == local as usize)
     }
 
     /// Threads that run from the start on.

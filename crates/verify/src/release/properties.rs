@@ -1,4 +1,4 @@
-//! What holds in every state, and in the last.
+//! Properties of every state, and of the last one.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ fn minipage(
         Consistency::LazyRelease | Consistency::Auto => {
             let copy = node.tables.lazy(id).ok_or_else(missing)?;
             let away = copy.home().is_some() && copy.access() == Access::ReadWrite;
-            (copy.access(), away, !away, Some(node.tables.release_tracker().ahead().diffs(id)))
+            let twin = away || copy.is_opened_ahead();
+            (copy.access(), twin, !twin, Some(node.tables.release_tracker().ahead().diffs(id)))
         }
     };
     if access != page.access {

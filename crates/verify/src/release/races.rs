@@ -105,6 +105,7 @@ impl<'a> Run<'a> {
                 | Op::Add(..)
                 | Op::Prefetch(..)
                 | Op::AwaitedPrefetch(_)
+                | Op::OpenAhead(_)
                 | Op::Unlock(_)
                 | Op::Up(..)
                 | Op::Release
@@ -125,7 +126,7 @@ impl<'a> Run<'a> {
             Op::Read(minipage, word) => self.access(thread, (minipage, word), false)?,
             Op::Await { place, value, lock, .. } => self.wait(thread, place, value, lock)?,
             Op::Reclaim(minipage) => {
-                // Whoever touched it has to be known to who frees it.
+                // All its accesses must be ordered before its free.
                 for word in (0u8..).take(WORDS) {
                     self.access(thread, (minipage, word), true)?;
                 }
@@ -139,6 +140,7 @@ impl<'a> Run<'a> {
             }
             Op::Prefetch(..)
             | Op::AwaitedPrefetch(_)
+            | Op::OpenAhead(_)
             | Op::Release
             | Op::Signal(..)
             | Op::Push(_) => {}

@@ -129,7 +129,8 @@ impl State {
                 .with_tracking(job.tracks)
                 .with_threads(u32::try_from(threads).unwrap_or(u32::MAX))
                 .with_idle_tokens(job.idle_tokens)
-                .counting_from(job.first_number, job.nodes);
+                .counting_from(job.first_number, job.nodes)
+                .with_fan(job.fan);
             for (index, placed) in (0u8..).zip(&job.minipages) {
                 let id = minipage_id(index);
                 tables.add(id, placed.manager, placed.owner, placed.consistency);

@@ -1,4 +1,4 @@
-//! The steps a state allows, and what each leads to.
+//! The steps that a state allows, and the state after each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -232,6 +232,7 @@ impl State {
             Op::AwaitedPrefetch(page) => {
                 (Input::AwaitedPrefetch { minipage: minipage_id(page) }, false)
             }
+            Op::OpenAhead(page) => (Input::OpenAhead { minipage: minipage_id(page) }, false),
             Op::Push(page) => (Input::Push { minipage: minipage_id(page) }, false),
             Op::Reclaim(page) => (Input::Reclaim { minipage: minipage_id(page) }, true),
             Op::Signal(id, all) => {
@@ -243,7 +244,7 @@ impl State {
             }
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id: id.into() }), false),
             Op::Barrier { id, local, total, quiescent } => {
-                (Input::Sync(meet(thread, id, (local, total, quiescent))), true)
+                (Input::Sync(meet(job, thread, id, (local, total, quiescent))), true)
             }
             Op::Down(id) => (Input::Sync(SyncInput::SemaphoreWait { thread, id: id.into() }), true),
             Op::Up(id, count) => {
@@ -298,6 +299,7 @@ impl State {
             | Input::PinnedRetry { .. }
             | Input::Prefetch { .. }
             | Input::AwaitedPrefetch { .. }
+            | Input::OpenAhead { .. }
             | Input::Push { .. }
             | Input::Resumed { .. }
             | Input::Retired { .. }

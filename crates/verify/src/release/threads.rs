@@ -1,6 +1,6 @@
-//! Threads that start, end and join anywhere and at any moment, as the runtime does it
-//! (`runtime/src/threads/`): a release, then the request; the node takes the thread up before it runs and
-//! before its starter knows; at its end a release, then the answer to who joins.
+//! Threads that start, end and join anywhere and at any moment, as in the runtime
+//! (`runtime/src/threads/`): a release, then the request; the node begins the thread before it runs and before
+//! its starter is answered; at its end a release, then the answer to the thread that joins.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;

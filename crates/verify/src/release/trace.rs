@@ -1,4 +1,4 @@
-//! Runs for people: one line a step, what it was and what it changed.
+//! Runs as text: one line a step, with what it was and what it changed.
 
 use core::fmt::Write;
 

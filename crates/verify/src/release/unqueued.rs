@@ -1,9 +1,9 @@
-//! Write notices that a step has left over: the tracker counts them as sent, and nobody has queued them yet.
+//! Write notices that a step has not queued yet: the tracker counts them as sent, but no link has them.
 //!
-//! In the runtime such write notices lie with the thread that took the step until it goes on, and the other
-//! threads of its node run meanwhile: what they send goes first. Only whoever took the step waits, and what
-//! the program says behind the write notices waits with them. A correct node leaves none over, for write notices are
-//! followed by the message they belong to or are sent alone, so this costs no state.
+//! In the runtime such write notices lie with the thread that took the step until it goes on. The other
+//! threads of its node run meanwhile, and what they send goes first. Only the thread that took the step waits,
+//! and so does everything that the program does after the write notices. A correct node leaves none over, since
+//! write notices are followed by the message they belong to or are sent alone; so this costs no state.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! The steps of write notices that a step has left unqueued ([`Unqueued`]).
+//! The steps that send write notices left unqueued by an earlier step ([`Unqueued`]).
 
 use multigrain_protocol::release::WriteNotices;
 use multigrain_types::NodeId;

@@ -328,6 +328,19 @@ impl ReleaseWorld for Stage<'_> {
         zero
     }
 
+    fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
+        let page = self.at(minipage);
+        let (access, twin) = (page.access, page.twin);
+        let unwritten = twin == Some(page.words);
+        if unwritten {
+            page.access = Access::ReadOnly;
+        }
+        if access != Access::ReadWrite || twin.is_none() {
+            self.broken(format!("{minipage}, closed if unwritten, has {access:?}, {twin:?}"));
+        }
+        unwritten
+    }
+
     fn closing(&mut self, _: &[MinipageId]) {}
 
     fn send_batched(&mut self) {}

@@ -1,4 +1,4 @@
-//! Computing on hosts with few cores: nodes that compute share them in equal parts, as under a fair
+//! Computing on hosts with few cores: nodes that compute get equal shares of them, as under a fair
 //! scheduler.
 
 /// How nodes are placed on hosts.
@@ -51,7 +51,7 @@ impl Cores {
         host.alarm(self.hosts.cores, index)
     }
 
-    /// The alarm of a token rings: who has finished, and the next alarm of that host.
+    /// The alarm of a token rings: which nodes have finished, and the next alarm of that host.
     pub(super) fn ring(&mut self, token: u64, now_ns: u64) -> (Vec<u16>, Option<Alarm>) {
         let [index, number] = [token >> 32, token & u64::from(u32::MAX)];
         let index = u16::try_from(index).expect("tokens are made by `alarm`");

@@ -2,7 +2,7 @@
 
 use core::ops::{Add, Sub};
 
-use multigrain_protocol::sync::SyncInput;
+use multigrain_protocol::sync::{SyncInput, SyncSite};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, Placement, ThreadId};
 
@@ -29,7 +29,7 @@ pub struct Plan<'a> {
     pub element_ns: f64,
     /// What all else takes.
     pub costs: Costs,
-    /// Who shares cores.
+    /// Which nodes share cores.
     pub hosts: Hosts,
     /// Who manages minipages; node 0 allocates them.
     pub placement: Placement,
@@ -259,10 +259,11 @@ impl Job {
                 Ok(true)
             }
             Step::Barrier => {
-                let total = u32::try_from(self.threads.len()).expect("one thread a node");
+                let nodes = u16::try_from(self.threads.len()).expect("one thread a node");
+                let total = nodes.into();
                 let call = SyncInput::Barrier {
                     thread: THREAD,
-                    id: BARRIER,
+                    id: SyncSite::of_all(nodes, BARRIER),
                     local: 1,
                     total,
                     quiescent: false,
@@ -314,7 +315,7 @@ impl Job {
         Ok(false)
     }
 
-    /// Who begins to wait sends what the node has deferred.
+    /// A thread that begins to wait sends what the node has deferred.
     fn wait(&mut self, node: NodeId) {
         self.cluster.flush(node);
         let now_ns = self.cluster.now_ns();

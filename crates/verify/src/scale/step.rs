@@ -1,4 +1,4 @@
-//! Access programs: what a node does, as far as others can notice.
+//! Access programs: a node's operations, as far as others can notice them.
 
 use core::fmt;
 use core::ops::Range;

@@ -1,8 +1,8 @@
-//! Who gets a contended minipage how often: threads of several nodes that work on one word as fast as
-//! they can, or with some thought between, on links that are all alike.
+//! Fairness under contention: how often each thread gets a minipage on which threads of several nodes work as fast
+//! as they can, or with some computation in between, on links that are all alike.
 //!
 //! Role: the shares of nodes and the longest wait are properties of time, which the model checker
-//! does not know. Here every cost is the same for all, so what shares differ by is the protocol's
+//! does not know. Every cost here is the same for all nodes, so differences between shares are due to the protocol
 //! (ADR 17).
 
 use multigrain_protocol::access::{Accesses, Asking};
@@ -165,7 +165,7 @@ impl Run {
         let of = |node| self.threads.iter().filter(move |thread| thread.node == NodeId(node));
         let done = (0..nodes).map(|node| of(node).map(|thread| thread.done).collect()).collect();
         let turns = (0..nodes).map(|node| of(node).map(|thread| thread.turns).sum()).collect();
-        // Who still waits has waited as well.
+        // Threads that still wait have waited as well.
         let now_ns = self.cluster.now_ns();
         let waits = |thread: &&Thread| !matches!(thread.state, State::Running);
         let waiting = self.threads.iter().filter(waits).map(|thread| now_ns - thread.begun_ns);
@@ -246,7 +246,7 @@ impl Run {
             Input::Fault { thread, minipage, kind }
         };
         self.cluster.step(node, input)?;
-        // Who begins to wait sends what its node has deferred.
+        // A thread that begins to wait sends what its node has deferred.
         self.cluster.flush(node);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Objects that threads allocate, use and free: minipages that are reused.
 //!
-//! The program is a correct one, but for careless reads: nobody uses an object before it is
+//! The program is correct except for careless reads: nobody uses an object before it is
 //! published or after its free. Which objects exist is known to all threads, as if they told each
 //! other.
 

@@ -1,9 +1,9 @@
-//! The history of a run, as the threads saw it, and its check.
+//! The history of a run, as the threads recorded it, and its check.
 //!
 //! Role: proves sequential consistency of what was recorded, from the records alone. The order in
 //! which the accesses happened is the witness: if it keeps every thread's program order, and every
 //! read in it returns the last write to its minipage, it is the total order that sequential
-//! consistency asks for. Since every store writes a number of its own, a read that returns another
+//! consistency requires. Since every store writes a number of its own, a read that returns another
 //! store's number cannot pass. Records are checked as they fill a buffer, so that memory is bounded.
 
 use super::cluster::{Content, FREED};

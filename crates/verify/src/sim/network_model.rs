@@ -1,5 +1,5 @@
-//! The network model of a run: how fast its links, nodes and threads are, drawn from the seed. Every
-//! seed has another: with and without stalls, fast and slow, even and uneven.
+//! The network model of a run: how fast its links, nodes and threads are, drawn from the seed. Each
+//! seed has another: with and without stalls, fast and slow, uniform and not.
 
 use core::fmt;
 

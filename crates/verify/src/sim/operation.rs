@@ -1,4 +1,4 @@
-//! The words of a program: operations, a few in a row.
+//! The operations of a program's threads, a few in a row.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What is simulated: everything a run depends on.
+//! The plan of a run: everything it depends on.
 
 use core::fmt;
 

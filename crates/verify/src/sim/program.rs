@@ -1,11 +1,11 @@
-//! What the threads do: random sequences, written as the threads come to them.
+//! What the threads do: random sequences, drawn when a thread gets to them.
 //!
 //! Minipages have roles, so that there is something to check at the end: registers hold numbers no
 //! two stores share, counters are only added to, guarded ones are read and then written under a
 //! lock of their own, boxes are counted under a lock with a condition, objects are allocated and
 //! freed. Threads meet at a barrier after a number of sequences. Between two barriers some threads
 //! give something to their neighbours, through a semaphore or a box. No sequence can wait for ever:
-//! locks nest upwards only, who waits for a neighbour holds nothing.
+//! locks nest upwards only, and a thread that waits for a neighbour holds nothing.
 
 use core::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Runs of a plan, and what is reported of them.
+//! The report of runs of a plan.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,16 +64,16 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
             network: NetworkModel::of(plan.seed, plan.nodes),
             steps: cluster.steps(),
             traffic: cluster.traffic(),
-            accesses: simulation.accesses,
+            accesses: simulation.oracle.accesses,
             virtual_ns: cluster.now_ns(),
-            died: simulation.died,
+            died: simulation.course.died,
             fingerprint: cluster.fingerprint(),
         }),
         Err(broken) => {
             let steps = cluster.steps();
             drop(simulation);
             let (mut again, _) = simulate(plan, Some(broken.subject));
-            let trace = again.cluster.trace.lines();
+            let trace = again.cluster.trace().lines();
             Err(Box::new(Failure { plan: *plan, broken, steps, trace }))
         }
     }
@@ -87,7 +87,7 @@ fn simulate(plan: &Plan, tracked: Option<Subject>) -> (Simulation, Result<(), Br
     let ended = catch_unwind(AssertUnwindSafe(|| simulation.run()));
     let ended = ended.unwrap_or_else(|_| {
         let text = "an engine panicked".into();
-        Err(Broken { subject: simulation.cluster.subject, text })
+        Err(Broken { subject: simulation.cluster.subject(), text })
     });
     (simulation, ended)
 }
@@ -119,7 +119,7 @@ mod tests {
         let minipage = plain.cluster.id(0);
         let (mut traced, _) = simulate(&plan, Some(Subject::Minipage(minipage)));
         assert_eq!(traced.cluster.fingerprint(), plain.cluster.fingerprint());
-        let lines = traced.cluster.trace.lines();
+        let lines = traced.cluster.trace().lines();
         assert_eq!(lines.len(), TRACE);
         assert!(lines.iter().any(|line| line.contains("takes")), "{lines:#?}");
         let other = format!("{:?}", plain.cluster.id(1));

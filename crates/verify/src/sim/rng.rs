@@ -1,4 +1,4 @@
-//! Random numbers from a seed: `SplitMix64`, written out so that a seed means the same run for ever.
+//! Random numbers from a seed: `SplitMix64`, written out here so that a seed gives the same run in every version.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! One run: the threads in the cluster, and what is checked of them.
+//! One run: the threads in the cluster, and the checks on them.
 
 use multigrain_protocol::{Input, Words};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
@@ -29,10 +29,26 @@ pub(super) struct Simulation {
     pub(super) cluster: Cluster<NetworkModel>,
     pub(super) threads: Vec<Thread>,
     pub(super) numbers: Numbers,
+    pub(super) program: Program,
+    pub(super) oracle: Oracle,
+    pub(super) course: Course,
+    roles: Vec<Role>,
+    rng: Rng,
+}
+
+/// What the threads run.
+#[derive(Debug)]
+pub(super) struct Program {
     pub(super) generator: Generator,
     pub(super) heap: Heap,
     pub(super) ids: Ids,
-    /// By minipage: who is between its lock and its unlock.
+    pub(super) layout: Layout,
+}
+
+/// What the threads were given and have done, known to the run alone: the cluster is judged by it.
+#[derive(Debug)]
+pub(super) struct Oracle {
+    /// By minipage: the thread between its lock and its unlock.
     pub(super) owners: Vec<Option<u32>>,
     /// By minipage: what has been added to it.
     pub(super) sums: Vec<u64>,
@@ -42,8 +58,11 @@ pub(super) struct Simulation {
     pub(super) arrivals: u64,
     pub(super) accesses: u64,
     pub(super) history: History,
-    pub(super) layout: Layout,
-    roles: Vec<Role>,
+}
+
+/// How far the run is.
+#[derive(Debug, Default)]
+pub(super) struct Course {
     /// Barriers that somebody has left, and whether the last of them is the end.
     episodes: u32,
     last: bool,
@@ -51,7 +70,6 @@ pub(super) struct Simulation {
     pub(super) died: Option<NodeId>,
     /// Steps done when the virtual time was over.
     pub(super) steps_in_time: Option<u64>,
-    rng: Rng,
 }
 
 /// The synchronization ids in use: any 32-bit numbers, the same ones for locks and barriers.
@@ -90,22 +108,22 @@ impl Simulation {
             cluster,
             threads: vec![Thread::new(); all as usize],
             numbers: Numbers { of_node: plan.threads },
-            generator,
-            heap,
-            ids: Ids { first: rng.below32(u32::MAX), stride: 1 + rng.below32(1000) },
-            owners: vec![None; plan.minipages as usize],
-            sums: vec![0; plan.minipages as usize],
-            units: [(0, 0); SEMAPHORES as usize],
-            arrivals: 0,
-            accesses: 0,
-            history: History::new(all as usize, plan.minipages as usize),
-            layout,
+            program: Program {
+                generator,
+                heap,
+                ids: Ids { first: rng.below32(u32::MAX), stride: 1 + rng.below32(1000) },
+                layout,
+            },
+            oracle: Oracle {
+                owners: vec![None; plan.minipages as usize],
+                sums: vec![0; plan.minipages as usize],
+                units: [(0, 0); SEMAPHORES as usize],
+                arrivals: 0,
+                accesses: 0,
+                history: History::new(all as usize, plan.minipages as usize),
+            },
+            course: Course::default(),
             roles: vec![Role::default(); usize::from(plan.nodes)],
-            episodes: 0,
-            last: false,
-            ended: 0,
-            died: None,
-            steps_in_time: None,
             rng,
         };
         (0..all).for_each(|thread| simulation.begin_episode(thread));
@@ -113,7 +131,7 @@ impl Simulation {
     }
 
     pub(super) fn trace(&mut self, subject: Subject, keep: usize) {
-        self.cluster.trace = Trace::on(subject, keep);
+        *self.cluster.trace() = Trace::on(subject, keep);
     }
 
     /// Runs to the end.
@@ -173,10 +191,10 @@ impl Simulation {
             }
             let sequence = if thread.duty.is_some_and(|left| over || thread.left <= left) {
                 thread.duty = None;
-                self.generator.duty(number, self.plan.all_threads(), thread.episode)
+                self.program.generator.duty(number, self.plan.all_threads(), thread.episode)
             } else if thread.left > 0 && !over {
                 thread.left -= 1;
-                self.generator.sequence(node, &mut self.heap)
+                self.program.generator.sequence(node, &mut self.program.heap)
             } else {
                 Sequence::of(&[Op::Barrier])
             };
@@ -185,9 +203,9 @@ impl Simulation {
     }
 
     fn begin_episode(&mut self, thread: u32) {
-        let duty = self.generator.duty_after();
+        let duty = self.program.generator.duty_after();
         let thread = &mut self.threads[thread as usize];
-        (thread.left, thread.duty) = (self.generator.sequences, Some(duty));
+        (thread.left, thread.duty) = (self.program.generator.sequences, Some(duty));
     }
 
     /// The engine wakes a thread.
@@ -214,7 +232,7 @@ impl Simulation {
             State::Blocked => self.unblock(number),
             State::Running | State::Trapped | State::Woken | State::Ended => {
                 let text = format!("{node} wakes its {local}, which does not wait");
-                Err(Broken { subject: self.cluster.subject, text })
+                Err(Broken { subject: self.cluster.subject(), text })
             }
         }
     }
@@ -254,19 +272,19 @@ impl Simulation {
     fn leave_barrier(&mut self, number: u32) -> bool {
         let thread = &mut self.threads[number as usize];
         thread.episode += 1;
-        if thread.episode > self.episodes {
-            self.episodes = thread.episode;
-            self.last = self.is_over();
+        if thread.episode > self.course.episodes {
+            self.course.episodes = thread.episode;
+            self.course.last = self.is_over();
         }
-        if self.last {
+        if self.course.last {
             self.end_thread(number);
         } else {
             self.begin_episode(number);
         }
-        self.last
+        self.course.last
     }
 
-    /// A thread begins to wait: who takes the receiver's role sends what was deferred.
+    /// A thread begins to wait: the one that takes the receiver's role sends what was deferred.
     pub(super) fn enter_wait(&mut self, thread: u32) {
         let node = self.numbers.node(thread);
         if self.roles[node.index()].enter(thread) {
@@ -299,11 +317,11 @@ impl Simulation {
 
     fn reclaimed(&mut self, minipage: MinipageId) -> Result<()> {
         let index = minipage.index();
-        if !self.heap.reclaimed(index) {
+        if !self.program.heap.reclaimed(index) {
             let text = "it came back, but nobody has freed it".into();
             return Err(Broken { subject: Subject::Minipage(minipage), text });
         }
-        let told = self.history.forget(index);
+        let told = self.oracle.history.forget(index);
         told.map_err(|wrong| self.not_consistent(wrong))
     }
 
@@ -317,16 +335,16 @@ impl Simulation {
         let thread = &mut self.threads[number as usize];
         let record = Record { thread: number, number: thread.accesses, minipage, saw, wrote };
         thread.accesses = thread.accesses.wrapping_add(1);
-        self.accesses += 1;
+        self.oracle.accesses += 1;
         let (id, node) = (self.cluster.id(minipage), self.numbers.node(number));
-        self.cluster.trace.note(Subject::Minipage(id), || {
+        self.cluster.trace().note(Subject::Minipage(id), || {
             let said = |what: &str, value: Option<u64>| match value {
                 Some(value) => format!(" {what} {value:#x}"),
                 None => String::new(),
             };
             format!("thread {number} of {node}{}{}", said("reads", saw), said("writes", wrote))
         });
-        let told = self.history.add(record);
+        let told = self.oracle.history.add(record);
         told.map_err(|wrong| self.not_consistent(wrong))
     }
 
@@ -336,13 +354,13 @@ impl Simulation {
     }
 
     fn kill_one(&mut self) {
-        if self.ended == self.plan.all_threads() {
+        if self.course.ended == self.plan.all_threads() {
             return;
         }
         let rank = self.rng.below(self.plan.nodes.into());
         let node = NodeId(u16::try_from(rank).unwrap_or(0));
         let cut_off = self.rng.once_in(2);
-        self.died = Some(node);
+        self.course.died = Some(node);
         self.end_node(node);
         self.cluster.kill(node, cut_off);
     }
@@ -360,8 +378,8 @@ impl Simulation {
     /// The last thread lets all nodes leave: their last frames take along what was deferred.
     fn end_thread(&mut self, thread: u32) {
         self.threads[thread as usize].state = State::Ended;
-        self.ended += 1;
-        if self.ended == self.plan.all_threads() {
+        self.course.ended += 1;
+        if self.course.ended == self.plan.all_threads() {
             (0..self.plan.nodes).for_each(|node| self.cluster.flush(NodeId(node)));
         }
     }

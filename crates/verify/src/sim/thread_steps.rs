@@ -49,7 +49,7 @@ impl Simulation {
         }
         let node = NodeId(u16::try_from(timer >> 32 & 0xffff).unwrap_or(0));
         if self.cluster.is_alive(node) {
-            let id = self.ids.of(u32::try_from(timer & 0xffff_ffff).unwrap_or(0));
+            let id = self.program.ids.of(u32::try_from(timer & 0xffff_ffff).unwrap_or(0));
             self.ask(node, SyncInput::LockWindowOver { id })?;
             self.cluster.flush(node);
         }
@@ -144,7 +144,7 @@ impl Simulation {
         if let Op::Peek(_) = op {
             return Ok(true);
         }
-        let sum = &mut self.sums[page as usize];
+        let sum = &mut self.oracle.sums[page as usize];
         if let Op::Write(_) = op {
             thread.stores += 1;
             wrote = Some(u64::from(number + 1) << 32 | u64::from(thread.stores));
@@ -175,8 +175,8 @@ impl Simulation {
 
     fn wait_for_change(&mut self, number: u32, page: u32) -> Result<bool> {
         // The engine gives the lock back when the wait is known to the condition's manager.
-        self.owners[page as usize] = None;
-        let (thread, id) = (self.local(number), self.ids.of(page));
+        self.oracle.owners[page as usize] = None;
+        let (thread, id) = (self.local(number), self.program.ids.of(page));
         self.wait_in(number, SyncInput::ConditionWait { thread, id, lock: id })
     }
 
@@ -194,11 +194,12 @@ impl Simulation {
                 self.cluster.step(node, Input::Push { minipage })?;
             }
             Op::Lock(page) => {
-                return self.wait_in(number, SyncInput::Lock { thread, id: self.ids.of(page) });
+                return self
+                    .wait_in(number, SyncInput::Lock { thread, id: self.program.ids.of(page) });
             }
             Op::Unlock(page) => {
-                self.owners[page as usize] = None;
-                let id = self.ids.of(page);
+                self.oracle.owners[page as usize] = None;
+                let id = self.program.ids.of(page);
                 // Every other time the token may stay, for as long as a frame travels or so.
                 if self.cluster.steps().is_multiple_of(2) {
                     self.ask(node, SyncInput::Unlock { thread, id })?;
@@ -209,18 +210,21 @@ impl Simulation {
                 self.cluster.flush(node);
             }
             Op::Down(index) => {
-                let id = self.ids.of(index);
+                let id = self.program.ids.of(index);
                 return self.wait_in(number, SyncInput::SemaphoreWait { thread, id });
             }
             Op::Up(index) => {
-                self.units[index as usize].0 += 1;
-                self.ask(node, SyncInput::SemaphorePost { id: self.ids.of(index), count: 1 })?;
+                self.oracle.units[index as usize].0 += 1;
+                self.ask(
+                    node,
+                    SyncInput::SemaphorePost { id: self.program.ids.of(index), count: 1 },
+                )?;
             }
             Op::Signal(page, all) => {
-                self.ask(node, SyncInput::ConditionSignal { id: self.ids.of(page), all })?;
+                self.ask(node, SyncInput::ConditionSignal { id: self.program.ids.of(page), all })?;
             }
-            Op::Publish(page) => self.heap.publish(page),
-            Op::Leave(page) => self.heap.leave(page),
+            Op::Publish(page) => self.program.heap.publish(page),
+            Op::Leave(page) => self.program.heap.leave(page),
             Op::Free(page) => {
                 self.free(number, page);
                 return Ok(false);
@@ -240,16 +244,16 @@ impl Simulation {
 
     /// The barrier's id and the way a node announces its threads change from one to the next.
     fn meet(&mut self, number: u32) -> Result<bool> {
-        self.arrivals += 1;
+        self.oracle.arrivals += 1;
         let episode = self.threads[number as usize].episode;
-        let id = self.ids.of(episode % 3);
+        let id = self.program.ids.of(episode % 3);
         let local = if episode & 4 == 0 { self.plan.threads } else { 0 };
         let (thread, total) = (self.local(number), self.plan.all_threads());
         self.wait_in(number, SyncInput::Barrier { thread, id, local, total, quiescent: false })
     }
 
     fn free(&mut self, number: u32, page: u32) {
-        let (from, to) = (self.numbers.node(number), self.heap.owner(page));
+        let (from, to) = (self.numbers.node(number), self.program.heap.owner(page));
         let subject = self.cluster.id(page).0;
         self.threads[number as usize].state = State::Blocked;
         let words = Words { kind: FREE, thread: number, subject, ..Words::default() };
@@ -272,16 +276,16 @@ impl Simulation {
     pub(super) fn granted(&mut self, number: u32, op: Op) -> Result<()> {
         let mut wrong = None;
         if let Op::Lock(page) | Op::Await(page) = op {
-            let other = self.owners[page as usize].replace(number);
+            let other = self.oracle.owners[page as usize].replace(number);
             wrong = other
                 .map(|other| format!("thread {number} has the lock that thread {other} holds"));
         } else if let Op::Down(index) = op {
-            let (posted, taken) = &mut self.units[index as usize];
+            let (posted, taken) = &mut self.oracle.units[index as usize];
             *taken += 1;
             wrong = (taken > posted).then(|| format!("{taken} units are taken of {posted} posted"));
         } else if op == Op::Barrier {
             let episode = u64::from(self.threads[number as usize].episode) + 1;
-            let (came, all) = (self.arrivals, u64::from(self.plan.all_threads()));
+            let (came, all) = (self.oracle.arrivals, u64::from(self.plan.all_threads()));
             wrong = (came < episode * all).then(|| {
                 let here = came + all - episode * all;
                 format!("thread {number} leaves the barrier, {here} of {all} have come")
@@ -311,8 +315,10 @@ impl Simulation {
             | Op::Down(index)
             | Op::Up(index)
             | Op::Await(index)
-            | Op::Signal(index, _) => Subject::Id(self.ids.of(index)),
-            Op::Barrier => Subject::Id(self.ids.of(self.threads[number as usize].episode % 3)),
+            | Op::Signal(index, _) => Subject::Id(self.program.ids.of(index)),
+            Op::Barrier => {
+                Subject::Id(self.program.ids.of(self.threads[number as usize].episode % 3))
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The threads of a run: where each is in its program, and who receives while it waits.
+//! The threads of a run: where each is in its program, and which one receives while it waits.
 
 use multigrain_protocol::access::Accesses;
 use multigrain_types::NodeId;
@@ -81,7 +81,7 @@ impl Thread {
     }
 }
 
-/// Who of a node's waiting threads has the receiver's role: who takes it sends what the node has deferred
+/// Which of a node's waiting threads has the receiver's role: the one that takes it sends what the node has deferred
 /// (`Runtime::receive_until`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Role {

@@ -1,4 +1,4 @@
-//! The end of a run, and what holds then.
+//! The end of a run, and what must hold then.
 
 use super::cluster::{Broken, Subject};
 use super::operation::Op;
@@ -12,7 +12,7 @@ impl Simulation {
             return Ok(());
         }
         let steps = self.cluster.steps();
-        let since = steps - *self.steps_in_time.get_or_insert(steps);
+        let since = steps - *self.course.steps_in_time.get_or_insert(steps);
         let nodes = u64::from(self.plan.nodes);
         if since < 10_000_000 + nodes * nodes * u64::from(self.plan.minipages) {
             return Ok(());
@@ -40,21 +40,22 @@ impl Simulation {
 
     /// What holds at the end.
     pub(super) fn finish(&mut self) -> Result<()> {
-        self.history.check().map_err(|wrong| self.not_consistent(wrong))?;
-        if self.ended < self.plan.all_threads() {
+        self.oracle.history.check().map_err(|wrong| self.not_consistent(wrong))?;
+        if self.course.ended < self.plan.all_threads() {
             return Err(self.stuck("waits for what nobody will do"));
         }
-        if self.died.is_some() {
+        if self.course.died.is_some() {
             return Ok(());
         }
         self.cluster.check_rest()?;
-        if let Some(object) = self.heap.lost() {
+        if let Some(object) = self.program.heap.lost() {
             let subject = Subject::Minipage(self.cluster.id(object));
             return Err(Broken { subject, text: "it was freed and never came back".into() });
         }
-        for index in self.layout.counters.start..self.layout.boxes.end {
+        for index in self.program.layout.counters.start..self.program.layout.boxes.end {
             let minipage = self.cluster.id(index);
-            let (holds, sum) = (self.cluster.last_written(minipage), self.sums[index as usize]);
+            let (holds, sum) =
+                (self.cluster.last_written(minipage), self.oracle.sums[index as usize]);
             if holds != sum {
                 let text = format!("it holds {holds}, but {sum} was added to it");
                 return Err(Broken { subject: Subject::Minipage(minipage), text });

@@ -1,4 +1,4 @@
-//! What the results are held against.
+//! The criteria that the results are compared with.
 
 use super::jobs::{Done, LARGE, MILLION, ONE, SMALL};
 use crate::bench::options::{Transport, Wait};

@@ -1,5 +1,4 @@
-//! The measuring jobs: which there are, and how each is started through the launcher of this very
-//! binary.
+//! The measuring jobs: a list, and how each is started through this binary's own launcher.
 
 use super::probe::{cache_line_us, cpus};
 use crate::bench::options::{Transport, Wait};
@@ -69,7 +68,7 @@ pub(super) fn plan(transports: &[Transport], waits: &[Wait], quick: bool) -> Vec
         }
     }
     let nodes = if quick { 3 } else { 8 };
-    // More threads than cores: who spins would starve those it waits for.
+    // More threads than cores: a thread that spins would starve those it waits for.
     let oversubscribed = if waits == [Wait::Block] { Wait::Block } else { Wait::Adaptive };
     for &transport in transports {
         plans.push(Plan { program: "many", nodes, transport, wait: oversubscribed, ..any.clone() });

@@ -1,8 +1,8 @@
 //! `multigrain bench costs`: Table 1 and section 4.2 of the paper, on this machine.
 //!
-//! `jobs` starts the measuring programs, `probe` says in which mood the machine is, `paper` holds
-//! the papers' figures, `parts` takes a fetch apart, `criteria` has what the results are held against,
-//! `print` shows it all.
+//! `jobs` starts the measuring programs, `probe` tells how far apart the CPUs are, `paper` holds
+//! the papers' figures, `parts` breaks a fetch down, `criteria` has the criteria for the results,
+//! `print` prints it all.
 
 mod criteria;
 mod jobs;

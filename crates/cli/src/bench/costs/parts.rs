@@ -1,4 +1,4 @@
-//! A page fetch taken apart, as ParADE's Figure 10 does. Its bars have no numbers; two of the parts
+//! A page fetch broken down as in ParADE's Figure 10. Its bars have no numbers; two of the parts
 //! are in its Table 1 (600 MHz Pentium III): the call of a SIGSEGV handler, and `mprotect` of 4 KB.
 
 use super::jobs::Done;

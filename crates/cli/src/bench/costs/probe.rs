@@ -1,4 +1,4 @@
-//! Near or far: how long a cache line takes from one CPU to the other. A virtual machine's CPUs are
+//! How far apart the CPUs are: how long a cache line takes from one to the other. A virtual machine's CPUs are
 //! placed anew from time to time, on one core, near to each other or far apart, and all latencies
 //! follow.
 

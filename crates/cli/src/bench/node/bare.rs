@@ -1,9 +1,8 @@
-//! The bare mechanism under a fetch: a trap, a plain round trip, two changes of protection. One
-//! thread on each side, the fault handled inline, no protocol: what remains of a fetch when nothing of
-//! ours is left but the guard.
+//! The bare mechanism under a fetch: a trap, a plain round trip, two changes of protection. One thread on each
+//! side, the fault handled inline, no protocol: only the guard is the project's own.
 //!
 //! A process has room for one shared memory, and a measuring node's is the runtime's. So each of the
-//! two nodes has a companion, a process on the same CPU with a memory of its own, which sleeps but for
+//! two nodes has a companion, a process on the same CPU with a memory of its own, which sleeps except in
 //! its turns. Its standard input is a raw socket to the other companion, its standard output a stream
 //! to its node: a byte from there begins a turn, and the times come back.
 #![expect(unsafe_code, reason = "the signal entry, and pages by address")]
@@ -90,9 +89,9 @@ pub(super) fn run(args: &NodeArgs) -> Result<()> {
     let measures = team::rank()? == 0;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut control = UnixStream::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    let guard = multigrain_runtime::Config::from_environment()?.guard;
+    let guard = multigrain_runtime::Config::from_environment()?.memory.guard;
     let bytes = u64::from(PAGES) * PAGE_BYTES as u64;
-    let memory = Memory::new(&Config { shared_bytes: bytes, guard })?;
+    let memory = Memory::new(&Config::new(bytes, guard))?;
     let shape = Shape::Pages { pages: 1 };
     let pages = Area { id: AreaId(0), base: VIEWS_BASE, file_offset: 0, bytes, shape };
     memory.map_area(pages, !measures)?;

@@ -1,4 +1,4 @@
-//! Twins and diffs: what release consistency does to a page without any message. One process.
+//! Twins and diffs: the cost of release consistency for a page, without messages. One process.
 #![expect(unsafe_code, reason = "twins and diffs take pages by pointer")]
 
 use crate::bench::clock::grouped;

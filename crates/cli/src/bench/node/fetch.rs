@@ -1,4 +1,4 @@
-//! Fetches: what a load or a store costs that finds no copy here, beside the raw round trip of the
+//! Fetches: the cost of a load or a store that finds no copy here, next to the raw round trip of the
 //! same size.
 
 use super::bare::Bare;
@@ -31,7 +31,7 @@ impl Access {
     }
 }
 
-/// Who has copies before it. Node 1 is the manager always.
+/// The nodes that have copies before it. Node 1 is the manager always.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     /// Node 1, writable.

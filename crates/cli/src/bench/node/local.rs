@@ -1,4 +1,4 @@
-//! A job of one node: what is done without a message.
+//! A job of one node: operations without a message.
 #![expect(unsafe_code, reason = "takes page table entries away behind the runtime's back")]
 
 use super::team::Team;

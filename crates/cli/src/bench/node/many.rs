@@ -1,4 +1,4 @@
-//! More nodes than two: invalidations, forwarding, barriers by number of nodes.
+//! More than two nodes: invalidations, forwarding, barriers by number of nodes.
 
 use super::fetch::{Access, Before, Fetch, Server};
 use super::pool::Pool;

@@ -20,8 +20,8 @@ const LOOKUPS: usize = 4096;
 
 /// Measures all rows.
 pub(super) fn measure(samples: usize) -> Result<Report> {
-    let guard = multigrain_runtime::Config::from_environment()?.guard;
-    let memory = Memory::new(&Config { shared_bytes: 1 << 30, guard })?;
+    let guard = multigrain_runtime::Config::from_environment()?.memory.guard;
+    let memory = Memory::new(&Config::new(1 << 30, guard))?;
     let pages = area(0, VIEWS_BASE, 0, PAGES.into(), Shape::Pages { pages: 1 });
     memory.map_area(pages, false)?;
     let mut rows = vec![trap(&memory, &pages, samples)?];

@@ -1,4 +1,4 @@
-//! Messages of the transport alone: a mesh beside that of the job, and raw sockets of the same
+//! Messages of the transport alone: a second mesh beside the job's, and raw sockets of the same
 //! kind. A round trip of equal messages, halved.
 #![expect(unsafe_code, reason = "payloads are sent from and received into raw memory")]
 
@@ -80,6 +80,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
             Transport::Tcp => format!("tcp:127.0.0.1:{port}").parse()?,
         })
     };
+    let network = std::env::var("MULTIGRAIN_EMULATE").ok();
     let config = BootConfig {
         rank: team.runtime.rank(),
         peers: (0..team.nodes).map(peer).collect::<Result<_>>()?,
@@ -89,6 +90,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         credentials: None,
         build: 0,
         deadline: Duration::from_secs(10),
+        emulate: network.map(|text| text.parse()).transpose()?,
     };
     Ok(Mesh::boot(config, &mut |line| eprintln!("multigrain: bench: {line}"))?)
 }

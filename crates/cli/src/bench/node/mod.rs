@@ -1,11 +1,17 @@
 //! The measuring programs: nodes of jobs that `bench costs` starts through `multigrain run`.
 //!
 //! Every node runs the same code; node 0 measures and prints its report as one line of JSON, the
-//! others serve. Each measurement takes turns with its floor, since the machine's speed drifts.
+//! others serve. Each measurement alternates with its lower bound, since the machine's speed drifts.
 //!
-//! `memory`: traps and protections, one process without a job. `local`: what needs no messages.
-//! `bare`: the companion of a node of `pair`, which fetches without a protocol. `pair`: fetches, messages and synchronization between two nodes. `many`: more nodes than two.
-//! `release`: release consistency. `scale`: the same operations in jobs of different size.
+//! | job | what it measures |
+//! |---|---|
+//! | `memory` | traps and protections: one process, no job |
+//! | `local` | operations that need no messages |
+//! | `pair` | fetches, messages and synchronization between two nodes |
+//! | `bare` | the companion of a node of `pair`, which fetches without a protocol |
+//! | `many` | more than two nodes |
+//! | `release` | release consistency |
+//! | `scale` | the same operations in jobs of different sizes |
 
 mod alloc;
 mod bare;

@@ -1,4 +1,4 @@
-//! Minipages to measure with.
+//! A pool of minipages to measure with.
 
 use super::team::Team;
 use crate::bench::clock::{load, store};

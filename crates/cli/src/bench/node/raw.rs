@@ -1,4 +1,4 @@
-//! The floor under messages: plain sockets between the same processes, of the same kind, with the
+//! The lower bound of messages: plain sockets between the same processes, of the same kind, with the
 //! same waiting.
 
 use crate::bench::clock::timed;

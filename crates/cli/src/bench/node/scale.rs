@@ -1,4 +1,4 @@
-//! The same three operations in jobs of different size: `bench costs` compares the jobs.
+//! The same three operations in jobs of different sizes: `bench costs` compares the jobs.
 
 use super::fetch::{Access, Before, Fetch, Server};
 use super::pool::Pool;

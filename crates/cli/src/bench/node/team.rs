@@ -1,4 +1,4 @@
-//! What all measuring jobs share: the runtime, the raw sockets beside it, and phases whose messages
+//! What all measuring jobs have in common: the runtime, the raw sockets beside it, and phases whose messages
 //! are counted.
 
 use super::NodeArgs;

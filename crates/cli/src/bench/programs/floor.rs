@@ -1,4 +1,4 @@
-//! What the machine cannot do faster: the bytes of a program through a plain socket, in turn with it.
+//! The lower bound of a program: its bytes through a plain socket, in turn with it.
 //! Two threads of this process are the nodes; they wait as the runtime does, adaptively.
 #![expect(unsafe_code, reason = "the floor is mprotect on a mapping of our own")]
 

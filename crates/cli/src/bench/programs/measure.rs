@@ -1,4 +1,4 @@
-//! A row measured: so many rounds, in each of which everything runs once, one after the other; then
+//! Measures a row: several rounds, in each of which everything runs once, one after the other; then
 //! medians.
 
 use super::launch::{Build, Consistency, Launch};

@@ -1,8 +1,7 @@
-//! `multigrain bench programs`: the applications of `apps/`, over plain threads and over what the
-//! machine can do at all.
+//! `multigrain bench programs`: the applications of `apps/`, compared with plain threads and with lower bounds.
 //!
 //! `rows` says which programs with which inputs, `launch` runs one, `floor` has the raw sockets,
-//! `measure` makes medians of rounds, `print` shows them.
+//! `measure` computes medians of rounds, `print` prints them.
 
 mod floor;
 mod launch;

@@ -1,4 +1,4 @@
-//! Memory that the processes of a job share beside Multigrain, since they run on one host.
+//! Memory that the processes of a job share outside of Multigrain, since they run on one host.
 #![expect(unsafe_code, reason = "maps memory that other processes write")]
 
 use super::super::plan::{BATCH, NODES};

@@ -1,9 +1,8 @@
 //! A node of a litmus job: one of four processes that run the same list of tests.
 //!
-//! `race`: one test, round by round. `variables`: the memory it is about. `board`: memory that the
-//! processes share beside Multigrain, to start a round together and to bring registers together:
-//! over shared memory of Multigrain itself a meeting would take longer than what is to race, and
-//! would order it.
+//! `race`: one test, round by round. `variables`: the memory under test. `board`: memory that the
+//! processes share outside of Multigrain, to start a round together and to collect registers. Over shared memory
+//! of Multigrain a meeting would take longer than the accesses that are to race, and would order them.
 
 mod board;
 mod race;

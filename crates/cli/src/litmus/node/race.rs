@@ -1,10 +1,10 @@
 //! One run: a test's rounds, in batches.
 //!
-//! A batch has variables for [`BATCH`] rounds. Before it some node zeroes each variable and some
-//! nodes read it, as the random say, so that in the rounds accesses fault, or hit and are invalidated
-//! in between; some threads read the variables or ask for a minipage ahead. Every round starts with
-//! a meeting and random delays. A node that runs no thread of the test may disturb it: it fetches
-//! the variables away. Some batches are left alone on one node: there the processor races.
+//! A batch has variables for [`BATCH`] rounds. Before it, random nodes zero and read each variable, so that in the
+//! rounds accesses fault, or hit and are invalidated in between; some threads read the variables or prefetch a
+//! minipage. Every round starts with a meeting and random delays. A node that runs no thread of the test may
+//! disturb it by fetching the variables. Some batches are left undisturbed on one node, where the processor
+//! itself has to show its reorderings.
 
 use super::super::instruction::Word;
 use super::super::job::{Moves, Record};

@@ -1,4 +1,6 @@
-//! What a page of section 3 has beside the header's own words: what belongs together, and what goes wrong.
+//! What a page of section 3 has beside the header's text: which functions share a page, return values, errors.
+
+mod segments;
 
 /// One page.
 pub(super) struct Entry {
@@ -42,7 +44,12 @@ const AREAS: (&str, &str) = (
 );
 
 /// All pages.
-pub(super) const PAGES: &[Entry] = &[
+pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
+    PAGES.iter().chain(segments::PAGES)
+}
+
+/// Those that are not in a file of their own.
+const PAGES: &[Entry] = &[
     Entry {
         names: &["mg_init", "mg_finalize"],
         what: "join a job as one of its nodes, and leave it",

@@ -1,4 +1,4 @@
-//! Accesses to cells a thread has, and hints about any.
+//! Accesses to cells that a thread owns, and hints about any cell.
 
 use super::super::program::{Object, Op, Pattern, Span, ThreadId};
 use super::{Cell, Draft, Fate, Owner};
@@ -22,8 +22,8 @@ impl Draft {
         if self.rng.once_in(4) {
             return Pattern::Fill(self.rng.pick(&[0, 1, 255]));
         }
-        self.stamp += 1;
-        Pattern::Stamp(self.stamp)
+        self.at.stamp += 1;
+        Pattern::Stamp(self.at.stamp)
     }
 
     /// Cells, by number, that a thread may touch in that way.

@@ -3,20 +3,20 @@
 //! A program is a sequence of phases with barriers of all initial threads in between. It is written
 //! phrase by phrase: a phrase appends operations to one thread or to several, and waits only for
 //! what is written already. So the order in which operations are written is a legal execution, and
-//! in no other execution does anybody wait for ever: of all that is not done yet, what was written
-//! first can be done, or waits for a lock whose holder waits for nothing.
+//! no other execution deadlocks: of all operations not done yet, the one written first can be done, or waits for
+//! a lock whose holder waits for nothing.
 //!
-//! Every object is cut into cells. A cell belongs to threads, who may write it if it is one and
-//! read it if they are many, or to a group, whose places are reached under a lock only. Cells change
-//! hands where a thread waits for another (`sync`, `threads`), and at the barriers of a phase all
-//! that no started thread holds are dealt out anew.
+//! Every object is cut into cells. A cell belongs to one thread, which may write it, to several, which may
+//! read it, or to a group, which accesses it under a lock only. Cells change
+//! hands where a thread waits for another (`sync`, `threads`), and at the barriers of a phase all cells
+//! that no started thread holds are distributed anew.
 //!
 //! | file | part |
 //! |---|---|
 //! | `owners` | who has which cell in a phase |
-//! | `objects` | allocation, and freed memory used again |
+//! | `objects` | allocation, and reuse of freed memory |
 //! | `memory` | reads, writes, copies, hints |
-//! | `sync` | critical sections, and handing on by semaphores, conditions and barriers of some |
+//! | `sync` | critical sections; passing cells on by semaphores, conditions and barriers of some threads |
 //! | `threads` | threads that threads start and join |
 
 mod memory;
@@ -97,17 +97,29 @@ enum Fate {
 #[derive(Debug)]
 struct Draft {
     rng: Rng,
-    mode: Mode,
-    nodes: usize,
-    initial_threads: usize,
+    job: Job,
     program: Program,
     /// Of all objects that are not freed, in order.
     cells: Vec<Cell>,
     states: Vec<State>,
     uses: Vec<Use>,
     fates: Vec<Fate>,
-    /// By object: who allocated it.
+    /// By object: the thread that allocated it.
     allocators: Vec<ThreadId>,
+    at: At,
+}
+
+/// The job that the program is for.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    mode: Mode,
+    nodes: usize,
+    initial_threads: usize,
+}
+
+/// How far the program is written.
+#[derive(Debug, Clone, Copy)]
+struct At {
     phase: u32,
     /// The next id of a semaphore or of a barrier of some.
     id: u32,
@@ -120,17 +132,17 @@ struct Draft {
 pub(super) fn generate(setting: &Setting, most: Option<u32>) -> Program {
     let mut draft = Draft::new(setting);
     let (phases, phrases) = (draft.rng.magnitude(2, 10), draft.rng.magnitude(4, 40));
-    draft.left = most.unwrap_or(u32::MAX);
+    draft.at.left = most.unwrap_or(u32::MAX);
     draft.allocate_first();
     draft.meet();
     for _ in 0..phases {
         draft.deal();
         draft.spend(phrases);
-        if draft.rng.once_in(2) && draft.left > 0 {
+        if draft.rng.once_in(2) && draft.at.left > 0 {
             draft.start_late();
         }
         draft.meet();
-        if draft.left == 0 {
+        if draft.at.left == 0 {
             break;
         }
     }
@@ -149,19 +161,14 @@ impl Draft {
         let program = Program { objects, groups, threads: threads.collect(), order };
         Self {
             rng: Rng::of(setting.seed, 2),
-            mode: setting.mode,
-            nodes,
-            initial_threads,
+            job: Job { mode: setting.mode, nodes, initial_threads },
             program,
             cells: Vec::new(),
             states: vec![State { phase: 0, life: Life::Initial }; initial_threads],
             uses: Vec::new(),
             fates: Vec::new(),
             allocators: Vec::new(),
-            phase: 0,
-            id: 100,
-            stamp: 0,
-            left: u32::MAX,
+            at: At { phase: 0, id: 100, stamp: 0, left: u32::MAX },
         }
     }
 
@@ -185,8 +192,8 @@ impl Draft {
     }
 
     fn fresh_id(&mut self) -> u32 {
-        self.id += 1;
-        self.id
+        self.at.id += 1;
+        self.at.id
     }
 
     /// Threads that run.
@@ -196,7 +203,7 @@ impl Draft {
     }
 
     fn is_initial(&self, thread: ThreadId) -> bool {
-        thread.0 < self.initial_threads
+        thread.0 < self.job.initial_threads
     }
 
     fn someone(&mut self) -> ThreadId {
@@ -220,25 +227,25 @@ impl Draft {
     /// All initial threads meet, and a phase begins.
     fn meet(&mut self) {
         let id = self.rng.below32(4);
-        let all = u32::try_from(self.initial_threads).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.job.initial_threads).unwrap_or(u32::MAX);
         // Now and then each thread sends a message of its own.
         let (id, total) = if self.rng.once_in(6) { (4 + id, all) } else { (id, 0) };
-        for thread in (0..self.initial_threads).map(ThreadId) {
+        for thread in (0..self.job.initial_threads).map(ThreadId) {
             self.emit(thread, Op::Barrier { id, total });
         }
-        self.phase += 1;
-        for state in &mut self.states[..self.initial_threads] {
-            state.phase = self.phase;
+        self.at.phase += 1;
+        for state in &mut self.states[..self.job.initial_threads] {
+            state.phase = self.at.phase;
         }
     }
 
     /// Up to so many phrases.
     fn spend(&mut self, most: u64) {
         for _ in 0..self.rng.below(most + 1) {
-            if self.left == 0 {
+            if self.at.left == 0 {
                 return;
             }
-            self.left -= 1;
+            self.at.left -= 1;
             self.phrase();
         }
     }

@@ -1,4 +1,4 @@
-//! Allocation: objects of all shapes and sizes, and freed memory used again.
+//! Allocation: objects of all shapes and sizes, and reuse of freed memory.
 
 use super::super::program::{Object, ObjectId, Op, Pattern, Shape, ThreadId};
 use super::{Cell, Draft, Fate, Mode, Owner};
@@ -13,7 +13,7 @@ impl Draft {
     /// What is there when the first phase begins.
     pub(super) fn allocate_first(&mut self) {
         for _ in 0..=self.rng.below(6) {
-            let initial_threads = self.initial_threads;
+            let initial_threads = self.job.initial_threads;
             let thread = ThreadId(self.below(initial_threads));
             let object = self.object();
             self.allocate(thread, object);
@@ -34,7 +34,7 @@ impl Draft {
     }
 
     fn object(&mut self) -> Object {
-        let own = match self.mode {
+        let own = match self.job.mode {
             Mode::Mixed => self.rng.pick(&[
                 None,
                 Some(Consistency::Sequential),
@@ -125,7 +125,7 @@ impl Draft {
         self.use_again(holder, object);
     }
 
-    /// Memory of that shape is asked for by who freed it, or where it was allocated.
+    /// Memory of that shape is asked for by the thread that freed it, or where it was allocated.
     fn use_again(&mut self, holder: ThreadId, freed: ObjectId) {
         let object = self.program.objects[freed.0];
         let node = self.program.threads[self.allocators[freed.0].0].node;

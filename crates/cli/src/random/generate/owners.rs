@@ -1,4 +1,4 @@
-//! Who has which cell in a phase.
+//! The owners of cells in a phase.
 
 use super::super::program::{Group, GroupId, ObjectId, Span, ThreadId};
 use super::{Access, Draft, Fate, Life, Owner, Use};
@@ -57,7 +57,7 @@ impl Draft {
     }
 
     fn initial_thread(&mut self) -> ThreadId {
-        let initial_threads = self.initial_threads;
+        let initial_threads = self.job.initial_threads;
         ThreadId(self.below(initial_threads))
     }
 
@@ -72,7 +72,7 @@ impl Draft {
     }
 
     fn deal_object(&mut self, object: ObjectId, sharing: Sharing) {
-        let all: Vec<_> = (0..self.initial_threads).map(ThreadId).collect();
+        let all: Vec<_> = (0..self.job.initial_threads).map(ThreadId).collect();
         let half = self.program.objects[object.0].bytes / 2;
         for number in 0..self.cells.len() {
             let cell = &self.cells[number];
@@ -151,15 +151,15 @@ impl Draft {
         let condition = u32::try_from(group.0).unwrap_or(u32::MAX);
         let awaited = self.rng.once_in(2);
         self.program.groups.push(Group { lock, condition, places, total: 0 });
-        self.uses.push(Use { opened: self.phase, state, awaited, users: Vec::new() });
+        self.uses.push(Use { opened: self.at.phase, state, awaited, users: Vec::new() });
     }
 
     /// Locks of groups that somebody may still use.
     fn open_locks(&self) -> Vec<u32> {
         let groups = self.uses.iter().zip(&self.program.groups);
         // A flag that was told may not have been heard yet.
-        let open =
-            groups.filter(|(group, _)| group.state != Access::Closed || group.opened == self.phase);
+        let open = groups
+            .filter(|(group, _)| group.state != Access::Closed || group.opened == self.at.phase);
         open.map(|(_, group)| group.lock).collect()
     }
 }

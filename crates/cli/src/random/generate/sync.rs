@@ -1,4 +1,4 @@
-//! Critical sections, and the ways by which cells go from thread to thread.
+//! Critical sections, and the ways to pass cells from thread to thread.
 
 use super::super::program::{GroupId, Op, ThreadId};
 use super::{Access, Draft, Owner};
@@ -34,7 +34,7 @@ impl Draft {
         self.emit(thread, Op::Bump(group, amount));
     }
 
-    /// Gives the lock back; who waits for the group is told before or after.
+    /// Gives the lock back; threads that wait for the group are told before or after.
     fn leave(&mut self, thread: ThreadId, group: GroupId) {
         let mut ops = vec![Op::Unlock(self.lock_of(group))];
         if self.uses[group.0].awaited {

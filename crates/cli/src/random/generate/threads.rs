@@ -11,11 +11,11 @@ const STARTED: usize = 6;
 impl Draft {
     /// A thread starts one on any node, and gives it some of its cells.
     pub(super) fn start(&mut self, thread: ThreadId) {
-        if self.alive().len() >= self.initial_threads + STARTED {
+        if self.alive().len() >= self.job.initial_threads + STARTED {
             return;
         }
         let cells = self.choose_to_hand_on(thread);
-        let nodes = self.nodes;
+        let nodes = self.job.nodes;
         let node = self.below(nodes);
         let started = self.begin(thread, node, &cells);
         self.touch_one(started, Kind::Write, &cells);
@@ -25,7 +25,7 @@ impl Draft {
     fn begin(&mut self, by: ThreadId, node: usize, cells: &[usize]) -> ThreadId {
         let started = ThreadId(self.states.len());
         self.program.threads.push(Thread { node, ops: Vec::new() });
-        let (phase, born) = (self.states[by.0].phase, self.phase);
+        let (phase, born) = (self.states[by.0].phase, self.at.phase);
         self.states.push(State { phase, life: Life::Started { by, born } });
         self.emit(by, Op::Start(started));
         self.give(cells, &[started]);
@@ -46,11 +46,11 @@ impl Draft {
     /// at the barrier by now, gives it a part of that page, perhaps waits for it to write there, and
     /// goes to the barrier itself. The started thread may live on.
     pub(super) fn start_late(&mut self) {
-        let initial_threads = self.initial_threads;
+        let initial_threads = self.job.initial_threads;
         let by = ThreadId(self.below(initial_threads));
         let here = self.program.threads[by.0].node;
-        let elsewhere = 1 + self.below(self.nodes - 1);
-        let node = (here + elsewhere) % self.nodes;
+        let elsewhere = 1 + self.below(self.job.nodes - 1);
+        let node = (here + elsewhere) % self.job.nodes;
         let cells = self.cells_of(by, Kind::Write);
         let pairs: Vec<_> = cells
             .windows(2)
@@ -89,7 +89,7 @@ impl Draft {
 
     /// A started thread ends; its starter joins it, or a later thread of that node.
     pub(super) fn join_one(&mut self) {
-        let started: Vec<_> = (self.initial_threads..self.states.len())
+        let started: Vec<_> = (self.job.initial_threads..self.states.len())
             .map(ThreadId)
             .filter(|&thread| self.can_end(thread))
             .collect();
@@ -101,7 +101,7 @@ impl Draft {
         let node = self.program.threads[by.0].node;
         let mut joiners = vec![by];
         if self.is_initial(by) {
-            let initial_threads = (0..self.initial_threads).map(ThreadId);
+            let initial_threads = (0..self.job.initial_threads).map(ThreadId);
             joiners.extend(initial_threads.filter(|other| {
                 let there = self.program.threads[other.0].node == node;
                 there && self.states[other.0].phase > born
@@ -139,9 +139,9 @@ impl Draft {
         }
     }
 
-    /// All started threads end, who was started last first.
+    /// All started threads end, the last one first.
     pub(super) fn join_all(&mut self) {
-        for thread in (self.initial_threads..self.states.len()).rev().map(ThreadId) {
+        for thread in (self.job.initial_threads..self.states.len()).rev().map(ThreadId) {
             if let Life::Started { by, .. } = self.states[thread.0].life {
                 self.join(thread, by);
             }

@@ -1,4 +1,4 @@
-//! What each operation is on real memory.
+//! Executes the operations of a program on real memory.
 
 use super::super::program::{GroupId, ObjectId, Op, Pattern, Shape, Span, ThreadId};
 use super::super::reference::number;

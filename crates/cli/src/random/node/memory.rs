@@ -1,7 +1,7 @@
-//! Plain accesses to shared memory, aligned or not, as a program's instructions do them.
+//! Plain accesses to shared memory, aligned or not, as a program's instructions make them.
 //!
-//! All addresses are of live allocations of the job, and of two threads that touch a byte and do not
-//! wait for each other none writes: that is how programs are generated.
+//! All addresses are of live allocations of the job. If two threads touch a byte and neither waits for the other,
+//! neither writes it: that is how programs are generated.
 #![expect(unsafe_code, reason = "shared memory is reached by pointer")]
 
 use core::ops::Range;

@@ -37,12 +37,12 @@ static NODE: OnceLock<Node> = OnceLock::new();
 
 /// Joins the job and executes this node's part of the program.
 pub(super) fn run(args: &RandomArgs) -> Result<()> {
-    let setting = &Setting::drawn(args, args.seed);
+    let setting = &Setting::drawn(&args.job, args.runs.seed);
     let runtime = Runtime::join()?;
     ensure!(runtime.node_count() == setting.nodes, "--node is for the command's own jobs");
     let program = generate(setting, args.length);
     let mut expected = reference::execute(&program);
-    if args.spoil {
+    if args.faults.spoil {
         expected.last.iter_mut().flatten().flatten().for_each(|byte| *byte ^= 1);
     }
     let bases = program.objects.iter().map(|_| OnceLock::new()).collect();
@@ -54,7 +54,7 @@ pub(super) fn run(args: &RandomArgs) -> Result<()> {
         .map(|thread| thread::spawn(move || node.play(ThreadId(thread))))
         .collect();
     node.play(ThreadId(first));
-    if args.stall && first == 0 {
+    if args.faults.stall && first == 0 {
         // A unit that nobody posts.
         runtime.semaphore_wait(0)?;
     }

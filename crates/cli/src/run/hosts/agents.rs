@@ -1,9 +1,9 @@
 //! All agents of a job, as the launcher's event loop sees them; none in a job on this host alone.
 
-use super::super::source::Source;
+use super::super::event_source::Source;
 use super::channel::{PATIENCE, PERIOD};
 use super::contact::Contact;
-use super::frame::{Order, Word};
+use super::messages::{Order, Word};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::Pid;
 use std::io;
@@ -41,7 +41,7 @@ impl Agents {
 
     /// Nodes of the job: by rank, the process id and the host of each.
     pub(in super::super) fn nodes(&self) -> Vec<(i32, String)> {
-        let of = |contact: &Contact| vec![contact.host.clone(); contact.ranks.len()];
+        let of = |contact: &Contact| vec![contact.host().to_owned(); contact.ranks().len()];
         self.pids.iter().copied().zip(self.contacts.iter().flat_map(of)).collect()
     }
 
@@ -68,12 +68,12 @@ impl Agents {
 
     /// The name of a host.
     pub(in super::super) fn host(&self, host: usize) -> &str {
-        &self.contacts[host].host
+        self.contacts[host].host()
     }
 
     /// The ranks on a host.
     pub(in super::super) fn ranks(&self, host: usize) -> std::ops::Range<usize> {
-        let ranks = &self.contacts[host].ranks;
+        let ranks = self.contacts[host].ranks();
         // Ranks are 1024 at most.
         ranks.start as usize..ranks.end as usize
     }
@@ -86,7 +86,7 @@ impl Agents {
     /// Asks what the threads of a node wait for.
     pub(in super::super) fn ask(&mut self, rank: usize, question: u64) {
         let Ok(rank) = u32::try_from(rank) else { return };
-        let of = self.contacts.iter_mut().find(|contact| contact.ranks.contains(&rank));
+        let of = self.contacts.iter_mut().find(|contact| contact.ranks().contains(&rank));
         of.into_iter().for_each(|contact| contact.tell(&Order::Ask { rank, question }));
     }
 
@@ -109,16 +109,14 @@ impl Agents {
         self.paused
     }
 
-    /// The launcher is about to be stopped, or was. Hosts that could not be told believe that it is gone.
-    pub(in super::super) fn hold(&mut self, held: bool) {
-        self.tell_all(&Order::Hold(held));
+    /// The launcher is about to be stopped: what it has told is to be on its way.
+    pub(in super::super) fn flush(&mut self) {
         let start = Instant::now();
         let waits = |contact: &Contact| contact.is_there() && contact.output().is_some();
         while self.contacts.iter().any(waits) && start.elapsed() < TELL_WAIT {
             self.contacts.iter_mut().for_each(Contact::beat);
             std::thread::yield_now();
         }
-        self.contacts.iter_mut().for_each(Contact::forgive);
     }
 
     /// Reads what a host says.
@@ -155,12 +153,12 @@ impl Agents {
 
     /// Nothing of this host's nodes is left.
     pub(in super::super) fn is_swept(&mut self, host: usize) {
-        self.contacts[host].swept = true;
+        self.contacts[host].has_swept();
     }
 
     /// Whether nothing is left on any host that can be asked.
     pub(in super::super) fn are_swept(&self) -> bool {
-        self.contacts.iter().all(|contact| contact.swept || !contact.is_there())
+        self.contacts.iter().all(Contact::is_swept)
     }
 
     /// A host is lost; false if that is known.
@@ -177,16 +175,20 @@ impl Agents {
     /// Says that the launcher is there; the hosts that have said nothing for too long, and why that is so.
     pub(in super::super) fn beat(&mut self) -> Vec<(usize, String)> {
         self.contacts.iter_mut().for_each(Contact::beat);
-        let why = format!("no word from its agent for {} s", PATIENCE.as_secs());
         let silent = |(host, contact): (usize, &mut Contact)| contact.is_silent().then_some(host);
         let silent = self.contacts.iter_mut().enumerate().filter_map(silent);
-        silent.map(|host| (host, why.clone())).collect()
+        silent.map(|host| (host, silence())).collect()
     }
 
     /// How long to wait for the next beat.
     pub(in super::super) fn period(&self) -> Option<Duration> {
         (!self.is_empty()).then_some(PERIOD / 2)
     }
+}
+
+/// Why a silent agent is given up.
+pub(super) fn silence() -> String {
+    format!("no word from its agent for {} s", PATIENCE.as_secs())
 }
 
 impl Drop for Agents {

@@ -1,6 +1,6 @@
-//! Which build a file is, and which library a program would be run with: all hosts have to have the same.
+//! Build ids of the program and of the Multigrain library it would be run with: all hosts must have the same.
 
-use super::frame::{Built, Found};
+use super::messages::Built;
 use object::read::{Object, ObjectSection, ReadCache};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -39,19 +39,19 @@ pub(super) fn of_program(path: &Path, variables: &[(String, String)]) -> io::Res
 }
 
 /// The first file that is not the same on two hosts, each named with its host.
-pub(super) fn difference(hosts: &[(&str, &Found)]) -> Option<String> {
+pub(super) fn difference(hosts: &[(&str, &[Built])]) -> Option<String> {
     let ((first, found), others) = hosts.split_first()?;
     others.iter().find_map(|(other, of_other)| {
         let alike = |one: &Built, two: &Built| one.what == two.what && one.build == two.build;
         let differ = |(one, two): &(&Built, &Built)| !alike(one, two);
-        if let Some((one, two)) = found.files.iter().zip(&of_other.files).find(differ) {
+        if let Some((one, two)) = found.iter().zip(*of_other).find(differ) {
             return Some(format!(
                 "the {} {} on {other} is another than {} on {first} ({} and {}); put the same on \
                  all hosts",
                 two.what, two.path, one.path, two.build, one.build
             ));
         }
-        let (more, less) = (found.files.len(), of_other.files.len());
+        let (more, less) = (found.len(), of_other.len());
         let (with, without) = if more > less { (first, other) } else { (other, first) };
         (more != less).then(|| {
             format!("the program finds {LIBRARY} on {with} and not on {without}; install it there")
@@ -111,16 +111,14 @@ fn loader_of(program: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use multigrain_transport::interfaces::Whereabouts;
 
-    fn found(builds: &[(&str, &str)]) -> Found {
+    fn found(builds: &[(&str, &str)]) -> Vec<Built> {
         let built = |&(what, build): &(&str, &str)| Built {
             what: what.to_owned(),
             path: format!("/x/{what}"),
             build: build.to_owned(),
         };
-        let files = builds.iter().map(built).collect();
-        Found { whereabouts: Whereabouts::default(), files }
+        builds.iter().map(built).collect()
     }
 
     #[test]

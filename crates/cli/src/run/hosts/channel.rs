@@ -1,8 +1,9 @@
-//! A channel between the launcher and an agent: messages both ways over two pipes, and who is still there.
+//! A channel between the launcher and an agent: messages both ways over two pipes, and a timeout for each end.
 //!
-//! Nothing here waits. A cut link gives neither an error nor the end of the stream: each end says something
-//! every [`PERIOD`], and who has heard nothing for [`PATIENCE`] takes the other for gone.
+//! Nothing here blocks. A cut link gives neither an error nor an end of stream. So each end sends something
+//! every [`PERIOD`], and takes the other for gone after a silence of [`PATIENCE`].
 
+use super::super::agent_pieces::{Pieces, piece};
 use super::frame::{Inbox, Nonsense, encode};
 use rustix::io::Errno;
 use serde::{Serialize, de::DeserializeOwned};
@@ -12,12 +13,21 @@ use std::time::{Duration, Instant};
 
 /// Between two words, at the latest.
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
-/// Who is silent for so long is gone.
+/// An end that is silent for so long is gone.
 pub(in super::super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Whose end it is. A launcher's orders go in [`Pieces`]; an agent's words go as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Launcher,
+    Agent,
+}
 
 /// One end.
 #[derive(Debug)]
 pub(super) struct Channel {
+    end: End,
+    pieces: Pieces,
     input: OwnedFd,
     output: OwnedFd,
     inbox: Inbox,
@@ -40,12 +50,22 @@ pub(super) enum Heard {
 
 impl Channel {
     /// Over two pipes, which no longer block.
-    pub(super) fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(end: End, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         let (heard, looked) = (Instant::now(), Instant::now());
-        let (inbox, outbox) = (Inbox::default(), Vec::new());
-        Ok(Self { input, output, inbox, outbox, heard, looked, said: None, broken: false })
+        Ok(Self {
+            end,
+            pieces: Pieces::default(),
+            input,
+            output,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            heard,
+            looked,
+            said: None,
+            broken: false,
+        })
     }
 
     /// What to wait for input on.
@@ -64,7 +84,10 @@ impl Channel {
             Ok(0) => Heard::End,
             Ok(count) => {
                 self.heard = Instant::now();
-                self.inbox.feed(&buffer[..count]);
+                match self.end {
+                    End::Launcher => self.inbox.feed(&buffer[..count]),
+                    End::Agent => self.pieces.open(&buffer[..count], |part| self.inbox.feed(part)),
+                }
                 Heard::Something
             }
             Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
@@ -103,7 +126,7 @@ impl Channel {
     pub(super) fn flush(&mut self) {
         let mut written = 0;
         while written < self.outbox.len() {
-            match rustix::io::write(&self.output, &self.outbox[written..]) {
+            match self.write(&self.outbox[written..]) {
                 Ok(count) => written += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -115,6 +138,19 @@ impl Channel {
             }
         }
         self.outbox.drain(..written);
+    }
+
+    /// Writes some of these bytes; how many.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        if self.end == End::Agent {
+            return rustix::io::write(&self.output, bytes);
+        }
+        let (piece, count) = piece(bytes);
+        match rustix::io::write(&self.output, &piece)? {
+            whole if whole == piece.len() => Ok(count),
+            // No pipe does that.
+            _ => Err(Errno::IO),
+        }
     }
 
     /// Bytes that wait for room.
@@ -145,16 +181,16 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::Order;
+    use super::super::messages::Order;
     use super::*;
 
     #[test]
     fn what_finds_no_room_is_written_when_there_is_some() {
         let (theirs, output) = rustix::pipe::pipe().unwrap();
         let (input, _never) = rustix::pipe::pipe().unwrap();
-        let mut one = Channel::new(input, output).unwrap();
+        let mut one = Channel::new(End::Launcher, input, output).unwrap();
         let (_, unused) = rustix::pipe::pipe().unwrap();
-        let mut other = Channel::new(theirs, unused).unwrap();
+        let mut other = Channel::new(End::Agent, theirs, unused).unwrap();
         let order = Order::Input(vec![7; 100_000]);
         for _ in 0..3 {
             one.say(&order);

@@ -1,12 +1,13 @@
-//! The launcher's end of one agent: the command that reaches its host, the channel through it, and what is known
-//! of the host's nodes.
+//! The launcher's end of one agent: the command that reaches its host, the channel to it, and what is known of
+//! the host's nodes.
 
-use super::super::shares::Share;
+use super::super::agent_lines::Line;
+use super::super::host_slots::Share;
 use super::super::signals::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
-use super::channel::{Channel, Heard};
-use super::frame::{GREETING, Order, Word};
+use super::channel::{Channel, End, Heard};
+use super::messages::{GREETING, Order, Word};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -25,23 +26,57 @@ const END_WAIT: Duration = Duration::from_millis(200);
 
 /// One agent.
 pub(super) struct Contact {
-    pub(super) host: String,
-    pub(super) ranks: Range<u32>,
+    host: String,
+    ranks: Range<u32>,
     child: Child,
-    pid: Pid,
     pidfd: OwnedFd,
     channel: Channel,
-    complaints: Option<OwnedFd>,
-    /// A line of complaints that has no end yet, and the last that has.
-    partial: Vec<u8>,
-    last_complaint: String,
+    /// The same in the hands of the warden.
+    line: Line,
+    complaints: Complaints,
     greeted: bool,
+    /// It has had its first look.
+    has_answered: bool,
     /// Why nothing more comes from it.
     gone: Option<String>,
     /// Nothing of its nodes is left.
-    pub(super) swept: bool,
+    swept: bool,
     /// The host's monotonic clock less ours, in nanoseconds, with how long it took to ask.
     clock: Option<(i64, u64)>,
+}
+
+/// What the command that reaches a host writes to its stderr.
+struct Complaints {
+    /// None once it is closed.
+    fd: Option<OwnedFd>,
+    /// A line that has no end yet, and the last that has.
+    partial: Vec<u8>,
+    last: String,
+}
+
+impl Complaints {
+    /// Reads whole lines.
+    fn read(&mut self, buffer: &mut [u8]) -> Vec<String> {
+        let Some(fd) = &self.fd else { return Vec::new() };
+        match rustix::io::read(fd, &mut *buffer) {
+            Ok(0) => self.fd = None,
+            Ok(count) => self.partial.extend_from_slice(&buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.fd = None,
+        }
+        let whole = self.fd.is_none() || self.partial.len() > MOST_OF_COMPLAINT;
+        let end = self.partial.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let end = if whole { self.partial.len() } else { end };
+        let lines: Vec<u8> = self.partial.drain(..end).collect();
+        let lines = String::from_utf8_lossy(&lines);
+        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+        let lines: Vec<String> =
+            lines.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
+        if let Some(last) = lines.last() {
+            self.last.clone_from(last);
+        }
+        lines
+    }
 }
 
 impl Contact {
@@ -60,19 +95,25 @@ impl Contact {
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         spawn::leash_helper(&mut process, warden.enrolment()?, signals);
         let mut child = process.spawn()?;
-        let pid = Pid::from_child(&child);
-        match Self::adopt(&mut child) {
-            Ok((pidfd, channel, complaints)) => Ok(Self {
+        let adopted = Self::adopt(&mut child).and_then(|adopted| {
+            let line = warden.speak_for_launcher(adopted.1.output())?;
+            Ok((adopted, line))
+        });
+        match adopted {
+            Ok(((pidfd, channel, complaints), line)) => Ok(Self {
+                line,
                 host: share.host.clone(),
                 ranks: share.ranks.clone(),
                 child,
-                pid,
                 pidfd,
                 channel,
-                complaints: Some(complaints),
-                partial: Vec::new(),
-                last_complaint: String::new(),
+                complaints: Complaints {
+                    fd: Some(complaints),
+                    partial: Vec::new(),
+                    last: String::new(),
+                },
                 greeted: false,
+                has_answered: false,
                 gone: None,
                 swept: false,
                 clock: None,
@@ -92,12 +133,32 @@ impl Contact {
         let output = child.stdin.take().ok_or_else(missing)?;
         let complaints = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         rustix::io::ioctl_fionbio(&complaints, true)?;
-        Ok((pidfd, Channel::new(input.into(), output.into())?, complaints))
+        Ok((pidfd, Channel::new(End::Launcher, input.into(), output.into())?, complaints))
+    }
+
+    /// The host, as the user wrote it.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The ranks on it.
+    pub(super) fn ranks(&self) -> Range<u32> {
+        self.ranks.clone()
     }
 
     /// The command's process id.
     pub(super) fn pid(&self) -> Pid {
-        self.pid
+        Pid::from_child(&self.child)
+    }
+
+    /// Nothing of its nodes is left.
+    pub(super) fn has_swept(&mut self) {
+        self.swept = true;
+    }
+
+    /// Whether nothing of its nodes is left, or nobody knows.
+    pub(super) fn is_swept(&self) -> bool {
+        self.swept || !self.is_there()
     }
 
     /// What to wait for its words on.
@@ -112,10 +173,10 @@ impl Contact {
 
     /// What to wait for complaints on.
     pub(super) fn complaints(&self) -> Option<BorrowedFd<'_>> {
-        self.complaints.as_ref().map(AsFd::as_fd)
+        self.complaints.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether there is still something to hear from it.
+    /// Whether more may still arrive from it.
     pub(super) fn is_there(&self) -> bool {
         self.gone.is_none()
     }
@@ -125,7 +186,7 @@ impl Contact {
         self.greeted && self.is_there()
     }
 
-    /// Tells the agent something; one that is gone hears nothing.
+    /// Tells the agent something; one that is gone receives nothing.
     pub(super) fn tell(&mut self, order: &Order) {
         if self.is_there() {
             self.channel.say(order);
@@ -143,6 +204,12 @@ impl Contact {
     /// Whether it has said nothing for too long.
     pub(super) fn is_silent(&mut self) -> bool {
         self.is_there() && self.channel.is_silent()
+    }
+
+    /// Whether it has spoken, and then said nothing for too long, at the start: the first look at its host may
+    /// take its time, for the agent reads files that may be far away.
+    pub(super) fn is_lost(&mut self) -> bool {
+        self.greeted && self.has_answered && self.channel.is_silent()
     }
 
     /// It has its time anew.
@@ -176,8 +243,9 @@ impl Contact {
         }
         let nonsense = |_| "its agent talks nonsense".to_owned();
         let word = self.channel.next().map_err(nonsense)?;
-        if let Some(&Word::Beat { stamp, now }) = word.as_ref() {
-            self.adjust(stamp, now);
+        match word.as_ref() {
+            Some(&Word::Beat { stamp, now }) => self.adjust(stamp, now),
+            other => self.has_answered |= other.is_some(),
         }
         Ok(word)
     }
@@ -226,25 +294,7 @@ impl Contact {
 
     /// Reads what the command and the host's shell complain about: whole lines.
     pub(super) fn read_complaints(&mut self, buffer: &mut [u8]) -> Vec<String> {
-        let Some(fd) = &self.complaints else { return Vec::new() };
-        match rustix::io::read(fd, &mut *buffer) {
-            Ok(0) => self.complaints = None,
-            Ok(count) => self.partial.extend_from_slice(&buffer[..count]),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.complaints = None,
-        }
-        let whole = self.complaints.is_none() || self.partial.len() > MOST_OF_COMPLAINT;
-        let end = self.partial.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let end = if whole { self.partial.len() } else { end };
-        let lines: Vec<u8> = self.partial.drain(..end).collect();
-        let lines = String::from_utf8_lossy(&lines);
-        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-        let lines: Vec<String> =
-            lines.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
-        if let Some(last) = lines.last() {
-            self.last_complaint.clone_from(last);
-        }
-        lines
+        self.complaints.read(buffer)
     }
 
     /// Its output has ended: why, as far as the command tells.
@@ -254,7 +304,7 @@ impl Contact {
         }
         let mut buffer = [0; 4 << 10];
         for _ in 0..16 {
-            let before = self.complaints.is_some();
+            let before = self.complaints.fd.is_some();
             let lines = self.read_complaints(&mut buffer);
             if !before || lines.is_empty() {
                 break;
@@ -265,7 +315,7 @@ impl Contact {
             Ok(Some(status)) => format!(" ({status})"),
             Ok(None) | Err(_) => String::new(),
         };
-        match self.last_complaint.trim() {
+        match self.complaints.last.trim() {
             "" => format!("{what}{how}"),
             complaint => format!("{what}{how}: {complaint}"),
         }
@@ -273,12 +323,12 @@ impl Contact {
 
     /// Closes the channel, waits no longer than so long for the end of the command, and kills it.
     pub(super) fn end(mut self, limit: Duration) {
-        drop(self.channel);
+        drop((self.line, self.channel));
         if let Ok(limit) = Timespec::try_from(limit) {
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit));
         }
         // Not reaped yet, so its group cannot be somebody else's.
-        let _ = kill_process_group(self.pid, Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
 }

@@ -2,22 +2,29 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `frame`, `channel` | what launcher and agent say to each other, and how they notice that the other is gone |
+//! | `messages`, `frame`, `channel` | the messages between launcher and agent, their bytes, and how each end notices that the other is gone |
 //! | `builds` | whether all hosts have the same program |
 //! | `agent/` | the agent |
 //! | `contact`, `agents` | the launcher's end of one of them, and of all |
-//! | `start` | from the list to nodes that run |
+//! | `reach` | starts an agent on every host, by ssh, srun or a command of the user's |
+//! | `start` | from the list of hosts to running nodes |
+//! | `examine` | all hosts are examined, and nothing is run (`doctor`) |
 
 mod agent;
 mod agents;
 mod builds;
 mod channel;
 mod contact;
+mod examine;
 mod frame;
+mod messages;
+mod reach;
 mod start;
 
 pub(crate) use agent::serve;
 pub(super) use agents::Agents;
 pub(super) use channel::PATIENCE;
-pub(super) use frame::{Order, Stream, Word};
+pub(super) use examine::{Findings, examine};
+pub(super) use messages::{Order, Stream, Word};
+pub(super) use reach::Reach;
 pub(super) use start::Start;

@@ -60,12 +60,14 @@ pub(super) fn handle(
             holder.install(site, ReadWrite, out);
             granted(holder, site, *ack_now, *turns, out);
         }
-        // A copy came before the reply, or was here: nothing more to install.
+        // A copy came before the reply, or was here: nothing more to install. What was here at a pinned retry
+        // has trapped all the same: the page tables lag.
         (
             E::Reply { kind: Kind::Read, attach: Attach::Nothing, ack_now, turns },
             Fetching(open),
             ReadOnly | ReadWrite,
         ) if open.want == Want::Read => {
+            holder.reprotect(site, out);
             granted(holder, site, *ack_now, *turns, out);
         }
         // Upgrade: all other copies are gone, the own one becomes writable.
@@ -83,6 +85,7 @@ pub(super) fn handle(
             Fetching(open),
             ReadWrite,
         ) if open.want == Want::Write => {
+            holder.reprotect(site, out);
             granted(holder, site, *ack_now, *turns, out);
         }
         // Reclaim: no other copy is left; the contents are of no interest.
@@ -108,7 +111,7 @@ pub(super) fn handle(
             if !urgent && (open.turns == 0 || !open.writers.is_empty()) {
                 unpin(holder, site, *thread, out);
             } else if open.threads.contains(thread) {
-                // Whoever waits ends the turn of a writer.
+                // Any waiting request ends the turn of a writer.
                 let ends = urgent && holder.access == ReadWrite;
                 // Writers of this node wait for it to be over.
                 let turns = match open.writers.is_empty() {

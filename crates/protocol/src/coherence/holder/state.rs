@@ -1,4 +1,4 @@
-//! The state of a holder, and what its rows have in common.
+//! The state of a holder, and helpers of its rows.
 
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -34,9 +34,9 @@ pub(super) enum AckTiming {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Open {
     pub(super) want: Want,
-    /// While fetching, who waits for the reply; then the pins: who is not through yet.
+    /// While fetching, threads that wait for the reply; then the pins: threads that have not used the grant yet.
     pub(super) threads: Threads,
-    /// Who wants to write what was asked for to read: the next transaction is theirs.
+    /// Threads that want to write what was requested for reading: the next transaction is theirs.
     pub(super) writers: Threads,
     /// The minipage was freed while this request was open.
     pub(super) reclaim_next: bool,
@@ -117,8 +117,13 @@ impl Holder {
     }
 
     pub(super) fn spurious(&self, site: &Site, thread: ThreadId, out: &mut Effects) {
-        out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
+        self.reprotect(site, out);
         out.push(Effect::Wake { thread });
+    }
+
+    /// It trapped with enough access: only the page tables lag.
+    pub(super) fn reprotect(&self, site: &Site, out: &mut Effects) {
+        out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
     }
 
     pub(super) fn protect(&mut self, site: &Site, to: Access, out: &mut Effects) {

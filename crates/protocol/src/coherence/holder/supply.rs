@@ -1,4 +1,4 @@
-//! What the manager has this node do with its copy: supply a requester, or invalidate it.
+//! Orders of the manager about this node's copy: supply a requester, or invalidate it.
 
 use multigrain_types::Access;
 

@@ -6,13 +6,14 @@ use smallvec::SmallVec;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::AccessEvent;
 use crate::hlrc::send::fetch;
-use crate::hlrc::state::{Away, Home, Page, Wait};
+use crate::hlrc::state::{Away, Home, Page, Wait, open_with_twin};
 use crate::message::Kind;
+use crate::mutant_macro::mutant;
 use crate::site::Site;
 
 pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &mut Effects) {
     use AccessEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
     let minipage = site.minipage;
     match (event, *home) {
@@ -28,13 +29,32 @@ pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &m
             out.push(Effect::Reprotect { minipage, access: Access::ReadOnly });
             out.push(Effect::Wake { thread: *thread });
         }
-        (E::Fault { thread, .. }, Fresh | Exclusive | Dirty | Tracked | TrackedDirty) => {
+        (
+            E::Fault { thread, .. },
+            Fresh | Exclusive | Dirty | OpenedAhead | Tracked | TrackedDirty,
+        ) => {
             out.push(Effect::Reprotect { minipage, access: Access::ReadWrite });
             out.push(Effect::Wake { thread: *thread });
         }
+        (E::OpenAhead, Clean) => {
+            open_with_twin(site, out);
+            *home = OpenedAhead;
+        }
+        // What came as a dynamic home and was only read so far shows by its state whether it is written.
+        (
+            E::OpenAhead,
+            Fresh | Exclusive | Transferred { .. } | Dirty | OpenedAhead | Tracked | TrackedDirty,
+        ) => {}
         (
             E::Prefetch { .. } | E::AwaitedPrefetch,
-            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+            Fresh
+            | Exclusive
+            | Clean
+            | Transferred { .. }
+            | Dirty
+            | OpenedAhead
+            | Tracked
+            | TrackedDirty,
         ) => {}
     }
 }
@@ -47,7 +67,7 @@ pub(super) fn away(
     out: &mut Effects,
 ) {
     use AccessEvent as E;
-    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
     let minipage = site.minipage;
     match (event, &mut away.page) {
@@ -66,7 +86,7 @@ pub(super) fn away(
         (E::Fault { thread, kind: Kind::Write }, Clean) => away.open(site, &[*thread], out),
         // Spurious: the access is there already, only the page tables lag.
         (E::Fault { thread, kind: Kind::Read }, Clean | Upgrading(_))
-        | (E::Fault { thread, .. }, Dirty) => {
+        | (E::Fault { thread, .. }, Dirty | OpenedAhead) => {
             out.push(Effect::Reprotect { minipage, access: away.access() });
             out.push(Effect::Wake { thread: *thread });
         }
@@ -79,7 +99,17 @@ pub(super) fn away(
         }
         (
             E::Prefetch { .. } | E::AwaitedPrefetch,
-            FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
+        ) => {}
+        // Two diffs on their way may overtake each other: see `Upgrading`.
+        (E::OpenAhead, Clean) if mutant!("opened-ahead-over-a-diff": true, else away.unacked == 0) =>
+        {
+            open_with_twin(site, out);
+            away.page = OpenedAhead;
+        }
+        (
+            E::OpenAhead,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) => {}
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn at_home(
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use FlushEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
     let minipage = site.minipage;
     match (event, *home) {
@@ -46,9 +46,17 @@ pub(super) fn at_home(
             E::FoundWritten,
             Fresh | Exclusive | Clean | Transferred { .. } | Dirty | TrackedDirty,
         ) => {}
+        (E::FoundWritten, OpenedAhead) => {
+            out.push(Effect::DropTwin { minipage });
+            *home = Dirty;
+        }
         (E::FoundWritten, Tracked) => {
             out.push(Effect::Dirty { minipage });
             *home = TrackedDirty;
+        }
+        (E::FoundUnwritten, OpenedAhead) => {
+            unwritten(site, out);
+            *home = Clean;
         }
 
         (
@@ -65,11 +73,24 @@ pub(super) fn at_home(
         }
         (
             E::DiffAck { flush, count },
-            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+            Fresh
+            | Exclusive
+            | Clean
+            | Transferred { .. }
+            | Dirty
+            | OpenedAhead
+            | Tracked
+            | TrackedDirty,
         ) => out.push(Effect::Acked { flush: *flush, count: *count }),
 
-        // What no correct peer sends: a diff of a copy nobody has.
-        (E::Diff { .. }, Fresh | Exclusive) => return Err(home.illegal()),
+        // What no correct peer sends: a diff of a copy nobody has. And the world looks at what was opened ahead
+        // before this, and at nothing else.
+        (E::Diff { .. }, Fresh | Exclusive | OpenedAhead)
+        | (E::Release { .. }, OpenedAhead)
+        | (
+            E::FoundUnwritten,
+            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+        ) => return Err(home.illegal()),
     }
     Ok(())
 }
@@ -82,7 +103,7 @@ pub(super) fn away(
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use FlushEvent as E;
-    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
     let minipage = site.minipage;
     match (event, &mut away.page) {
@@ -101,10 +122,15 @@ pub(super) fn away(
             E::FoundWritten,
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
         ) => {}
+        (E::FoundWritten, OpenedAhead) => away.page = Dirty,
+        (E::FoundUnwritten, OpenedAhead) => {
+            unwritten(site, out);
+            away.page = Clean;
+        }
 
         (
             E::DiffAck { flush, count },
-            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) if site.dynamic_after.is_none() || away.unacked >= *count => {
             away.unacked = away.unacked.saturating_sub(*count);
             out.push(Effect::Acked { flush: *flush, count: *count });
@@ -115,7 +141,7 @@ pub(super) fn away(
         // This node was the home.
         (
             E::Diff { writer, flush },
-            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) if site.dynamic_after.is_some() && *writer != site.me && away.home != *writer => {
             mutant!("forwarded-diff-dropped" => {
                 out.push(Effect::MergeDiffs { minipage, open: true });
@@ -126,13 +152,25 @@ pub(super) fn away(
         }
 
         // What no correct peer sends: a diff to a node that is not the home, an acknowledgement of
-        // none.
+        // none. And the world looks at what was opened ahead before this, and at nothing else.
         (
             E::Diff { .. } | E::DiffAck { .. },
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
+        )
+        | (
+            E::FoundUnwritten,
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
-        ) => return Err(away.illegal()),
+        )
+        | (E::Release { .. }, OpenedAhead) => return Err(away.illegal()),
     }
     Ok(())
+}
+
+/// What was opened ahead has been closed again as it was: nobody has to be told.
+fn unwritten(site: &Site, out: &mut Effects) {
+    let minipage = site.minipage;
+    out.push(Effect::DropTwin { minipage });
+    out.push(Effect::Clean { minipage });
 }
 
 /// The home has all diffs of this copy: what waited for that goes on.
@@ -147,6 +185,6 @@ fn all_acknowledged(away: &mut Away, site: &Site, epoch: u64, out: &mut Effects)
             let waiters = core::mem::take(&mut wait.waiters);
             away.open(site, &waiters, out);
         }
-        Page::Invalid | Page::Fetching(_) | Page::Clean | Page::Dirty => {}
+        Page::Invalid | Page::Fetching(_) | Page::Clean | Page::Dirty | Page::OpenedAhead => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Fetches that are served, and contents that come.
+//! Fetches that arrive and are served, and the contents that answer this node's own.
 
 use multigrain_types::Access;
 
@@ -21,7 +21,7 @@ pub(super) fn at_home(
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
     use FetchEvent as E;
-    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
     match (event, *home) {
         // First touch: the first to ask for what was never written is the home.
@@ -67,7 +67,14 @@ pub(super) fn at_home(
         // What no correct peer sends: contents for the home, a fetch of its own.
         (
             E::Data { .. } | E::HomeTransfer | E::FirstTouch | E::Fetch { .. },
-            Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
+            Fresh
+            | Exclusive
+            | Clean
+            | Transferred { .. }
+            | Dirty
+            | OpenedAhead
+            | Tracked
+            | TrackedDirty,
         ) => return Err(home.illegal()),
     }
     Ok(None)
@@ -82,7 +89,7 @@ pub(super) fn away(
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
     use FetchEvent as E;
-    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
     let minipage = site.minipage;
     match (event, &mut away.page) {
@@ -126,7 +133,7 @@ pub(super) fn away(
         // the home knows one that was it later, so this has an end.
         (
             E::Fetch { requester, waits, .. },
-            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) if *requester != site.me && away.home != *requester => {
             let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
             send(site, away.home, message, out);
@@ -135,11 +142,11 @@ pub(super) fn away(
         // What no correct peer sends: contents nobody asked for, a fetch of its own.
         (
             E::Data { .. } | E::FirstTouch,
-            Invalid | FetchQueued(_) | Clean | Upgrading(_) | Dirty,
+            Invalid | FetchQueued(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         )
         | (
             E::HomeTransfer | E::Fetch { .. },
-            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty,
+            Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
         ) => return Err(away.illegal()),
     }
     Ok(None)

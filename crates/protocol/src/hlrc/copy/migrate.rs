@@ -1,5 +1,4 @@
-//! The home migrates at a quiescent barrier ([`crate::migration`]): nobody writes, and no diff is on
-//! its way.
+//! The home migrates at a quiescent barrier ([`crate::migration`]): no thread writes, and no diff is under way.
 
 use multigrain_types::{Access, NodeId};
 
@@ -16,11 +15,18 @@ pub(super) fn at_home(
     to: NodeId,
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
-    use Home::{Clean, Dirty, Exclusive, Fresh, Tracked, TrackedDirty, Transferred};
+    use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
     let stays = to == site.me;
     match home {
-        Fresh | Exclusive | Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty
+        Fresh
+        | Exclusive
+        | Clean
+        | Transferred { .. }
+        | Dirty
+        | OpenedAhead
+        | Tracked
+        | TrackedDirty
             if stays =>
         {
             moves.count(site, to);
@@ -35,7 +41,7 @@ pub(super) fn at_home(
             Ok(Some(Copy::Away(Away::left(to, Page::Clean, *moves))))
         }
         // No correct manager migrates what is written.
-        Fresh | Exclusive | Dirty | TrackedDirty => Err(home.illegal()),
+        Fresh | Exclusive | Dirty | OpenedAhead | TrackedDirty => Err(home.illegal()),
     }
 }
 
@@ -46,7 +52,7 @@ pub(super) fn away(
     to: NodeId,
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
-    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
     let comes = to == site.me;
     match &mut away.page {
@@ -60,7 +66,7 @@ pub(super) fn away(
         Fetching(wait) if !comes => wait.moved = Some(to),
         // No correct manager migrates the home while somebody writes, or waits for the
         // acknowledgement of a diff.
-        Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty => {
+        Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead => {
             return Err(away.illegal());
         }
     }

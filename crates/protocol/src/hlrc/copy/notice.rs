@@ -1,4 +1,4 @@
-//! Write notices: an acquire invalidates the copy that one names. A home is current already.
+//! Write notices: an acquire invalidates the copy that a notice names. A home is current already.
 
 use multigrain_types::Access;
 
@@ -9,17 +9,23 @@ use crate::hlrc::send::unsend_diff;
 use crate::hlrc::state::{Away, Page, Wait};
 use crate::message::Kind;
 use crate::mutant_macro::mutant;
-use crate::site::Site;
+use crate::site::{Illegal, Site};
 
 /// What was written here beside it goes home first, with that flush.
-pub(super) fn away(away: &mut Away, site: &Site, epoch: u64, flush: u64, out: &mut Effects) {
-    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, Upgrading};
+pub(super) fn away(
+    away: &mut Away,
+    site: &Site,
+    epoch: u64,
+    flush: u64,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
+    use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
     let minipage = site.minipage;
     let to = Access::NoAccess;
     mutant!("notice-ignored" => {
         if away.access() == Access::ReadOnly {
-            return;
+            return Ok(());
         }
     });
     match &mut away.page {
@@ -41,5 +47,8 @@ pub(super) fn away(away: &mut Away, site: &Site, epoch: u64, flush: u64, out: &m
             out.push(Effect::Clean { minipage });
             away.page = Invalid;
         }
+        // The world looks before this.
+        OpenedAhead => return Err(away.illegal()),
     }
+    Ok(())
 }

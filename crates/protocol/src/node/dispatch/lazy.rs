@@ -1,6 +1,8 @@
-//! Routes events of a lazily consistent minipage to its copy, or lets them wait for the migration plan
+//! Routes events of a lazily consistent minipage to its copy, or queues them until the migration plan arrives
 //! that their sender knows.
 
+#[cfg(feature = "mutants")]
+use multigrain_types::Access;
 use multigrain_types::NodeId;
 
 use crate::effect::Effects;
@@ -68,7 +70,53 @@ pub(super) fn message(
             CopyEvent::Flush(FlushEvent::DiffAck { flush, count })
         }
     };
+    // The node that fetches now may have seen what a thread of the home writes back before it releases; and what is
+    // merged may be what a thread writes over with what the twin has. Contents would tell of neither.
+    let exposes = matches!(
+        event,
+        CopyEvent::Fetch(FetchEvent::Fetch { .. }) | CopyEvent::Flush(FlushEvent::Diff { .. })
+    );
+    if exposes && cell.copy().home().is_none() {
+        look_for_writes(site, cell, out, world)?;
+    }
     copy(site, cell, from, &event, out)
+}
+
+/// An event of this node's own.
+#[inline(never)]
+pub(super) fn event(
+    site: &Site,
+    cell: &mut impl Cell,
+    event: &CopyEvent,
+    out: &mut Effects,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    if let CopyEvent::Flush(FlushEvent::Release { .. }) | CopyEvent::Notice { .. } = event {
+        look_for_writes(site, cell, out, world)?;
+    }
+    copy(site, cell, site.me, event, out)
+}
+
+/// Whether a minipage that was opened ahead has been written is found out: if not it is closed, and nobody has
+/// to hear of it.
+fn look_for_writes(
+    site: &Site,
+    cell: &mut impl Cell,
+    out: &mut Effects,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    if !cell.copy().is_opened_ahead() {
+        return Ok(());
+    }
+    let unwritten = released(world).close_if_unwritten(site.minipage);
+    mutant!("opened-ahead-taken-for-unwritten" => {
+        if !unwritten {
+            world.protect(site.minipage, Access::ReadWrite, Access::ReadOnly);
+        }
+    });
+    let unwritten = mutant!("opened-ahead-taken-for-unwritten": true, else unwritten);
+    let found = if unwritten { FlushEvent::FoundUnwritten } else { FlushEvent::FoundWritten };
+    copy(site, cell, site.me, &CopyEvent::Flush(found), out)
 }
 
 /// Lets it wait if its sender knows of one plan more than this node; `None` if of none. Nobody knows of two:
@@ -96,7 +144,7 @@ fn defer(
 }
 
 #[inline(never)]
-pub(super) fn copy(
+fn copy(
     site: &Site,
     cell: &mut impl Cell,
     from: NodeId,

@@ -167,6 +167,7 @@ fn parts_of_a_plan_add_up_and_the_next_plan_replaces_it() {
         clock: clock.clone(),
         notices: Vec::new(),
         floor: Vec::new(),
+        below: false,
         plan: Some(MigrationPlan {
             epoch,
             clock: clock.clone(),
@@ -187,7 +188,7 @@ fn moves(epoch: u64, moves: &[(MinipageId, u16)]) -> WriteNotices {
     WriteNotices { plan, ..WriteNotices::default() }
 }
 
-/// Who is not the barrier's manager moves no home, before its release or after.
+/// A node that is not the barrier's manager moves no home, before its release or after.
 #[test]
 fn the_moves_that_count_are_those_of_who_sends_the_release() {
     let mut log = IntervalLog::new(NodeId(1));

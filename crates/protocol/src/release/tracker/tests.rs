@@ -1,4 +1,4 @@
-//! What waits for flushes, and what goes.
+//! Which messages wait for which flushes.
 
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use multigrain_types::sync_id::COLLECTIVE;
 use multigrain_types::{NodeId, ThreadId};
 
-use super::super::barrier::{Barrier, Party};
+use super::super::barrier::{Barrier, Party, is_below};
 use super::super::collective::Collective;
 use super::super::input::SyncError;
 use super::super::operand::{MOST_SHARE_BYTES, Operand};
@@ -32,7 +32,7 @@ pub(crate) struct Collected {
 impl SyncTables {
     /// What the step so far leaves for the world.
     pub(crate) fn take_collected(&mut self) -> Collected {
-        core::mem::take(&mut self.collected)
+        core::mem::take(&mut self.collectives.collected)
     }
 
     /// A thread comes to a collective operation.
@@ -43,18 +43,18 @@ impl SyncTables {
         (party, operand): (Party, &Operand),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        if let Some(collective) = self.collectives.get(&site.id) {
+        if let Some(collective) = self.collectives.open.get(&site.id) {
             collective.check(site.id, operand)?;
         }
         let before = out.len();
         with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
             barrier.arrive(site, thread, party, out)
         })?;
-        let collective = self.collectives.entry(site.id).or_default();
+        let collective = self.collectives.open.entry(site.id).or_default();
         collective.bring(operand.clone());
-        if out.len() > before {
+        if let Some(&Effect::Send { to, .. }) = out.get(before) {
             let operand = collective.announce();
-            self.collected.sent.extend(operand.map(|operand| (site.manager, site.id, operand)));
+            self.collectives.collected.sent.extend(operand.map(|operand| (to, site.id, operand)));
             self.forget_collective(site.id);
         }
         Ok(())
@@ -75,13 +75,20 @@ impl SyncTables {
                 "an operand for what is no collective operation".into(),
             ));
         }
-        let collective = self.collectives.entry(site.id).or_default();
-        let waiting = self.barriers.get(&site.id).map_or(0, Barrier::waiting);
-        // The manager takes its own result at once: see `collected`.
-        if site.is_manager() {
-            let ahead = self.ahead.entry(from).or_default();
+        let site = &site.with_fan(self.here.fan);
+        let collective = self.collectives.open.entry(site.id).or_default();
+        let barrier = self.barriers.get(&site.id);
+        let waiting = barrier.map_or(0, Barrier::waiting);
+        let tree = site.tree();
+        let above = tree.and_then(|tree| tree.parent(site.me)) == Some(from);
+        // The manager, and the root of a tree, take their own result at once: see `collected`.
+        if above && barrier.is_some_and(Barrier::awaits_above) {
+            collective.result(operand, waiting)
+        } else if site.is_manager() || tree.is_some_and(|tree| is_below(tree, site.me, from)) {
+            let nodes = tree.map_or(1, |tree| tree.size(from));
+            let ahead = self.collectives.ahead.entry(from).or_default();
             *ahead += operand.size().1 + OVERHEAD;
-            if from != site.me && *ahead > MOST_AHEAD {
+            if from != site.me && *ahead > MOST_AHEAD.saturating_mul(nodes.into()) {
                 return Err(SyncError::Illegal("more operands than its threads can bring".into()));
             }
             collective.come_ahead(from, operand);
@@ -102,13 +109,17 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let collects = site.id & COLLECTIVE != 0;
-        if collects && let BarrierMessage::Arrive { arrivals, .. } = message {
-            let collective: &mut Collective = self.collectives.entry(site.id).or_default();
+        if collects
+            && let BarrierMessage::Arrive { arrivals, .. }
+            | BarrierMessage::Combine { arrivals, .. } = message
+        {
+            let collective: &mut Collective = self.collectives.open.entry(site.id).or_default();
             let bytes = collective.arrive(site.id, from, arrivals)? + OVERHEAD;
-            let left = self.ahead.get(&from).map_or(0, |ahead| ahead.saturating_sub(bytes));
+            let left =
+                self.collectives.ahead.get(&from).map_or(0, |ahead| ahead.saturating_sub(bytes));
             let _ = match left {
-                0 => self.ahead.remove(&from),
-                left => self.ahead.insert(from, left),
+                0 => self.collectives.ahead.remove(&from),
+                left => self.collectives.ahead.insert(from, left),
             };
         }
         let before = out.len();
@@ -128,28 +139,44 @@ impl SyncTables {
         message: BarrierMessage,
         done: &[Effect],
     ) -> Result<(), SyncError> {
-        let Some(collective) = self.collectives.get_mut(&site.id) else { return Ok(()) };
-        let releases = done.iter().any(|effect| {
-            let Effect::Send { message: Message::Sync { body, .. }, .. } = effect else {
-                return false;
+        let Some(collective) = self.collectives.open.get_mut(&site.id) else { return Ok(()) };
+        let sent = &mut self.collectives.collected.sent;
+        let of = |result: &Operand, takes| {
+            if takes { result.clone() } else { Operand::nothing(result.shape()) }
+        };
+        let first = done.iter().find_map(|effect| {
+            let Effect::Send { to, message: Message::Sync { body, .. } } = effect else {
+                return None;
             };
-            matches!(body, SyncMessage::Barrier(BarrierMessage::Release { .. }))
+            let SyncMessage::Barrier(body) = body else { return None };
+            Some((*to, *body))
         });
-        if releases && let Some((result, takers)) = collective.conclude() {
-            for (to, takes) in takers {
-                let result = if takes { result.clone() } else { Operand::nothing(result.shape()) };
-                if to == site.me {
-                    collective.result(result, usize::MAX)?;
-                } else {
-                    self.collected.sent.push((to, site.id, result));
+        let arrives =
+            matches!(message, BarrierMessage::Arrive { .. } | BarrierMessage::Combine { .. });
+        match first {
+            Some((above, BarrierMessage::Combine { .. })) => {
+                sent.extend(collective.combine().map(|operand| (above, site.id, operand)));
+            }
+            Some(_) if arrives => {
+                let Some((result, takers)) = collective.conclude() else { return Ok(()) };
+                for (to, takes) in takers {
+                    if to == site.me {
+                        collective.result(of(&result, takes), usize::MAX)?;
+                    } else {
+                        sent.push((to, site.id, of(&result, takes)));
+                    }
                 }
             }
+            Some(_) | None => {}
         }
-        if let BarrierMessage::Release { .. } = message {
-            let result: Arc<[u8]> = collective.release()?.into_values().into();
+        if let BarrierMessage::Release { .. } | BarrierMessage::Open { .. } = message {
+            let result = collective.release()?;
+            let below = collective.pass_on().into_iter().filter(|&(to, _)| to != site.me);
+            sent.extend(below.map(|(to, takes)| (to, site.id, of(&result, takes))));
+            let result: Arc<[u8]> = result.into_values().into();
             for effect in done {
                 if let Effect::Wake { thread } = effect {
-                    self.collected.results.push((*thread, Arc::clone(&result)));
+                    self.collectives.collected.results.push((*thread, Arc::clone(&result)));
                 }
             }
         }
@@ -158,8 +185,8 @@ impl SyncTables {
     }
 
     fn forget_collective(&mut self, id: u64) {
-        if self.collectives.get(&id).is_some_and(|rests| *rests == Collective::default()) {
-            self.collectives.remove(&id);
+        if self.collectives.open.get(&id).is_some_and(|rests| *rests == Collective::default()) {
+            self.collectives.open.remove(&id);
         }
     }
 }

@@ -28,15 +28,16 @@ impl SyncTables {
         input: &SyncInput,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let site = |id| SyncSite::new(me, nodes, id);
+        let fan = self.here.fan;
+        let site = |id| SyncSite::new(me, nodes, id).with_fan(fan);
         match *input {
             SyncInput::Begin { thread } => {
-                self.threads += 1;
+                self.here.threads += 1;
                 self.begin(me, nodes, thread, out);
                 Ok(())
             }
             SyncInput::End { thread } => {
-                self.threads = self.threads.saturating_sub(1);
+                self.here.threads = self.here.threads.saturating_sub(1);
                 self.abandon(thread);
                 Ok(())
             }
@@ -58,13 +59,13 @@ impl SyncTables {
             SyncInput::Barrier { thread, id, local, total, quiescent } => {
                 let total =
                     mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
-                let party = Party { local, total, quiescent, threads: self.threads };
+                let party = Party { local, total, quiescent, threads: self.here.threads };
                 with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
                     barrier.arrive(site, thread, party, out)
                 })
             }
             SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
-                let party = Party { local, total, quiescent, threads: self.threads };
+                let party = Party { local, total, quiescent, threads: self.here.threads };
                 self.collect(site(id), thread, (party, operand), out)
             }
             SyncInput::SemaphoreWait { thread, id } => {

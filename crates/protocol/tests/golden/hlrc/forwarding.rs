@@ -30,7 +30,7 @@ fn a_copy_is_written_again_when_its_last_diff_is_at_home() {
             "1: wake 1"
         ]
     );
-    // A notice takes the copy away from who waits so: it asks for another when the diff is there.
+    // A notice takes the copy away from a node that waits so: it asks for another when the diff is there.
     cluster.access(0, Write);
     cluster.release(0);
     cluster.input(0, Input::Notify { node: NodeId(1) });

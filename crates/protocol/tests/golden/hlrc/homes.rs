@@ -342,7 +342,7 @@ fn a_thread_that_begins_after_the_decision_runs_behind_the_release() {
     assert_eq!(cluster.copy(1).home(), None, "it is the home: it was the only writer");
 }
 
-/// Who came first looked later, and found that others run: a thread unknown to this node has begun since.
+/// The node that came first looked later, and found that others run: a thread unknown to this node has begun since.
 #[test]
 fn a_node_is_quiescent_only_if_all_who_come_together_found_it_so() {
     for looks in [[true, true], [true, false], [false, true]] {

@@ -1,4 +1,4 @@
-//! Homes whose writes no trap shows.
+//! Tracked homes: no trap shows their writes.
 
 use multigrain_protocol::Kind::{Read, Write};
 use multigrain_protocol::hlrc::{Copy, Home};

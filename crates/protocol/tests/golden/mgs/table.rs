@@ -1,5 +1,5 @@
-//! The account of MGS's table: every arc of Figure 22 and every message of Table 5 has a row, every
-//! row that runs is reached, and docs/tables/mgs.md says what the table says.
+//! The table of MGS: every arc of Figure 22 and every message of Table 5 has a row, every
+//! row that runs is reached, and docs/tables/mgs.md agrees with the table.
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The contents of minipages on their way out.
+//! Sending the contents of minipages.
 
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
@@ -6,8 +6,8 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{MinipageId, NodeId};
 
 use super::RealWorld;
+use crate::minipage_run::Run;
 use crate::platform::Contents;
-use crate::run::Run;
 use crate::stats::Count;
 
 impl RealWorld<'_> {
@@ -26,7 +26,7 @@ impl RealWorld<'_> {
         platform.counters().add(Count::PageBytesSent, contents.bytes() as u64);
         // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
         // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
-        // what changes meanwhile was not released to the requester, who does not look at it.
+        // what changes meanwhile was not released to the requester, which does not look at it.
         match contents {
             Contents::Together(ptr, len) => {
                 platform.send_frame(to, header, Payload::Memory { ptr, len });

@@ -1,8 +1,9 @@
-//! Diffs: made from twins and sent, pending until their round is complete, and merged (MGS 3.2, ParADE).
+//! Diffs: made from twins and sent; received, pending until their round is complete, then merged (MGS 3.2,
+//! ParADE).
 
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
-use multigrain_protocol::Message;
-use multigrain_types::{MinipageId, NodeId};
+use multigrain_protocol::{Message, World as _};
+use multigrain_types::{Access, MinipageId, NodeId};
 
 use super::RealWorld;
 use crate::frames::header_of;
@@ -65,6 +66,28 @@ impl<'a> RealWorld<'a> {
             counters.add(Count::DiffsSent, 1);
             counters.add(Count::DiffBytesSent, bytes);
         }
+    }
+
+    /// Closes a minipage that was opened ahead if nobody has written it; true if it did.
+    pub(super) fn close_as_its_twin(&mut self, minipage: MinipageId) -> bool {
+        let (page, _) = self.platform().memory().privileged(minipage);
+        // SAFETY: the privileged view is readable for the length of the minipage.
+        let differs = || unsafe { self.engine.twins.differs(minipage, page) };
+        let is_closed = self.is_closed(minipage);
+        let mut written = differs();
+        if !written {
+            self.protect(minipage, Access::ReadWrite, Access::ReadOnly);
+            self.do_gathered();
+            // A thread may have written between the look and the closing.
+            // SAFETY: as above.
+            written = !is_closed && unsafe { self.engine.twins.differs(minipage, page) };
+            if written {
+                self.protect(minipage, Access::ReadOnly, Access::ReadWrite);
+                self.do_gathered();
+            }
+        }
+        self.engine.writes.closed(minipage, written);
+        !written
     }
 
     /// Merges all diffs of a round; `open`: threads of this node may be writing the minipage.

@@ -1,10 +1,10 @@
-//! What the steps of a run have in common is done once: neighbours protected alike are one change of
-//! protection, and messages that are alike but for their minipages are one frame.
+//! What the steps of a run have in common is done once: one change of protection for neighbours that are
+//! protected alike, one frame for messages that differ in their minipages only.
 //!
-//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] does it
-//! before these are given back: protections first, for a page is sent only after its own; then messages
-//! leave, those about one minipage in the order in which its step sent them. A step that wants anything
-//! else has what was gathered done before it.
+//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] carries it out
+//! before the locks are released. Protections come first, since a page is sent only after its own is set; then
+//! the messages, those about one minipage in the order in which its step sent them. Before a step does anything
+//! else, what was gathered is carried out.
 
 use multigrain_protocol::{Attach, Message};
 use multigrain_types::{Access, MinipageId, NodeId};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::RealWorld;
 use crate::frames::header_of_run;
-use crate::run::{MAX_RUN_BYTES, Run};
+use crate::minipage_run::{MAX_RUN_BYTES, Run};
 
 /// A change of protection of neighbours.
 #[derive(Debug)]

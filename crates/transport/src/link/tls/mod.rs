@@ -7,13 +7,14 @@
 //! A stranger costs a handshake's first answer, and what `boot` allows connections that are not authenticated.
 
 mod handshake;
+mod pinned;
 mod records;
 mod traffic;
 
 use super::tcp::{self, Tcp};
 use super::{Backend, Close, Link, socket};
 use crate::address::Address;
-use crate::credentials::{self, After, Credentials, CredentialsError};
+use crate::credentials::{self, After, Credentials, CredentialsError, Pins, Trust};
 use crate::handshake::Refusal;
 use crate::shim::{Mutex, lock};
 use crate::span::Span;
@@ -22,11 +23,16 @@ use core::task::Poll;
 use core::time::Duration;
 use handshake::{Established, Handshake, Side};
 use multigrain_types::NodeId;
+use pinned::Pinned;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustls::client::{Resumption, UnbufferedClientConnection, verify_server_name};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{
+    Resumption, UnbufferedClientConnection, WebPkiServerVerifier, verify_server_name,
+};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, UnbufferedServerConnection, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -44,39 +50,62 @@ struct Own {
     /// The name of every node of the job.
     of_job: ServerName<'static>,
     job: u128,
+    /// With them, a certificate is a rank's by its digest, and else by its names.
+    pins: Option<Pins>,
+}
+
+type Verifiers = (Arc<dyn ServerCertVerifier>, Arc<dyn ClientCertVerifier>);
+
+/// What checks the certificates of servers and of clients.
+fn verifiers(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Verifiers, CredentialsError> {
+    match trust {
+        Trust::Authority(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.clone().into()).map_err(|error| wrong(&error))?;
+            let (roots, provider) = (Arc::new(roots), || Arc::clone(provider));
+            let server =
+                WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider()).build();
+            let client = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+            Ok((server.map_err(|error| wrong(&error))?, client.map_err(|error| wrong(&error))?))
+        }
+        Trust::Pins(pins) => {
+            let algorithms = provider.signature_verification_algorithms;
+            let pinned = Arc::new(Pinned { pins: pins.clone(), algorithms });
+            Ok((Arc::<Pinned>::clone(&pinned), pinned))
+        }
+    }
+}
+
+fn wrong(error: &dyn fmt::Display) -> CredentialsError {
+    CredentialsError(format!("wrong credentials: {error}"))
 }
 
 impl Tls {
     /// Links of a node that has these credentials, to others that have such of the same job.
     pub(crate) fn new(job: u128, own: &Credentials) -> Result<Self, CredentialsError> {
-        let wrong =
-            |error: &dyn fmt::Display| CredentialsError(format!("wrong credentials: {error}"));
         let provider = Arc::new(CryptoProvider {
             cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
             kx_groups: vec![aws_lc_rs::kx_group::X25519],
             ..aws_lc_rs::default_provider()
         });
-        let mut roots = RootCertStore::empty();
-        roots.add(own.authority.clone().into()).map_err(|error| wrong(&error))?;
-        let roots = Arc::new(roots);
+        let (of_servers, of_clients) = verifiers(&own.trust, &provider)?;
         let chain = || vec![CertificateDer::from(own.certificate.clone())];
         let key = || PrivateKeyDer::from(PrivatePkcs8KeyDer::from(own.key.clone()));
 
         let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| wrong(&error))?
-            .with_root_certificates(Arc::clone(&roots))
+            .dangerous()
+            .with_custom_certificate_verifier(of_servers)
             .with_client_auth_cert(chain(), key())
             .map_err(|error| wrong(&error))?;
         client.enable_secret_extraction = true;
         client.resumption = Resumption::disabled();
 
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| wrong(&error))?
-            .with_client_cert_verifier(verifier.map_err(|error| wrong(&error))?)
+            .with_client_cert_verifier(of_clients)
             .with_single_cert(chain(), key())
             .map_err(|error| wrong(&error))?;
         server.enable_secret_extraction = true;
@@ -84,7 +113,25 @@ impl Tls {
 
         let of_job = credentials::name_of_job(job).ok_or_else(|| wrong(&"no name"))?;
         let (client, server) = (Arc::new(client), Arc::new(server));
-        Ok(Self(Arc::new(Own { after: own.after, client, server, of_job, job })))
+        let pins = match &own.trust {
+            Trust::Authority(_) => None,
+            Trust::Pins(pins) => Some(pins.clone()),
+        };
+        Ok(Self(Arc::new(Own { after: own.after, client, server, of_job, job, pins })))
+    }
+
+    /// A link over a socket that is connected, of who listens or of who connects.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn over(&self, socket: OwnedFd, listens: bool) -> Box<dyn Link> {
+        let own = &self.0;
+        let side = if listens {
+            UnbufferedServerConnection::new(Arc::clone(&own.server)).map(Side::Server)
+        } else {
+            let client =
+                UnbufferedClientConnection::new(Arc::clone(&own.client), own.of_job.clone());
+            client.map(Side::Client)
+        };
+        self.link(socket, side)
     }
 
     fn link(&self, socket: OwnedFd, side: Result<Side, rustls::Error>) -> Box<dyn Link> {
@@ -93,7 +140,7 @@ impl Tls {
             Err(_) => Stage::Over(Err(Refusal::Tls)),
         };
         let (stage, traffic) = (Mutex::new(stage), OnceLock::new());
-        Box::new(TlsLink { socket, after: self.0.after, job: self.0.job, stage, traffic })
+        Box::new(TlsLink { socket, own: Arc::clone(&self.0), stage, traffic })
     }
 }
 
@@ -123,8 +170,7 @@ impl Backend for Tls {
 /// A TCP socket, with TLS on it.
 struct TlsLink {
     socket: OwnedFd,
-    after: After,
-    job: u128,
+    own: Arc<Own>,
     stage: Mutex<Stage>,
     /// Once the handshake is over.
     traffic: OnceLock<Traffic>,
@@ -185,7 +231,7 @@ impl TlsLink {
         let made = ended.and_then(|()| handshake.end());
         let ended = made.map(|made| {
             let certificate = made.certificate.clone();
-            let sealed = (self.after == After::Sealed).then(|| Sealed::new(made));
+            let sealed = (self.own.after == After::Sealed).then(|| Sealed::new(made));
             // It is set here alone, and once.
             let _ = self.traffic.set(Traffic { certificate, sealed });
         });
@@ -240,6 +286,10 @@ impl Link for TlsLink {
     }
 
     /// From here on it reads more than one record at a time: before, what is read and not taken would be forgotten.
+    fn look_after(&self) {
+        tcp::look_after(&self.socket);
+    }
+
     fn tune(&self) -> Result<(), Errno> {
         if let Some(sealed) = self.sealed() {
             lock(&sealed.receiving).in_bulk();
@@ -261,7 +311,11 @@ impl Link for TlsLink {
 
     fn may_be(&self, node: NodeId) -> Result<(), Refusal> {
         let traffic = self.traffic.get().ok_or(Refusal::Cut)?;
-        let name = credentials::name_of_node(self.job, node).ok_or(Refusal::Certificate)?;
+        if let Some(pins) = &self.own.pins {
+            let is = pins.is_of(node, &traffic.certificate);
+            return is.then_some(()).ok_or(Refusal::NotRank(node.0));
+        }
+        let name = credentials::name_of_node(self.own.job, node).ok_or(Refusal::Certificate)?;
         ParsedCertificate::try_from(&traffic.certificate)
             .and_then(|certificate| verify_server_name(&certificate, &name))
             .map_err(|_| Refusal::NotRank(node.0))

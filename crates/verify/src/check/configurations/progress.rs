@@ -1,4 +1,4 @@
-//! What becomes of single accesses: bounds on their faults, one and two minipages at a time, while
+//! Progress of single accesses: bounds on their faults, one and two minipages at a time, while
 //! others take them away as often as they can (ADR 17).
 
 use super::row::{Configuration, row};
@@ -65,6 +65,36 @@ fn windows() -> Vec<Configuration> {
                 .thread(0, &[Read(0)])
                 .with_trap_gap()
                 .with_progress(),
+        ),
+        row(
+            "progress/asked-windows-of-three-nodes",
+            30_304,
+            Job::new(3)
+                .minipage(0, 1)
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .thread(2, &[Read(0), Write(0, 2)])
+                .with_asked_windows(),
+        ),
+        row(
+            "progress/asked-windows-of-threads",
+            11_317,
+            Job::new(2)
+                .minipage(0, 1)
+                .thread(0, &[Read(0), Add(0)])
+                .thread(0, &[Add(0)])
+                .thread(1, &[Write(0, 1); 2])
+                .with_asked_windows(),
+        ),
+        row(
+            "progress/asked-windows-across-two",
+            4492,
+            Job::new(2)
+                .minipage(0, 1)
+                .minipage(0, 1)
+                .thread(0, &[AddBoth(0, 1)])
+                .thread(1, &[Add(1), Write(0, 1)])
+                .with_asked_windows(),
         ),
         row(
             "progress/windows-across-two",

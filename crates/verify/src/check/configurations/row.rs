@@ -1,4 +1,4 @@
-//! A row of the table.
+//! A row of the table of checked jobs.
 
 use crate::check::program::Job;
 

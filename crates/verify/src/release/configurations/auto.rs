@@ -7,7 +7,7 @@ use super::home_migration::moves;
 use super::row::{Configuration, row};
 use super::shared_programs::{COUNT, LOOK, cases, meet, rows as numbered};
 use crate::release::program::Op::{
-    Add, AwaitedPrefetch, Down, Lock, Prefetch, Read, Unlock, Up, Write,
+    Add, AwaitedPrefetch, Down, Lock, OpenAhead, Prefetch, Read, Unlock, Up, Write,
 };
 use crate::release::program::{Job, Op};
 
@@ -199,9 +199,15 @@ fn transfers() -> Vec<Configuration> {
 /// A home that goes round while a writer with an old idea of it sends two diffs: the second may find
 /// a shorter way. The random simulator found it once in 314,000 programs.
 fn overtaken() -> Vec<Configuration> {
-    vec![row(
-        "auto/a-diff-that-no-later-one-overtakes",
-        57_665,
+    let again = |asks: &[Op]| {
+        [
+            &[Down(11), Read(0, 3), Up(14, 1), Write(0, 1, 5), Up(20, 1)],
+            asks,
+            &[Write(0, 1, 6), Up(21, 1)],
+        ]
+        .concat()
+    };
+    let job = |writer: &[Op]| {
         Job::new(4)
             .auto(0)
             .thread(
@@ -231,19 +237,12 @@ fn overtaken() -> Vec<Configuration> {
                 ],
             )
             .thread(2, &[Down(16), Read(0, 3), Up(10, 1), Down(12), Add(0, 0), Up(13, 1)])
-            .thread(
-                3,
-                &[
-                    Down(11),
-                    Read(0, 3),
-                    Up(14, 1),
-                    Write(0, 1, 5),
-                    Up(20, 1),
-                    Write(0, 1, 6),
-                    Up(21, 1),
-                ],
-            ),
-    )]
+            .thread(3, writer)
+    };
+    vec![
+        row("auto/a-diff-that-no-later-one-overtakes", 57_665, job(&again(&[]))),
+        row("auto/a-diff-that-none-opened-ahead-overtakes", 74_282, job(&again(&[OpenAhead(0)]))),
+    ]
 }
 
 /// Threads that ask for what they will read.

@@ -8,10 +8,12 @@ mod eager;
 mod home_migration;
 mod lazy;
 mod mixed;
+mod opened_ahead;
 mod row;
 mod shared_programs;
 mod thread_starts;
 mod tracked;
+mod trees;
 
 pub use self::row::Configuration;
 
@@ -22,7 +24,9 @@ pub fn configurations() -> Vec<Configuration> {
     rows.extend(lazy::rows());
     rows.extend(tracked::rows());
     rows.extend(auto::rows());
+    rows.extend(opened_ahead::rows());
     rows.extend(mixed::rows());
     rows.extend(thread_starts::rows());
+    rows.extend(trees::rows());
     rows
 }

@@ -1,4 +1,4 @@
-//! Programs that both protocols of release consistency must run right.
+//! Programs that run under both protocols of release consistency.
 
 use multigrain_protocol::Kind;
 use multigrain_types::Consistency;

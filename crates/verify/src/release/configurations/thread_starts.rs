@@ -123,7 +123,7 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(2, &[meet(1, 3)])
             .started_thread(0, &[Start(4), Join(4), Add(0, 2)])
             .started_thread(2, &[Write(0, 2, 5)]),
-        // Who starts it has the lock that it wants.
+        // Its starter has the lock that it wants.
         Job::new(2)
             .minipage(c, 0, 0)
             .thread(0, &count)

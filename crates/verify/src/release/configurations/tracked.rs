@@ -1,4 +1,4 @@
-//! Lazy release consistency where the kernel finds what homes write.
+//! Lazy release consistency with tracked homes, whose writes the kernel finds.
 
 use multigrain_types::Consistency;
 

@@ -1,4 +1,4 @@
-//! Who may touch a word in a phase.
+//! The owner of a word in a phase: which threads may touch it.
 
 use crate::sim::rng::Rng;
 
@@ -7,7 +7,7 @@ pub(super) enum Owner {
     Lock(u32),
     Thread(usize),
     Nobody,
-    /// It tells of one thing that was handed on; who looks at it has its lock.
+    /// It tells of one thing that was passed on; a thread that reads it has its lock.
     Flag,
     /// In turn.
     Transferred(Vec<usize>),

@@ -1,4 +1,4 @@
-//! Random programs use all there is.
+//! Random programs use every kind of operation and owner.
 
 use super::generate;
 use crate::release::program::{Job, Op};
@@ -20,6 +20,7 @@ fn every_operation_occurs() {
         "Add",
         "Prefetch",
         "AwaitedPrefetch",
+        "OpenAhead",
         "Lock",
         "Unlock",
         "Barrier",

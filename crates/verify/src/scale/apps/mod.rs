@@ -1,8 +1,9 @@
 //! The applications' sharing patterns, as `apps/` has them: read each beside its C source.
 //!
-//! Only minipages that several nodes touch appear. A step is in the place where the program first
-//! touches a minipage after others may have taken it: what it touches again at once cannot fault.
+//! Only minipages that several nodes touch appear. A step stands where the program first
+//! touches a minipage after others may have taken it: a touch right after another cannot fault.
 
+mod barriers;
 mod is;
 mod lu;
 mod rows;
@@ -10,6 +11,7 @@ mod search;
 mod tsp;
 mod water;
 
+pub use barriers::Barriers;
 pub use is::Is;
 pub use lu::Lu;
 pub use rows::{Jacobi, Sor};

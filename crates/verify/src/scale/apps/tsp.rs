@@ -1,5 +1,5 @@
 //! TSP (apps/tsp): branch and bound. The search itself is done here, with the application's cities
-//! and bounds, so that its work is the application's, whoever does it. One thing is simpler: a tour
+//! and bounds, so that the amount of work is the application's, whichever node does it. One simplification: a tour
 //! is solved with the best length that is known when it is taken.
 
 use std::cell::RefCell;

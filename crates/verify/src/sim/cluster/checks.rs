@@ -1,4 +1,4 @@
-//! What holds between engines, page tables and frames: at every step, and at the end.
+//! Invariants between engines, page tables and frames: at every step, and at the end.
 
 use multigrain_protocol::Message;
 use multigrain_types::{Access, NodeId};

@@ -1,4 +1,4 @@
-//! What a minipage holds in a simulated memory.
+//! The contents of a minipage in a simulated memory.
 
 /// What a minipage holds: one number stands for its bytes.
 pub type Content = u64;

@@ -1,4 +1,4 @@
-//! Links: what a frame's way takes. Order is kept within a link and not across links.
+//! Links: how long a frame travels. Order is kept within a link and not across links.
 
 use core::hash::{BuildHasherDefault, Hasher};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The memories of all nodes: what their page tables allow and what a thread finds there.
+//! The memories of all nodes: what their page tables allow and what a thread reads there.
 //!
 //! Nothing here asks an engine. The invariants are those of shared memory itself: one writer or
 //! many readers, and every copy that can be read holds what was written last.
@@ -31,7 +31,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Every minipage holds 0 at its owner, who may write it.
+    /// Every minipage holds 0 at its owner, which may write it.
     pub(super) fn new(nodes: u16, owners: &[NodeId]) -> Self {
         let page = |node, owner| {
             let access = if node == owner { Access::ReadWrite } else { Access::NoAccess };

@@ -39,7 +39,7 @@ use codec::{Frame, Said};
 use memory::Memory;
 use network::{Due, Net};
 use tables::{Cells, Lens};
-use world::Stage;
+use world::{At, Stage};
 
 /// A node but for its engines and its memory.
 #[derive(Debug, Default)]
@@ -74,11 +74,18 @@ pub struct Cluster<T> {
     /// What each node knows of its turns.
     turns: Vec<Estimator>,
     now_ns: u64,
+    log: Log,
+}
+
+/// What was done.
+#[derive(Debug)]
+struct Log {
+    /// Calls of `Node::step`.
     steps: u64,
     fingerprint: u64,
-    /// What every step is about, for the report of a panic.
-    pub(crate) subject: Subject,
-    pub(crate) trace: Trace,
+    /// What the last step was about, for the report of a panic.
+    subject: Subject,
+    trace: Trace,
 }
 
 impl<T: Timing> Cluster<T> {
@@ -97,10 +104,7 @@ impl<T: Timing> Cluster<T> {
             asked_to_hold: None,
             turns: vec![Estimator::default(); nodes.into()],
             now_ns: 0,
-            steps: 0,
-            fingerprint: 0,
-            subject: Subject::Job,
-            trace: Trace::default(),
+            log: Log { steps: 0, fingerprint: 0, subject: Subject::Job, trace: Trace::default() },
         }
     }
 
@@ -111,7 +115,17 @@ impl<T: Timing> Cluster<T> {
 
     /// Calls of `Node::step`.
     pub fn steps(&self) -> u64 {
-        self.steps
+        self.log.steps
+    }
+
+    /// What the last step was about.
+    pub(crate) fn subject(&self) -> Subject {
+        self.log.subject
+    }
+
+    /// What happened to the subject that is traced.
+    pub(crate) fn trace(&mut self) -> &mut Trace {
+        &mut self.log.trace
     }
 
     /// What went over the links.
@@ -126,13 +140,13 @@ impl<T: Timing> Cluster<T> {
 
     /// A number that two runs have in common only if they are the same run.
     pub fn fingerprint(&self) -> u64 {
-        self.fingerprint
+        self.log.fingerprint
     }
 
     /// Takes a number into the fingerprint.
     pub fn mix(&mut self, number: u64) {
-        let mixed = (self.fingerprint ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.fingerprint = mixed.rotate_left(29);
+        let mixed = (self.log.fingerprint ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.log.fingerprint = mixed.rotate_left(29);
     }
 
     /// The id of a minipage by its index among those given to [`Cluster::new`].
@@ -204,7 +218,7 @@ impl<T: Timing> Cluster<T> {
         if cut_off {
             self.hosts[node.index()].state = State::CutOff;
         }
-        self.trace.note(Subject::Job, || format!("{node} dies"));
+        self.log.trace.note(Subject::Job, || format!("{node} dies"));
         for peer in (0..self.cells.nodes).map(NodeId).filter(|peer| *peer != node) {
             let at = self.net.end_of(node, peer, self.now_ns);
             self.net.queue.push(at, Due::Lost { node: peer, peer: node });
@@ -229,7 +243,7 @@ impl<T: Timing> Cluster<T> {
             }
             let Some((at, due)) = self.net.queue.pop() else { return Ok(None) };
             self.now_ns = at;
-            self.trace.now_ns = at;
+            self.log.trace.now_ns = at;
             match due {
                 Due::Timer(token) => return Ok(Some(Event::Timer { token })),
                 Due::Frame { frame, bounded } => {
@@ -286,13 +300,14 @@ impl<T: Timing> Cluster<T> {
                 self.happened.push_back(Event::Control { from, to: me, words });
             }
             Said::Message(message) => {
-                self.trace
+                self.log
+                    .trace
                     .note(Subject::of(&message), || format!("{me} takes {message:?} of {from}"));
                 let page = said.page().map(|_| frame.page);
                 self.perform(me, Input::Message { from, message }, page, busy_until)?;
             }
         }
-        // Who has received something sends what it has deferred.
+        // A node that has received something sends what it has deferred.
         if self.hosts[me.index()].inbox.is_empty() {
             self.net.flush(me, busy_until);
         }
@@ -304,7 +319,7 @@ impl<T: Timing> Cluster<T> {
     /// # Errors
     /// [`Broken`]; the cluster is of no use then.
     pub fn step(&mut self, node: NodeId, input: Input) -> Result<(), Broken> {
-        self.trace.note(Subject::of_input(&input), || format!("{node}: {input:?}"));
+        self.log.trace.note(Subject::of_input(&input), || format!("{node}: {input:?}"));
         self.perform(node, input, None, self.now_ns)
     }
 
@@ -348,27 +363,24 @@ impl<T: Timing> Cluster<T> {
         arrived: Option<Content>,
         leaves_ns: u64,
     ) -> Result<(), Broken> {
-        self.steps += 1;
+        self.log.steps += 1;
         let subject = Subject::of_input(&input);
-        self.subject = subject;
+        self.log.subject = subject;
         let bytes = match subject {
             Subject::Minipage(id) => self.cells.places[id.index() as usize].bytes,
             Subject::Job | Subject::Id(_) => 0,
         };
         let nodes = self.cells.nodes;
         let mut stage = Stage {
-            me,
-            leaves_ns,
+            at: At { me, now_ns: self.now_ns, leaves_ns, bytes },
             memory: &mut self.memory,
             net: &mut self.net,
-            bytes,
             arrived,
             given_up: None,
             happened: &mut self.happened,
             asked_to_hold: &mut self.asked_to_hold,
             turns: &mut self.turns[me.index()],
-            now_ns: self.now_ns,
-            trace: &mut self.trace,
+            trace: &mut self.log.trace,
             broken: None,
         };
         let tables = Lens { me, cells: &mut self.cells };

@@ -1,4 +1,4 @@
-//! The network: frames under way, and those deferred until another goes to the same node.
+//! The network: frames under way, and deferred ones that wait for the next frame to the same node.
 
 use multigrain_transport::Header;
 use multigrain_types::NodeId;

@@ -1,4 +1,4 @@
-//! Two nodes, by hand.
+//! Two nodes, driven by hand.
 
 use super::*;
 use multigrain_protocol::Kind;

@@ -36,6 +36,7 @@ impl Subject {
             | Input::PinnedRetry { minipage, .. }
             | Input::Prefetch { minipage, .. }
             | Input::AwaitedPrefetch { minipage }
+            | Input::OpenAhead { minipage }
             | Input::Push { minipage }
             | Input::Resumed { minipage, .. }
             | Input::Retired { minipage, .. }

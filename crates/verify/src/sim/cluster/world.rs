@@ -1,5 +1,5 @@
 //! The world of the simulator and of projections, for one step: effects become changes of page tables,
-//! frames of the real codec on links with delays, and wake-ups in virtual time. Sequential only.
+//! frames of the real codec on links with delays, and wake-ups in virtual time. Sequential consistency only.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,21 @@ use super::network::Net;
 use super::reports::{Broken, Event, Hold};
 use super::trace::{Subject, Trace};
 
-pub(super) struct Stage<'a, T> {
+/// Where and when a step is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
     pub(super) me: NodeId,
-    /// When what this step sends leaves the node.
+    pub(super) now_ns: u64,
+    /// When what the step sends leaves the node.
     pub(super) leaves_ns: u64,
+    /// Bytes of each minipage that is asked for.
+    pub(super) bytes: u64,
+}
+
+pub(super) struct Stage<'a, T> {
+    pub(super) at: At,
     pub(super) memory: &'a mut Memory,
     pub(super) net: &'a mut Net<T>,
-    /// Bytes of each minipage are asked from here.
-    pub(super) bytes: u64,
     /// The page that came with the message at hand.
     pub(super) arrived: Option<Content>,
     /// A minipage that this step took away from the threads: its bytes may still be sent.
@@ -34,7 +41,6 @@ pub(super) struct Stage<'a, T> {
     /// Whether the thread that steps shall hold its minipage, after so many turns of others.
     pub(super) asked_to_hold: &'a mut Option<Hold>,
     pub(super) turns: &'a mut Estimator,
-    pub(super) now_ns: u64,
     pub(super) trace: &'a mut Trace,
     pub(super) broken: Option<Broken>,
 }
@@ -57,7 +63,7 @@ impl<T> Stage<'_, T> {
         if message.attach() == Attach::Nothing {
             return None;
         }
-        let me = self.me;
+        let me = self.at.me;
         match self.memory.access(me, minipage) {
             Access::ReadOnly => {}
             Access::NoAccess if self.given_up == Some(minipage) => {}
@@ -68,11 +74,11 @@ impl<T> Stage<'_, T> {
                 );
             }
         }
-        Some((self.bytes, self.memory.content(me, minipage)))
+        Some((self.at.bytes, self.memory.content(me, minipage)))
     }
 
     fn note(&mut self, message: &Message, to: NodeId, how: &str) {
-        let me = self.me;
+        let me = self.at.me;
         self.trace.note(Subject::of(message), || format!("  {me} {how} {to}: {message:?}"));
     }
 }
@@ -81,15 +87,15 @@ impl<T: Timing> Stage<'_, T> {
     /// Hands a message to the network when the protocol's table says.
     fn post(&mut self, to: NodeId, message: Message, context: SendContext) {
         let page = self.page(&message);
-        let frame = Frame::new(self.me, to, &message.to_words(), page);
+        let frame = Frame::new(self.at.me, to, &message.to_words(), page);
         let bounded = !matches!(
             message,
             Message::Page { body: PageMessage::PushRequest | PageMessage::AckNow, .. }
         );
         let posted = match send_timing(message, context, None, |_| true) {
-            SendTiming::Now => self.net.post(self.me, frame, self.leaves_ns, bounded),
+            SendTiming::Now => self.net.post(self.at.me, frame, self.at.leaves_ns, bounded),
             SendTiming::Defer | SendTiming::Batch | SendTiming::Merge(_) => {
-                self.net.defer(self.me, frame, self.leaves_ns)
+                self.net.defer(self.at.me, frame, self.at.leaves_ns)
             }
         };
         if let Err(text) = posted {
@@ -121,7 +127,7 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {
-        let me = self.me;
+        let me = self.at.me;
         let Some(content) = self.arrived.take() else {
             let text = format!("{me} installs a page but none came");
             return self.breaks(Subject::Minipage(minipage), text);
@@ -133,11 +139,11 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
-        let me = self.me;
+        let me = self.at.me;
         self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
-            self.turns.revoked(minipage, self.now_ns);
+            self.turns.revoked(minipage, self.at.now_ns);
         }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);
@@ -147,7 +153,7 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        let (me, real) = (self.me, self.memory.access(self.me, minipage));
+        let (me, real) = (self.at.me, self.memory.access(self.at.me, minipage));
         if access != real {
             let text = format!("{me} is said to have {access:?} but has {real:?}");
             self.breaks(Subject::Minipage(minipage), text);
@@ -155,12 +161,12 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn refuse(&mut self, thread: ThreadId) {
-        let me = self.me;
+        let me = self.at.me;
         self.breaks(Subject::Id(0), format!("{thread} of {me} is refused, and none tries"));
     }
 
     fn wake(&mut self, thread: ThreadId) {
-        self.happened.push_back(Event::Woken { node: self.me, thread });
+        self.happened.push_back(Event::Woken { node: self.at.me, thread });
     }
 
     fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
@@ -168,7 +174,7 @@ impl<T: Timing> World for Stage<'_, T> {
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
-        let me = self.me;
+        let me = self.at.me;
         self.trace.note(Subject::Minipage(minipage), || format!("  {me} has it back"));
         let result = self.memory.reclaimed(me, minipage);
         self.check(minipage, result);

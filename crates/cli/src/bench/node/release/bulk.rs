@@ -1,4 +1,4 @@
-//! A release of many dirty pages, beside handing the bytes that changed to a plain socket.
+//! A release of many dirty pages, next to sending the changed bytes over a plain socket.
 
 use crate::bench::clock::{store, timed};
 use crate::bench::node::pool::Pool;

@@ -140,7 +140,7 @@ fn kept_by_node_0(team: &Team, pool: &Pool) -> Result<()> {
     team.barrier()
 }
 
-/// Who else has the page that node 0 releases.
+/// Which other nodes have the page that node 0 releases.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
     /// Nobody: node 0 becomes its single writer.

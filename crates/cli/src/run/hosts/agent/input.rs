@@ -1,6 +1,6 @@
-//! The launcher's stdin, as it comes over the channel, for node 0.
+//! The launcher's stdin, which arrives over the channel, for node 0.
 
-use super::super::super::source::Source;
+use super::super::super::event_source::Source;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::io;

@@ -1,29 +1,31 @@
 //! The agent: the one process of Multigrain on a host of a job, between the launcher and the host's nodes.
 //!
-//! Role: does what the launcher orders over its stdin, and tells over its stdout what becomes of the nodes. It
-//! decides nothing but when to end: at the end of its stdin, when the launcher has said nothing for too long, or
-//! at a signal. Then its nodes are killed, with all they have left. If it is killed itself, its own warden does
-//! that.
+//! Role: follows the launcher's orders, which arrive on its stdin, and reports on its stdout what happens to the
+//! nodes. Its only decision is when to end: at the end of its stdin, after too long a silence of the launcher, or
+//! at a signal. Then it kills its nodes and all they have left. If the agent itself is killed, its own warden
+//! does that.
 
-mod charge;
+mod examine;
+mod held_node;
 mod input;
-mod look;
+mod start;
 
+use super::super::event_source::Source;
 use super::super::leftovers;
 use super::super::program;
 use super::super::signals::Signals;
-use super::super::source::Source;
-use super::super::warden::Warden;
+use super::super::warden::{Ward, Warden};
 use super::builds;
-use super::channel::{Channel, Heard, PERIOD};
-use super::frame::{GREETING, Order, Stream, Word};
-use charge::Charge;
+use super::channel::{Channel, End, Heard, PERIOD};
+use super::messages::{GREETING, Order, Stream, Word};
+use examine::examine;
+use held_node::HeldNode;
 use input::Input;
-use look::Site;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use start::Site;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -63,17 +65,10 @@ struct Agent {
     signals: Signals,
     epoll: OwnedFd,
     site: Option<Site>,
-    charges: Vec<Charge>,
+    held: Vec<HeldNode>,
     input: Option<Input>,
     phase: Phase,
-    /// The launcher wants no output now.
-    paused: bool,
-    /// The launcher is stopped.
-    held: bool,
-    /// Whether output is waited for.
-    reads: bool,
-    /// Whether room on the channel is waited for.
-    waits_for_room: bool,
+    flow: Flow,
     reap_at: Option<Instant>,
 }
 
@@ -88,12 +83,22 @@ pub(crate) fn serve() -> ExitCode {
     }
 }
 
+/// What of its nodes' output goes on, and when.
+struct Flow {
+    /// The launcher wants none now.
+    paused: bool,
+    /// Whether it is waited for.
+    reads: bool,
+    /// Whether room on the channel is waited for.
+    waits_for_room: bool,
+}
+
 impl Agent {
     fn new() -> io::Result<Self> {
         let signals = Signals::block()?;
         let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
         let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
-        let mut channel = Channel::new(input, output)?;
+        let mut channel = Channel::new(End::Agent, input, output)?;
         channel.say_bytes(format!("{GREETING}{}\n", builds::own()?).as_bytes());
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
@@ -103,13 +108,10 @@ impl Agent {
             signals,
             epoll,
             site: None,
-            charges: Vec::new(),
+            held: Vec::new(),
             input: None,
             phase: Phase::Serving,
-            paused: false,
-            held: false,
-            reads: true,
-            waits_for_room: false,
+            flow: Flow { paused: false, reads: true, waits_for_room: false },
             reap_at: None,
         })
     }
@@ -123,7 +125,7 @@ impl Agent {
 
     /// Waits for events and deals with them.
     fn turn(&mut self, buffer: &mut [u8], events: &mut Vec<epoll::Event>) -> Turn {
-        if !self.held && self.channel.is_silent() {
+        if self.channel.is_silent() {
             return Turn::Over;
         }
         self.reap();
@@ -153,7 +155,7 @@ impl Agent {
                     Turn::On
                 }
                 Source::Control(index) => {
-                    while self.charges[index].tell_control(&mut self.channel, buffer) {}
+                    while self.held[index].tell_control(&mut self.channel, buffer) {}
                     Turn::On
                 }
                 Source::Out(index) => self.on_output(index, Stream::Out, buffer),
@@ -170,18 +172,18 @@ impl Agent {
     /// Waits for what there is a use for: output while it can be passed on, room while some is needed.
     fn watch(&mut self) {
         let backlog = self.channel.backlog();
-        let reads = !self.paused && backlog < HIGH_BYTES;
-        if reads != self.reads {
-            self.reads = reads;
-            for (index, charge) in self.charges.iter().enumerate() {
-                charge.watch_output(&self.epoll, index, reads);
+        let reads = !self.flow.paused && backlog < HIGH_BYTES;
+        if reads != self.flow.reads {
+            self.flow.reads = reads;
+            for (index, node) in self.held.iter().enumerate() {
+                node.watch_output(&self.epoll, index, reads);
             }
         }
-        if (backlog > 0) != self.waits_for_room {
-            self.waits_for_room = backlog > 0;
+        if (backlog > 0) != self.flow.waits_for_room {
+            self.flow.waits_for_room = backlog > 0;
             let output = self.channel.output();
             // Neither call can fail except when out of memory.
-            let _ = match self.waits_for_room {
+            let _ = match self.flow.waits_for_room {
                 true => epoll::add(&self.epoll, output, Source::Writer.data(), EventFlags::OUT),
                 false => epoll::delete(&self.epoll, output),
             };
@@ -205,6 +207,10 @@ impl Agent {
 
     fn obey(&mut self, order: Order) {
         match order {
+            Order::Examine(examination) => match examine(&examination) {
+                Ok(examined) => self.channel.say(&Word::Examined(examined)),
+                Err(why) => self.channel.say(&Word::Failed { code: REFUSED, why }),
+            },
             Order::Look(job) => {
                 let found = Site::look(job);
                 self.site = self.answer(found).map(|(site, found)| {
@@ -212,8 +218,8 @@ impl Agent {
                     site
                 });
             }
-            Order::Bind { unix, tcp } => {
-                let bound = self.site.as_mut().map(|site| site.bind(unix, tcp));
+            Order::Bind { unix, tcp, ports } => {
+                let bound = self.site.as_mut().map(|site| site.bind(unix, tcp, ports));
                 if let Some((near, far)) = bound.and_then(|bound| self.answer(bound)) {
                     self.channel.say(&Word::Bound { near, far });
                 }
@@ -226,8 +232,8 @@ impl Agent {
                 signal.iter().for_each(|&signal| self.signal_all(signal));
             }
             Order::Ask { rank, question } => {
-                let asked = self.charges.iter().find(|charge| charge.rank() == rank);
-                asked.iter().for_each(|charge| charge.ask(question));
+                let asked = self.held.iter().find(|node| node.rank() == rank);
+                asked.iter().for_each(|node| node.ask(question));
             }
             Order::Input(bytes) => {
                 self.input.iter_mut().for_each(|input| input.push(&bytes));
@@ -237,11 +243,7 @@ impl Agent {
                 self.input.iter_mut().for_each(Input::end);
                 self.on_room();
             }
-            Order::Pause(paused) => self.paused = paused,
-            Order::Hold(held) => {
-                self.held = held;
-                self.channel.forgive();
-            }
+            Order::Pause(paused) => self.flow.paused = paused,
             Order::Beat { stamp } => {
                 let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
                 let now = Duration::try_from(now).unwrap_or_default().as_nanos();
@@ -254,7 +256,7 @@ impl Agent {
         }
     }
 
-    /// What was asked for, or the launcher hears why it cannot be had.
+    /// What was asked for, or the launcher is told why it cannot be had.
     fn answer<T>(&mut self, result: Result<T, (u8, String)>) -> Option<T> {
         let failed = |(code, why)| self.channel.say(&Word::Failed { code, why });
         result.map_err(failed).ok()
@@ -265,17 +267,18 @@ impl Agent {
         let started = site.start(peers, (secret, credentials), &self.signals);
         let Some(nodes) = self.answer(started) else { return };
         let mut pids = Vec::new();
-        for (index, (rank, mut node)) in nodes.into_iter().enumerate() {
+        for (index, mut node) in nodes.into_iter().enumerate() {
+            let rank = node.rank;
             pids.push(node.pid.as_raw_nonzero().get());
             if let Some(stdin) = node.stdin.take() {
                 self.input = Input::new(stdin).ok();
             }
-            let charge = Charge::new(rank, node).and_then(|charge| {
-                charge.watch(&self.epoll, index)?;
-                Ok(charge)
+            let held = HeldNode::new(node).and_then(|node| {
+                node.watch(&self.epoll, index)?;
+                Ok(node)
             });
-            match charge {
-                Ok(charge) => self.charges.push(charge),
+            match held {
+                Ok(node) => self.held.push(node),
                 Err(error) => {
                     let why = format!("node {rank}: {error}");
                     return self.channel.say(&Word::Failed { code: REFUSED, why });
@@ -319,7 +322,7 @@ impl Agent {
 
     fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> Turn {
         if self.channel.backlog() < HIGH_BYTES {
-            self.charges[index].tell_output(stream, &mut self.channel, buffer);
+            self.held[index].tell_output(stream, &mut self.channel, buffer);
         }
         if let Phase::Sweeping { quiet_since } = &mut self.phase {
             *quiet_since = Instant::now();
@@ -328,18 +331,18 @@ impl Agent {
     }
 
     fn on_exit(&mut self, index: usize, buffer: &mut [u8]) {
-        let reads = self.reads;
-        self.charges[index].tell_end(&self.epoll, &mut self.channel, buffer, reads);
+        let reads = self.flow.reads;
+        self.held[index].tell_end(&self.epoll, &mut self.channel, buffer, reads);
     }
 
     fn signal_all(&self, signal: Signal) {
-        self.charges.iter().for_each(|charge| charge.signal(signal));
+        self.held.iter().for_each(|node| node.signal(signal));
     }
 
     /// Children that are not left over.
     fn known(&self) -> Vec<Pid> {
         let warden = self.site.iter().map(Site::warden).filter_map(Warden::pid);
-        self.charges.iter().map(Charge::pid).chain(warden).collect()
+        self.held.iter().map(HeldNode::pid).chain(warden).collect()
     }
 
     /// Kills all nodes, and whom they have left.
@@ -358,10 +361,10 @@ impl Agent {
     /// Ends the sweep when all is read, or nothing more comes.
     fn sweep_on(&mut self) {
         let Phase::Sweeping { quiet_since } = self.phase else { return };
-        let silent = self.charges.iter().all(Charge::is_silent);
-        if silent || (self.reads && quiet_since.elapsed() >= SILENCE_WAIT) {
-            for charge in &mut self.charges {
-                charge.close(&mut self.channel);
+        let silent = self.held.iter().all(HeldNode::is_silent);
+        if silent || (self.flow.reads && quiet_since.elapsed() >= SILENCE_WAIT) {
+            for node in &mut self.held {
+                node.close(&mut self.channel);
             }
             self.channel.say(&Word::Swept);
             self.phase = Phase::Swept;
@@ -370,8 +373,8 @@ impl Agent {
 
     fn end(mut self) {
         self.kill_all();
-        for charge in &self.charges {
-            let _ = waitpid(Some(charge.pid()), WaitOptions::NOHANG);
+        for node in &self.held {
+            let _ = waitpid(Some(node.pid()), WaitOptions::NOHANG);
         }
         self.channel.flush();
         self.site.into_iter().for_each(Site::leave);

@@ -1,0 +1,111 @@
+//! What operations cost, in messages and faults, and what the counters of a job say.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use super::run_in_every_way;
+use crate::support::c::{compile, guards, launcher};
+use crate::support::{Setting, TestDir, run_well, settings};
+use serde_json::Value;
+
+#[test]
+fn what_homes_write_is_found_by_faults_or_without() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "tracking");
+    let faults = Setting::nodes(2);
+    run_well(&launcher(), &faults, &program, &["faults"]);
+    let options = &["--learn", "on"];
+    run_well(&launcher(), &Setting { options, ..faults.clone() }, &program, &["ahead"]);
+    let options = &["--tracking", "scans"];
+    run_well(&launcher(), &Setting { options, ..faults }, &program, &["scans"]);
+}
+
+#[test]
+fn a_flush_of_many_pages_gets_one_answer() {
+    run_in_every_way("flush", &[2], 1);
+}
+
+#[test]
+fn faults_cost_the_messages_the_paper_says() {
+    run_in_every_way("counts", &[2], 1);
+}
+
+#[test]
+fn locks_that_needed_no_message_are_not_remote() {
+    run_in_every_way("remote", &[1, 2, 3], 1);
+}
+
+#[test]
+fn a_node_that_computes_behind_close_waits_answers() {
+    run_in_every_way("computes", &[2, 3], 1);
+}
+
+#[test]
+fn scans_get_their_minipages_in_runs() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "runs");
+    for setting in settings(&[1, 2, 3], guards()) {
+        let setting = Setting { options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &["counts"]);
+        if setting.nodes == 2 && setting.guard == "mprotect" {
+            run_well(&launcher(), &setting, &program, &["zeros"]);
+        }
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
+        }
+    }
+}
+
+#[test]
+fn what_a_node_reads_and_then_writes_is_fetched_once() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "migratory");
+    for setting in settings(&[2], guards()) {
+        let setting = Setting { options: &["--learn", "on"], ..setting };
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
+fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "times");
+    let file = dir.path().join("stats.json");
+    let mut command = Command::new(launcher());
+    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let titles = "  seconds         compute   fault wait    lock wait barrier wait   other wait\n";
+    assert!(said.contains(titles), "{said}");
+    assert!(said.contains("           4 barrier calls            2 lock calls"), "{said}");
+    assert!(!said.contains("_"), "raw names: {said}");
+    for zeros in ["release", " other "] {
+        assert!(!said.contains(&format!("\n  {zeros}")), "{zeros}: {said}");
+    }
+    let stats = fs::read_to_string(&file).unwrap();
+    assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
+    assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
+}
+
+/// A trap counts as one that lazy release would avoid only if its node has neither released nor acquired since
+/// the one before, whatever it synchronizes by.
+#[test]
+fn every_release_and_acquire_ends_an_interval_of_the_sharing_counts() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "intervals");
+    let file = dir.path().join("stats.json");
+    for by in ["semaphore", "unlock", "condition", "rwlock", "join"] {
+        let mut command = Command::new(launcher());
+        command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+        let ended = command.arg(&program).arg(by).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{by}: {said}");
+        let stats: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let of_nodes = stats["nodes"].as_array().unwrap().iter();
+        let shared = of_nodes.flat_map(|node| node["stats"]["sharing"].as_array().unwrap());
+        let sum = |count: &str| shared.clone().map(|of| of[count].as_u64().unwrap()).sum::<u64>();
+        assert!(sum("faults") >= 4, "{by}: {stats}");
+        assert_eq!(sum("again"), 0, "{by}: {stats}");
+    }
+}

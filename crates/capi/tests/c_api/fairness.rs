@@ -1,0 +1,107 @@
+//! Threads that compete for minipages all get their turns, and instructions that hold some (ADR 17).
+
+use std::collections::BTreeMap;
+
+use crate::support::c::{compile, guards, launcher};
+use crate::support::{Setting, TestDir, run, run_well};
+
+/// What `share` says of each thread: its node, what it did, and the faults of its node.
+fn shares(setting: &Setting, arguments: &[&str]) -> Vec<[u64; 3]> {
+    let dir = TestDir::new();
+    let program = compile(&dir, "share");
+    let out = run_well(&launcher(), setting, &program, arguments);
+    println!("{setting:?} {arguments:?}:\n{out}");
+    let number = |line: &str, name: &str| {
+        let mut words = line.split_whitespace().skip_while(|word| *word != name);
+        words.nth(1).and_then(|word| word.parse().ok())
+    };
+    let mut all: Vec<[u64; 3]> = out
+        .lines()
+        .filter_map(|line| {
+            Some([number(line, "node")?, number(line, "done")?, number(line, "faults")?])
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// What nodes do comes within a factor of 2 on a quiet machine; where nodes are more than processors, and
+/// others want those as well, a factor of 4 stands for who starves. In its turn a node does as much as it
+/// has threads that run beside each other: at most `beside`.
+fn assert_nobody_starves(shares: &[[u64; 3]], threads: usize, beside: u64) {
+    assert_eq!(shares.len(), threads);
+    let mut nodes = BTreeMap::<u64, u64>::new();
+    for [node, done, _] in shares {
+        *nodes.entry(*node).or_default() += done;
+    }
+    let most = nodes.values().max().copied().unwrap_or_default();
+    assert!(nodes.values().all(|done| *done >= most / (4 * beside)), "{shares:?}");
+}
+
+#[test]
+fn nodes_that_compete_for_a_word_get_their_shares() {
+    for &guard in guards() {
+        for (nodes, transport, options) in [
+            (4, "unix", &[][..]),
+            (4, "tcp", &[]),
+            (2, "unix", &["--wait", "spin"]),
+            (4, "unix", &["--wait", "block"]),
+        ] {
+            let setting = Setting { guard, transport, options, ..Setting::nodes(nodes) };
+            for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50")] {
+                let shares = shares(&setting, &[mode, "700", think]);
+                assert_nobody_starves(&shares, nodes as usize, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_of_one_node_against_one_thread_all_get_their_shares() {
+    let shares = shares(&Setting::nodes(2), &["add", "1000", "0", "8"]);
+    assert_nobody_starves(&shares, 9, 8);
+}
+
+#[test]
+fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "nested");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
+    }
+}
+
+#[test]
+fn a_thread_that_ends_in_the_middle_of_a_held_instruction_holds_it_no_longer() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "leaves");
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(3) }, &program, &[]);
+    }
+}
+
+#[test]
+fn a_breakpoint_of_the_program_ends_it() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "breakpoint");
+    for arguments in [&[][..], &["raise"]] {
+        let ended = run(&launcher(), &Setting::nodes(1), &program, arguments);
+        assert!(!ended.out.contains("went on"), "{ended:?}");
+        assert!(ended.err.contains("SIGTRAP"), "{ended:?}");
+    }
+}
+
+#[test]
+fn instructions_across_two_minipages_take_few_faults() {
+    for &guard in guards() {
+        for nodes in [3, 4] {
+            for mode in ["cross", "store"] {
+                let setting = Setting { guard, ..Setting::nodes(nodes) };
+                let shares = shares(&setting, &[mode, "700", "0"]);
+                assert_nobody_starves(&shares, nodes as usize, 1);
+                let few = |&[_, done, faults]: &[u64; 3]| faults <= 5 * done;
+                assert!(shares.iter().all(few), "{shares:?}");
+            }
+        }
+    }
+}

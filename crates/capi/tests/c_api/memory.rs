@@ -1,0 +1,129 @@
+//! Memory of every kind: allocation, consistency, system calls on it, and that it goes back.
+
+use super::run_in_every_way;
+use crate::support::c::{compile, guards, launcher};
+use crate::support::{Setting, TestDir, run, run_well};
+
+#[test]
+fn memory_is_coherent_whatever_its_kind_and_history() {
+    run_in_every_way("memory", &[1, 2, 4], 1);
+}
+
+#[test]
+fn what_the_system_takes_out_of_page_tables_comes_back_at_each_access() {
+    run_in_every_way("dropped", &[1, 2], 1);
+}
+
+#[test]
+fn the_rest_of_mallocs_family_is_as_mallocs_is() {
+    run_in_every_way("malloc", &[1, 2], 1);
+    let dir = TestDir::new();
+    let program = compile(&dir, "malloc");
+    for consistency in ["eager-release", "lazy-release", "auto"] {
+        run_well(&launcher(), &Setting { consistency, ..Setting::nodes(2) }, &program, &[]);
+    }
+}
+
+#[test]
+fn fresh_memory_costs_no_fault_and_is_counted_with_two_threads_as_well() {
+    run_in_every_way("fresh", &[1, 2], 2);
+}
+
+#[test]
+fn pages_that_a_node_has_not_touched_are_there_when_it_writes_them() {
+    run_in_every_way("pages", &[2, 3], 1);
+}
+
+#[test]
+fn memory_of_every_consistency_is_what_its_rules_promise() {
+    run_in_every_way("consistency", &[1, 2, 4], 1);
+}
+
+#[test]
+fn a_job_sets_what_memory_promises_that_asks_for_nothing() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "consistency");
+    for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+        let setting = Setting { consistency, ..Setting::nodes(2) };
+        run_well(&launcher(), &setting, &program, &[consistency]);
+    }
+}
+
+#[test]
+fn a_system_that_maps_no_more_areas_is_named_and_the_job_goes_on() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "areas");
+    let ended = run(&launcher(), &Setting::nodes(2), &program, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("raise vm.max_map_count"), "{ended:?}");
+}
+
+#[test]
+fn hints_and_system_calls_on_shared_buffers_work() {
+    run_in_every_way("hints", &[1, 2, 4], 1);
+}
+
+#[test]
+fn system_calls_and_stdio_on_memory_that_is_elsewhere_lose_nothing() {
+    run_in_every_way("io", &[1, 2], 1);
+}
+
+#[test]
+fn a_range_that_leaves_its_allocation_is_refused_and_so_is_a_private_name() {
+    run_in_every_way("ranges", &[1, 2], 1);
+}
+
+#[test]
+fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "room");
+    for &guard in guards() {
+        let options = &["--shared", "64M"];
+        let setting = Setting { guard, options, ..Setting::nodes(2) };
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
+fn areas_that_come_and_go_leave_next_to_nothing() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "given_back");
+    for nodes in [1, 3] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}
+
+#[test]
+fn a_name_for_what_was_freed_and_taken_away_gives_no_address() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "dangling");
+    run_well(&launcher(), &Setting::nodes(2), &program, &[]);
+}
+
+#[test]
+fn a_tebibyte_is_freed_at_once_and_is_no_minipage() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "room");
+    let options = &["--shared", "2T"];
+    let ended = run(&launcher(), &Setting { options, ..Setting::nodes(2) }, &program, &["huge"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("has at most 1 GiB; choose a smaller grain"), "{ended:?}");
+}
+
+#[test]
+fn a_node_has_no_huge_pages_of_its_own() {
+    run_in_every_way("small", &[1, 2], 1);
+}
+
+#[test]
+fn touches_that_are_far_apart_cost_little() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "sparse");
+    let options = &["--shared", "128G"];
+    run_well(&launcher(), &Setting { options, ..Setting::nodes(2) }, &program, &[]);
+}
+
+#[test]
+fn a_million_minipages_work() {
+    run_in_every_way("million", &[2], 1);
+}

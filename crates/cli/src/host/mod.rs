@@ -1,0 +1,69 @@
+//! Checks of this host for the needs of a job: limits, kernel, memory, network. Each check gives one finding, which
+//! says what it prevents and what mends it.
+//!
+//! Role: `multigrain doctor` asks for all findings, here or of an agent on another host; the launcher and the
+//! agents use the same checks for their own errors. It must not know hosts beside this one.
+//!
+//! | file | checks |
+//! |---|---|
+//! | `finding` | the result of a check |
+//! | `addresses` | address randomization, limits of addresses |
+//! | `kernel` | version, process descriptors, processors, huge pages |
+//! | `limits` | descriptors, processes, locked memory, mappings |
+//! | `memory` | memory objects, guards, /dev/shm |
+//! | `network` | the loopback interface, addresses, ports |
+
+mod addresses;
+mod finding;
+mod kernel;
+mod limits;
+mod memory;
+mod network;
+
+pub(crate) use addresses::{fix_addresses, randomized};
+pub(crate) use finding::{Finding, Level};
+pub(crate) use limits::{descriptors_of_launcher, descriptors_of_node};
+pub(crate) use network::{BRING_LOOPBACK_UP, has_route};
+
+use multigrain_transport::Ports;
+use serde::{Deserialize, Serialize};
+
+/// What a job wants of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Needs {
+    /// Nodes of the job, and those of them on this host.
+    pub(crate) nodes: u32,
+    pub(crate) here: u32,
+    /// Threads of each node.
+    pub(crate) threads: u32,
+    pub(crate) shared_bytes: u64,
+    /// Whether nodes talk to other hosts.
+    pub(crate) far: bool,
+    /// Where nodes are to listen, if not at any port.
+    pub(crate) ports: Option<Ports>,
+}
+
+/// All findings, good and bad.
+pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
+    let (memory, guard) = memory::objects_and_guard(needs.shared_bytes);
+    let mut findings = vec![
+        kernel::version(),
+        kernel::process_descriptors(),
+        addresses::randomization(needs.far),
+        addresses::limit(),
+        memory,
+        guard,
+        memory::scans(),
+        limits::mappings(),
+        memory::shm(),
+        kernel::huge_pages(),
+        limits::descriptors(needs),
+        limits::processes(needs),
+        limits::locked_memory(),
+        kernel::processors(needs),
+        network::loopback(),
+        network::interfaces(needs.far),
+    ];
+    findings.extend(needs.ports.map(|ports| network::ports(ports, needs.here)));
+    findings
+}

@@ -1,0 +1,68 @@
+//! The network: how nodes of this host and of others reach this host.
+
+use super::finding::Finding;
+use multigrain_transport::Ports;
+use multigrain_transport::interfaces::Whereabouts;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+
+/// What to do where the loopback interface is down.
+pub(crate) const BRING_LOOPBACK_UP: &str = "bring the loopback interface up (ip link set lo up)";
+
+/// Whether this host reaches itself at this address. A socket binds also while the interface is down; a route
+/// tells, and sends nothing.
+pub(crate) fn has_route(at: IpAddr) -> io::Result<()> {
+    UdpSocket::bind((at, 0))?.connect((at, 9))
+}
+
+/// Whether the loopback interface is up.
+pub(super) fn loopback() -> Finding {
+    let check = "loopback";
+    match has_route(Ipv4Addr::LOCALHOST.into()) {
+        Ok(()) => Finding::fine(check, "up"),
+        Err(error) => Finding::limits(
+            check,
+            format!("127.0.0.1 cannot be reached ({error})"),
+            "no --transport tcp within this host, and no process manager",
+            BRING_LOOPBACK_UP,
+        ),
+    }
+}
+
+/// Where other hosts reach this one.
+pub(super) fn interfaces(far: bool) -> Finding {
+    let check = "interfaces";
+    let found = match Whereabouts::of_this_host() {
+        Ok(found) => found,
+        Err(error) => {
+            let remedy = "mount /proc, and /sys";
+            return Finding::prevents(check, error.to_string(), "no address can be found", remedy);
+        }
+    };
+    let others = found.interfaces.iter().filter(|one| !one.address.is_loopback());
+    let others: Vec<String> =
+        others.map(|one| format!("{} {}/{}", one.name, one.address, one.prefix)).collect();
+    if others.is_empty() {
+        let none = "none but the loopback interface";
+        if !far {
+            return Finding::fine(check, none);
+        }
+        return Finding::prevents(check, none, "no other host comes here", "bring its network up");
+    }
+    Finding::fine(check, others.join(", "))
+}
+
+/// Whether so many nodes find a port each.
+pub(super) fn ports(ports: Ports, nodes: u32) -> Finding {
+    let check = "ports";
+    let nodes = nodes as usize;
+    let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+    let bound = ports.all().filter_map(|port| TcpListener::bind((any, port)).ok());
+    let free: Vec<TcpListener> = bound.take(nodes).collect();
+    if free.len() < nodes {
+        let found = format!("{} of {ports} are free", free.len());
+        let limits = format!("{nodes} nodes here need one each");
+        return Finding::prevents(check, found, limits, "give a wider range (--ports)");
+    }
+    Finding::fine(check, format!("enough of {ports} are free for {nodes} nodes"))
+}

@@ -1,0 +1,137 @@
+//! The launcher's pipes to its agents, which its warden holds as well: while the launcher is stopped, the warden
+//! tells the agents that it still exists.
+//!
+//! Such a pipe is a *line*. A record on the warden's socket names it by a number below zero. With a descriptor
+//! the line is new. Without one the launcher has closed it, and the warden closes its copy: otherwise the other
+//! end would never see the end of the stream.
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
+};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+/// Bytes of a record: a number, of a process group or of a line.
+pub(super) const RECORD_BYTES: usize = 4;
+
+/// All lines of a launcher.
+pub(super) struct Lines(Rc<RefCell<Open>>);
+
+struct Open {
+    /// To the warden.
+    socket: OwnedFd,
+    last: i32,
+    lines: BTreeMap<i32, OwnedFd>,
+}
+
+/// One of them, until it is dropped.
+pub(super) struct Line {
+    number: i32,
+    of: Rc<RefCell<Open>>,
+}
+
+impl Lines {
+    /// None yet, to a warden that reads this socket.
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self(Rc::new(RefCell::new(Open { socket, last: 0, lines: BTreeMap::new() })))
+    }
+
+    /// A pipe to an agent, which does not block and takes pieces.
+    pub(super) fn open(&self, pipe: BorrowedFd<'_>) -> io::Result<Line> {
+        let mut open = self.0.borrow_mut();
+        open.last -= 1;
+        let number = open.last;
+        let pipe = pipe.try_clone_to_owned()?;
+        tell(&open.socket, number, pipe.as_fd());
+        open.lines.insert(number, pipe);
+        Ok(Line { number, of: Rc::clone(&self.0) })
+    }
+
+    /// Another warden reads this other socket.
+    pub(super) fn hand_over(&self, socket: OwnedFd) {
+        let mut open = self.0.borrow_mut();
+        open.lines.iter().for_each(|(&number, pipe)| tell(&socket, number, pipe.as_fd()));
+        open.socket = socket;
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let mut open = self.of.borrow_mut();
+        open.lines.remove(&self.number);
+        let _ = send(&open.socket, &self.number.to_ne_bytes(), SendFlags::NOSIGNAL);
+    }
+}
+
+/// A warden that somebody has killed receives nothing; its successor is told again.
+fn tell(socket: &OwnedFd, number: i32, pipe: BorrowedFd<'_>) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let pipes = [pipe];
+    let fits = ancillary.push(SendAncillaryMessage::ScmRights(&pipes));
+    debug_assert!(fits, "there is room for one");
+    let record = number.to_ne_bytes();
+    let _ = sendmsg(socket, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL);
+}
+
+/// The next record that came to the warden, none at the end; what it says of a line is done.
+pub(super) fn receive(
+    socket: impl AsFd,
+    lines: &mut BTreeMap<i32, OwnedFd>,
+) -> Result<Option<i32>, Errno> {
+    let mut record = [0_u8; RECORD_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut record)];
+    let got = recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes;
+    let number = i32::from_ne_bytes(record);
+    if got == RECORD_BYTES && number < 0 {
+        lines.remove(&number);
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                lines.extend(rights.map(|pipe| (number, pipe)));
+            }
+        }
+    }
+    Ok((got == RECORD_BYTES).then_some(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn sockets() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    #[test]
+    fn a_warden_has_the_lines_that_are_open_and_its_successor_too() {
+        let ((warden, launcher), mut heard) = (sockets(), BTreeMap::new());
+        let lines = Lines::new(launcher);
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (one, other) =
+            (lines.open(writer.as_fd()).unwrap(), lines.open(writer.as_fd()).unwrap());
+        drop(other);
+        for _ in 0..3 {
+            receive(&warden, &mut heard).unwrap();
+        }
+        assert_eq!(heard.keys().copied().collect::<Vec<_>>(), [-1]);
+        drop((warden, heard));
+        let ((successor, launcher), mut heard) = (sockets(), BTreeMap::new());
+        lines.hand_over(launcher);
+        receive(&successor, &mut heard).unwrap();
+        assert_eq!(rustix::io::write(&heard[&-1], b"x"), Ok(1));
+        drop((one, writer));
+        receive(&successor, &mut heard).unwrap();
+        let mut buffer = [0; 4];
+        assert_eq!(rustix::io::read(&reader, &mut buffer), Ok(1));
+        assert_eq!(rustix::io::read(&reader, &mut buffer), Ok(0), "nobody holds it open");
+    }
+}

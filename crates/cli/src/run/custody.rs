@@ -1,0 +1,63 @@
+//! Containment of the nodes of one host: what makes sure that no process they fork is left over. A control group
+//! where one can be made, a warden, and the role of child subreaper.
+
+use super::cgroup::Cgroup;
+use super::error::LaunchError;
+use super::warden::{Ward, Warden};
+use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
+
+/// The hold on the nodes that this process starts.
+pub(super) struct Custody {
+    warden: Warden,
+    group: Option<Cgroup>,
+}
+
+impl Custody {
+    /// Takes it, for nodes of a job of so many. `name` is that of their group, `mark` what they carry in their
+    /// environment. To be called while this process has one thread and no descriptors of the job, and with its
+    /// signals blocked.
+    pub(super) fn take(
+        ward: Ward,
+        name: &str,
+        mark: &str,
+        nodes: u32,
+    ) -> Result<Self, LaunchError> {
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| {
+            let what =
+                "a process descriptor (pidfd_open, which this system or a filter of it refuses)";
+            LaunchError::system(what, nodes, error)
+        })?;
+        let group = Cgroup::new(name);
+        let warden = Warden::start(ward, mark, own, group.as_ref())
+            .map_err(|error| LaunchError::system("the warden process", nodes, error))?;
+        let custody = Self { warden, group };
+        match set_child_subreaper(Some(getpid())) {
+            Ok(()) => Ok(custody),
+            Err(error) => {
+                custody.end();
+                Err(LaunchError::system("the child subreaper", nodes, error))
+            }
+        }
+    }
+
+    pub(super) fn warden(&self) -> &Warden {
+        &self.warden
+    }
+
+    pub(super) fn warden_mut(&mut self) -> &mut Warden {
+        &mut self.warden
+    }
+
+    /// What `start` starts is born in the control group.
+    pub(super) fn hold<T>(&self, start: impl FnOnce() -> T) -> T {
+        self.group.iter().for_each(Cgroup::enter);
+        let started = start();
+        self.group.iter().for_each(Cgroup::leave);
+        started
+    }
+
+    /// All is over, and nothing is left.
+    pub(super) fn end(self) {
+        self.warden.dismiss();
+    }
+}

@@ -1,0 +1,117 @@
+//! The line of the summary about false sharing: the allocation whose pages were transferred in vain.
+
+use super::quantity::quantity;
+use multigrain_types::false_sharing::Shared;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Traps that could have been spared, from which on it is worth a line; and their part of all, also of
+/// what another consistency spares.
+const WORTH_SAYING: u64 = 500;
+const PERCENT_WORTH_SAYING: u64 = 25;
+
+/// What all nodes together know of an allocation.
+#[derive(Default)]
+struct All {
+    /// Sums; of the nodes one says where it was made.
+    sum: Shared,
+    /// Nodes that trapped at a part that nobody else had written, and those that wrote it.
+    apart: usize,
+    writers: usize,
+}
+
+/// The line about the allocation with the most such traps; none if there is nothing to say.
+pub(super) fn line<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> Option<String> {
+    let mut all: BTreeMap<u64, All> = BTreeMap::new();
+    for shared in stats.filter_map(|stats| stats.get("sharing")) {
+        // What a node of another version says is left out.
+        let of_node: Vec<Shared> = serde_json::from_value(shared.clone()).unwrap_or_default();
+        of_node.into_iter().for_each(|shared| all.entry(shared.base).or_default().add(shared));
+    }
+    let worst = all.into_values().max_by_key(|all| all.sum.apart)?;
+    worst.is_worth_saying().then(|| worst.line())
+}
+
+impl All {
+    fn add(&mut self, node: Shared) {
+        let sum = &mut self.sum;
+        (sum.base, sum.bytes) = (node.base, sum.bytes.max(node.bytes));
+        sum.faults = sum.faults.saturating_add(node.faults);
+        sum.apart = sum.apart.saturating_add(node.apart);
+        sum.again = sum.again.saturating_add(node.again);
+        sum.made = sum.made.take().or(node.made);
+        self.apart += usize::from(node.apart > 0);
+        self.writers += usize::from(node.writes);
+    }
+
+    fn percent(&self, part: u64) -> u64 {
+        let percent = u128::from(part) * 100 / u128::from(self.sum.faults.max(1));
+        u64::try_from(percent).unwrap_or(100)
+    }
+
+    fn is_worth_saying(&self) -> bool {
+        let Shared { apart, .. } = self.sum;
+        self.apart > 1
+            && self.writers > 0
+            && apart >= WORTH_SAYING
+            && self.percent(apart) >= PERCENT_WORTH_SAYING
+    }
+
+    fn line(&self) -> String {
+        let sum = &self.sum;
+        let made = sum.made.as_ref().map_or(String::new(), |made| format!(" ({made})"));
+        let (apart, again) = (self.percent(sum.apart), self.percent(sum.again));
+        let lazy = if again >= PERCENT_WORTH_SAYING {
+            format!(", --consistency lazy-release at least {again} %")
+        } else {
+            String::new()
+        };
+        format!(
+            "  {:<8}{:>12} faults on the allocation of {}{made}: {} nodes use different parts of its \
+             minipages; a minipage for each part (mg_malloc_array) would avoid at least {apart} %{lazy}\n",
+            "sharing",
+            quantity("faults", sum.faults),
+            quantity("bytes", sum.bytes),
+            self.apart,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(sharing: &str) -> Map<String, Value> {
+        serde_json::from_str(&format!(r#"{{"locks": 1, "sharing": {sharing}}}"#)).unwrap()
+    }
+
+    fn node(faults: u64, apart: u64, made: Option<&str>) -> Shared {
+        let made = made.map(str::to_owned);
+        Shared { base: 4096, bytes: 1 << 20, made, faults, apart, again: faults / 2, writes: true }
+    }
+
+    fn line_of(nodes: &[Shared]) -> Option<String> {
+        let all: Vec<_> =
+            nodes.iter().map(|node| stats(&serde_json::to_string(&[node]).unwrap())).collect();
+        line(all.iter())
+    }
+
+    #[test]
+    fn the_allocation_is_named_with_what_all_nodes_counted() {
+        let nodes = [node(6000, 5600, Some("main, lu.c:88")), node(6400, 5932, None)];
+        assert_eq!(
+            line_of(&nodes).unwrap(),
+            "  sharing       12,400 faults on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
+             different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
+             least 93 %, --consistency lazy-release at least 50 %\n"
+        );
+    }
+
+    #[test]
+    fn there_is_no_line_for_few_faults_or_one_node_or_true_sharing() {
+        assert_eq!(line_of(&[node(600, 200, None), node(600, 200, None)]), None);
+        assert_eq!(line_of(&[node(6000, 5000, None), node(6000, 0, None)]), None);
+        assert_eq!(line_of(&[node(60000, 500, None), node(60000, 500, None)]), None);
+        assert_eq!(line(core::iter::once(&stats("7"))), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! Which hosts a job runs on, and which nodes on each: `--hosts a:2,b:2`, or a file of hosts.
+//!
+//! A host has a slot for each node it may run. Ranks fill the slots of the first host, then those of the
+//! next. A host that is named again has the slots of both entries.
+
+use std::ops::Range;
+use std::path::Path;
+
+/// A host and its slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// As ssh knows it: a name, an address, or USER@ and one of these.
+    pub(super) name: String,
+    slots: u32,
+}
+
+/// The hosts of one `--hosts`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostList(Vec<Host>);
+
+/// A host, and the ranks of the nodes on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(super) host: String,
+    pub(super) ranks: Range<u32>,
+}
+
+impl Share {
+    /// Nodes on the host.
+    pub(super) fn nodes(&self) -> u32 {
+        self.ranks.end - self.ranks.start
+    }
+}
+
+/// The list of `--hosts`: hosts with a comma between them.
+pub(crate) fn parse_list(text: &str) -> Result<HostList, String> {
+    let mut hosts = Vec::new();
+    for word in text.split(',') {
+        add(&mut hosts, host(word.trim())?);
+    }
+    Ok(HostList(hosts))
+}
+
+impl HostList {
+    /// What a file of hosts says: a host a line, with `slots=N` behind it; what follows a `#` is no part of it.
+    ///
+    /// # Errors
+    /// The line that makes no sense, in words.
+    pub(super) fn of_file(path: &Path) -> Result<Self, String> {
+        let at = |why: String| format!("--hostfile {}{why}", path.display());
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| at(format!(": {error}; name a file of hosts")))?;
+        let mut hosts = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default();
+            let mut words = line.split_whitespace();
+            let Some(name) = words.next() else { continue };
+            let wrong = |why: String| at(format!(", line {number}: {why}"));
+            let mut host = host(name).map_err(wrong)?;
+            for word in words {
+                host.slots = match word.split_once('=') {
+                    Some(("slots", count)) => slots(count, word).map_err(wrong)?,
+                    _ => return Err(wrong(format!("'{word}' is not understood; write slots=N"))),
+                };
+            }
+            add(&mut hosts, host);
+        }
+        if hosts.is_empty() {
+            return Err(at(" names no host; write one a line, such as 'node1 slots=4'".to_owned()));
+        }
+        Ok(Self(hosts))
+    }
+
+    /// Which nodes run where; without a number of nodes, one in each slot.
+    ///
+    /// # Errors
+    /// There are fewer slots than nodes, or more than a job may have, in words.
+    pub(super) fn place(&self, nodes: Option<u32>, most: u32) -> Result<Vec<Share>, String> {
+        let slots = self.0.iter().fold(0_u32, |sum, host| sum.saturating_add(host.slots));
+        let nodes = nodes.unwrap_or(slots);
+        if nodes > slots {
+            return Err(format!(
+                "{nodes} nodes need {nodes} slots, and the hosts have {slots}; give them more \
+                 (HOST:SLOTS, or slots=N in a file of hosts) or start fewer nodes"
+            ));
+        }
+        if nodes > most {
+            return Err(format!(
+                "the hosts have {nodes} slots, and a job has {most} nodes at most"
+            ));
+        }
+        let mut next = 0;
+        let share = |host: &Host| {
+            let ranks = next..nodes.min(next + host.slots);
+            next = ranks.end;
+            Share { host: host.name.clone(), ranks }
+        };
+        let shares = self.0.iter().map(share);
+        Ok(shares.filter(|share| !share.ranks.is_empty()).collect())
+    }
+}
+
+/// Hosts with so many slots each.
+///
+/// # Errors
+/// A name that is none, in words.
+pub(super) fn slots_of<'a>(
+    hosts: impl Iterator<Item = (&'a str, u32)>,
+) -> Result<HostList, String> {
+    let mut all = Vec::new();
+    for (name, slots) in hosts {
+        add(&mut all, Host { slots, ..host(name)? });
+    }
+    Ok(HostList(all))
+}
+
+fn add(hosts: &mut Vec<Host>, host: Host) {
+    match hosts.iter_mut().find(|known| known.name == host.name) {
+        Some(known) => known.slots = known.slots.saturating_add(host.slots),
+        None => hosts.push(host),
+    }
+}
+
+/// `NAME`, `NAME:SLOTS`, `[ADDRESS]:SLOTS`; an IPv6 address without brackets has no slots behind it.
+fn host(word: &str) -> Result<Host, String> {
+    let (name, count) = match word.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, "")) => (name, None),
+        Some((name, rest)) => match rest.strip_prefix(':') {
+            Some(count) => (name, Some(count)),
+            None => return Err(format!("'{word}' is no host; write [ADDRESS]:SLOTS")),
+        },
+        None if word.matches(':').count() > 1 => (word, None),
+        None => word.split_once(':').map_or((word, None), |(name, count)| (name, Some(count))),
+    };
+    let strange =
+        |c: char| c.is_whitespace() || c.is_control() || "'\"\\$`;&|<>()[]*?!#".contains(c);
+    if name.is_empty() || name.starts_with('-') || name.contains(strange) {
+        return Err(format!("'{word}' is no host; write NAME or NAME:SLOTS"));
+    }
+    let slots = count.map_or(Ok(1), |count| slots(count, word))?;
+    Ok(Host { name: name.to_owned(), slots })
+}
+
+fn slots(count: &str, word: &str) -> Result<u32, String> {
+    let wrong = || format!("'{word}': slots are a number from 1");
+    count.parse().ok().filter(|&slots| slots > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(text: &str, nodes: Option<u32>) -> Result<Vec<(String, Range<u32>)>, String> {
+        let shares = parse_list(text)?.place(nodes, 1024)?;
+        Ok(shares.into_iter().map(|share| (share.host, share.ranks)).collect())
+    }
+
+    #[test]
+    fn ranks_fill_the_slots_of_one_host_after_the_other() {
+        let on = |host: &str, ranks| (host.to_owned(), ranks);
+        assert_eq!(shares("a:2,b:2", None), Ok(vec![on("a", 0..2), on("b", 2..4)]));
+        assert_eq!(shares("a:2,b:2", Some(3)), Ok(vec![on("a", 0..2), on("b", 2..3)]));
+        assert_eq!(shares("a:2,b", Some(2)), Ok(vec![on("a", 0..2)]), "b has no part in it");
+        assert_eq!(shares("a,b,a:2", None), Ok(vec![on("a", 0..3), on("b", 3..4)]));
+        let numeric = vec![on("me@fd77::1", 0..1), on("fd77::2", 1..4), on("10.0.0.1", 4..5)];
+        assert_eq!(shares("me@fd77::1, [fd77::2]:3, 10.0.0.1", None), Ok(numeric));
+    }
+
+    #[test]
+    fn what_is_no_host_is_named() {
+        for (text, named) in [
+            ("", "''"),
+            ("a,,b", "''"),
+            ("a:0", "'a:0'"),
+            ("a:x", "'a:x'"),
+            ("a:-1", "'a:-1'"),
+            (":3", "':3'"),
+            ("-oProxyCommand=x", "'-oProxyCommand=x'"),
+            ("[a", "'[a'"),
+            ("[a]2", "'[a]2'"),
+            ("a b", "'a b'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            let why = shares(text, None).unwrap_err();
+            assert!(why.contains(named) && why.contains("SLOTS") | why.contains("slots"), "{why}");
+        }
+    }
+
+    #[test]
+    fn too_many_nodes_for_the_slots_are_too_many() {
+        let why = shares("a:2,b", Some(4)).unwrap_err();
+        assert!(why.starts_with("4 nodes need 4 slots, and the hosts have 3"), "{why}");
+        let why = shares("a:4000000000,b:4000000000", None).unwrap_err();
+        assert!(why.ends_with("1024 nodes at most"), "{why}");
+    }
+}

@@ -1,0 +1,31 @@
+//! What an agent finds out about its host where no job is to run (`multigrain doctor`).
+
+use super::super::super::program;
+use super::super::builds;
+use super::super::messages::{Examination, Examined};
+use crate::host;
+use multigrain_transport::interfaces::Whereabouts;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// How this host is.
+///
+/// # Errors
+/// There is no /proc, in words.
+pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
+    let whereabouts = Whereabouts::of_this_host();
+    let whereabouts = whereabouts.map_err(|error| format!("the network interfaces: {error}"))?;
+    let findings = host::examine(&examination.needs);
+    let program = examination.program.as_ref().map(|program| OsStr::from_bytes(program));
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let files = program.map_or(Ok(Vec::new()), |program| {
+        let directory = Path::new(OsStr::from_bytes(&examination.directory));
+        std::env::set_current_dir(directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        let path = program::find(program).map_err(|error| error.to_string())?;
+        builds::of_program(&path, &[]).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    Ok(Examined { findings, whereabouts, files, time })
+}

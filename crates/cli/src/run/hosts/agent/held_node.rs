@@ -1,0 +1,165 @@
+//! One node of the host, held by its agent: passes its messages and output to the launcher unchanged.
+
+use super::super::super::control::ask;
+use super::super::super::event_source::Source;
+use super::super::super::output::{Format, Pipe, Pumped};
+use super::super::super::spawn::Node;
+use super::super::super::verdict::Status;
+use super::super::channel::Channel;
+use super::super::messages::{Stream, Word};
+use rustix::event::epoll::{self, EventFlags};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Buffers read of a dead node's output before its end is told, so that its last words come before.
+const LAST_WORDS: usize = 16;
+
+/// A node; pipes are None once closed.
+pub(super) struct HeldNode {
+    rank: u32,
+    pid: Pid,
+    pidfd: OwnedFd,
+    control: Option<Pipe>,
+    out: Option<Pipe>,
+    err: Option<Pipe>,
+}
+
+impl HeldNode {
+    /// A node that was just started.
+    pub(super) fn new(node: Node) -> io::Result<Self> {
+        let pipe = |fd| Pipe::new(fd, Format::Raw).map(Some);
+        Ok(Self {
+            rank: node.rank,
+            pid: node.pid,
+            pidfd: node.pidfd,
+            control: pipe(node.control)?,
+            out: pipe(node.stdout)?,
+            err: pipe(node.stderr)?,
+        })
+    }
+
+    pub(super) fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Reports all of it under this index.
+    pub(super) fn watch(&self, set: &OwnedFd, index: usize) -> io::Result<()> {
+        epoll::add(set, &self.pidfd, Source::Exit(index).data(), EventFlags::IN)?;
+        if let Some(control) = self.control.as_ref().and_then(Pipe::descriptor) {
+            epoll::add(set, control, Source::Control(index).data(), EventFlags::IN)?;
+        }
+        self.watch_output(set, index, true);
+        Ok(())
+    }
+
+    /// Reports its output, or not.
+    pub(super) fn watch_output(&self, set: &OwnedFd, index: usize, reads: bool) {
+        for (pipe, source) in [(&self.out, Source::Out(index)), (&self.err, Source::Err(index))] {
+            let Some(fd) = pipe.as_ref().and_then(Pipe::descriptor) else { continue };
+            // Neither fails but for want of memory; without it, output comes at the node's end.
+            let _ = match reads {
+                true => epoll::add(set, fd, source.data(), EventFlags::IN),
+                false => epoll::delete(set, fd),
+            };
+        }
+    }
+
+    /// Sends a signal to its process group, which stays its own: it is not reaped before the end.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.pid, signal);
+    }
+
+    /// Asks what its threads wait for.
+    pub(super) fn ask(&self, question: u64) {
+        let control: Option<BorrowedFd<'_>> = self.control.as_ref().and_then(Pipe::descriptor);
+        control.iter().for_each(|control| ask(control, question));
+    }
+
+    /// Passes on what it tells its launcher; false when there is no more for now.
+    pub(super) fn tell_control(&mut self, channel: &mut Channel, buffer: &mut [u8]) -> bool {
+        let Some(control) = &mut self.control else { return false };
+        match control.pump(buffer) {
+            Pumped::Some(bytes) => {
+                channel.say(&Word::Control { rank: self.rank, bytes });
+                true
+            }
+            Pumped::Blocked => false,
+            Pumped::End(_) => {
+                self.control = None;
+                false
+            }
+        }
+    }
+
+    /// Passes on a buffer full of its output; false when there is no more for now.
+    pub(super) fn tell_output(
+        &mut self,
+        stream: Stream,
+        channel: &mut Channel,
+        buffer: &mut [u8],
+    ) -> bool {
+        let rank = self.rank;
+        let slot = self.slot(stream);
+        let Some(pipe) = slot else { return false };
+        match pipe.pump(buffer) {
+            Pumped::Some(bytes) => {
+                channel.say(&Word::Output { rank, stream, bytes });
+                true
+            }
+            Pumped::Blocked => false,
+            Pumped::End(_) => {
+                *slot = None;
+                channel.say(&Word::EndOfOutput { rank, stream });
+                false
+            }
+        }
+    }
+
+    /// The node is dead: tells what it said last, and how it ended.
+    pub(super) fn tell_end(
+        &mut self,
+        set: &OwnedFd,
+        channel: &mut Channel,
+        buffer: &mut [u8],
+        reads: bool,
+    ) {
+        while self.tell_control(channel, buffer) {}
+        for stream in [Stream::Out, Stream::Err] {
+            let mut left = if reads { LAST_WORDS } else { 0 };
+            while left > 0 && self.tell_output(stream, channel, buffer) {
+                left -= 1;
+            }
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if let Ok(Some(status)) = waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
+            let _ = epoll::delete(set, &self.pidfd);
+            channel.say(&Word::Ended { rank: self.rank, status: Status::of(&status) });
+        }
+    }
+
+    /// Whether all its output is closed.
+    pub(super) fn is_silent(&self) -> bool {
+        self.out.is_none() && self.err.is_none()
+    }
+
+    /// Nothing more is read of it.
+    pub(super) fn close(&mut self, channel: &mut Channel) {
+        for stream in [Stream::Out, Stream::Err] {
+            if self.slot(stream).take().is_some() {
+                channel.say(&Word::EndOfOutput { rank: self.rank, stream });
+            }
+        }
+    }
+
+    fn slot(&mut self, stream: Stream) -> &mut Option<Pipe> {
+        match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        }
+    }
+}

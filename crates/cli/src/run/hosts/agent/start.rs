@@ -1,0 +1,157 @@
+//! The start of nodes on a host, by its agent: directory, program, addresses and sockets first, then the nodes.
+
+use super::super::super::custody::Custody;
+use super::super::super::descriptor_limit;
+use super::super::super::environment;
+use super::super::super::error::LaunchError;
+use super::super::super::listen::{self, Listener, Place};
+use super::super::super::signals::Signals;
+use super::super::super::spawn::{self, Node, Plan, Program};
+use super::super::super::stdin;
+use super::super::messages::{Found, Job};
+use super::*;
+use crate::host;
+use multigrain_transport::Ports;
+use multigrain_transport::interfaces::Whereabouts;
+use rustix::process::Rlimit;
+use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// The variable that marks the processes of an agent, where several have the same machine.
+const PART: &str = "MULTIGRAIN_PART";
+
+/// What an agent cannot do: the launcher's exit code, and why.
+type Refusal = (u8, String);
+
+/// The host of an agent that knows its job.
+pub(super) struct Site {
+    job: Job,
+    program: PathBuf,
+    custody: Custody,
+    descriptors: Rlimit,
+    /// By rank, until the nodes have them.
+    listeners: Vec<Vec<Listener>>,
+}
+
+/// What a launcher would tell its user.
+fn refusal(error: LaunchError) -> Refusal {
+    (error.exit_code(), error.to_string())
+}
+
+fn refused(what: &str) -> impl FnOnce(io::Error) -> Refusal + '_ {
+    move |error| (REFUSED, format!("{what}: {error}"))
+}
+
+impl Site {
+    /// Goes to the launcher's directory, and finds out what the launcher has to know.
+    pub(super) fn look(job: Job) -> Result<(Self, Found), Refusal> {
+        // First: whatever becomes of this agent from now on, nothing of it stays.
+        let part = part_of(&job);
+        let mark = format!("{PART}={part}");
+        let custody = Custody::take(Ward::Agent, &part, &mark, job.nodes).map_err(refusal)?;
+        let directory = Path::new(OsStr::from_bytes(&job.directory));
+        std::env::set_current_dir(directory).map_err(|error| {
+            let help = "start the job in a directory that all hosts have";
+            (REFUSED, format!("{}: {error}; {help}", directory.display()))
+        })?;
+        fix_addresses()?;
+        let name = job.command.first().map(Vec::as_slice).unwrap_or_default();
+        let program = program::find(OsStr::from_bytes(name));
+        let program = program.map_err(refusal)?;
+        let what = program.display().to_string();
+        let files = builds::of_program(&program, &job.variables).map_err(refused(&what))?;
+        let found = Found {
+            whereabouts: Whereabouts::of_this_host().map_err(refused("the network interfaces"))?,
+            files,
+        };
+        let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);
+        let listeners = Vec::new();
+        Ok((Self { job, program, custody, descriptors, listeners }, found))
+    }
+
+    pub(super) fn warden(&self) -> &Warden {
+        self.custody.warden()
+    }
+
+    /// Binds the sockets of its nodes: their addresses for neighbours, and for nodes of other hosts.
+    pub(super) fn bind(
+        &mut self,
+        unix: bool,
+        tcp: Option<IpAddr>,
+        ports: Option<Ports>,
+    ) -> Result<(Vec<String>, Vec<String>), Refusal> {
+        let places =
+            unix.then_some(Place::Unix).into_iter().chain(tcp.map(|at| Place::Tcp(at, ports)));
+        let places: Vec<Place> = places.collect();
+        let job = &self.job;
+        let bound = listen::bind_all(&places, &job.id, job.first..job.end, job.nodes);
+        self.listeners = bound.map_err(|(rank, error)| {
+            let at = tcp.map(|address| format!(" at {address}")).unwrap_or_default();
+            refused(&format!("the listening socket of node {rank}{at}"))(error)
+        })?;
+        let address = |listener: Option<&Listener>| listener.map(|one| one.address.clone());
+        let near = self.listeners.iter().filter_map(|of_node| address(of_node.first())).collect();
+        let far = self.listeners.iter().filter_map(|of_node| address(of_node.last())).collect();
+        Ok((near, far))
+    }
+
+    /// Starts its nodes; none is left if one cannot be started.
+    pub(super) fn start(
+        &mut self,
+        peers: &[String],
+        (secret, credentials): (String, Vec<String>),
+        signals: &Signals,
+    ) -> Result<Vec<Node>, Refusal> {
+        let job = &self.job;
+        let part = (PART.to_owned(), part_of(job));
+        let chosen = job.variables.iter().cloned().chain([part]);
+        let plan = Plan {
+            nodes: job.nodes,
+            ranks: job.first..job.end,
+            programs: vec![Program {
+                end: job.end,
+                file: self.program.clone(),
+                command: job.command.iter().cloned().map(OsString::from_vec).collect(),
+            }],
+            variables: environment::common(
+                chosen,
+                job.nodes,
+                &job.id,
+                peers,
+                &job.nodes.to_string(),
+            ),
+            secret,
+            credentials,
+            descriptors: self.descriptors,
+            signals: signals.before(),
+        };
+        let stdin = |rank| match job.input && rank == 0 {
+            true => Ok(Stdio::piped()),
+            false => stdin::none(),
+        };
+        let listeners = std::mem::take(&mut self.listeners);
+        spawn::start_all(&plan, listeners, &self.custody, stdin).map_err(refusal)
+    }
+
+    /// All is over.
+    pub(super) fn leave(self) {
+        self.custody.end();
+    }
+}
+
+/// The agent's part of the job, in a word.
+fn part_of(job: &Job) -> String {
+    format!("{}-{}", job.id, job.first)
+}
+
+/// The addresses of functions are those of all other hosts, or nothing runs here.
+fn fix_addresses() -> Result<(), Refusal> {
+    let Err(error) = host::fix_addresses() else { return Ok(()) };
+    host::randomized(&error).map_or(Ok(()), |(found, remedy)| {
+        let limits = "functions would lie elsewhere than on other hosts";
+        Err((REFUSED, format!("{found}, and {limits}; {remedy}")))
+    })
+}

@@ -1,0 +1,158 @@
+//! `multigrain doctor` over hosts: an agent examines each, and the results are compared.
+
+use super::super::error::LaunchError;
+use super::super::host_slots::Share;
+use super::builds;
+use super::messages::{Examination, Examined, Order, Word};
+use super::reach::Reach;
+use crate::host::{Finding, Needs};
+use multigrain_transport::Authority;
+use multigrain_transport::interfaces;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Clocks that differ by less are not worth a line.
+const CLOCK_ERROR: Duration = Duration::from_secs(2);
+
+/// What was found on each host, by its name.
+pub(in super::super) type Findings = Vec<(String, Vec<Finding>)>;
+
+/// Asks all hosts, and compares what they answer. `needs`: of each host; `program`: what is to run there.
+///
+/// # Errors
+/// The user wants out, or no agent can be started at all.
+pub(in super::super) fn examine(
+    reach: &Reach<'_>,
+    needs: impl Fn(&Share) -> Needs,
+    program: Option<&Path>,
+) -> Result<Findings, LaunchError> {
+    let directory = std::env::current_dir();
+    let directory = directory
+        .map_err(|error| LaunchError::system("the current directory", reach.nodes(), error))?;
+    let mut agents = reach.agents(false)?;
+    for (contact, share) in agents.contacts.iter_mut().zip(reach.shares) {
+        contact.tell(&Order::Examine(Examination {
+            needs: needs(share),
+            directory: directory.as_os_str().as_bytes().to_vec(),
+            program: program.map(|program| program.as_os_str().as_bytes().to_vec()),
+        }));
+    }
+    let answers = reach.gather_each(&mut agents, Word::examined)?;
+    let now = SystemTime::now();
+    let mut found: Findings = Vec::new();
+    for (share, answer) in reach.shares.iter().zip(&answers) {
+        let mut findings = vec![reached(answer)];
+        if let Ok(examined) = answer {
+            findings.push(clock(examined, now));
+            findings.extend(examined.findings.iter().cloned());
+        }
+        found.push((share.host.clone(), findings));
+    }
+    let answered: Vec<(&str, &Examined)> = reach
+        .shares
+        .iter()
+        .zip(&answers)
+        .filter_map(|(share, answer)| Some((share.host.as_str(), answer.as_ref().ok()?)))
+        .collect();
+    let mut add = |host: &str, finding| {
+        if let Some((_, findings)) = found.iter_mut().find(|(name, _)| name == host) {
+            findings.push(finding);
+        }
+    };
+    if program.is_some() {
+        for (host, finding) in files(&answered) {
+            add(host, finding);
+        }
+    }
+    for (host, finding) in addresses(reach, &answered) {
+        add(host, finding);
+    }
+    Ok(found)
+}
+
+/// Whether there was an answer, which only an agent of the same build gives.
+fn reached(answer: &Result<Examined, LaunchError>) -> Finding {
+    let check = "reached";
+    match answer {
+        Ok(_) => Finding::fine(check, "its multigrain is the same as this one"),
+        Err(LaunchError::Host { why, .. }) => {
+            let remedy = "see that 'ssh HOST multigrain --version' says the same as here, without a password";
+            Finding::prevents(check, why.clone(), "no node runs there", remedy)
+        }
+        Err(error) => Finding::prevents(check, error.to_string(), "no node runs there", ""),
+    }
+}
+
+/// Whether its clock shows our time. The answer has taken a while, so that it may seem late.
+fn clock(examined: &Examined, now: SystemTime) -> Finding {
+    let check = "clock";
+    let at = SystemTime::UNIX_EPOCH + examined.time;
+    let (behind, ahead) = (now.duration_since(at).ok(), at.duration_since(now).ok());
+    let (off, way) = match (behind, ahead) {
+        (_, Some(ahead)) => (ahead, "ahead of"),
+        (behind, None) => (behind.unwrap_or_default(), "behind"),
+    };
+    if off < CLOCK_ERROR {
+        return Finding::fine(check, "as here");
+    }
+    let found = format!("{} s {way} the launcher's", off.as_secs());
+    let remedy = "timedatectl set-ntp true";
+    let [earliest, latest] = Authority::VALID;
+    if behind.is_some_and(|behind| behind >= earliest) || ahead.is_some_and(|ahead| ahead >= latest)
+    {
+        let limits = "certificates of a job are not valid yet there, or no more";
+        return Finding::prevents(check, found, limits, remedy);
+    }
+    Finding::limits(check, found, "times in logs and files do not compare", remedy)
+}
+
+/// Whether all have the same program and library.
+fn files<'a>(hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
+    let check = "program";
+    let mut findings = Vec::new();
+    let mut first = None;
+    for &(host, examined) in hosts {
+        let files = match &examined.files {
+            Ok(files) => files.as_slice(),
+            Err(why) => {
+                let limits = "no node can start there";
+                findings.push((host, Finding::prevents(check, why.clone(), limits, "")));
+                continue;
+            }
+        };
+        let before = *first.get_or_insert((host, files));
+        let finding = match builds::difference(&[before, (host, files)]) {
+            Some(why) => {
+                let (found, remedy) = why.rsplit_once("; ").unwrap_or((why.as_str(), ""));
+                Finding::prevents(check, found, "the job is refused", remedy)
+            }
+            None => Finding::fine(check, "the same build as on other hosts"),
+        };
+        findings.push((host, finding));
+    }
+    findings
+}
+
+/// Where the hosts would meet.
+fn addresses<'a>(reach: &Reach<'_>, hosts: &[(&'a str, &Examined)]) -> Vec<(&'a str, Finding)> {
+    let check = "meeting at";
+    if hosts.len() < 2 {
+        return Vec::new();
+    }
+    let places: Vec<_> = hosts.iter().map(|(_, examined)| examined.whereabouts.clone()).collect();
+    match interfaces::choose(&places, reach.place.interface.as_ref()) {
+        Ok(chosen) => {
+            let finding = |(&(host, _), at): (&(&'a str, _), std::net::IpAddr)| {
+                (host, Finding::fine(check, at.to_string()))
+            };
+            hosts.iter().zip(chosen).map(finding).collect()
+        }
+        Err((host, why)) => {
+            let (found, remedy) =
+                why.split_once("; ").unwrap_or((why.as_str(), "name another --interface"));
+            let limits = "nodes of other hosts do not find it";
+            vec![(hosts[host].0, Finding::prevents(check, found, limits, remedy))]
+        }
+    }
+}

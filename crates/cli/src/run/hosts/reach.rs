@@ -1,0 +1,205 @@
+//! Reaching the hosts of a job: starts all agents at once, by ssh, srun or the user's command, and gathers their
+//! answers.
+
+use super::super::error::LaunchError;
+use super::super::host_slots::Share;
+use super::super::options::PlaceArgs;
+use super::super::signals::Signals;
+use super::super::slurm::Allocation;
+use super::super::warden::Warden;
+use super::agents::{Agents, silence};
+use super::builds;
+use super::contact::Contact;
+use super::messages::Word;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What leads to a host. A connection that others might come to share would end with the job.
+const SSH: [&str; 4] = ["ssh", "-T", "-o", "ControlMaster=no"];
+/// How long the agents may take to be there, if the user gives no boot time.
+const START_WAIT: Duration = Duration::from_secs(30);
+/// Between two looks whether it is time for something.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What it takes to reach the hosts.
+pub(in super::super) struct Reach<'a> {
+    pub(in super::super) place: &'a PlaceArgs,
+    pub(in super::super) shares: &'a [Share],
+    /// What the hosts are of, if they are allocated.
+    pub(in super::super) allocation: Option<&'a Allocation>,
+    pub(in super::super) began: Instant,
+    /// When all has to be over.
+    pub(in super::super) timeout: Option<Duration>,
+    pub(in super::super) warden: &'a Warden,
+    pub(in super::super) signals: &'a Signals,
+}
+
+/// What each host has answered, if it has; or why it never will.
+type Answers<T> = Vec<Option<Result<T, LaunchError>>>;
+
+impl Reach<'_> {
+    /// Nodes of the job.
+    pub(in super::super) fn nodes(&self) -> u32 {
+        self.shares.last().map_or(0, |share| share.ranks.end)
+    }
+
+    /// Starts the agents. `input`: node 0 is to get some.
+    pub(super) fn agents(&self, input: bool) -> Result<Agents, LaunchError> {
+        let refused = |what: &str| {
+            let what = what.to_owned();
+            move |error| LaunchError::system(what, self.nodes(), error)
+        };
+        let own = builds::own().map_err(refused("this program"))?;
+        let path = std::env::current_exe().map_err(refused("this program's path"))?;
+        let agent = format!("exec {} agent", quoted(&path));
+        let mut agents = Agents::new(own, input);
+        for share in self.shares {
+            let (command, name) = self.command(&share.host, &agent);
+            let started = Contact::start(share, &command, self.warden, self.signals.before());
+            let at = |error| LaunchError::of_host(&share.host, 125, format!("{name}: {error}"));
+            agents.contacts.push(started.map_err(at)?);
+        }
+        Ok(agents)
+    }
+
+    /// The command that runs the agent on a host, and what it is called.
+    fn command(&self, host: &str, agent: &str) -> (Vec<String>, String) {
+        let way: Vec<String> = match (&self.place.launcher_command, self.allocation) {
+            (Some(command), _) => command.split_whitespace().map(str::to_owned).collect(),
+            (None, Some(allocation)) => {
+                return (allocation.command(host, agent), "srun".to_owned());
+            }
+            (None, None) => SSH.map(str::to_owned).to_vec(),
+        };
+        let name = way.join(" ");
+        (way.into_iter().chain([host, agent].map(str::to_owned)).collect(), name)
+    }
+
+    /// Waits for one answer of each agent.
+    ///
+    /// # Errors
+    /// One says that it cannot, or is lost or late; or the user wants out.
+    pub(super) fn gather<T>(
+        &self,
+        agents: &mut Agents,
+        pick: impl Fn(Word) -> Option<T>,
+    ) -> Result<Vec<T>, LaunchError> {
+        let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
+        let answers = self.hear(agents, pick, |answers| answers.iter().any(has_failed))?;
+        answers.into_iter().flatten().collect()
+    }
+
+    /// Waits for what each agent has to say, be it that it cannot, or that it is lost or late.
+    ///
+    /// # Errors
+    /// The user wants out.
+    pub(super) fn gather_each<T>(
+        &self,
+        agents: &mut Agents,
+        pick: impl Fn(Word) -> Option<T>,
+    ) -> Result<Vec<Result<T, LaunchError>>, LaunchError> {
+        let answers = self.hear(agents, pick, |_| false)?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    fn hear<T>(
+        &self,
+        agents: &mut Agents,
+        pick: impl Fn(Word) -> Option<T>,
+        is_enough: impl Fn(&Answers<T>) -> bool,
+    ) -> Result<Answers<T>, LaunchError> {
+        let mut answers: Answers<T> = agents.contacts.iter().map(|_| None).collect();
+        let mut buffer = vec![0; 64 << 10];
+        while answers.iter().any(Option::is_none) && !is_enough(&answers) {
+            self.check()?;
+            wait(&agents.contacts, self.signals);
+            let own = agents.own.clone();
+            for (contact, answer) in agents.contacts.iter_mut().zip(&mut answers) {
+                contact.beat();
+                let _ = contact.read_complaints(&mut buffer);
+                if !contact.is_there() {
+                    continue;
+                }
+                let read = contact.read(&mut buffer);
+                // What comes after the answer stays in the channel: its nodes may run while others start.
+                if answer.is_none() {
+                    *answer = heard(contact, &own, &pick).transpose();
+                }
+                if answer.is_none() {
+                    let gone = read.err().or_else(|| contact.is_lost().then(silence));
+                    let lost = gone.map(|why| LaunchError::of_host(contact.host(), 125, why));
+                    *answer = lost.or_else(|| self.late(contact)).map(Err);
+                }
+                if let Some(Err(error)) = answer {
+                    contact.give_up(&error.to_string());
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Whether the user wants out.
+    fn check(&self) -> Result<(), LaunchError> {
+        while let Some(signal) = self.signals.next() {
+            if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+                return Err(LaunchError::Interrupted(signal.as_raw()));
+            }
+        }
+        match self.timeout.filter(|&limit| self.began.elapsed() >= limit) {
+            Some(limit) => Err(LaunchError::TimeOut(limit)),
+            None => Ok(()),
+        }
+    }
+
+    /// Why an agent that has not answered is given up, if its time is over.
+    fn late(&self, contact: &Contact) -> Option<LaunchError> {
+        let limit = self.place.boot_timeout.unwrap_or(START_WAIT);
+        let why = format!(
+            "no answer in {} s; try to log in there, or give it longer with --boot-timeout",
+            limit.as_secs_f64()
+        );
+        let is_over = self.began.elapsed() >= limit;
+        is_over.then(|| LaunchError::of_host(contact.host(), 125, why))
+    }
+}
+
+/// The answer of an agent, if it is there.
+fn heard<T>(
+    contact: &mut Contact,
+    own: &str,
+    pick: impl Fn(Word) -> Option<T>,
+) -> Result<Option<T>, LaunchError> {
+    let host = contact.host().to_owned();
+    let at = |code, why| LaunchError::of_host(&host, code, why);
+    while let Some(word) = contact.next(own).map_err(|why| at(125, why))? {
+        if let Word::Failed { code, why } = word {
+            return Err(at(code, why));
+        }
+        if !matches!(word, Word::Beat { .. }) {
+            let wrong = || at(125, "its agent answers what was not asked".to_owned());
+            return pick(word).map(Some).ok_or_else(wrong);
+        }
+    }
+    Ok(None)
+}
+
+/// Waits until something arrives, or a while.
+fn wait(contacts: &[Contact], signals: &Signals) {
+    let signals = signals.as_fd();
+    let mut set = vec![PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+    for contact in contacts.iter().filter(|contact| contact.is_there()) {
+        set.push(PollFd::from_borrowed_fd(contact.input(), PollFlags::IN));
+        let complaints = contact.complaints();
+        set.extend(complaints.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        set.extend(contact.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+    }
+    let _ = poll(&mut set, Some(&LOOK));
+}
+
+/// For the host's shell, whichever that is.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}

@@ -1,0 +1,145 @@
+//! Unauthenticated connections that the nodes refused: which are reported to the user, and when.
+//!
+//! A node that dies while it joins closes its connections as an unauthenticated peer may do, and a host that is
+//! cut off falls silent as a slow one does. So refusals are reported a moment later, if the job has not failed
+//! by then; otherwise the verdict is enough.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Different refused connections of one node that are reported.
+const MOST: usize = 32;
+/// What lines say that may be about a node of the job, where how many were refused may follow; and how long they wait:
+/// until it is known that the node has died, or that its host is cut off.
+const OF_NODES: [(&str, Duration); 2] = [
+    ("it hung up in the middle of the handshake", Duration::from_secs(1)),
+    ("it did not finish the handshake in time", Duration::from_secs(4)),
+];
+
+/// What the nodes of a job have said of refused connections.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    heard: BTreeSet<(usize, String)>,
+    /// Lines that wait, with the end of that, the next first.
+    waiting: Vec<(Duration, String)>,
+    failed: bool,
+}
+
+impl Refused {
+    /// A node has turned somebody away; the line to be said at once, if there is one. Another node of the job
+    /// says itself why it may not come in.
+    pub(super) fn hear(
+        &mut self,
+        rank: usize,
+        text: String,
+        now: Duration,
+        is_node: impl Fn(i32) -> bool,
+    ) -> Option<String> {
+        if who(&text).is_some_and(is_node) {
+            return None;
+        }
+        let many = self.heard.iter().filter(|(of, _)| *of == rank).count() >= MOST;
+        if many || !self.heard.insert((rank, text.clone())) {
+            return None;
+        }
+        let line = format!("node {rank}: {text}");
+        let Some((_, wait)) = OF_NODES.iter().find(|(said, _)| text.contains(said)) else {
+            return Some(line);
+        };
+        if !self.failed {
+            self.waiting.push((now + *wait, line));
+            self.waiting.sort();
+        }
+        None
+    }
+
+    /// When the next line is due.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.waiting.first().map(|(at, _)| *at)
+    }
+
+    /// The lines that are due.
+    pub(super) fn due(&mut self, now: Duration) -> Vec<String> {
+        let waiting = self.waiting.partition_point(|(at, _)| *at <= now);
+        self.waiting.drain(..waiting).map(|(_, line)| line).collect()
+    }
+
+    /// The job is over: the lines that still waited, unless it has failed.
+    pub(super) fn end(&mut self, failed: bool) -> Vec<String> {
+        self.failed = failed;
+        let lines = core::mem::take(&mut self.waiting);
+        if failed { Vec::new() } else { lines.into_iter().map(|(_, line)| line).collect() }
+    }
+}
+
+/// The process that was turned away, if the line names it.
+fn who(text: &str) -> Option<i32> {
+    let (_, rest) = text.split_once("refused a connection from process ")?;
+    rest.split_once(' ')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(10);
+
+    fn nobody(_: i32) -> bool {
+        false
+    }
+
+    #[test]
+    fn a_node_of_the_job_that_is_refused_says_so_itself() {
+        let mut refused = Refused::default();
+        let line =
+            "refused a connection from process 7 of user 0: it runs another build of the program";
+        assert_eq!(refused.hear(0, line.to_owned(), SOON, |pid| pid == 7), None);
+        assert_eq!(refused.next(), None);
+        assert!(refused.hear(0, line.to_owned(), SOON, nobody).is_some());
+    }
+
+    #[test]
+    fn a_refused_connection_is_reported_once_for_each_node_and_not_too_many_are() {
+        let mut refused = Refused::default();
+        let mut hear = |rank, text: &str| refused.hear(rank, text.to_owned(), SOON, nobody);
+        assert_eq!(
+            hear(0, "an unauthenticated connection"),
+            Some("node 0: an unauthenticated connection".to_owned())
+        );
+        assert_eq!(hear(0, "an unauthenticated connection"), None);
+        assert_eq!(
+            hear(1, "an unauthenticated connection"),
+            Some("node 1: an unauthenticated connection".to_owned())
+        );
+        let others = (0..40).filter(|number| hear(0, &number.to_string()).is_some()).count();
+        assert_eq!(others, MOST - 1);
+    }
+
+    #[test]
+    fn who_hangs_up_is_not_reported_at_once_with_the_number_of_the_refused_either() {
+        let (mut refused, hung_up) = (Refused::default(), OF_NODES[0].0);
+        let text = format!("refused a connection: {hung_up} (16 refused so far)");
+        assert_eq!(refused.hear(0, text.clone(), SOON, nobody), None);
+        assert!(refused.end(true).is_empty());
+        assert_eq!((refused.hear(1, text, SOON, nobody), refused.next()), (None, None));
+    }
+
+    #[test]
+    fn who_hangs_up_is_reported_unless_the_job_fails_soon_after() {
+        let text = |said| format!("refused a connection: {said}");
+        let [first, second] = OF_NODES;
+        for (failed, (said, wait)) in [(false, first), (true, first), (true, second)] {
+            let mut refused = Refused::default();
+            assert_eq!(refused.hear(0, text(said), SOON, nobody), None);
+            assert_eq!((refused.next(), refused.due(SOON)), (Some(SOON + wait), Vec::new()));
+            assert_eq!(refused.end(failed).len(), usize::from(!failed));
+            assert_eq!(refused.next(), None);
+        }
+        let (mut refused, text) = (Refused::default(), || text(OF_NODES[0].0));
+        assert_eq!(refused.hear(0, text(), SOON, nobody), None);
+        assert_eq!(refused.due(SOON + OF_NODES[0].1), [format!("node 0: {}", text())]);
+        let _ = refused.end(true);
+        assert_eq!(refused.hear(1, text(), SOON, nobody), None, "it is a node that ends");
+        assert_eq!(refused.next(), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! What the event loop does for nodes on other hosts, which it reaches through their agents.
+
+use super::control::Message;
+use super::event_source::Source;
+use super::hosts::{Stream, Word};
+use super::job::Job;
+use super::verdict::Status;
+use super::writer::Target;
+use rustix::event::epoll;
+use std::io;
+
+impl Job<'_> {
+    /// What agents have said before the event loop began.
+    pub(super) fn begin_elsewhere(&mut self) {
+        for host in 0..self.agents.hosts() {
+            self.hear(host);
+        }
+        self.feed_when_ready(&mut vec![0; super::job::BUFFER_BYTES]);
+    }
+
+    /// Tells agents that the launcher is there, and notices that one is not.
+    pub(super) fn look_elsewhere(&mut self) {
+        if self.agents.is_empty() {
+            return;
+        }
+        if self.writer.is_full() {
+            self.agents.pause(true);
+        }
+        for (host, why) in self.agents.beat() {
+            self.lose(host, &why);
+        }
+    }
+
+    pub(super) fn on_agent(&mut self, host: usize, buffer: &mut [u8]) {
+        let read = self.agents.read(host, buffer);
+        self.hear(host);
+        if let Err(why) = read {
+            self.lose(host, &why);
+        }
+        self.feed_when_ready(buffer);
+    }
+
+    pub(super) fn on_complaint(&mut self, host: usize, buffer: &mut [u8]) {
+        for line in self.agents.complaints(host, buffer) {
+            self.writer.say(&format!("{}: {line}", self.agents.host(host)));
+        }
+    }
+
+    /// All that an agent has said and that is here as a whole.
+    fn hear(&mut self, host: usize) {
+        loop {
+            let heard = match self.agents.next(host) {
+                Ok(None) => return,
+                Ok(Some(word)) => self.on_word(host, word),
+                Err(why) => Err(why),
+            };
+            if let Err(why) = heard {
+                return self.lose(host, &why);
+            }
+        }
+    }
+
+    /// One word of an agent. It speaks for its own nodes only.
+    fn on_word(&mut self, host: usize, word: Word) -> Result<(), String> {
+        let ranks = self.agents.ranks(host);
+        let own = |rank: u32| {
+            let rank = usize::try_from(rank).ok().filter(|rank| ranks.contains(rank));
+            rank.ok_or_else(|| "its agent speaks for nodes of another host".to_owned())
+        };
+        match word {
+            Word::Output { rank, stream, bytes } => {
+                let (target, slot) = self.stream(own(rank)?, stream);
+                let lines = slot.as_mut().map(|pipe| pipe.take(&bytes)).unwrap_or_default();
+                self.writer.push(target, lines);
+                self.writer.came(self.now());
+            }
+            Word::EndOfOutput { rank, stream } => {
+                let (target, slot) = self.stream(own(rank)?, stream);
+                let rest = slot.take().map(|mut pipe| pipe.finish()).unwrap_or_default();
+                self.writer.push(target, rest);
+            }
+            Word::Control { rank, bytes } => {
+                let rank = own(rank)?;
+                for mut message in self.nodes[rank].control.feed(&bytes) {
+                    if let Message::Lost { at: Some(at), .. } = &mut message {
+                        *at = self.agents.by_our_clock(host, *at);
+                    }
+                    self.on_message(rank, message);
+                }
+            }
+            Word::Ended { rank, status } => self.has_ended(own(rank)?, status),
+            Word::Taken { bytes } => {
+                self.input.feed.iter_mut().for_each(|feed| feed.has_taken(bytes))
+            }
+            Word::Swept => self.agents.is_swept(host),
+            // Of the clocks; whoever reads the words looks at them.
+            Word::Beat { .. } => {}
+            Word::Failed { why, .. } => return Err(why),
+            Word::Examined(_) | Word::Found(_) | Word::Bound { .. } | Word::Started { .. } => {
+                return Err("its agent answers what was not asked".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(
+        &mut self,
+        rank: usize,
+        stream: Stream,
+    ) -> (Target, &mut Option<super::output::Pipe>) {
+        let live = &mut self.nodes[rank];
+        match stream {
+            Stream::Out => (Target::Out, &mut live.stdout),
+            Stream::Err => (Target::Err, &mut live.stderr),
+        }
+    }
+
+    /// A host is lost, and its nodes with it.
+    fn lose(&mut self, host: usize, why: &str) {
+        if !self.agents.give_up(host, &self.epoll, why) {
+            return;
+        }
+        for rank in self.agents.ranks(host) {
+            for stream in [Stream::Out, Stream::Err] {
+                let (target, slot) = self.stream(rank, stream);
+                let rest = slot.take().map(|mut pipe| pipe.finish()).unwrap_or_default();
+                self.writer.push(target, rest);
+            }
+            if self.facts.nodes[rank].end.is_none() {
+                self.facts.nodes[rank].fatal = Some(why.to_owned());
+                self.has_ended(rank, Status::Lost);
+            }
+        }
+    }
+
+    /// The launcher's stdin has something for node 0.
+    pub(super) fn feed_on(&mut self, buffer: &mut [u8]) {
+        let Some(feed) = &mut self.input.feed else { return };
+        let Some(bytes) = feed.read(buffer) else { return };
+        let over = bytes.is_empty();
+        let wait = feed.has_room() && !over;
+        if feed.is_watched && !wait {
+            feed.is_watched = false;
+            let _ = epoll::delete(&self.epoll, io::stdin());
+        }
+        if over {
+            self.input.feed = None;
+        }
+        self.agents.give_input(bytes);
+    }
+
+    /// Reads the launcher's stdin as long as node 0's agent has room, or has the event loop tell when it can.
+    fn feed_when_ready(&mut self, buffer: &mut [u8]) {
+        while let Some(feed) = &mut self.input.feed {
+            if feed.is_watched || !feed.has_room() {
+                return;
+            }
+            feed.is_watched = true;
+            if self.register(io::stdin(), Source::Typed).is_ok() {
+                return;
+            }
+            // A file: always ready.
+            self.input.feed.iter_mut().for_each(|feed| feed.is_watched = false);
+            self.feed_on(buffer);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the nodes of a job report while it runs, and the lines that are printed for it.
+
+use super::control::Count;
+use super::deadlock::Watch;
+use super::races::Races;
+use super::refused_connections::Refused;
+use std::time::Duration;
+
+/// The reports of all nodes.
+pub(super) struct Reports {
+    pub(super) deadlock: Watch,
+    pub(super) refused: Refused,
+    pub(super) races: Races,
+    count: Option<Count>,
+}
+
+impl Reports {
+    /// None so far, of so many nodes. `all_races`: every race is a line.
+    pub(super) fn new(nodes: usize, all_races: bool) -> Self {
+        let (deadlock, races) = (Watch::new(nodes), Races::new(all_races));
+        Self { deadlock, refused: Refused::default(), races, count: None }
+    }
+
+    /// How far the program is: as far as the farthest node that says so.
+    pub(super) fn count(&self) -> Option<Count> {
+        self.count
+    }
+
+    /// A node says how far it is.
+    pub(super) fn hear_count(&mut self, count: Count) {
+        if self.count.is_none_or(|largest| count.done >= largest.done) {
+            self.count = Some(count);
+        }
+    }
+
+    /// Lines whose time has come.
+    pub(super) fn due(&mut self, now: Duration) -> Vec<String> {
+        self.refused.due(now)
+    }
+
+    /// When the next line is due.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.refused.next()
+    }
+
+    /// The job is over, and has failed or not: what was not said.
+    pub(super) fn end(&mut self, failed: bool) -> Vec<String> {
+        let refused = self.refused.end(failed);
+        refused.into_iter().chain(self.races.end()).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What the user of a running job asks for by signals: to pass a signal on, or to end the job, gently or at once.
+
+use super::signals::Signals;
+use rustix::process::Signal;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Two interrupts within this time mean: at once.
+const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
+
+/// The signals that come to the launcher, and what follows from them. Times are since the job's start.
+pub(super) struct User {
+    signals: Signals,
+    last_interrupt: Option<Duration>,
+    hurries: bool,
+    kill_at: Option<Duration>,
+}
+
+impl User {
+    /// One who is content.
+    pub(super) fn new(signals: Signals) -> Self {
+        Self { signals, last_interrupt: None, hurries: false, kill_at: None }
+    }
+
+    /// The next signal that has come.
+    pub(super) fn next_signal(&self) -> Option<Signal> {
+        self.signals.next()
+    }
+
+    /// An interrupt has come; whether it is the second.
+    pub(super) fn interrupts_again(&mut self, now: Duration) -> bool {
+        let last = self.last_interrupt.replace(now);
+        last.is_some_and(|at| now <= at + INTERRUPT_WINDOW)
+    }
+
+    /// A SIGTERM has come, which nodes may outlive until then.
+    pub(super) fn terminates(&mut self, kill_at: Duration) {
+        self.kill_at.get_or_insert(kill_at);
+    }
+
+    /// When nodes are killed that a SIGTERM has not ended.
+    pub(super) fn kill_at(&self) -> Option<Duration> {
+        self.kill_at
+    }
+
+    /// The user wants out at once.
+    pub(super) fn hurry(&mut self) {
+        self.hurries = true;
+    }
+
+    /// Whether the user wants out at once.
+    pub(super) fn hurries(&self) -> bool {
+        self.hurries
+    }
+}
+
+impl AsFd for User {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}

@@ -1,0 +1,401 @@
+//! `multigrain doctor`: each finding is provoked, by limits, namespaces and filters, and named with what mends it.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Ended, multigrain, run};
+
+/// A directory of this test's own.
+fn directory(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// What the doctor says behind these words, in a shell where `$D` is the doctor.
+fn behind(script: &str) -> Ended {
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).env("D", format!("{} doctor", env!("CARGO_BIN_EXE_multigrain")));
+    run(&mut command)
+}
+
+/// The same as root of namespaces: those of this test alone.
+fn unshared(kind: &str, script: &str) -> Option<Ended> {
+    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-root-user" };
+    if !Command::new("bash")
+        .args(["-c", &format!("unshare {user} {kind} true")])
+        .status()
+        .unwrap()
+        .success()
+    {
+        eprintln!("not tried: no namespaces may be made (unshare {kind})");
+        return None;
+    }
+    Some(behind(&format!("exec unshare {user} {kind} bash -c '{script}'")))
+}
+
+/// The one line of a finding.
+fn line<'a>(ended: &'a Ended, start: &str) -> &'a str {
+    let mut found = ended.out.lines().filter(|line| line.starts_with(start));
+    let line = found.next().unwrap_or_else(|| panic!("no line {start}: {ended:?}"));
+    assert!(found.next().is_none(), "one line only: {ended:?}");
+    line
+}
+
+#[test]
+fn a_host_where_jobs_run_is_found_well_and_runs_one() {
+    let ended = behind("$D");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.out.contains("prevents:"), "{ended:?}");
+    assert!(ended.out.starts_with("limits: ") || ended.out.ends_with("all is well\n"), "{ended:?}");
+    let ended = run(multigrain().args(["run", "-n", "2", "true"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = behind("$D --verbose");
+    for check in [
+        "kernel: Linux ",
+        "pidfd_open: works",
+        "addresses: programs run without",
+        "address space: ",
+        "shared memory: 65536 MiB",
+        "userfaultfd: ",
+        "scans: ",
+        "mappings: vm.max_map_count is ",
+        "/dev/shm: ",
+        "huge pages: ",
+        "file descriptors: ",
+        "processes: ",
+        "locked memory: ",
+        "processors: ",
+        "loopback: up",
+        "interfaces: ",
+    ] {
+        assert!(ended.out.contains(&format!(" this host: {check}")), "{check}: {ended:?}");
+    }
+}
+
+#[test]
+fn limits_of_the_user_are_named_with_what_they_limit_and_what_raises_them() {
+    for (limit, options, code, start, holds) in [
+        (
+            "ulimit -n 40",
+            "-n 4",
+            78,
+            "prevents: this host: file descriptors: a process may have 40 (ulimit -Hn); 4 nodes here, of 4, \
+             need about 52; as root: echo '* hard nofile 264' ",
+            "and log in anew",
+        ),
+        (
+            "ulimit -n 200",
+            "-n 4",
+            0,
+            "limits:   this host: file descriptors: a process may have 200",
+            "links to 4 nodes leave few for the program",
+        ),
+        (
+            "ulimit -v 4000000",
+            "--shared 1G",
+            0,
+            "limits:   this host: address space: a process may use 3906 MiB of addresses (ulimit -v)",
+            "ulimit -v unlimited",
+        ),
+        ("ulimit -v 4000000", "", 78, "prevents: this host: shared memory: ", "no node can start"),
+        (
+            "ulimit -f 1000",
+            "",
+            78,
+            "prevents: this host: shared memory: 68719476736 shared bytes are more than `ulimit -f` allows",
+            "say `ulimit -f unlimited`",
+        ),
+        (
+            "ulimit -l 16",
+            "-v",
+            0,
+            "fine:     this host: locked memory: 16 KiB (ulimit -l)",
+            "a program feels that locks its own",
+        ),
+        (
+            "true",
+            "-n 64 -t 100",
+            0,
+            "limits:   this host: processors: ",
+            "for 6400 threads of the job; threads that wait take time from those that compute; start fewer",
+        ),
+        (
+            "true",
+            "-v ./no-such-program",
+            78,
+            "prevents: this host: program: ./no-such-program",
+            "no such program",
+        ),
+        (
+            "setarch --uname-2.6",
+            "",
+            0,
+            "limits:   this host: kernel: Linux 2.6.",
+            "; boot a newer kernel",
+        ),
+    ] {
+        let then = if limit.starts_with("setarch") { "" } else { ";" };
+        let ended = behind(&format!("{limit}{then} $D {options}"));
+        assert_eq!(ended.code, Some(code), "{limit} {options}: {ended:?}");
+        let said = line(&ended, start);
+        assert!(said.contains(holds), "{said}");
+    }
+}
+
+#[test]
+fn a_user_with_few_processes_is_told() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not tried: another user may be become by root only");
+        return;
+    }
+    // A copy that every user may execute.
+    let place = PathBuf::from(format!("/tmp/multigrain-doctor-{}", std::process::id()));
+    fs::copy(env!("CARGO_BIN_EXE_multigrain"), &place).unwrap();
+    fs::set_permissions(&place, PermissionsExt::from_mode(0o755)).unwrap();
+    let user = "setpriv --reuid 65533 --regid 65533 --clear-groups";
+    let ended =
+        behind(&format!("cd /; prlimit --nproc=10 {user} {} doctor -n 8 -t 2", place.display()));
+    fs::remove_file(&place).unwrap();
+    let said = line(
+        &ended,
+        "prevents: this host: processes: a user may have 10 with their threads (ulimit -u)",
+    );
+    assert!(
+        said.ends_with("8 nodes of 2 threads need 40; ulimit -u 1024, or a higher limit as root"),
+        "{said}"
+    );
+    assert_eq!(ended.code, Some(78));
+}
+
+#[test]
+fn what_the_system_says_is_read_where_it_says_it() {
+    let settings = directory("doctor-settings");
+    for (name, text) in [("few", "1000\n"), ("huge", "always within_size [force] never\n")] {
+        fs::write(settings.join(name), text).unwrap();
+    }
+    let at = settings.display();
+    let shmem = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    for (script, start, end) in [
+        (
+            format!("mount --bind {at}/few /proc/sys/vm/max_map_count"),
+            "limits:   this host: mappings: vm.max_map_count is 1000; ",
+            "; sysctl -w vm.max_map_count=1048576",
+        ),
+        (
+            format!("mount --bind {at}/huge {shmem}"),
+            "limits:   this host: huge pages: force for shared memory; ",
+            "; as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        ),
+        (
+            "mount -t tmpfs -o size=1m none /dev/shm".to_owned(),
+            "limits:   this host: /dev/shm: 1 MiB; ",
+            "(in a container: docker run --shm-size 1g)",
+        ),
+    ] {
+        let Some(ended) = unshared("--mount", &format!("{script} && $D")) else { return };
+        let said = line(&ended, start);
+        assert!(said.ends_with(end), "{said}");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let Some(ended) = unshared("--net", "$D") else { return };
+    let said = line(&ended, "limits:   this host: loopback: 127.0.0.1 cannot be reached");
+    assert!(said.ends_with("; bring the loopback interface up (ip link set lo up)"), "{said}");
+}
+
+/// Has system calls fail with EPERM, by their numbers, and becomes a command.
+const FILTER: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(argv[1]), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { 4, steps };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
+    execvp(argv[2], argv + 2);
+    return 98;
+}
+"#;
+
+#[test]
+fn what_a_filter_of_a_container_refuses_is_named() {
+    let place = directory("doctor-filter");
+    fs::write(place.join("filter.c"), FILTER).unwrap();
+    let cc = Command::new("cc").current_dir(&place).args(["-o", "filter", "filter.c"]).status();
+    assert!(cc.unwrap().success());
+    let filter = place.join("filter");
+    for (call, options, code, start, end) in [
+        (
+            libc::SYS_userfaultfd,
+            "",
+            0,
+            "limits:   this host: userfaultfd: the uffd guard does not work here (userfaultfd: Operation not permitted",
+            "; allow userfaultfd in the container's seccomp profile (Linux 6.4 or newer), or use --guard mprotect",
+        ),
+        (
+            libc::SYS_userfaultfd,
+            "",
+            0,
+            "limits:   this host: scans: writes cannot be found by scans here",
+            "; that takes Linux 6.7 or newer, and userfaultfd allowed in containers",
+        ),
+        (
+            libc::SYS_personality,
+            "",
+            0,
+            "limits:   this host: addresses: address randomization cannot be turned off (Operation not permitted",
+            "set kernel.randomize_va_space to 0 (sysctl -w kernel.randomize_va_space=0)",
+        ),
+        (
+            libc::SYS_pidfd_open,
+            "",
+            78,
+            "prevents: this host: pidfd_open: this system or a filter of it refuses process descriptors",
+            "; boot Linux 5.3 or newer, or allow pidfd_open in the container's seccomp profile",
+        ),
+        (
+            libc::SYS_memfd_create,
+            "",
+            78,
+            "prevents: this host: shared memory: memfd of 68719476736 bytes",
+            "; no node can start",
+        ),
+    ] {
+        let ended = behind(&format!("{} {call} $D {options}", filter.display()));
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let said = line(&ended, start);
+        assert!(said.ends_with(end), "{said}");
+    }
+}
+
+#[test]
+fn ports_that_are_taken_are_counted() {
+    let socket = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let ended = behind(&format!("$D -n 2 --ports {port}-{port}"));
+    let start = format!(
+        "prevents: this host: ports: 0 of {port}-{port} are free; 2 nodes here need one each"
+    );
+    assert!(line(&ended, &start).ends_with("; give a wider range (--ports)"), "{ended:?}");
+    assert_eq!(ended.code, Some(78));
+    let ended = behind("$D --ports 9-8");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("a range of ports is FIRST-LAST, such as 30000-30100"), "{ended:?}");
+}
+
+#[test]
+fn json_has_every_finding() {
+    let ended = behind("$D --json -n 2");
+    let said: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&said["command"], &said["runs"]), (&"doctor".into(), &true.into()));
+    let findings = said["hosts"][0]["findings"].as_array().unwrap();
+    let find = |check: &str| findings.iter().find(|one| one["check"] == check).unwrap();
+    assert!(findings.len() >= 16, "{said}");
+    assert_eq!(find("loopback")["level"], "fine");
+    assert_eq!(find("loopback")["found"], "up");
+}
+
+/// HOST COMMAND: a host of its own environment, as in `hosts.rs`; its clock differs by what a file says.
+const HOST: &str = r#"#!/bin/bash
+host=$1; shift
+case $host in
+locked) echo "Permission denied (publickey)." >&2; exit 255;;
+old) echo "multigrain agent, build 1234"; exec cat;;
+deaf) exec sleep 600;;
+small) ulimit -n 20;;
+early) export LD_PRELOAD=$HOSTS/clock.so;;
+esac
+exec env PATH="$HOSTS/$host:$PATH" setsid -w bash -c "$*"
+"#;
+
+/// The clock of one host: forty days behind.
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *at) {
+    int done = syscall(SYS_clock_gettime, id, at);
+    if (id == CLOCK_REALTIME) at->tv_sec -= 40 * 86400;
+    return done;
+}
+"#;
+
+#[test]
+fn all_hosts_of_a_job_are_examined_and_compared() {
+    let place = directory("doctor-hosts");
+    for (name, text) in [
+        ("ssh", HOST),
+        ("a/program", "#!/bin/sh\necho one\n"),
+        ("b/program", "#!/bin/sh\necho two\n"),
+        ("clock.c", CLOCK),
+    ] {
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let cc = ["-shared", "-fPIC", "-o", "clock.so", "clock.c"];
+    let cc = Command::new("cc").current_dir(&place).args(cc).status();
+    assert!(cc.unwrap().success());
+    let look = |options: &str| {
+        let mut command = multigrain();
+        command.args(["doctor", "--launcher-command"]).arg(place.join("ssh"));
+        run(command.args(options.split_whitespace()).env("HOSTS", &place))
+    };
+
+    let ended = look("--hosts a:2,b -v");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for start in [
+        "fine:     a: reached: its multigrain is the same as this one",
+        "fine:     b: clock: as here",
+        "fine:     a: meeting at: 127.0.0.1",
+    ] {
+        line(&ended, start);
+    }
+
+    let ended = look("--hosts a,b program");
+    let said = line(&ended, "prevents: b: program: the program ");
+    assert!(
+        said.contains(" on b is another than ") && said.ends_with("; put the same on all hosts"),
+        "{said}"
+    );
+    assert_eq!(ended.code, Some(78));
+    let ended = look("--hosts a,b only-there");
+    assert!(line(&ended, "prevents: a: program: ").contains("no such program"), "{ended:?}");
+
+    // Each of them is asked, whatever becomes of the others.
+    let ended = look("--hosts locked,old,deaf,small,early,a --boot-timeout 3");
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    for (start, holds) in [
+        (
+            "prevents: locked: reached: ",
+            "Permission denied (publickey).; no node runs there; see that 'ssh HOST",
+        ),
+        ("prevents: old: reached: ", "its multigrain is another than this one (1234 and build "),
+        ("prevents: deaf: reached: ", "no answer in 3 s; try to log in there"),
+        ("prevents: small: file descriptors: ", "a process may have 20 (ulimit -Hn)"),
+        (
+            "prevents: early: clock: ",
+            "certificates of a job are not valid yet there, or no more; timedatectl",
+        ),
+    ] {
+        assert!(line(&ended, start).contains(holds), "{start}: {ended:?}");
+    }
+    assert!(!ended.out.contains("prevents: a:"), "{ended:?}");
+
+    let ended = look("--hosts a,b --interface nix0");
+    let said = line(&ended, "prevents: a: meeting at: it has no address on the interface nix0");
+    assert!(said.contains("; nodes of other hosts do not find it; "), "{said}");
+}

@@ -1,0 +1,243 @@
+//! Jobs on many hosts that end before their time, or do not begin: what is lost, killed, cut, stopped or mistaken.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::script_hosts::{hosts, job, script};
+use support::{
+    Running, alive, assert_gone_within, pid_of, processes, run, start, unique_time, wait_until,
+};
+
+/// Longer than a host may go unheard, with what it takes to end a job.
+const SOON: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_time_out_and_a_second_interrupt_end_all_hosts() {
+    let time = unique_time();
+    let ignore =
+        format!("trap '' INT TERM; echo pid $$; sleep {time} & sleep {time}; sleep {time}");
+    let ended = run(&mut script("--hosts a:2,b:2 --timeout 1", &time, &ignore));
+    assert_eq!(ended.code, Some(124));
+    assert_eq!(ended.line(), "multigrain: time-out after 1 s; the job ends");
+    assert_eq!(alive(&time), [""; 0]);
+
+    let time = unique_time();
+    let ignore =
+        format!("trap '' INT TERM; echo pid $$; sleep {time} & sleep {time}; sleep {time}");
+    let mut job = start(&mut script("--hosts a:2,b:2", &time, &ignore));
+    job.lines(4);
+    job.signal_and_wait(Signal::INT);
+    job.signal(Signal::INT);
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_eq!(ended.line(), "multigrain: the job was ended by SIGINT");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+/// A job over two hosts that sleeps, with children in sessions of their own, and its name.
+fn sleeping() -> (Running, String, Vec<String>) {
+    let time = unique_time();
+    let sleep = format!("sleep {time} & (setsid sleep {time} &); echo pid $$; sleep {time}");
+    let mut job = start(&mut script("--hosts a:2,b:2", &time, &sleep));
+    let lines = job.lines(4);
+    assert!(alive(&time).len() >= 12);
+    (job, time, lines)
+}
+
+/// The agent that has started this node.
+fn agent_of(rank: usize, lines: &[String]) -> Pid {
+    let node = pid_of(rank, lines).as_raw_nonzero();
+    let stat = std::fs::read_to_string(format!("/proc/{node}/stat")).unwrap();
+    let parent = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    Pid::from_raw(parent.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing_on_any_host() {
+    let (job, time, _) = sleeping();
+    job.signal(Signal::KILL);
+    assert_gone_within(SOON, &time);
+    assert_eq!(job.wait().code, None);
+}
+
+#[test]
+fn a_killed_agent_ends_the_job_and_its_host_is_named() {
+    let (job, time, lines) = sleeping();
+    kill_process(agent_of(2, &lines), Signal::KILL).unwrap();
+    assert_gone_within(SOON, &time);
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    let line = ended.line();
+    assert!(line.contains(" on b) was lost with its host: its agent has ended"), "{line}");
+}
+
+#[test]
+fn a_host_that_vanishes_is_named_and_nothing_is_left_on_the_others() {
+    let (job, time, lines) = sleeping();
+    // All of host b at once: its agent, whose warden is its child, its nodes, and both ends of its link.
+    let agent = agent_of(2, &lines);
+    let children = format!("/proc/{0}/task/{0}/children", agent.as_raw_nonzero());
+    let children = std::fs::read_to_string(children).unwrap();
+    let own = children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap());
+    // A stopped agent cannot tell of the others' ends before its own.
+    kill_process(agent, Signal::STOP).unwrap();
+    for pid in own.chain([agent]).collect::<Vec<_>>() {
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    assert!(ended.line().contains(" on b) was lost with its host"), "{ended:?}");
+    assert!(ended.took < SOON);
+    // What only that host's warden would have ended is what this test has to.
+    for process in processes(&time) {
+        let pid = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+    }
+}
+
+#[test]
+fn a_cut_link_is_noticed_at_both_ends() {
+    let (job, time, _) = sleeping();
+    let links: Vec<Pid> = processes(&format!("link-b-{time}"))
+        .map(|process| process.file_name().unwrap().to_str().unwrap().parse().unwrap())
+        .map(|pid| Pid::from_raw(pid).unwrap())
+        .collect();
+    assert!(links.len() >= 2, "{links:?}");
+    for &link in &links {
+        kill_process(link, Signal::STOP).unwrap();
+    }
+    assert_gone_within(SOON, &format!("sleep {time}"));
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(75), "{ended:?}");
+    let line = ended.line();
+    assert!(line.contains(" on b) was lost with its host: no word from its agent"), "{line}");
+    assert_gone_within(SOON, &time);
+}
+
+#[test]
+fn a_stopped_job_goes_on_however_long_it_was_stopped() {
+    let wait = "echo pid $$; read line; echo $line";
+    let mut command =
+        script("--hosts a,b", "", &format!("[ $MULTIGRAIN_RANK = 1 ] || {{ {wait}; }}"));
+    let mut job = start(command.stdin(Stdio::piped()));
+    job.lines(1);
+    job.signal(Signal::TSTP);
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", job.pid())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    };
+    wait_until("the launcher is stopped", state);
+    // Not a wait for something: longer than a silent launcher is borne.
+    std::thread::sleep(Duration::from_secs(4));
+    job.signal(Signal::CONT);
+    job.say("awake");
+    let ended = job.wait();
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "[0] awake\n"), "{ended:?}");
+}
+
+#[test]
+fn what_differs_between_hosts_is_named_before_anything_runs() {
+    let ended = run(job("--hosts a,b", "").args(["--", "differs"]));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(125), ""), "{ended:?}");
+    let (a, b) = (hosts().join("a/differs"), hosts().join("b/differs"));
+    let start = format!(
+        "multigrain: the program {} on b is another than {} on a",
+        b.display(),
+        a.display()
+    );
+    assert!(ended.line().replace("/./", "/").replace("./", "").starts_with(&start), "{ended:?}");
+
+    let ended = run(job("--hosts a,b", "").args(["--", "only-a"]));
+    assert_eq!(ended.code, Some(127));
+    assert!(ended.line().starts_with("multigrain: host b: only-a: no such program"), "{ended:?}");
+
+    let ended = run(&mut script("--hosts a,old", "", "echo no"));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(125), ""), "{ended:?}");
+    let start = "multigrain: host old: its multigrain is another than this one (1234 and build ";
+    assert!(ended.line().starts_with(start), "{ended:?}");
+}
+
+#[test]
+fn another_library_is_named_too() {
+    let cc = |arguments: &str| {
+        let mut cc = Command::new("cc");
+        cc.current_dir(hosts()).args(arguments.split(' '));
+        assert!(cc.status().unwrap().success(), "{arguments}");
+    };
+    for host in ["a", "b"] {
+        std::fs::write(hosts().join("lib.c"), format!("int mg = '{host}';\n")).unwrap();
+        let soname = "-Wl,--build-id,-soname,libmultigrain.so.0";
+        cc(&format!("-shared {soname} -o {host}/libmultigrain.so.0 lib.c"));
+    }
+    std::fs::write(hosts().join("main.c"), "extern int mg; int main(void) { return mg; }\n")
+        .unwrap();
+    cc("-o linked main.c a/libmultigrain.so.0");
+    let ended = run(job("--hosts a,b", "").arg("--").arg(hosts().join("linked")));
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    let library = hosts().join("b/libmultigrain.so.0");
+    let start = format!("multigrain: the library {} on b is another", library.display());
+    assert!(ended.line().starts_with(&start), "{ended:?}");
+}
+
+#[test]
+fn mistakes_get_one_line_that_names_host_and_remedy() {
+    let file = hosts().join("hostfile");
+    let with_file = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let mut command = job("--hostfile", "");
+        run(command.arg(&file).args(["--", "true"]))
+    };
+    assert_eq!(with_file("# all of them\na slots=2 # the first\n\nb:1\n").code, Some(0));
+    for (text, said) in [
+        ("a slots=x\n", ", line 1: 'slots=x': slots are a number from 1"),
+        ("a\nb rack=7\n", ", line 2: 'rack=7' is not understood; write slots=N"),
+        ("# none\n", " names no host"),
+    ] {
+        let ended = with_file(text);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let start = format!("multigrain: --hostfile {}{said}", file.display());
+        assert!(ended.line().starts_with(&start), "{ended:?}");
+    }
+    for (options, code, said) in [
+        ("--hostfile /no/such", 2, "--hostfile /no/such: No such file"),
+        ("--hosts a -n 2", 2, "2 nodes need 2 slots, and the hosts have 1"),
+        ("--hosts a,b --transport unix", 2, "Unix sockets do not lead to other hosts"),
+        (
+            "--hosts a,b --interface nix0",
+            2,
+            "host a: --interface: it has no address on the interface nix0",
+        ),
+        (
+            "--hosts a,locked",
+            125,
+            "host locked: no agent could be started (exit status: 255): Permission denied",
+        ),
+        ("--hosts a,deaf --boot-timeout 1", 125, "host deaf: no answer in 1 s"),
+        ("--hosts a,deaf --timeout 0.5", 124, "time-out after 0.5 s"),
+    ] {
+        let ended = run(&mut script(options, "", "echo no"));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{options}: {ended:?}");
+        assert!(ended.line().starts_with(&format!("multigrain: {said}")), "{ended:?}");
+        assert!(ended.took < SOON, "{ended:?}");
+    }
+    let mut command = script("--hosts a,b", "", "true");
+    let directory = hosts().join("gone");
+    std::fs::create_dir_all(&directory).unwrap();
+    command.current_dir(&directory);
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn an_interrupt_ends_the_start_too() {
+    let time = unique_time();
+    let job = start(&mut script("--hosts a,deaf", &time, "true"));
+    wait_until("the agent runs", || processes(&format!("link-a-{time}")).count() >= 2);
+    job.signal(Signal::INT);
+    let ended = job.wait();
+    assert_eq!((ended.code, ended.line()), (Some(130), "multigrain: the job was ended by SIGINT"));
+    assert_gone_within(SOON, &time);
+}

@@ -1,0 +1,149 @@
+//! Mistakes of the user, and hosts that a job cannot run on: one line each, before anything is started.
+
+use super::SOON;
+use crate::support::{Ended, assert_gone_within, multigrain, run, unique_time};
+use std::process::{Command, Stdio};
+
+#[test]
+fn mistakes_get_one_line_and_the_codes_of_a_shell() {
+    let code = |words: &[&str]| run(multigrain().arg("run").args(words)).code;
+    assert_eq!(code(&[]), Some(2));
+    assert_eq!(code(&["-n", "0", "true"]), Some(2));
+    assert_eq!(code(&["-n", "1025", "true"]), Some(2));
+    assert_eq!(code(&["--guard", "wall", "true"]), Some(2));
+    assert_eq!(code(&["--shared", "12Q", "true"]), Some(2));
+    assert_eq!(code(&["--stats", "/nonexistent/file", "true"]), Some(2));
+    assert_eq!(code(&["--tracking", "dogs", "true"]), Some(2));
+    let missing = run(multigrain().args(["run", "-n", "4", "no-such-program"]));
+    assert_eq!(missing.code, Some(127));
+    assert!(missing.line().starts_with("multigrain: no-such-program: no such program"));
+    let unusable = run(multigrain().args(["run", "-n", "4", "/etc/passwd"]));
+    assert_eq!(unusable.code, Some(126));
+    assert!(unusable.line().contains("is not executable"));
+}
+
+#[test]
+fn what_every_node_would_refuse_the_launcher_refuses() {
+    for (options, variable, line) in [
+        ("--tracking scans --check-races", ("", ""), "--check-races finds races by faults"),
+        ("--tracking scans --guard uffd", ("", ""), "--tracking scans needs the guard mprotect"),
+        ("--check-races", ("MULTIGRAIN_TRACKING", "scans"), "--check-races finds races by faults"),
+        ("-x MULTIGRAIN_TRACKING=scans --check-races", ("", ""), "--check-races finds races"),
+        (
+            "--tag-output",
+            ("MULTIGRAIN_WAIT", "doze"),
+            "invalid argument: MULTIGRAIN_WAIT cannot be",
+        ),
+        ("--tag-output", ("MULTIGRAIN_THREADS", "4097"), "invalid argument: MULTIGRAIN_THREADS"),
+        ("-x MULTIGRAIN_CHUNK=65537", ("", ""), "invalid argument: MULTIGRAIN_CHUNK cannot be"),
+    ] {
+        let mut command = multigrain();
+        command.args(["run", "-n", "3"]).args(options.split(' ')).args(["--", "echo", "there"]);
+        if !variable.0.is_empty() {
+            command.env(variable.0, variable.1);
+        }
+        let ended = run(&mut command);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{ended:?}");
+    }
+    for (option, value, limit) in [
+        ("-t", "4097", "4096"),
+        ("-t", "65536", "4096"),
+        ("--chunk", "65537", "65536"),
+        ("--shared", "16T", "17587891077120 bytes, almost 16T"),
+        ("--shared", "999T", "almost 16T, at most"),
+    ] {
+        let ended =
+            run(multigrain().args(["run", "-n", "3", option, value, "--", "echo", "there"]));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.contains(limit), "{ended:?}");
+    }
+    let ended = run(multigrain().args(["run", "--tracking", "scans", "--", "echo", "there"]));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "there\n"), "{ended:?}");
+}
+
+#[test]
+fn too_few_descriptors_give_one_line_that_names_ulimit() {
+    let time = unique_time();
+    let launch = format!("ulimit -n 60; exec \"$0\" run -n 20 sleep {time}");
+    let mut command = std::process::Command::new("bash");
+    let ended = run(command.args(["-c", &launch, env!("CARGO_BIN_EXE_multigrain")]));
+    assert_eq!(ended.code, Some(125));
+    assert!(ended.line().contains("ulimit -n"), "{ended:?}");
+    assert_gone_within(SOON, &time);
+}
+
+/// The launcher in a world that `prepare` makes first, with namespaces of its own; None where those are
+/// not allowed.
+fn in_namespaces(prepare: &str, arguments: &str) -> Option<Ended> {
+    let namespaces = ["--user", "--map-root-user", "--net", "--mount"];
+    let allowed = Command::new("unshare").args(namespaces).arg("true").output();
+    if !allowed.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("no namespaces here");
+        return None;
+    }
+    let script = format!("{prepare}; exec {} {arguments}", env!("CARGO_BIN_EXE_multigrain"));
+    let mut command = Command::new("unshare");
+    command.args(namespaces).args(["sh", "-c", &script]).stdin(Stdio::null());
+    Some(run(&mut command))
+}
+
+#[test]
+fn a_loopback_interface_that_is_down_is_named_as_the_cause() {
+    let tcp = "run -n 2 --transport tcp echo there";
+    let Some(down) = in_namespaces("true", tcp) else { return };
+    assert_eq!((down.code, down.out.as_str()), (Some(125), ""), "{down:?}");
+    assert!(down.line().contains("ip link set lo up"), "{down:?}");
+    let unix = in_namespaces("true", "run -n 2 echo there").unwrap();
+    assert_eq!((unix.code, unix.out.lines().count()), (Some(0), 2), "{unix:?}");
+}
+
+#[test]
+fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
+    let no_dev = "mount -t tmpfs none /dev";
+    let Some(two) = in_namespaces(no_dev, "run -n 2 echo there") else { return };
+    assert_eq!((two.code, two.out.as_str()), (Some(125), ""), "{two:?}");
+    assert!(two.line().contains("/dev/null, the stdin of node 1 (is /dev mounted?)"), "{two:?}");
+    // Its warden waits for the launcher's end, instead of having taken it for dead.
+    let warden = "run --timeout 10 sh -c 'until cat $(grep -l mg-warden $(sed \"s|[0-9][0-9]*|/proc/&/comm|g\" \
+                  /proc/$PPID/task/$PPID/children) | sed s/comm/status/) | grep -q State:.S; \
+                  do sleep 0.01; done'";
+    let one = in_namespaces(no_dev, warden).unwrap();
+    assert_eq!(one.code, Some(0), "{one:?}");
+}
+
+#[test]
+fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
+    for (words, line) in [
+        ("run --gaurd uffd -n 2 true", "error: unexpected argument '--gaurd' found"),
+        ("run -np 4 true", "error: invalid value 'p' for '--nodes <N>'"),
+        ("run --version", "error: unexpected argument '--version' found"),
+        ("run -z -- true", "error: unexpected argument '-z' found"),
+    ] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.err.starts_with(line), "{ended:?}");
+    }
+    let ended = run(multigrain().args(["run", "--gaurd", "uffd", "true"]));
+    assert!(ended.err.contains("a similar argument exists: '--guard'"), "{ended:?}");
+}
+
+#[test]
+fn a_mistyped_command_gets_a_hint() {
+    for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
+        let ended = run(multigrain().arg(given));
+        assert_eq!(ended.code, Some(2));
+        let hint = ended.err.lines().find(|line| line.contains("similar subcommand"));
+        assert!(hint.is_some_and(|hint| hint.contains(&format!("'{meant}'"))), "{ended:?}");
+    }
+    let ended = run(multigrain().arg("something"));
+    assert!(ended.code == Some(2) && !ended.err.contains("similar"), "{ended:?}");
+}
+
+#[test]
+fn options_after_the_program_are_the_programs() {
+    for words in ["run printf %s --version -n 3 --", "run -n 1 -- printf %s --version -n 3 --"] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "--version-n3--"), "{ended:?}");
+    }
+}

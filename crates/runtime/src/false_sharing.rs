@@ -1,0 +1,207 @@
+//! False sharing: which minipages are transferred because nodes use different parts of them (`run --summary`).
+//!
+//! Role: when this node loses a sequentially consistent minipage, its contents are kept; when it traps
+//! there again, the cache line of the trap is compared with them. If it is the same, no other node has
+//! written it, and the minipage was lost for the sake of another part (ADR 36). An upgrade right after such a
+//! fetch is of the same kind. What cannot be known counts as true sharing, so the counts are exact lower bounds.
+
+#![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+
+use multigrain_protocol::Kind;
+use multigrain_types::false_sharing::Shared;
+use multigrain_types::{Access, MinipageId};
+
+use crate::allocation_sites::Sites;
+use crate::platform::Platform;
+use crate::shim::{Mutex, lock};
+
+/// What processors share by, and so what is compared.
+const LINE_BYTES: usize = 64;
+/// Contents that are kept; of minipages lost beyond it, traps count as true sharing.
+const MOST_KEPT_BYTES: usize = 64 << 20;
+/// Allocations that are reported: finding where the program made one takes a while.
+const MOST_REPORTED: usize = 16;
+
+/// What this node knows of its minipages' comings and goings.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    uses: Mutex<Uses>,
+    /// Intervals of this node that have ended: the number of the one at hand.
+    intervals: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Uses {
+    by_minipage: BTreeMap<MinipageId, Use>,
+    kept_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Use {
+    /// What was here when it was lost, while it is elsewhere.
+    kept: Option<Box<[u8]>>,
+    /// Whether the last fetch was for a part that nobody else had written.
+    is_apart: bool,
+    /// The interval of the last trap, reading and writing.
+    intervals: [Option<u64>; 2],
+    losses: u64,
+    faults: u64,
+    apart: u64,
+    again: u64,
+    writes: bool,
+}
+
+/// A place where a thread trapped, and what its cache line held when this node lost the minipage, if it
+/// did and that was kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trapped {
+    minipage: MinipageId,
+    kind: Kind,
+    /// Where in the minipage the line begins, and its bytes: fewer at the end of a minipage.
+    line: Option<(usize, [u8; LINE_BYTES], usize)>,
+}
+
+impl Sharing {
+    /// A thread of this node releases or acquires: under lazy release minipages are closed then.
+    pub(crate) fn end_interval(&self) {
+        self.intervals.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A minipage is about to be opened, or closed for this node; its lock is held.
+    pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
+        let mut uses = lock(&self.uses);
+        let Uses { by_minipage, kept_bytes } = &mut *uses;
+        let entry = by_minipage.entry(minipage).or_default();
+        *kept_bytes -= entry.kept.take().map_or(0, |kept| kept.len());
+        if to != Access::NoAccess {
+            return;
+        }
+        entry.losses += 1;
+        let (page, len) = platform.memory().privileged(minipage);
+        if *kept_bytes + len > MOST_KEPT_BYTES {
+            return;
+        }
+        *kept_bytes += len;
+        let mut kept = vec![0; len].into_boxed_slice();
+        // SAFETY: the privileged view is readable for the length of the minipage. A thread that still writes
+        // makes a byte differ from what comes back, which counts as another node's write.
+        unsafe { core::ptr::copy_nonoverlapping(page, kept.as_mut_ptr(), len) };
+        entry.kept = Some(kept);
+    }
+
+    /// A thread has trapped at an address.
+    pub(crate) fn trapped(
+        &self,
+        (minipage, address): (MinipageId, usize),
+        kind: Kind,
+        platform: &Platform,
+    ) -> Trapped {
+        let line_of = |kept: &[u8]| {
+            let area = platform.tables().area(minipage.area())?;
+            let offset = address.checked_sub(area.record.area.address(minipage.index()))?;
+            let start = offset / LINE_BYTES * LINE_BYTES;
+            let bytes = kept.get(start..kept.len().min(start + LINE_BYTES))?;
+            let mut line = [0; LINE_BYTES];
+            line[..bytes.len()].copy_from_slice(bytes);
+            (!bytes.is_empty()).then_some((start, line, bytes.len()))
+        };
+        let uses = lock(&self.uses);
+        let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
+        Trapped { minipage, kind, line: kept.and_then(line_of) }
+    }
+
+    /// It has what it trapped for.
+    pub(crate) fn served(&self, trapped: Trapped, platform: &Platform) {
+        let Trapped { minipage, kind, line } = trapped;
+        let is_same = line.map(|(start, line, len)| {
+            let (page, _) = platform.memory().privileged(minipage);
+            let now = |at: usize| {
+                let byte = page.wrapping_add(start + at);
+                // SAFETY: a byte of the minipage, and the privileged view is readable there.
+                unsafe { byte.read_volatile() }
+            };
+            line[..len].iter().enumerate().all(|(at, &byte)| now(at) == byte)
+        });
+        let interval = self.intervals.load(Ordering::Relaxed);
+        lock(&self.uses).by_minipage.entry(minipage).or_default().count(is_same, kind, interval);
+    }
+
+    /// What is known of each allocation, those that went to and fro most often first.
+    pub(crate) fn report(&self, sites: Option<&Sites>, platform: &Platform) -> Vec<Shared> {
+        let mut all: BTreeMap<u64, (u64, Shared)> = BTreeMap::new();
+        for (&minipage, entry) in &lock(&self.uses).by_minipage {
+            let Some(area) = platform.tables().area(minipage.area()) else { continue };
+            let item = area.record.item_of(minipage.index(), 0);
+            let (base, bytes) = match item.element {
+                Some((_, count)) => (area.record.area.base as u64, item.bytes as u64 * count),
+                None => (item.base as u64, item.bytes as u64),
+            };
+            let (moves, shared) = all.entry(base).or_default();
+            *moves += entry.losses + entry.faults;
+            entry.add_to(shared);
+            (shared.base, shared.bytes) = (base, bytes);
+        }
+        let mut all: Vec<(u64, Shared)> = all.into_values().collect();
+        all.sort_by_key(|(moves, _)| core::cmp::Reverse(*moves));
+        all.truncate(MOST_REPORTED);
+        let named = |(_, shared): (u64, Shared)| {
+            let place = usize::try_from(shared.base).ok();
+            let (bytes, made) = place.and_then(|place| sites?.find(place)).unwrap_or((0, None));
+            Shared { bytes: shared.bytes.max(bytes as u64), made, ..shared }
+        };
+        all.into_iter().map(named).collect()
+    }
+}
+
+impl Use {
+    /// One trap. `is_same`: whether its line is as before, if the minipage had been lost and was kept. If not, a
+    /// write inherits the classification of the read fetch before it.
+    fn count(&mut self, is_same: Option<bool>, kind: Kind, interval: u64) {
+        self.is_apart = is_same.unwrap_or(self.is_apart && kind == Kind::Write);
+        let last = &mut self.intervals[usize::from(kind == Kind::Write)];
+        self.again += u64::from(*last == Some(interval));
+        *last = Some(interval);
+        self.faults += 1;
+        self.apart += u64::from(self.is_apart);
+        self.writes |= self.is_apart && kind == Kind::Write;
+    }
+
+    fn add_to(&self, shared: &mut Shared) {
+        shared.faults += self.faults;
+        shared.apart += self.apart;
+        shared.again += self.again;
+        shared.writes |= self.writes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_after_a_fetch_for_a_part_of_one_s_own_is_of_the_same_kind() {
+        let mut entry = Use::default();
+        entry.count(None, Kind::Write, 1);
+        assert_eq!(entry.apart, 0);
+        entry.count(Some(true), Kind::Read, 1);
+        entry.count(None, Kind::Write, 1);
+        assert_eq!((entry.faults, entry.apart, entry.writes), (3, 2, true));
+        entry.count(Some(false), Kind::Read, 1);
+        entry.count(None, Kind::Write, 1);
+        assert_eq!((entry.faults, entry.apart), (5, 2));
+    }
+
+    #[test]
+    fn a_trap_of_the_same_kind_in_the_same_interval_is_one_again() {
+        let mut entry = Use::default();
+        for (kind, interval) in
+            [(Kind::Read, 1), (Kind::Write, 1), (Kind::Read, 1), (Kind::Write, 2), (Kind::Write, 2)]
+        {
+            entry.count(Some(true), kind, interval);
+        }
+        assert_eq!((entry.faults, entry.apart, entry.again), (5, 5, 2));
+    }
+}

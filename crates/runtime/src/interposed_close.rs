@@ -1,0 +1,142 @@
+//! Interposed `close`, `dup2`, `dup3`, `close_range` and `closefrom`: a program does not close the file
+//! descriptors of its node.
+//!
+//! A program that closes all descriptors it has not opened, as daemons do, means all but these. To these calls
+//! the node's descriptors look as if they were not open. In a child of the node they are not.
+
+#![expect(unsafe_code, reason = "the C library's interface")]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::RawFd;
+
+const BITS: usize = u64::BITS as usize;
+/// Descriptors from here on are not kept from the program: more than any node has.
+const MOST: usize = 1 << 17;
+
+/// One bit a descriptor: the node's own, to which links are added as they are made. None in a child.
+static OWN: [AtomicU64; MOST / BITS] = [const { AtomicU64::new(0) }; MOST / BITS];
+
+/// These are the node's, as long as it lives.
+pub(crate) fn keep(descriptors: &[RawFd]) {
+    for place in descriptors.iter().filter_map(|&one| usize::try_from(one).ok()) {
+        if let Some(word) = OWN.get(place / BITS) {
+            word.fetch_or(1 << (place % BITS), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The descriptors of one word of [`OWN`], ascending.
+fn of_word(index: usize, mut bits: u64) -> impl Iterator<Item = RawFd> {
+    core::iter::from_fn(move || {
+        let place = (bits != 0).then(|| index * BITS + bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        RawFd::try_from(place).ok()
+    })
+}
+
+/// Closes them, in a child. Allocates nothing and takes no lock.
+pub(crate) fn close_all() {
+    for (index, word) in OWN.iter().enumerate() {
+        let own = word.load(Ordering::Relaxed);
+        if own == 0 {
+            continue;
+        }
+        word.store(0, Ordering::Relaxed);
+        for descriptor in of_word(index, own) {
+            // SAFETY: the runtime uses it no more in this process.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod interposed {
+    use core::ffi::{c_int, c_uint};
+
+    use core::sync::atomic::Ordering;
+
+    use super::{BITS, OWN, of_word};
+    use crate::errno::fail;
+
+    unsafe extern "C" {
+        fn __close(descriptor: c_int) -> c_int;
+        fn __dup2(from: c_int, to: c_int) -> c_int;
+    }
+
+    /// Whether a descriptor is kept from the program.
+    fn is_kept(descriptor: c_int) -> bool {
+        let Ok(place) = usize::try_from(descriptor) else { return false };
+        let word = OWN.get(place / BITS).map_or(0, |word| word.load(Ordering::Relaxed));
+        word & (1 << (place % BITS)) != 0
+    }
+
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+        if is_kept(descriptor) {
+            return fail(libc::EBADF);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { __close(descriptor) }
+    }
+
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+        if is_kept(to) {
+            return fail(libc::EBUSY);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { __dup2(from, to) }
+    }
+
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+        if is_kept(to) {
+            return fail(libc::EBUSY);
+        }
+        // SAFETY: the caller's promise.
+        let done = unsafe { libc::syscall(libc::SYS_dup3, from, to, flags) };
+        c_int::try_from(done).unwrap_or(-1)
+    }
+
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+        if first > last {
+            return fail(libc::EINVAL);
+        }
+        let mut next = u64::from(first);
+        let words = OWN.iter().enumerate();
+        let kept = words.flat_map(|(index, word)| of_word(index, word.load(Ordering::Relaxed)));
+        let kept = kept.filter_map(|kept| c_uint::try_from(kept).ok());
+        for kept in kept.filter(|kept| (first..=last).contains(kept)).map(u64::from) {
+            if next < kept && close_each(next, kept - 1, flags) != 0 {
+                return -1;
+            }
+            next = kept + 1;
+        }
+        if next > last.into() { 0 } else { close_each(next, last.into(), flags) }
+    }
+
+    /// The kernel's `close_range`, or errno.
+    fn close_each(first: u64, last: u64, flags: c_int) -> c_int {
+        // SAFETY: the caller of `close_range` owns these descriptors.
+        let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+        c_int::try_from(done).unwrap_or(-1)
+    }
+
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn closefrom(first: c_int) {
+        let first = c_uint::try_from(first).unwrap_or(0);
+        // SAFETY: the caller's promise.
+        unsafe { close_range(first, c_uint::MAX, 0) };
+    }
+}

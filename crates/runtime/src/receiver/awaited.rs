@@ -1,0 +1,85 @@
+//! Which other thread of the job a thread waits for: kept beside its slot, for the deadlock detection.
+
+use core::sync::atomic::Ordering;
+
+use multigrain_types::deadlock::Place;
+
+use crate::frames::MAX_NAME;
+use crate::shim::{AtomicU32, AtomicU64};
+
+/// Room for the longest name, in words of 8 bytes.
+const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
+
+/// Written by the thread that waits, read by any.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    /// Where it waits ([`Place::to_word`]); 0 where it runs, or waits for something that comes by itself.
+    place: AtomicU64,
+    /// How often a thread has begun to wait so.
+    turns: AtomicU64,
+    /// How many threads are to come to the barrier where it waits.
+    party: AtomicU32,
+    /// The name it waits for: its bytes, and zeros behind them.
+    name: [AtomicU64; NAME_WORDS],
+}
+
+impl Awaited {
+    /// Nothing.
+    pub(super) const fn new() -> Self {
+        Self {
+            place: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+            party: AtomicU32::new(0),
+            name: [const { AtomicU64::new(0) }; NAME_WORDS],
+        }
+    }
+
+    /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
+    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.place.store(place.to_word(), Ordering::SeqCst);
+        wait();
+        self.place.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether the thread waits so: what it does besides is done by a handler of a signal.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.place.load(Ordering::SeqCst) != 0
+    }
+
+    /// The thread is about to wait with so many others at a barrier.
+    pub(crate) fn set_party(&self, threads: u32) {
+        self.party.store(threads, Ordering::SeqCst);
+    }
+
+    /// The thread is about to wait for this name.
+    pub(crate) fn set_name(&self, name: &[u8]) {
+        let mut chunks = name.chunks(8);
+        for word in &self.name {
+            let mut bytes = [0; 8];
+            let chunk = chunks.next().unwrap_or_default();
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
+        }
+    }
+
+    /// Where the thread waits, and in which turn; none if it does not, or did not all the time that `waits`
+    /// says that it does.
+    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(Place, u64)> {
+        let turn = self.turns.load(Ordering::SeqCst);
+        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        (waits() && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
+    }
+
+    /// How many threads are to come to its barrier.
+    pub(super) fn party(&self) -> u32 {
+        self.party.load(Ordering::SeqCst)
+    }
+
+    /// The name.
+    pub(super) fn name(&self) -> String {
+        let words = self.name.iter().map(|word| word.load(Ordering::SeqCst).to_le_bytes());
+        let bytes: Vec<u8> = words.flatten().collect();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    }
+}

@@ -1,0 +1,202 @@
+//! Node 0's books of named segments: which there are, and who is attached.
+//!
+//! A name is reserved before its area is made, so that two nodes never make two areas for one name. What is
+//! removed loses its name at once and is there until the last attach ends; whoever is told that it *goes*, once,
+//! frees its area.
+
+use std::collections::BTreeMap;
+
+use multigrain_types::{AreaId, NodeId};
+
+use super::facts::{Facts, Rights};
+use crate::error::Error;
+use crate::frames::Asker;
+
+/// Most segments of a job at a time, so that a program that makes up a new one each time is told.
+pub(super) const MOST: usize = 1 << 16;
+
+/// The books of a job, on node 0.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    names: BTreeMap<Vec<u8>, Named>,
+    segments: BTreeMap<AreaId, Segment>,
+    /// Who waits for a name.
+    waiting: BTreeMap<Vec<u8>, Vec<Asker>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    /// That node makes its area.
+    Reserved(NodeId),
+    Made(AreaId),
+}
+
+#[derive(Debug)]
+struct Segment {
+    name: Option<Vec<u8>>,
+    rights: Rights,
+    attached: BTreeMap<NodeId, u64>,
+    attaches: u64,
+}
+
+impl Segment {
+    fn facts(&self, area: AreaId) -> Facts {
+        Facts {
+            area: area.0,
+            rights: self.rights,
+            attached: self.attached.values().sum(),
+            nodes: u16::try_from(self.attached.len()).unwrap_or(u16::MAX),
+            attaches: self.attaches,
+            removed: self.name.is_none(),
+        }
+    }
+}
+
+impl Books {
+    /// A node is about to create a segment: its name is taken from now on.
+    ///
+    /// # Errors
+    /// A code: there is one, or one too many.
+    pub(super) fn reserve(&mut self, name: &[u8], by: NodeId) -> Result<(), i32> {
+        if self.names.contains_key(name) {
+            return Err(Error::Exists(String::new()).code());
+        }
+        if self.names.len() + self.segments.len() >= MOST {
+            return Err(Error::Limit(String::new()).code());
+        }
+        self.names.insert(name.to_vec(), Named::Reserved(by));
+        Ok(())
+    }
+
+    /// Its area is there, or could not be made. Who waits for it; None if that node has not reserved the name.
+    pub(super) fn made(
+        &mut self,
+        name: &[u8],
+        (area, rights): (Option<AreaId>, Rights),
+        by: NodeId,
+    ) -> Option<Vec<Asker>> {
+        if self.names.get(name) != Some(&Named::Reserved(by)) {
+            return None;
+        }
+        let Some(area) = area else {
+            self.names.remove(name);
+            return Some(Vec::new());
+        };
+        let (attached, attaches) = (BTreeMap::new(), 0);
+        let segment = Segment { name: Some(name.to_vec()), rights, attached, attaches };
+        if self.segments.contains_key(&area) {
+            return None;
+        }
+        self.segments.insert(area, segment);
+        self.names.insert(name.to_vec(), Named::Made(area));
+        Some(self.waiting.remove(name).unwrap_or_default())
+    }
+
+    /// The segment of a name.
+    pub(super) fn find(&self, name: &[u8]) -> Option<Facts> {
+        match self.names.get(name)? {
+            Named::Reserved(_) => None,
+            Named::Made(area) => self.facts(*area),
+        }
+    }
+
+    pub(super) fn facts(&self, area: AreaId) -> Option<Facts> {
+        self.segments.get(&area).map(|segment| segment.facts(area))
+    }
+
+    /// Answered when there is a segment of that name.
+    pub(super) fn wait(&mut self, name: &[u8], asker: Asker) {
+        self.waiting.entry(name.to_vec()).or_default().push(asker);
+    }
+
+    /// One more attach; false if there is none to attach to, or its name is gone.
+    pub(super) fn attach(&mut self, area: AreaId, by: NodeId) -> bool {
+        let Some(segment) = self.segments.get_mut(&area).filter(|it| it.name.is_some()) else {
+            return false;
+        };
+        *segment.attached.entry(by).or_default() += 1;
+        segment.attaches += 1;
+        true
+    }
+
+    /// One less: whether the segment goes now. None if that node has no attach.
+    pub(super) fn detach(&mut self, area: AreaId, by: NodeId) -> Option<bool> {
+        let segment = self.segments.get_mut(&area)?;
+        let count = segment.attached.get_mut(&by)?;
+        *count -= 1;
+        if *count == 0 {
+            segment.attached.remove(&by);
+        }
+        Some(self.drop_if_unused(area))
+    }
+
+    /// Its name is gone: whether the segment goes now. None if it was already, or there is none.
+    pub(super) fn remove(&mut self, area: AreaId) -> Option<bool> {
+        let name = self.segments.get_mut(&area)?.name.take()?;
+        self.names.remove(&name);
+        Some(self.drop_if_unused(area))
+    }
+
+    fn drop_if_unused(&mut self, area: AreaId) -> bool {
+        let unused = |segment: &Segment| segment.name.is_none() && segment.attached.is_empty();
+        let goes = self.segments.get(&area).is_some_and(unused);
+        if goes {
+            self.segments.remove(&area);
+        }
+        goes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHTS: Rights = Rights { user: 1, group: 1, mode: 0o600 };
+    const AREA: AreaId = AreaId(5);
+
+    fn made() -> Books {
+        let mut books = Books::default();
+        assert_eq!(books.reserve(b"one", NodeId(1)), Ok(()));
+        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(Vec::new()));
+        books
+    }
+
+    #[test]
+    fn a_name_is_taken_before_its_segment_is_there() {
+        let mut books = Books::default();
+        assert_eq!(books.reserve(b"one", NodeId(1)), Ok(()));
+        assert_eq!(books.reserve(b"one", NodeId(2)), Err(-13));
+        assert_eq!(books.find(b"one"), None);
+        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), None, "another's name");
+        assert_eq!(books.made(b"one", (None, RIGHTS), NodeId(1)), Some(Vec::new()));
+        assert_eq!(books.reserve(b"one", NodeId(2)), Ok(()), "it could not be made");
+    }
+
+    #[test]
+    fn what_is_removed_stays_until_its_last_attach_ends_and_goes_once() {
+        let mut books = made();
+        assert!(books.attach(AREA, NodeId(0)) && books.attach(AREA, NodeId(0)));
+        assert!(books.attach(AREA, NodeId(2)));
+        assert_eq!(books.find(b"one").map(|facts| (facts.attached, facts.nodes)), Some((3, 2)));
+        assert_eq!(books.remove(AREA), Some(false));
+        assert_eq!(books.remove(AREA), None);
+        assert!(!books.attach(AREA, NodeId(0)), "its name is gone");
+        assert_eq!(books.find(b"one"), None);
+        assert_eq!(books.reserve(b"one", NodeId(2)), Ok(()), "the name is free");
+        assert_eq!(books.detach(AREA, NodeId(1)), None, "it is not attached");
+        assert_eq!(books.detach(AREA, NodeId(0)), Some(false));
+        assert_eq!(books.detach(AREA, NodeId(2)), Some(false));
+        assert!(books.facts(AREA).is_some_and(|facts| facts.removed && facts.attaches == 3));
+        assert_eq!(books.detach(AREA, NodeId(0)), Some(true));
+        assert_eq!(books.detach(AREA, NodeId(0)), None);
+    }
+
+    #[test]
+    fn who_waits_is_told_when_the_segment_is_there() {
+        let mut books = Books::default();
+        let asker = Asker { node: NodeId(2), thread: multigrain_types::ThreadId(3) };
+        books.wait(b"one", asker);
+        books.reserve(b"one", NodeId(1)).unwrap();
+        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(vec![asker]));
+    }
+}

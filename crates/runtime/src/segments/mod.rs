@@ -1,0 +1,472 @@
+//! Named segments (MIRAGE+ 2): created under a name by one node, its library site, and attached and detached by
+//! any, each with rights and a policy of its own (ADR 50).
+//!
+//! A segment is an area of its own, at one address on every node. Every node has its states; a program has no
+//! access before it attaches, which is a limit of the memory below the protocol. Node 0 keeps the books ([`books`]),
+//! a node its own attaches.
+//!
+//! Invariant: an area's limit here is the most that an attach of this node allows. Whoever changes attaches has
+//! their lock until the limit is changed.
+
+mod books;
+mod facts;
+mod window;
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
+use serde::{Deserialize, Serialize};
+
+use crate::area::{AreaRecord, Origin};
+use crate::driver::Driver;
+use crate::error::{Error, code as error_code};
+use crate::frames::{Asker, MAX_NAME, kind};
+use crate::heap::{Heap, Policy};
+use crate::shim::{AtomicU64, Mutex, lock};
+use crate::turns::Shares;
+use books::{Books, MOST};
+pub use facts::Rights;
+use facts::{Credentials, Facts, MODES};
+
+/// How a segment is shared; fixed when it is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SegmentOptions {
+    /// What a program may rely on, and the bytes of a minipage, in whole pages: one page if nothing is said.
+    pub policy: Policy,
+    /// Who manages its minipages; `None`: the node that creates it, its library site.
+    pub placement: Option<Placement>,
+    /// How long a node keeps a page that it was granted; zero for as long as contention suggests. Of sequentially
+    /// consistent segments alone.
+    pub window: Duration,
+}
+
+impl SegmentOptions {
+    /// As the job has it, in minipages of a page, managed by the node that creates it.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { policy: Policy::new(), placement: None, window: Duration::ZERO }
+    }
+
+    /// The same of this consistency and grain.
+    #[must_use]
+    pub const fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The same with these managers.
+    #[must_use]
+    pub const fn placement(self, placement: Placement) -> Self {
+        Self { placement: Some(placement), ..self }
+    }
+
+    /// The same with this time window.
+    #[must_use]
+    pub const fn window(self, window: Duration) -> Self {
+        Self { window, ..self }
+    }
+}
+
+/// A segment, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentStat {
+    /// Where it lies on every node.
+    pub address: usize,
+    /// Its bytes, as it was created.
+    pub bytes: usize,
+    /// Bytes of a minipage.
+    pub grain: usize,
+    /// The node that created it.
+    pub library: NodeId,
+    /// What a program may rely on.
+    pub consistency: Consistency,
+    /// Who manages its minipages.
+    pub placement: Placement,
+    /// Whose it is, and what others may do.
+    pub rights: Rights,
+    /// Who uses it.
+    pub uses: SegmentUses,
+    /// Its time window, but for pages for which another was set.
+    pub window: Duration,
+    /// What threads of this node have had of it.
+    pub shares: Shares,
+}
+
+/// Who uses a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentUses {
+    /// Attaches that have not been detached, over all nodes.
+    pub attached: u64,
+    /// Nodes that have some.
+    pub nodes: u16,
+    /// All attaches there have been.
+    pub attaches: u64,
+    /// Whether its name is gone: it goes itself with the last detach.
+    pub removed: bool,
+    /// What this node may do with it.
+    pub access: Access,
+}
+
+/// The segments of a node; the books on node 0.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    books: Mutex<Books>,
+    /// Attaches of this node's program.
+    attached: Mutex<BTreeMap<AreaId, Vec<Access>>>,
+    /// How many windows were set: stamps of node 0.
+    settings: AtomicU64,
+}
+
+/// What a node says of the segment it has made.
+#[derive(Debug, Serialize, Deserialize)]
+struct Made<'a> {
+    /// None if it could not be.
+    area: Option<u32>,
+    rights: Rights,
+    name: &'a [u8],
+}
+
+/// The program's side.
+impl Segments {
+    /// Makes a segment of `bytes` under a name, zeroed; nobody is attached.
+    ///
+    /// # Errors
+    /// [`Error::Exists`]; [`Error::Invalid`] for a name, size or mode that is none; no room.
+    pub(crate) fn create(
+        driver: &Driver,
+        heap: &Heap,
+        name: &[u8],
+        (bytes, mode): (usize, u32),
+        options: SegmentOptions,
+    ) -> Result<(), Error> {
+        check(name)?;
+        if bytes == 0 || mode & !MODES != 0 {
+            let line = format!(
+                "a segment of {bytes} bytes with mode {mode:o}: at least 1 byte, mode up to 777"
+            );
+            return Err(Error::Invalid(line));
+        }
+        window::check(driver, options)?;
+        driver.request(NodeId(0), kind::SEGMENT_NAME, 0, 0, name).map_err(
+            |(code, _)| match code {
+                error_code::EXISTS => Error::Exists(format!(
+                    "there is a segment {} already: attach to it",
+                    quoted(name)
+                )),
+                _ => {
+                    Error::from_code(code, &format!("a job has at most {MOST} segments at a time"))
+                }
+            },
+        )?;
+        let placement = options.placement.unwrap_or(Placement::Allocator);
+        let area = heap.named_block(driver, bytes, options.policy, placement);
+        if let (Ok(record), false) = (&area, options.window.is_zero()) {
+            window::tell(driver, record.area.id, None, options.window)?;
+        }
+        let rights = Credentials::own().rights(mode);
+        let made = Made { area: area.as_ref().ok().map(|record| record.area.id.0), rights, name };
+        let told = driver.request(NodeId(0), kind::SEGMENT_MADE, 0, 0, &encode(&made)?);
+        area?;
+        told.map(drop).map_err(|(code, _)| Error::from_code(code, "a segment"))
+    }
+
+    /// Attaches this node to the segment of a name: its address, the same on every node. `waits` until there is
+    /// one. What was written before others detached is seen.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Denied`]; [`Error::Invalid`] for a name that is none.
+    pub(crate) fn attach(
+        &self,
+        driver: &Driver,
+        name: &[u8],
+        (access, waits): (Access, bool),
+    ) -> Result<usize, Error> {
+        check(name)?;
+        let kind = if waits { kind::SEGMENT_WAIT } else { kind::SEGMENT_FIND };
+        let facts = self.ask(driver, kind, 0, name, || no_segment(name))?;
+        if !facts.rights.allow(&Credentials::own(), access) {
+            let wanted = if access == Access::ReadOnly { "read" } else { "read and write" };
+            return Err(Error::Denied(format!(
+                "segment {} has mode {:o} and belongs to user {}: this process may not attach to {wanted}",
+                quoted(name),
+                facts.rights.mode,
+                facts.rights.user
+            )));
+        }
+        let record = segment_of(driver, &facts).ok_or_else(|| no_segment(name))?;
+        let id = record.area.id;
+        driver
+            .request(NodeId(0), kind::SEGMENT_ATTACH, id.0.into(), 0, &[])
+            .map_err(|_| no_segment(name))?;
+        let mut attached = lock(&self.attached);
+        attached.entry(id).or_default().push(access);
+        set_limit(driver, id, &attached)?;
+        Ok(record.area.base)
+    }
+
+    /// Ends an attach of this node to the segment at an address, those to read before those to write, for its threads share
+    /// them. What this node wrote is seen by who attaches after that.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if this node is not attached to a segment there.
+    pub(crate) fn detach(&self, driver: &Driver, heap: &Heap, address: usize) -> Result<(), Error> {
+        let record = segment_at(driver, address).filter(|record| record.area.base == address);
+        let record = record.ok_or(Error::NotShared(address))?;
+        let id = record.area.id;
+        if !lock(&self.attached).contains_key(&id) {
+            return Err(Error::NotShared(address));
+        }
+        driver.release()?;
+        let mut attached = lock(&self.attached);
+        let Some(of_segment) = attached.get_mut(&id) else { return Err(Error::NotShared(address)) };
+        of_segment.sort_unstable_by_key(|access| core::cmp::Reverse(*access));
+        of_segment.pop();
+        if of_segment.is_empty() {
+            attached.remove(&id);
+        }
+        set_limit(driver, id, &attached)?;
+        drop(attached);
+        let goes = driver.request(NodeId(0), kind::SEGMENT_DETACH, id.0.into(), 0, &[]);
+        match goes {
+            Ok(0) => Ok(()),
+            Ok(_) => heap.free_segment(driver, &record),
+            Err((code, _)) => Err(Error::from_code(code, "a detach")),
+        }
+    }
+
+    /// Takes the name of a segment away; it goes itself when nobody is attached.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::NotPermitted`] for who has not created it.
+    pub(crate) fn remove(&self, driver: &Driver, heap: &Heap, name: &[u8]) -> Result<(), Error> {
+        check(name)?;
+        let facts = self.ask(driver, kind::SEGMENT_FIND, 0, name, || no_segment(name))?;
+        if !facts.rights.own(&Credentials::own()) {
+            return Err(Error::NotPermitted(format!(
+                "segment {} belongs to user {}, who alone may remove it",
+                quoted(name),
+                facts.rights.user
+            )));
+        }
+        let id = facts.area();
+        let goes = driver.request(NodeId(0), kind::SEGMENT_REMOVE, id.0.into(), 0, &[]);
+        match (goes, segment_of(driver, &facts)) {
+            (Ok(0), _) => Ok(()),
+            (Ok(_), Some(record)) => heap.free_segment(driver, &record),
+            (Ok(_), None) | (Err(_), _) => Err(no_segment(name)),
+        }
+    }
+
+    /// The segment of a name, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub(crate) fn stat(&self, driver: &Driver, name: &[u8]) -> Result<SegmentStat, Error> {
+        check(name)?;
+        let facts = self.ask(driver, kind::SEGMENT_FIND, 0, name, || no_segment(name))?;
+        stat(driver, &facts).ok_or_else(|| no_segment(name))
+    }
+
+    /// The segment at an address, which may be removed.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`] if none is there.
+    pub(crate) fn stat_at(&self, driver: &Driver, address: usize) -> Result<SegmentStat, Error> {
+        let none = || Error::NotShared(address);
+        let id = segment_at(driver, address).ok_or_else(none)?.area.id;
+        let facts = self.ask(driver, kind::SEGMENT_STAT, id.0.into(), &[], none)?;
+        stat(driver, &facts).ok_or_else(none)
+    }
+
+    fn ask(
+        &self,
+        driver: &Driver,
+        kind: u8,
+        subject: u64,
+        name: &[u8],
+        none: impl FnOnce() -> Error,
+    ) -> Result<Facts, Error> {
+        let answer = driver.request_for_bytes(NodeId(0), kind, subject, name);
+        let bytes = answer.map_err(|code| match code {
+            error_code::NOT_FOUND => none(),
+            code => Error::from_code(code, "a segment"),
+        })?;
+        postcard::from_bytes(&bytes).map_err(|_| {
+            let what = "its facts about a segment make no sense".into();
+            driver.platform().peer_broke(NodeId(0), what)
+        })
+    }
+}
+
+/// Node 0's side.
+impl Segments {
+    pub(crate) fn serve_name(&self, driver: &Driver, asker: Asker, name: &[u8]) -> bool {
+        if check(name).is_err() {
+            return false;
+        }
+        let reserved = lock(&self.books).reserve(name, asker.node);
+        driver.answer(asker, reserved.err().unwrap_or(0), 0);
+        true
+    }
+
+    pub(crate) fn serve_made(&self, driver: &Driver, asker: Asker, body: &[u8]) -> bool {
+        let Ok(Made { area, rights, name }) = postcard::from_bytes::<Made<'_>>(body) else {
+            return false;
+        };
+        let area = area.map(AreaId);
+        let is_its_own = |id: AreaId| {
+            let record = driver.tables().area(id).map(|area| area.record);
+            record.is_some_and(|record| record.is_named() && record.owner == asker.node)
+        };
+        if rights.mode & !MODES != 0 || area.is_some_and(|id| !is_its_own(id)) {
+            return false;
+        }
+        let mut books = lock(&self.books);
+        let Some(waiting) = books.made(name, (area, rights), asker.node) else { return false };
+        let facts = books.find(name);
+        drop(books);
+        for waiter in waiting {
+            answer_facts(driver, waiter, facts.as_ref());
+        }
+        driver.answer(asker, 0, 0);
+        true
+    }
+
+    pub(crate) fn serve_find(
+        &self,
+        driver: &Driver,
+        asker: Asker,
+        name: &[u8],
+        waits: bool,
+    ) -> bool {
+        if check(name).is_err() {
+            return false;
+        }
+        let mut books = lock(&self.books);
+        let facts = books.find(name);
+        if facts.is_none() && waits {
+            books.wait(name, asker);
+            return true;
+        }
+        drop(books);
+        answer_facts(driver, asker, facts.as_ref());
+        true
+    }
+
+    pub(crate) fn serve_stat(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
+        let Some(id) = area_id(subject) else { return false };
+        let facts = lock(&self.books).facts(id);
+        answer_facts(driver, asker, facts.as_ref());
+        true
+    }
+
+    pub(crate) fn serve_attach(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
+        let Some(id) = area_id(subject) else { return false };
+        let attached = lock(&self.books).attach(id, asker.node);
+        driver.answer(asker, if attached { 0 } else { error_code::NOT_FOUND }, 0);
+        true
+    }
+
+    pub(crate) fn serve_detach(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
+        let Some(goes) = area_id(subject).and_then(|id| lock(&self.books).detach(id, asker.node))
+        else {
+            return false;
+        };
+        driver.answer(asker, 0, goes.into());
+        true
+    }
+
+    pub(crate) fn serve_remove(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
+        let Some(id) = area_id(subject) else { return false };
+        match lock(&self.books).remove(id) {
+            Some(goes) => driver.answer(asker, 0, goes.into()),
+            None => driver.answer(asker, error_code::NOT_FOUND, 0),
+        }
+        true
+    }
+}
+
+fn answer_facts(driver: &Driver, asker: Asker, facts: Option<&Facts>) {
+    match facts.and_then(|facts| encode(facts).ok()) {
+        Some(bytes) => driver.answer_with(asker, &bytes),
+        None => driver.answer(asker, error_code::NOT_FOUND, 0),
+    }
+}
+
+fn area_id(subject: u64) -> Option<AreaId> {
+    u32::try_from(subject).ok().map(AreaId)
+}
+
+/// The segment an address lies in, attached or not.
+fn segment_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
+    let minipage = driver.memory().translate(address)?;
+    let record = driver.tables().area(minipage.area())?.record;
+    record.is_named().then_some(record)
+}
+
+/// The area of a segment that node 0 tells of; none if it is not one.
+fn segment_of(driver: &Driver, facts: &Facts) -> Option<AreaRecord> {
+    let record = driver.tables().area(facts.area())?.record;
+    record.is_named().then_some(record)
+}
+
+/// What threads of this node may have of a segment is what its attaches allow.
+fn set_limit(
+    driver: &Driver,
+    id: AreaId,
+    attached: &BTreeMap<AreaId, Vec<Access>>,
+) -> Result<(), Error> {
+    let of_segment = attached.get(&id).into_iter().flatten();
+    let limit = of_segment.max().copied().unwrap_or_default();
+    driver.tables().alone(|| driver.memory().limit_area(id, limit)).map_err(Error::from)
+}
+
+fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
+    let record = driver.tables().area(facts.area())?.record;
+    let Origin::Named(placement) = record.origin else { return None };
+    let turns = driver.tables().turns(facts.area())?;
+    Some(SegmentStat {
+        address: record.area.base,
+        bytes: usize::try_from(record.items.bytes).ok()?,
+        grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
+        library: record.owner,
+        consistency: record.consistency,
+        placement,
+        rights: facts.rights,
+        uses: SegmentUses {
+            attached: facts.attached,
+            nodes: facts.nodes,
+            attaches: facts.attaches,
+            removed: facts.removed,
+            access: driver.memory().limit(facts.area()),
+        },
+        window: Duration::from_nanos(turns.whole_ns()),
+        shares: turns.shares(),
+    })
+}
+
+fn encode(what: &impl Serialize) -> Result<Vec<u8>, Error> {
+    postcard::to_allocvec(what).map_err(|error| Error::System(error.to_string()))
+}
+
+fn no_segment(name: &[u8]) -> Error {
+    Error::NotFound(format!(
+        "there is no segment {}: create it first, or wait for it",
+        quoted(name)
+    ))
+}
+
+fn quoted(name: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(name))
+}
+
+fn check(name: &[u8]) -> Result<(), Error> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        let length = name.len();
+        return Err(Error::Invalid(format!("a name has 1 to {MAX_NAME} bytes, not {length}")));
+    }
+    Ok(())
+}

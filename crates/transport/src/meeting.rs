@@ -1,0 +1,496 @@
+//! Meetings: from the addresses of peers to links with them, at boot and afterwards.
+//!
+//! Role: connects to the peers it is told to reach, and accepts those that reach this node, all handshakes at once in
+//! one loop over an epoll set, so that a silent connection delays nobody and a thousand cost no more than those
+//! that have something to say. A peer that does not listen yet, or cannot be reached yet, is tried again for a while.
+//!
+//! Two nodes may reach for each other at the same time. The connection of the higher rank stands: while that is under way,
+//! or the link is made, the higher one refuses the lower one's ([`Refusal::Crossed`], without a line), and
+//! the lower one accepts the higher one's whatever it has begun itself. So one of the two is accepted, and no other.
+//!
+//! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
+
+mod connections;
+mod pending;
+
+use crate::address::Address;
+use crate::emulation::Emulation;
+use crate::error::TransportError;
+use crate::frame_header::{BYE, Header};
+use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
+use crate::link::{self, Backends, Close, Link, Listener};
+use crate::unauthenticated::{Refusals, is_of_one_connection, send_bytes, turn_away};
+use connections::Connections;
+use core::task::Poll;
+use core::time::Duration;
+use multigrain_types::NodeId;
+use pending::{Pending, Received, Stage};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
+/// job: the nodes of a host compete for its processors while they start.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
+/// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
+const MAX_UNAUTHENTICATED: usize = 64;
+/// Connections accepted in one round, so that a flood of them holds up no peer.
+const AT_ONCE: usize = 16;
+/// Between two tries to connect to a peer that does not listen.
+const RETRY: Duration = Duration::from_millis(50);
+/// After boot's time, how long a peer is tried that does not listen, or whose host does not answer: as long as a
+/// link's bytes may go unanswered (ADR 45).
+const REACH: Duration = Duration::from_secs(4);
+/// Between two looks, after boot, at whether the hosts of the peers that are being reached still answer.
+const LOOK: Duration = Duration::from_millis(200);
+/// The listeners' key in the epoll set, where connections have numbers, and the bell's.
+const LISTENER: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+/// A link with a peer, as it is made.
+pub(crate) type Met = (NodeId, Box<dyn Link>);
+
+/// Which peers connect to which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// All links are made at boot, each by its higher rank.
+    Down,
+    /// Whoever has something to say first.
+    Either,
+}
+
+/// How far this node is with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Apart,
+    /// A connection to it is under way, or refused for one of its own. Tried until then if it does not listen.
+    Reaching {
+        until: Instant,
+    },
+    Met,
+}
+
+/// What became of a pending connection after an event.
+enum Turn {
+    Wait,
+    Joined(NodeId),
+    Gone,
+}
+
+/// All connections of a node that are no links yet.
+pub(crate) struct Meeting {
+    identity: Identity,
+    peers: Vec<Address>,
+    backends: Backends,
+    network: Option<Emulation>,
+    way: Way,
+    /// When boot's time is over.
+    end: Instant,
+    /// The node has those that it begins with.
+    booted: bool,
+    /// By rank.
+    stands: Vec<Stand>,
+    listeners: Vec<Listener>,
+    connections: Connections,
+    /// Peers to connect to again: when, and why it failed the last time.
+    later: Vec<(Instant, NodeId, Errno)>,
+    /// Ends the present or next wait.
+    bell: Arc<OwnedFd>,
+    refusals: Refusals,
+    /// What has come of it, to be taken.
+    met: Vec<Met>,
+    lines: Vec<String>,
+}
+
+/// Who takes part in a meeting, and how.
+pub(crate) struct Invitation {
+    pub(crate) identity: Identity,
+    /// Where each node listens; index = rank.
+    pub(crate) peers: Vec<Address>,
+    pub(crate) backends: Backends,
+    pub(crate) network: Option<Emulation>,
+    pub(crate) way: Way,
+    /// When boot's time is over.
+    pub(crate) end: Instant,
+}
+
+impl Meeting {
+    pub(crate) fn new(
+        invitation: Invitation,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Self, TransportError> {
+        let Invitation { identity, peers, backends, network, way, end } = invitation;
+        let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>();
+        let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(TransportError::system("eventfd"))?;
+        let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
+        let connections = Connections::new(sources.chain([(bell.as_fd(), BELL)]))?;
+        let stands = peers.iter().map(|_| Stand::Apart).collect();
+        Ok(Self {
+            identity,
+            peers,
+            backends,
+            network,
+            way,
+            end,
+            booted: false,
+            stands,
+            listeners,
+            connections,
+            later: Vec::new(),
+            bell: Arc::new(bell),
+            refusals: Refusals::default(),
+            met: Vec::new(),
+            lines: Vec::new(),
+        })
+    }
+
+    /// What ends a wait: any thread may write a number of eight bytes to it.
+    pub(crate) fn bell(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.bell)
+    }
+
+    /// The descriptors that it keeps as long as it lives.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
+        listeners.chain([self.connections.descriptor(), self.bell.as_raw_fd()])
+    }
+
+    /// The links made since the last call.
+    pub(crate) fn take_met(&mut self) -> Vec<Met> {
+        core::mem::take(&mut self.met)
+    }
+
+    /// A line for each connection refused since the last call that gets one.
+    pub(crate) fn take_lines(&mut self) -> Vec<String> {
+        core::mem::take(&mut self.lines)
+    }
+
+    /// A peer that could not be connected to the last time, and why.
+    pub(crate) fn not_reached(&self) -> Option<TransportError> {
+        self.later.first().map(|&(_, peer, errno)| self.unreachable(peer, errno))
+    }
+
+    /// Boot is over, but not the meeting: from now on each peer is tried for a time of its own.
+    pub(crate) fn goes_on(&mut self) {
+        self.booted = true;
+    }
+
+    /// No more links are needed: whoever is still there is refused.
+    pub(crate) fn close(mut self) -> (Vec<Listener>, Refusals, Vec<String>) {
+        for mut late in self.connections.take_all() {
+            match late.receive(HELLO_BYTES) {
+                Received::Open => self.refuse(&late, Refusal::Complete),
+                Received::Ended => self.refuse(&late, Refusal::Cut),
+            }
+        }
+        (self.listeners, self.refusals, self.lines)
+    }
+
+    /// No more links are needed, and this node leaves: a peer that has its HELLO may have welcomed it, and sees it leave.
+    pub(crate) fn leave(mut self) {
+        let bye = Header { kind: BYE, from: self.identity.rank.0, ..Header::default() }.encode();
+        let all = self.connections.take_all();
+        for asked in all.filter(|one| matches!(one.stage, Stage::Asked { .. })) {
+            send_bytes(&*asked.link, &bye);
+            asked.link.close(Close::Sending);
+        }
+    }
+
+    /// Begins to connect to a peer, now or later, unless that is done.
+    pub(crate) fn reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
+        if self.stands[peer.index()] != Stand::Apart {
+            return Ok(());
+        }
+        self.begin_to_reach(peer)
+    }
+
+    fn begin_to_reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
+        self.may_take_longer(peer);
+        self.connect(peer)
+    }
+
+    /// From now on a peer may take all the time there is, unless it has come.
+    fn may_take_longer(&mut self, peer: NodeId) {
+        let until = if self.booted { self.end.max(Instant::now() + REACH) } else { self.end };
+        let stand = &mut self.stands[peer.index()];
+        if *stand != Stand::Met {
+            *stand = Stand::Reaching { until };
+        }
+    }
+
+    fn connect(&mut self, peer: NodeId) -> Result<(), TransportError> {
+        let Stand::Reaching { until } = self.stands[peer.index()] else { return Ok(()) };
+        let patience = until.saturating_duration_since(Instant::now());
+        // A patience of zero would mean for ever.
+        let patience = patience.max(Duration::from_millis(1));
+        match self.backends.connect(&self.peers[peer.index()], patience) {
+            Ok(link) => {
+                self.connections.keep(Pending::new(link, Stage::Connecting { peer, until }))
+            }
+            Err(errno) => self.reach_later(peer, errno),
+        }
+    }
+
+    fn reach_later(&mut self, peer: NodeId, errno: Errno) -> Result<(), TransportError> {
+        let Stand::Reaching { until } = self.stands[peer.index()] else { return Ok(()) };
+        let at = Instant::now() + RETRY;
+        // Boot says itself when its time is over.
+        if !may_change(errno) || (self.booted && at >= until) {
+            return Err(self.unreachable(peer, errno));
+        }
+        self.later.push((at, peer, errno));
+        Ok(())
+    }
+
+    fn unreachable(&self, peer: NodeId, errno: Errno) -> TransportError {
+        TransportError::Connect { peer, address: self.peers[peer.index()].clone(), errno }
+    }
+
+    fn reach_again(&mut self) -> Result<(), TransportError> {
+        let now = Instant::now();
+        let due = |&(at, ..): &(Instant, NodeId, Errno)| at <= now;
+        let due: Vec<_> = self.later.extract_if(.., |one| due(one)).collect();
+        due.into_iter().try_for_each(|(_, peer, _)| self.connect(peer))
+    }
+
+    /// Waits until there is something to do.
+    pub(crate) fn wait(&self) -> Result<BTreeSet<u64>, TransportError> {
+        let again = self.later.iter().map(|(at, ..)| *at);
+        let look = self.booted && self.connections.reach_somebody();
+        let look = look.then(|| Instant::now() + LOOK);
+        let end = (!self.booted).then_some(self.end);
+        let keys = self.connections.wait(again.chain(look).chain(end))?;
+        if keys.contains(&BELL) {
+            // Before anybody looks what it was rung for. It only fails when it was not.
+            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        }
+        Ok(keys)
+    }
+
+    /// Deals with the events that a wait has named, and with what is due. An error that speaks of a peer is the end of the way to it
+    /// alone.
+    pub(crate) fn turn(&mut self, keys: BTreeSet<u64>) -> Result<(), TransportError> {
+        for key in keys {
+            let Some(mut one) = self.connections.take(key) else { continue };
+            let turn = match (self.advance(&mut one), one.peer()) {
+                // It has come by a connection of its own meanwhile.
+                (Err(_), Some(peer)) if self.stands[peer.index()] == Stand::Met => Turn::Gone,
+                (turn, _) => turn?,
+            };
+            self.settle(one, turn)?;
+        }
+        self.end_silent();
+        self.accept()?;
+        self.reach_again()?;
+        self.end_unanswered()
+    }
+
+    /// Gives up the peers that do not answer at all, after boot.
+    fn end_unanswered(&mut self) -> Result<(), TransportError> {
+        if !self.booted {
+            return Ok(());
+        }
+        match self.connections.take_unanswered().and_then(|one| one.peer()) {
+            Some(peer) => Err(self.unreachable(peer, Errno::TIMEDOUT)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses those whose time is over.
+    fn end_silent(&mut self) {
+        while let Some(one) = self.connections.take_silent() {
+            self.refuse(&one, Refusal::Silence);
+        }
+    }
+
+    fn settle(&mut self, one: Pending, turn: Turn) -> Result<(), TransportError> {
+        match turn {
+            Turn::Wait => self.connections.keep(one)?,
+            Turn::Joined(peer) => {
+                self.connections.forget(&one)?;
+                one.link.tune().map_err(TransportError::system("setsockopt"))?;
+                let link = match self.network {
+                    None => one.link,
+                    Some(network) => link::emulate(one.link, network)
+                        .map_err(TransportError::system("timerfd_create"))?,
+                };
+                self.stands[peer.index()] = Stand::Met;
+                self.met.push((peer, link));
+            }
+            // A closed one leaves the set by itself.
+            Turn::Gone => {}
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), TransportError> {
+        for index in 0..self.listeners.len() {
+            self.accept_from(index)?;
+        }
+        Ok(())
+    }
+
+    fn accept_from(&mut self, listener: usize) -> Result<(), TransportError> {
+        for _ in 0..AT_ONCE {
+            let link = match self.listeners[listener].accept() {
+                Ok(link) => link,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(errno) if is_of_one_connection(errno) => continue,
+                Err(errno) => return Err(TransportError::System { call: "accept", errno }),
+            };
+            let patience = PATIENCE + PATIENCE_FOR_EACH * self.identity.nodes.into();
+            let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + patience });
+            if let Poll::Ready(Err(why)) = one.link.authenticate() {
+                self.refuse(&one, why);
+                continue;
+            }
+            self.make_room();
+            let turn = self.advance(&mut one)?;
+            self.settle(one, turn)?;
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) {
+        let most = MAX_UNAUTHENTICATED + usize::from(self.identity.nodes);
+        if let Some(oldest) = self.connections.take_oldest_of(most) {
+            self.refuse(&oldest, Refusal::TooMany);
+        }
+    }
+
+    fn advance(&mut self, one: &mut Pending) -> Result<Turn, TransportError> {
+        match one.stage {
+            Stage::Accepted { .. } => Ok(self.judge(one)),
+            Stage::Connecting { peer, .. } => self.begin(one, peer),
+            Stage::Authenticating { peer } => self.ask(one, peer),
+            Stage::Asked { peer } => self.receive_answer(one, peer),
+        }
+    }
+
+    fn judge(&mut self, one: &mut Pending) -> Turn {
+        match one.link.authenticate() {
+            Poll::Pending => return Turn::Wait,
+            Poll::Ready(Err(why)) => {
+                self.refuse(one, why);
+                return Turn::Gone;
+            }
+            Poll::Ready(Ok(())) => {}
+        }
+        let got = one.receive(HELLO_BYTES);
+        let own = self.identity.over(one.link.proves_rank());
+        let expects = |peer| self.expects(peer);
+        let verdict = handshake::judge(&one.said[..one.have], &own, expects);
+        let verdict = verdict
+            .and_then(|peer| peer.map(|peer| one.link.may_be(peer).map(|()| peer)).transpose());
+        let why = match (verdict, got) {
+            (Ok(Some(peer)), _) => {
+                let answer = handshake::welcome(&self.identity);
+                if send_bytes(&*one.link, &answer) {
+                    return Turn::Joined(peer);
+                }
+                Refusal::Cut
+            }
+            (Ok(None), Received::Open) => return Turn::Wait,
+            (Ok(None), Received::Ended) => Refusal::Cut,
+            (Err(why), _) => why,
+        };
+        self.refuse(one, why);
+        Turn::Gone
+    }
+
+    /// Whether a peer that connects is welcome.
+    fn expects(&self, peer: NodeId) -> Result<(), Refusal> {
+        let own = self.identity.rank;
+        match (self.way, self.stands[peer.index()]) {
+            (Way::Down, stand) => handshake::only_higher(own, peer, stand == Stand::Met),
+            (Way::Either, Stand::Apart) => Ok(()),
+            (Way::Either, _) if peer < own => Err(Refusal::Crossed),
+            (Way::Either, Stand::Reaching { .. }) => Ok(()),
+            (Way::Either, Stand::Met) => Err(Refusal::Duplicate(peer.0)),
+        }
+    }
+
+    fn begin(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+        if let Err(errno) = one.link.connected() {
+            self.reach_later(peer, errno)?;
+            return Ok(Turn::Gone);
+        }
+        self.may_take_longer(peer);
+        one.stage = Stage::Authenticating { peer };
+        self.ask(one, peer)
+    }
+
+    fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+        let proven = match one.link.authenticate() {
+            Poll::Pending => return Ok(Turn::Wait),
+            // Others pushed us out before it knew who we are, or it is gone.
+            Poll::Ready(Err(Refusal::Cut)) => {
+                self.reach_later(peer, Errno::CONNREFUSED)?;
+                return Ok(Turn::Gone);
+            }
+            Poll::Ready(proven) => proven.and_then(|()| one.link.may_be(peer)),
+        };
+        proven.map_err(|reason| TransportError::Untrusted { peer, reason })?;
+        // If it hung up already, its answer says why.
+        send_bytes(&*one.link, &handshake::hello(&self.identity.over(one.link.proves_rank())));
+        one.stage = Stage::Asked { peer };
+        Ok(Turn::Wait)
+    }
+
+    fn receive_answer(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+        // Not a byte more than the answer: the peer's first frame may be right behind it.
+        let got = one.receive(Header::BYTES);
+        if let Some(said) = one.said.first_chunk().filter(|_| one.have == Header::BYTES) {
+            return match handshake::answer(said, &self.identity, peer) {
+                Answer::Welcome => Ok(Turn::Joined(peer)),
+                // Others pushed us out before it received our HELLO.
+                Answer::Refused(Refusal::TooMany) => {
+                    self.begin_to_reach(peer)?;
+                    Ok(Turn::Gone)
+                }
+                // This node was stopped meanwhile.
+                Answer::Refused(Refusal::Silence) if self.booted => {
+                    self.begin_to_reach(peer)?;
+                    Ok(Turn::Gone)
+                }
+                // Its own connection to this node is under way.
+                Answer::Refused(Refusal::Crossed) if self.way == Way::Either => Ok(Turn::Gone),
+                Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
+                Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
+            };
+        }
+        match got {
+            Received::Open => Ok(Turn::Wait),
+            Received::Ended => {
+                if let Poll::Ready(Err(reason)) = one.link.authenticate() {
+                    return Err(TransportError::Untrusted { peer, reason });
+                }
+                let why = "it closed the connection".to_owned();
+                Err(TransportError::Handshake { peer, why })
+            }
+        }
+    }
+
+    fn refuse(&mut self, one: &Pending, why: Refusal) {
+        if why == Refusal::Crossed {
+            // Two nodes have done what they may.
+            send_bytes(&*one.link, &handshake::refused(self.identity.rank, why));
+            return;
+        }
+        let line = turn_away(&*one.link, self.identity.rank, why, &self.refusals);
+        self.lines.extend(line);
+    }
+}
+
+/// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
+fn may_change(errno: Errno) -> bool {
+    let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
+    passing.contains(&errno) || errno == Errno::TIMEDOUT
+}

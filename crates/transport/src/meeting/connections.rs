@@ -1,0 +1,136 @@
+//! The connections of a node that are no links yet, and the epoll set in which they wait with what else ends a wait.
+
+use super::pending::Pending;
+use crate::error::TransportError;
+use core::mem::MaybeUninit;
+use core::time::Duration;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 64;
+
+pub(super) struct Connections {
+    /// Connections to peers, by number.
+    reaching: BTreeMap<u64, Pending>,
+    /// Connections that were accepted, by number: the oldest first, and so by their time.
+    accepted: BTreeMap<u64, Pending>,
+    set: OwnedFd,
+    /// Connections that were numbered.
+    numbered: u64,
+}
+
+impl Connections {
+    /// None, in a set with these other sources of input, by keys that are no numbers of connections.
+    pub(super) fn new<'a>(
+        others: impl Iterator<Item = (BorrowedFd<'a>, u64)>,
+    ) -> Result<Self, TransportError> {
+        let set =
+            epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
+        for (source, key) in others {
+            epoll::add(&set, source, EventData::new_u64(key), EventFlags::IN)
+                .map_err(TransportError::system("epoll_ctl"))?;
+        }
+        Ok(Self { reaching: BTreeMap::new(), accepted: BTreeMap::new(), set, numbered: 0 })
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+
+    /// Whether some connections to peers are under way.
+    pub(super) fn reach_somebody(&self) -> bool {
+        !self.reaching.is_empty()
+    }
+
+    /// When something is due without an event.
+    fn dues(&self) -> impl Iterator<Item = Instant> {
+        let silent = self.accepted.values().next().and_then(Pending::until);
+        silent.into_iter().chain(self.reaching.values().filter_map(Pending::connects_until))
+    }
+
+    /// The keys of what is ready; returns when something is due, or at one of the `wakes`, at the latest.
+    pub(super) fn wait(
+        &self,
+        wakes: impl Iterator<Item = Instant>,
+    ) -> Result<BTreeSet<u64>, TransportError> {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
+        let left = wakes
+            .chain(self.dues())
+            .min()
+            .map(|wake| wake.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
+            Ok((events, _)) => Ok(events.iter().map(|event| event.data.u64()).collect()),
+            Err(Errno::INTR) => Ok(BTreeSet::new()),
+            Err(errno) => Err(TransportError::System { call: "epoll_wait", errno }),
+        }
+    }
+
+    /// Keeps a connection that has to wait, and watches it for what it waits for.
+    pub(super) fn keep(&mut self, mut one: Pending) -> Result<(), TransportError> {
+        let interest = one.interest();
+        let (key, done) = match one.watched {
+            Some((key, watched)) if watched == interest => (key, Ok(())),
+            Some((key, _)) => {
+                let data = EventData::new_u64(key);
+                (key, epoll::modify(&self.set, one.link.readiness(), data, interest))
+            }
+            None => {
+                self.numbered += 1;
+                let data = EventData::new_u64(self.numbered);
+                (self.numbered, epoll::add(&self.set, one.link.readiness(), data, interest))
+            }
+        };
+        one.watched = Some((key, interest));
+        let all = if one.until().is_some() { &mut self.accepted } else { &mut self.reaching };
+        all.insert(key, one);
+        done.map_err(TransportError::system("epoll_ctl"))
+    }
+
+    /// Takes the connection of this number out, to be kept again or not; it stays in the set. (A closed one leaves that
+    /// by itself.)
+    pub(super) fn take(&mut self, key: u64) -> Option<Pending> {
+        self.reaching.remove(&key).or_else(|| self.accepted.remove(&key))
+    }
+
+    /// A connection that was taken out is a link now.
+    pub(super) fn forget(&self, one: &Pending) -> Result<(), TransportError> {
+        if one.watched.is_none() {
+            return Ok(());
+        }
+        epoll::delete(&self.set, one.link.readiness()).map_err(TransportError::system("epoll_ctl"))
+    }
+
+    /// Takes out the oldest that was accepted, if there are so many.
+    pub(super) fn take_oldest_of(&mut self, most: usize) -> Option<Pending> {
+        (self.accepted.len() >= most).then(|| self.accepted.pop_first())?.map(|(_, oldest)| oldest)
+    }
+
+    /// Takes out one that was accepted and has not said enough in its time.
+    pub(super) fn take_silent(&mut self) -> Option<Pending> {
+        let oldest = self.accepted.first_entry()?;
+        let late = oldest.get().until().is_some_and(|until| until <= Instant::now());
+        late.then(|| oldest.remove())
+    }
+
+    /// Takes out one that has not been connected to its peer in its time, after a look at whether the hosts of the
+    /// others still answer.
+    pub(super) fn take_unanswered(&mut self) -> Option<Pending> {
+        let now = Instant::now();
+        self.reaching.values().for_each(|one| one.link.look_after());
+        let late = |one: &Pending| one.connects_until().is_some_and(|until| until <= now);
+        let key = self.reaching.iter().find_map(|(&key, one)| late(one).then_some(key))?;
+        self.reaching.remove(&key)
+    }
+
+    /// Takes all out.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Pending> + use<> {
+        let reaching = core::mem::take(&mut self.reaching);
+        reaching.into_values().chain(core::mem::take(&mut self.accepted).into_values())
+    }
+}

@@ -1,0 +1,25 @@
+//! A node's report about false sharing: an allocation whose minipages it lost and fetched again.
+
+use serde::{Deserialize, Serialize};
+
+/// Traps of one node on one allocation. Counts are exact; what each says is in the fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// Where it begins; the same on all nodes.
+    pub base: u64,
+    /// Bytes of it; of an array, of all its elements.
+    pub bytes: u64,
+    /// Where the program made it; the node that did knows.
+    pub made: Option<String>,
+    /// Traps of this node's threads on it.
+    pub faults: u64,
+    /// Of them, those at a place that was as this node had left it when it lost the minipage: nobody else
+    /// had written that cache line. With parts in minipages of their own they had not been.
+    pub apart: u64,
+    /// Of them, those that found the minipage lost again since a trap of the same kind in the same interval
+    /// between two synchronizations of this node (releases and acquires of its threads). Under lazy release
+    /// they had not been.
+    pub again: u64,
+    /// Whether this node wrote it where `apart` counts.
+    pub writes: bool,
+}

@@ -1,0 +1,33 @@
+//! How a segment is shared, unless an allocation in it asks for something else.
+
+use crate::Consistency;
+
+/// Who keeps the directory entry of a minipage (MIRAGE+: the library site).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Placement {
+    /// Node 0 manages every minipage (Millipage 3.3).
+    First,
+    /// Minipages are dealt over the nodes in turn.
+    Spread,
+    /// The node that allocated the minipage manages it.
+    #[default]
+    Allocator,
+}
+
+/// What holds for all of a segment. It says nothing of where the segment's bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentPolicy {
+    /// Consistency of allocations that ask for none.
+    pub consistency: Consistency,
+    /// Who manages its minipages.
+    pub placement: Placement,
+    /// Sequentially consistent allocations that share a minipage, from 1: the first chunking level
+    /// (Millipage 4.4).
+    pub chunk: u32,
+}
+
+impl Default for SegmentPolicy {
+    fn default() -> Self {
+        Self { consistency: Consistency::default(), placement: Placement::default(), chunk: 1 }
+    }
+}
