@@ -36,8 +36,8 @@ mod nodeset;
 pub mod release;
 mod site;
 pub mod sync;
+pub mod time_window;
 mod vector_time;
-pub mod window;
 mod world;
 
 pub use consistency::{Engine, Homes};

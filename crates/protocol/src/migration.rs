@@ -19,11 +19,11 @@
 //!
 //! Invariant: no two nodes are the home of a minipage at the same epoch.
 
-mod ahead;
+mod early_messages;
 mod plan;
 mod quiescence;
 
-pub use ahead::{Ahead, AheadQueue};
+pub use early_messages::{Ahead, AheadQueue};
 pub(crate) use plan::sole_writers;
 pub use plan::{MigrationPlan, Migrations, migrates};
 pub use quiescence::{Agreement, Quiescence};

@@ -85,11 +85,11 @@ mod stats;
 mod sync;
 mod tables;
 mod threads;
+mod time_windows;
 mod trap;
 mod tsan;
 mod turns;
 mod unsupported_atomics;
-mod windows;
 
 pub use collective::{Collective, Combine, Party};
 pub use config::{Config, Launch};

@@ -15,8 +15,8 @@ use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
 use crate::stats::Count;
+use crate::time_windows::now_ns;
 use crate::tsan::{self, Token};
-use crate::windows::now_ns;
 
 /// Threads of this node that have left barriers of the whole job.
 #[derive(Debug, Default)]

@@ -23,8 +23,8 @@ use crate::prefetch::Prefetcher;
 use crate::receiver::critical_section;
 use crate::signals;
 use crate::stats::Count;
+use crate::time_windows::now_ns;
 use crate::unsupported_atomics;
-use crate::windows::now_ns;
 
 /// Where traps of this process go.
 #[derive(Debug)]

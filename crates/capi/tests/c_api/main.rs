@@ -146,7 +146,7 @@ fn a_node_has_4096_threads_and_the_next_one_is_refused_before_it_runs() {
 }
 
 #[test]
-#[ignore = "takes half a minute; the books' own test counts as far"]
+#[ignore = "takes half a minute; the registry's own test counts as far"]
 fn a_node_keeps_65536_results_and_starts_again_when_they_are_asked_for() {
     let dir = TestDir::new();
     let program = compile(&dir, "limits");

@@ -1,4 +1,4 @@
-//! Node 0's books: which addresses of the views and which shared bytes belong to which area, until it is given
+//! Node 0's registry of addresses: which addresses of the views and which shared bytes belong to which area, until it is given
 //! back.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::free_ranges::Ranges;
 use crate::error::Error;
 use crate::frames::Asker;
 
-/// Node 0's books.
+/// Node 0's registry of addresses.
 #[derive(Debug)]
 pub(crate) struct Places {
     next_id: u32,

@@ -26,7 +26,7 @@ use super::{Driver, Wait};
 use crate::error::Error;
 use crate::minipage_run::Run;
 use crate::receiver::slots::{self, Slot};
-use crate::windows::Ended;
+use crate::time_windows::Ended;
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
 /// the same instruction in the next turn of a loop hardly ever has.

@@ -15,7 +15,7 @@ use super::{Driver, Wait};
 use crate::error::Error;
 use crate::receiver::slots::{self, Slot};
 use crate::stats;
-use crate::windows::now_ns;
+use crate::time_windows::now_ns;
 
 /// Threads of the program on this node.
 #[derive(Debug, Default)]

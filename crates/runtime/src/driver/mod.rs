@@ -44,7 +44,7 @@ use crate::receiver::slots::Slot;
 use crate::shim::Mutex;
 use crate::stats::{Count, Counters};
 use crate::tables::SharedTables;
-use crate::windows::now_ns;
+use crate::time_windows::now_ns;
 use answers::Answers;
 use lifecycle::ThreadCounts;
 use retire_areas::Retiring;

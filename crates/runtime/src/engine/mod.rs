@@ -29,7 +29,7 @@ use crate::platform::Platform;
 use crate::races::{Checker, Races};
 use crate::shim::{Mutex, lock};
 use crate::stats::Stats;
-use crate::windows::Windows;
+use crate::time_windows::Windows;
 use pending_diffs::PendingDiffs;
 use world::RealWorld;
 use write_history::WriteHistory;

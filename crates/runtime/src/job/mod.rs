@@ -39,7 +39,7 @@ use crate::stats::Stats;
 use crate::sync::{LEAVING_BARRIER, SyncId, Synchronization, of_program};
 use crate::tables::SharedTables;
 use crate::threads::{self, Threads};
-use crate::windows::now_ns;
+use crate::time_windows::now_ns;
 use crate::{child, interposed_close, process_manager, secret, trap};
 use services::{NodeServices, Shared};
 

@@ -4,13 +4,13 @@
 //! wake-ups, so that arrivals do not wake the service thread; others park on their slot. A thread that gives the
 //! role back hands it to a parked thread, or re-arms the service thread, at once or a little later
 //! (`kept_claim`). Arrivals go to the sink that the caller brings: nothing here knows what a frame means. Beside
-//! it stand two predictions for contended locks: which thread is likely to take one again soon (`lock_returns`),
+//! it stand two predictions for contended locks: which thread is likely to take one again soon (`lock_window`),
 //! and which one only polls under it (`critical_section`).
 
 mod awaited;
 pub(crate) mod critical_section;
 mod kept_claim;
-mod lock_returns;
+mod lock_window;
 pub(crate) mod parking;
 pub(crate) mod slots;
 mod wait;

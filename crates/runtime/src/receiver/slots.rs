@@ -19,7 +19,7 @@ use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{Place, Waiter};
 
 use super::awaited::Awaited;
-use super::lock_returns::Returns;
+use super::lock_window::Returns;
 use super::parking::{WAITING, Word};
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};

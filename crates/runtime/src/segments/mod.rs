@@ -2,15 +2,15 @@
 //! any, each with rights and a policy of its own (ADR 50).
 //!
 //! A segment is an area of its own, at one address on every node. Every node has its states; a program has no
-//! access before it attaches, which is a limit of the memory below the protocol. Node 0 keeps the books ([`books`]),
+//! access before it attaches, which is a limit of the memory below the protocol. Node 0 keeps their registry ([`registry`]),
 //! a node its own attaches.
 //!
 //! Invariant: an area's limit here is the most that an attach of this node allows. Whoever changes attaches has
 //! their lock until the limit is changed.
 
-mod books;
-mod facts;
-mod window;
+mod permissions;
+mod registry;
+mod time_windows;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -25,9 +25,9 @@ use crate::frames::{Asker, MAX_NAME, kind};
 use crate::heap::{Heap, Policy};
 use crate::shim::{AtomicU64, Mutex, lock};
 use crate::turns::Shares;
-use books::{Books, MOST};
-pub use facts::Rights;
-use facts::{Credentials, Facts, MODES};
+pub use permissions::Rights;
+use permissions::{Credentials, Facts, MODES};
+use registry::{MOST, Registry};
 
 /// How a segment is shared; fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -110,10 +110,10 @@ pub struct SegmentUses {
     pub access: Access,
 }
 
-/// The segments of a node; the books on node 0.
+/// The segments of a node; the registry on node 0.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    books: Mutex<Books>,
+    registry: Mutex<Registry>,
     /// Attaches of this node's program.
     attached: Mutex<BTreeMap<AreaId, Vec<Access>>>,
     /// How many windows were set: stamps of node 0.
@@ -149,7 +149,7 @@ impl Segments {
             );
             return Err(Error::Invalid(line));
         }
-        window::check(driver, options)?;
+        time_windows::check(driver, options)?;
         driver.request(NodeId(0), kind::SEGMENT_NAME, 0, 0, name).map_err(
             |(code, _)| match code {
                 error_code::EXISTS => Error::Exists(format!(
@@ -164,7 +164,7 @@ impl Segments {
         let placement = options.placement.unwrap_or(Placement::Allocator);
         let area = heap.named_block(driver, bytes, options.policy, placement);
         if let (Ok(record), false) = (&area, options.window.is_zero()) {
-            window::tell(driver, record.area.id, None, options.window)?;
+            time_windows::tell(driver, record.area.id, None, options.window)?;
         }
         let rights = Credentials::own().rights(mode);
         let made = Made { area: area.as_ref().ok().map(|record| record.area.id.0), rights, name };
@@ -307,7 +307,7 @@ impl Segments {
         if check(name).is_err() {
             return false;
         }
-        let reserved = lock(&self.books).reserve(name, asker.node);
+        let reserved = lock(&self.registry).reserve(name, asker.node);
         driver.answer(asker, reserved.err().unwrap_or(0), 0);
         true
     }
@@ -324,10 +324,10 @@ impl Segments {
         if rights.mode & !MODES != 0 || area.is_some_and(|id| !is_its_own(id)) {
             return false;
         }
-        let mut books = lock(&self.books);
-        let Some(waiting) = books.made(name, (area, rights), asker.node) else { return false };
-        let facts = books.find(name);
-        drop(books);
+        let mut registry = lock(&self.registry);
+        let Some(waiting) = registry.made(name, (area, rights), asker.node) else { return false };
+        let facts = registry.find(name);
+        drop(registry);
         for waiter in waiting {
             answer_facts(driver, waiter, facts.as_ref());
         }
@@ -345,33 +345,34 @@ impl Segments {
         if check(name).is_err() {
             return false;
         }
-        let mut books = lock(&self.books);
-        let facts = books.find(name);
+        let mut registry = lock(&self.registry);
+        let facts = registry.find(name);
         if facts.is_none() && waits {
-            books.wait(name, asker);
+            registry.wait(name, asker);
             return true;
         }
-        drop(books);
+        drop(registry);
         answer_facts(driver, asker, facts.as_ref());
         true
     }
 
     pub(crate) fn serve_stat(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
         let Some(id) = area_id(subject) else { return false };
-        let facts = lock(&self.books).facts(id);
+        let facts = lock(&self.registry).facts(id);
         answer_facts(driver, asker, facts.as_ref());
         true
     }
 
     pub(crate) fn serve_attach(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
         let Some(id) = area_id(subject) else { return false };
-        let attached = lock(&self.books).attach(id, asker.node);
+        let attached = lock(&self.registry).attach(id, asker.node);
         driver.answer(asker, if attached { 0 } else { error_code::NOT_FOUND }, 0);
         true
     }
 
     pub(crate) fn serve_detach(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
-        let Some(goes) = area_id(subject).and_then(|id| lock(&self.books).detach(id, asker.node))
+        let Some(goes) =
+            area_id(subject).and_then(|id| lock(&self.registry).detach(id, asker.node))
         else {
             return false;
         };
@@ -381,7 +382,7 @@ impl Segments {
 
     pub(crate) fn serve_remove(&self, driver: &Driver, asker: Asker, subject: u64) -> bool {
         let Some(id) = area_id(subject) else { return false };
-        match lock(&self.books).remove(id) {
+        match lock(&self.registry).remove(id) {
             Some(goes) => driver.answer(asker, 0, goes.into()),
             None => driver.answer(asker, error_code::NOT_FOUND, 0),
         }

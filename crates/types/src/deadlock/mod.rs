@@ -8,7 +8,7 @@
 //! on, neither a time-out nor a signal nor another process.
 
 mod proof;
-mod words;
+mod text;
 
 pub use proof::deadlock;
 

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use super::words;
+use super::text;
 use super::{Place, Report, Thread, Waiter};
 
 /// Says who waits where, if that is for ever. By rank: what each node said before it was asked, and its
@@ -21,9 +21,9 @@ use super::{Place, Report, Thread, Waiter};
 pub fn deadlock(before: &[Option<Report>], after: &[Option<Report>]) -> Option<String> {
     let same = waits_in_both(before, after);
     if let Some(cycle) = cycle(&same) {
-        return Some(words::of_cycle(&cycle));
+        return Some(text::of_cycle(&cycle));
     }
-    whole_job_waits(before, after).then(|| words::of_all(&same))
+    whole_job_waits(before, after).then(|| text::of_all(&same))
 }
 
 /// The threads that are in the same wait in both reports.

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
-use multigrain_protocol::window::Estimator;
+use multigrain_protocol::time_window::Estimator;
 use multigrain_protocol::{Input, Node, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use network::Traffic;

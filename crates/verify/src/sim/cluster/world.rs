@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::window::Estimator;
+use multigrain_protocol::time_window::Estimator;
 use multigrain_protocol::{Attach, Message, PageMessage, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 

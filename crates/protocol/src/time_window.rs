@@ -6,7 +6,7 @@
 //! *passage*. On the manager's own node that is nothing, elsewhere the length of a round
 //! trip, or of the scheduler's slices. So a node that has waited for others' turns, and knows for how
 //! many, gets a turn of most of their length itself, its passage included: MIRAGE+'s time window
-//! (section 2.1), with a measured length. The clock and the timer are `runtime/src/windows.rs`.
+//! (section 2.1), with a measured length. The clock and the timer are `runtime/src/time_windows.rs`.
 //!
 //! Invariants: no clock and no allocation; times are nanoseconds of any clock that does not go back.
 

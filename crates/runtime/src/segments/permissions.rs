@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use multigrain_types::{Access, AreaId};
 
-/// A segment as the books have it; what else there is to it its area says.
+/// A segment as the registry has it; what else there is to it its area says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// Its area.

@@ -1,7 +1,7 @@
 //! Time windows: for a while a thread may keep a contended minipage, so that all nodes get equal turns (ADR 17), and
 //! a node the token of a contended lock (ADR 41).
 //!
-//! Role: the clock and the timer behind [`multigrain_protocol::window`]. A *window* is a pin on a grant
+//! Role: the clock and the timer behind [`multigrain_protocol::time_window`]. A *window* is a pin on a grant
 //! that is removed when its time is over, but not before the instruction that waited for it is complete. The
 //! thread runs on meanwhile. A helper thread sleeps on a timer, which is set without waking it, and ends the
 //! windows that are due.
@@ -9,9 +9,9 @@
 //! Invariants: every token that is kept has its lock in the list of windows to end, or is being returned. For each
 //! window on a minipage that [`Windows::begin`] took, the pin is removed once: with the [`Ended`] it
 //! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for
-//! ([`asked`]) knows nothing of instructions, for its thread has not resumed the grant: the [`Ended`] does.
+//! ([`requested`]) knows nothing of instructions, for its thread has not resumed the grant: the [`Ended`] does.
 
-mod asked;
+mod requested;
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -23,12 +23,12 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use multigrain_protocol::window::Estimator;
+use multigrain_protocol::time_window::Estimator;
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
-use asked::{Asked, Kept};
+use requested::{Asked, Kept};
 
 /// Between two looks at the clock where the program has closed the timer.
 const WITHOUT_TIMER: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Node 0's books of named segments: which there are, and who is attached.
+//! Node 0's registry of named segments: which there are, and who is attached.
 //!
 //! A name is reserved before its area is made, so that two nodes never make two areas for one name. What is
 //! removed loses its name at once and is there until the last attach ends; whoever is told that it *goes*, once,
@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{AreaId, NodeId};
 
-use super::facts::{Facts, Rights};
+use super::permissions::{Facts, Rights};
 use crate::error::Error;
 use crate::frames::Asker;
 
 /// Most segments of a job at a time, so that a program that makes up a new one each time is told.
 pub(super) const MOST: usize = 1 << 16;
 
-/// The books of a job, on node 0.
+/// The registry of a job, on node 0.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct Registry {
     names: BTreeMap<Vec<u8>, Named>,
     segments: BTreeMap<AreaId, Segment>,
     /// Who waits for a name.
@@ -52,7 +52,7 @@ impl Segment {
     }
 }
 
-impl Books {
+impl Registry {
     /// A node is about to create a segment: its name is taken from now on.
     ///
     /// # Errors
@@ -154,49 +154,49 @@ mod tests {
     const RIGHTS: Rights = Rights { user: 1, group: 1, mode: 0o600 };
     const AREA: AreaId = AreaId(5);
 
-    fn made() -> Books {
-        let mut books = Books::default();
-        assert_eq!(books.reserve(b"one", NodeId(1)), Ok(()));
-        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(Vec::new()));
-        books
+    fn made() -> Registry {
+        let mut registry = Registry::default();
+        assert_eq!(registry.reserve(b"one", NodeId(1)), Ok(()));
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(Vec::new()));
+        registry
     }
 
     #[test]
     fn a_name_is_taken_before_its_segment_is_there() {
-        let mut books = Books::default();
-        assert_eq!(books.reserve(b"one", NodeId(1)), Ok(()));
-        assert_eq!(books.reserve(b"one", NodeId(2)), Err(-13));
-        assert_eq!(books.find(b"one"), None);
-        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), None, "another's name");
-        assert_eq!(books.made(b"one", (None, RIGHTS), NodeId(1)), Some(Vec::new()));
-        assert_eq!(books.reserve(b"one", NodeId(2)), Ok(()), "it could not be made");
+        let mut registry = Registry::default();
+        assert_eq!(registry.reserve(b"one", NodeId(1)), Ok(()));
+        assert_eq!(registry.reserve(b"one", NodeId(2)), Err(-13));
+        assert_eq!(registry.find(b"one"), None);
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(2)), None, "another's name");
+        assert_eq!(registry.made(b"one", (None, RIGHTS), NodeId(1)), Some(Vec::new()));
+        assert_eq!(registry.reserve(b"one", NodeId(2)), Ok(()), "it could not be made");
     }
 
     #[test]
     fn what_is_removed_stays_until_its_last_attach_ends_and_goes_once() {
-        let mut books = made();
-        assert!(books.attach(AREA, NodeId(0)) && books.attach(AREA, NodeId(0)));
-        assert!(books.attach(AREA, NodeId(2)));
-        assert_eq!(books.find(b"one").map(|facts| (facts.attached, facts.nodes)), Some((3, 2)));
-        assert_eq!(books.remove(AREA), Some(false));
-        assert_eq!(books.remove(AREA), None);
-        assert!(!books.attach(AREA, NodeId(0)), "its name is gone");
-        assert_eq!(books.find(b"one"), None);
-        assert_eq!(books.reserve(b"one", NodeId(2)), Ok(()), "the name is free");
-        assert_eq!(books.detach(AREA, NodeId(1)), None, "it is not attached");
-        assert_eq!(books.detach(AREA, NodeId(0)), Some(false));
-        assert_eq!(books.detach(AREA, NodeId(2)), Some(false));
-        assert!(books.facts(AREA).is_some_and(|facts| facts.removed && facts.attaches == 3));
-        assert_eq!(books.detach(AREA, NodeId(0)), Some(true));
-        assert_eq!(books.detach(AREA, NodeId(0)), None);
+        let mut registry = made();
+        assert!(registry.attach(AREA, NodeId(0)) && registry.attach(AREA, NodeId(0)));
+        assert!(registry.attach(AREA, NodeId(2)));
+        assert_eq!(registry.find(b"one").map(|facts| (facts.attached, facts.nodes)), Some((3, 2)));
+        assert_eq!(registry.remove(AREA), Some(false));
+        assert_eq!(registry.remove(AREA), None);
+        assert!(!registry.attach(AREA, NodeId(0)), "its name is gone");
+        assert_eq!(registry.find(b"one"), None);
+        assert_eq!(registry.reserve(b"one", NodeId(2)), Ok(()), "the name is free");
+        assert_eq!(registry.detach(AREA, NodeId(1)), None, "it is not attached");
+        assert_eq!(registry.detach(AREA, NodeId(0)), Some(false));
+        assert_eq!(registry.detach(AREA, NodeId(2)), Some(false));
+        assert!(registry.facts(AREA).is_some_and(|facts| facts.removed && facts.attaches == 3));
+        assert_eq!(registry.detach(AREA, NodeId(0)), Some(true));
+        assert_eq!(registry.detach(AREA, NodeId(0)), None);
     }
 
     #[test]
     fn who_waits_is_told_when_the_segment_is_there() {
-        let mut books = Books::default();
+        let mut registry = Registry::default();
         let asker = Asker { node: NodeId(2), thread: multigrain_types::ThreadId(3) };
-        books.wait(b"one", asker);
-        books.reserve(b"one", NodeId(1)).unwrap();
-        assert_eq!(books.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(vec![asker]));
+        registry.wait(b"one", asker);
+        registry.reserve(b"one", NodeId(1)).unwrap();
+        assert_eq!(registry.made(b"one", (Some(AREA), RIGHTS), NodeId(1)), Some(vec![asker]));
     }
 }
