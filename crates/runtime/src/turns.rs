@@ -5,9 +5,9 @@
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;
-use std::collections::BTreeMap;
 
 use multigrain_protocol::Kind;
+use rangemap::RangeMap;
 
 use crate::shim::{AtomicU64, Mutex, lock};
 
@@ -24,7 +24,7 @@ pub(crate) struct Turns {
 }
 
 /// A window, and which setting it comes from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Delta {
     ns: u64,
     stamp: u64,
@@ -33,7 +33,8 @@ struct Delta {
 #[derive(Debug, Default)]
 struct Deltas {
     whole: Delta,
-    pages: BTreeMap<u32, Delta>,
+    /// Of minipages that have one of their own.
+    pages: RangeMap<u32, Delta>,
 }
 
 /// What threads of this node have had of a segment since the node joined.
@@ -75,18 +76,17 @@ impl Turns {
             if deltas.whole.stamp < stamp {
                 deltas.whole = delta;
             }
-            deltas.pages.retain(|_, page| page.stamp > stamp);
+            let newer = deltas.pages.iter().filter(|(_, page)| page.stamp > stamp);
+            deltas.pages = newer.map(|(range, page)| (range.clone(), *page)).collect();
             return;
         };
-        if deltas.whole.stamp > stamp {
+        if deltas.whole.stamp > stamp || minipages.is_empty() {
             return;
         }
-        for index in minipages {
-            let page = deltas.pages.entry(index).or_default();
-            if page.stamp < stamp {
-                *page = delta;
-            }
-        }
+        let newer = deltas.pages.overlapping(&minipages).filter(|(_, page)| page.stamp > stamp);
+        let newer: Vec<_> = newer.map(|(range, page)| (range.clone(), *page)).collect();
+        deltas.pages.insert(minipages, delta);
+        deltas.pages.extend(newer);
     }
 
     /// A thread has trapped, and has what it wanted after so long.
@@ -134,5 +134,16 @@ mod tests {
             let windows = [0, 2, 3].map(|index| turns.delta_ns(index));
             assert_eq!((windows, turns.whole_ns()), ([9, 9, 0], 9), "{order:?}");
         }
+    }
+
+    #[test]
+    fn many_minipages_with_one_window_take_the_room_of_one() {
+        let turns = Turns::default();
+        turns.set_delta(Some(5..6), 7, 2);
+        turns.set_delta(Some(0..u32::MAX), 9, 1);
+        turns.set_delta(Some(8..8), 3, 3);
+        let windows = [0, 5, 8, u32::MAX - 1, u32::MAX].map(|index| turns.delta_ns(index));
+        assert_eq!(windows, [9, 7, 9, 9, 0]);
+        assert_eq!(lock(&turns.deltas).pages.iter().count(), 3);
     }
 }
