@@ -21,6 +21,7 @@
 pub mod access;
 pub mod coherence;
 mod consistency;
+mod context;
 pub mod deferral;
 mod effect;
 mod encoding;
@@ -34,13 +35,13 @@ pub mod mutants;
 mod node;
 mod nodeset;
 pub mod release;
-mod site;
 pub mod sync;
 pub mod time_window;
 mod vector_time;
 mod world;
 
 pub use consistency::{Engine, Homes};
+pub use context::{EngineContext, Illegal, MOST_THREADS};
 pub use effect::{Effect, Effects};
 pub use encoding::{WireError, Words};
 pub use message::{
@@ -49,5 +50,4 @@ pub use message::{
 };
 pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;
-pub use site::{Illegal, MOST_THREADS, Site};
 pub use world::{ReleaseWorld, World};

@@ -9,7 +9,7 @@
 //! | `sync_effects` | synchronization messages, behind what they release |
 //! | `flush` | a flush, and an acquire |
 //! | `migrate` | homes migrate at a quiescent barrier |
-//! | `tables` | where states are kept; `owned_tables`: in plain maps |
+//! | `tables` | where states are kept; `owned_state_tables`: in plain maps |
 //! | `refusal` | why an event is refused |
 
 mod apply;
@@ -17,13 +17,13 @@ mod dispatch;
 mod flush;
 mod input;
 mod migrate;
-mod owned_tables;
+mod owned_state_tables;
 mod refusal;
+mod state_tables;
 mod step;
 mod sync_effects;
-mod tables;
 
 pub use input::{Input, Violation};
-pub use owned_tables::{OwnedCell, OwnedTables};
+pub use owned_state_tables::{OwnedCell, OwnedTables};
+pub use state_tables::{Cell, SyncCell, Tables};
 pub use step::Node;
-pub use tables::{Cell, SyncCell, Tables};

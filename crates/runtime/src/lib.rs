@@ -81,9 +81,9 @@ mod shim;
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod signals;
+mod state_tables;
 mod stats;
 mod sync;
-mod tables;
 mod threads;
 mod time_windows;
 mod trap;

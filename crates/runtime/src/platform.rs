@@ -14,8 +14,8 @@ use crate::launcher::Launcher;
 use crate::minipage_run::Run;
 use crate::receiver::parking::Waking;
 use crate::receiver::slots;
+use crate::state_tables::SharedTables;
 use crate::stats::Counters;
-use crate::tables::SharedTables;
 
 /// Where the bytes of neighbouring minipages are in the privileged view, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

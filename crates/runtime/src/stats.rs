@@ -6,7 +6,7 @@ use multigrain_memory::Twins;
 use multigrain_transport::Mesh;
 use serde::Serialize;
 
-use crate::tables::SharedTables;
+use crate::state_tables::SharedTables;
 
 /// A node's counters since it joined; the fields of `struct mg_stats`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

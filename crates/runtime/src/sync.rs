@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 
-use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncInput, SyncSite, WHOLE};
+use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncContext, SyncInput, WHOLE};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::deadlock::Place;
 use multigrain_types::{NodeId, ThreadId};
@@ -275,7 +275,7 @@ impl Synchronization {
         let quiescent = of_program && driver.may_be_quiescent(local);
         slot.awaited().set_party(total);
         // In a large job it is no barrier of some threads: all know who is to come.
-        let id = if local > 0 { SyncSite::of_all(driver.nodes(), id) } else { id };
+        let id = if local > 0 { SyncContext::of_all(driver.nodes(), id) } else { id };
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
@@ -418,7 +418,7 @@ fn unavailable(driver: &Driver, thread: ThreadId, from: Awaited) -> Unavailable 
 const FIRST_GIVEN: u32 = 1 << 31;
 
 fn manager_of(driver: &Driver, id: u64) -> NodeId {
-    SyncSite::new(driver.me(), driver.nodes(), id).manager
+    SyncContext::new(driver.me(), driver.nodes(), id).manager
 }
 
 /// Asks.

@@ -21,8 +21,8 @@ mod supply;
 
 pub use self::state::{Holder, Want};
 use super::event::HolderEvent;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
-use crate::site::{Illegal, Site};
 
 impl Holder {
     /// One step; effects are appended to `out`.
@@ -31,15 +31,15 @@ impl Holder {
     /// [`Illegal`] when no correct peer can have sent this event in this state.
     pub fn handle(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         event: &HolderEvent,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         match event {
-            HolderEvent::Access(event) => access::handle(self, site, event, out),
-            HolderEvent::Supply(event) => supply::handle(self, site, event, out),
-            HolderEvent::Grant(event) => grant::handle(self, site, event, out),
-            HolderEvent::Reclaim => reclaim::handle(self, site, out),
+            HolderEvent::Access(event) => access::handle(self, context, event, out),
+            HolderEvent::Supply(event) => supply::handle(self, context, event, out),
+            HolderEvent::Grant(event) => grant::handle(self, context, event, out),
+            HolderEvent::Reclaim => reclaim::handle(self, context, out),
         }
     }
 }

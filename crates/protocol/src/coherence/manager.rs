@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 
 use multigrain_types::NodeId;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, PageMessage};
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
-use crate::site::{Illegal, Site};
 
 /// The directory entry of one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -103,17 +103,17 @@ impl Entry {
     /// [`Illegal`] when no correct peer can have sent this event in this state.
     pub fn handle(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         from: NodeId,
         event: ManagerEvent,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
         use ManagerEvent as E;
         match (event, self.open.as_mut()) {
-            (E::Fetch(kind), _) => self.admit(site, from, Ask::Fetch(kind), out),
-            (E::Reclaim, _) => self.admit(site, from, Ask::Reclaim, out),
+            (E::Fetch(kind), _) => self.admit(context, from, Ask::Fetch(kind), out),
+            (E::Reclaim, _) => self.admit(context, from, Ask::Reclaim, out),
             (E::Push, _) => {
-                self.admit(site, from, Ask::Push, out)?;
+                self.admit(context, from, Ask::Push, out)?;
                 mutant!("pushes-pile-up" => {
                     if let Some(open) = self.open.as_mut() {
                         let request = Request { from, ask: Ask::Push, turns: 0 };
@@ -140,7 +140,7 @@ impl Entry {
                 self.copyset.remove(from);
                 // Figure 3: "if got less than (#replicas - 1) replies then return".
                 if all_in {
-                    self.supply_exclusive(site, request, out);
+                    self.supply_exclusive(context, request, out);
                 }
                 Ok(())
             }
@@ -163,7 +163,7 @@ impl Entry {
                 let closed = awaited.is_empty();
                 self.copyset.insert(from);
                 if closed {
-                    self.close(site, out);
+                    self.close(context, out);
                 }
                 mutant!("ack-not-listed" => { self.copyset.remove(from); });
                 Ok(())
@@ -179,7 +179,7 @@ impl Entry {
     /// Serve the request, or queue it behind the open transaction.
     fn admit(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         from: NodeId,
         ask: Ask,
         out: &mut Effects,
@@ -193,11 +193,11 @@ impl Entry {
             }
         });
         if self.is_idle() {
-            self.serve(site, Request { from, ask, turns: 0 }, VecDeque::new(), out);
+            self.serve(context, Request { from, ask, turns: 0 }, VecDeque::new(), out);
             return Ok(());
         }
         let request = Request { from, ask, turns: 0 };
-        if self.joins_readers(site, request, out) {
+        if self.joins_readers(context, request, out) {
             return Ok(());
         }
         let Some(open) = self.open.as_mut() else { return Err(self.illegal()) };
@@ -214,17 +214,17 @@ impl Entry {
             // The replies did not ask for the ack at once.
             let count = mutant!("ack-now-not-sent": 0, else usize::MAX);
             for to in awaited.iter().take(count) {
-                send(site, to, PageMessage::AckNow, out);
+                send(context, to, PageMessage::AckNow, out);
             }
         }
         open.queue.push_back(request);
-        out.push(Effect::Competing { minipage: site.minipage });
+        out.push(Effect::Competing { minipage: context.minipage });
         Ok(())
     }
 
     fn serve(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         request: Request,
         queue: VecDeque<Request>,
         out: &mut Effects,
@@ -233,14 +233,14 @@ impl Entry {
         let phase = Phase::Supplied { awaited: core::iter::once(from).collect() };
         self.open = Some(Box::new(Transaction { request, phase, queue }));
         match ask {
-            Ask::Fetch(Kind::Read) => self.supply_readers(site, request, out),
-            Ask::Fetch(Kind::Write) | Ask::Reclaim => self.invalidate_others(site, request, out),
-            Ask::Push => self.supply_all(site, from, out),
+            Ask::Fetch(Kind::Read) => self.supply_readers(context, request, out),
+            Ask::Fetch(Kind::Write) | Ask::Reclaim => self.invalidate_others(context, request, out),
+            Ask::Push => self.supply_all(context, from, out),
         }
     }
 
     /// A reader has its turn, and so has every other one that waits.
-    fn supply_readers(&mut self, site: &Site, first: Request, out: &mut Effects) {
+    fn supply_readers(&mut self, context: &EngineContext, first: Request, out: &mut Effects) {
         let Some(open) = self.open.as_mut() else { return };
         let (readers, others) =
             core::mem::take(&mut open.queue).into_iter().partition(Request::reads);
@@ -253,13 +253,18 @@ impl Entry {
         let (have, need): (Vec<Request>, Vec<Request>) =
             readers.into_iter().partition(|reader| self.copyset.contains(reader.from));
         for request in need.into_iter().chain(have) {
-            self.supply_read(site, request, out);
+            self.supply_read(context, request, out);
         }
     }
 
     /// Readers are served, and another one comes: it is served as well, by a replica at rest, unless a
     /// writer waits. True if so.
-    fn joins_readers(&mut self, site: &Site, request: Request, out: &mut Effects) -> bool {
+    fn joins_readers(
+        &mut self,
+        context: &EngineContext,
+        request: Request,
+        out: &mut Effects,
+    ) -> bool {
         let Some(open) = self.open.as_mut() else { return false };
         let Phase::Supplied { awaited } = &mut open.phase else { return false };
         let alone = open.request.reads() && request.reads() && open.queue.is_empty();
@@ -269,15 +274,15 @@ impl Entry {
         // A node that has not acknowledged its own grant must not be asked to supply.
         let mut at_rest = self.copyset.clone();
         awaited.iter().for_each(|node| _ = at_rest.remove(node));
-        let Some(to) = nearest(site, &at_rest) else { return false };
+        let Some(to) = nearest(context, &at_rest) else { return false };
         awaited.insert(request.from);
         let (kind, requester) = (Kind::Read, request.from);
-        send(site, to, PageMessage::Forward { kind, requester, ack_now: false, turns: 0 }, out);
+        send(context, to, PageMessage::Forward { kind, requester, ack_now: false, turns: 0 }, out);
         true
     }
 
     /// Figure 3, manager: Handle Read Request: find a replica, forward.
-    fn supply_read(&self, site: &Site, request: Request, out: &mut Effects) {
+    fn supply_read(&self, context: &EngineContext, request: Request, out: &mut Effects) {
         let (kind, requester, ack_now) = (Kind::Read, request.from, self.queued() > 0);
         // A node that waits to write ends its turn, other readers do not.
         let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
@@ -287,22 +292,22 @@ impl Entry {
         if mutant!("overtaken-read-forwarded": false, else pushed) {
             // It was pushed a copy while its request was on the way.
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+            send(context, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
             let forward = PageMessage::Forward { kind, requester, ack_now, turns };
-            send(site, self.replica(site), forward, out);
+            send(context, self.replica(context), forward, out);
         }
     }
 
     /// Figure 3, manager: Handle Write Request: invalidate all replicas but the one that supplies.
-    fn invalidate_others(&mut self, site: &Site, request: Request, out: &mut Effects) {
+    fn invalidate_others(&mut self, context: &EngineContext, request: Request, out: &mut Effects) {
         let mut awaited = self.copyset.clone();
         awaited.remove(request.from);
         if request.ask != Ask::Reclaim && !self.copyset.contains(request.from) {
-            awaited.remove(self.replica(site));
+            awaited.remove(self.replica(context));
         }
         if awaited.is_empty() {
-            self.supply_exclusive(site, request, out);
+            self.supply_exclusive(context, request, out);
             return;
         }
         mutant!("reader-forgotten" => {
@@ -313,7 +318,7 @@ impl Entry {
             }
         });
         for to in awaited.iter() {
-            send(site, to, PageMessage::InvalidateRequest, out);
+            send(context, to, PageMessage::InvalidateRequest, out);
         }
         if let Some(open) = self.open.as_mut() {
             open.phase = Phase::Invalidating { awaited };
@@ -321,15 +326,15 @@ impl Entry {
     }
 
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
-    fn supply_exclusive(&mut self, site: &Site, request: Request, out: &mut Effects) {
+    fn supply_exclusive(&mut self, context: &EngineContext, request: Request, out: &mut Effects) {
         let (kind, requester, ack_now) = (Kind::Write, request.from, self.queued() > 0);
         let turns = request.turns;
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
             let attach = Attach::Nothing;
-            send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+            send(context, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
         } else {
-            let to = self.replica(site);
-            send(site, to, PageMessage::Forward { kind, requester, ack_now, turns }, out);
+            let to = self.replica(context);
+            send(context, to, PageMessage::Forward { kind, requester, ack_now, turns }, out);
             self.copyset.remove(to);
             mutant!("supplier-stays-listed" => { self.copyset.insert(to); });
         }
@@ -339,18 +344,18 @@ impl Entry {
     }
 
     /// Push: every node without a copy is supplied by the pusher, all at once.
-    fn supply_all(&mut self, site: &Site, pusher: NodeId, out: &mut Effects) {
-        let targets: NodeSet = (0..site.nodes)
+    fn supply_all(&mut self, context: &EngineContext, pusher: NodeId, out: &mut Effects) {
+        let targets: NodeSet = (0..context.nodes)
             .map(NodeId)
             .filter(|node| self.copyset.contains(pusher) && !self.copyset.contains(*node))
             .collect();
         if targets.is_empty() {
             // Everybody has a copy, or the pusher lost its own to a writer.
-            self.close(site, out);
+            self.close(context, out);
             return;
         }
         for target in targets.iter() {
-            send(site, pusher, PageMessage::PushForward { target }, out);
+            send(context, pusher, PageMessage::PushForward { target }, out);
         }
         if let Some(open) = self.open.as_mut() {
             open.phase = Phase::Supplied { awaited: targets };
@@ -358,13 +363,13 @@ impl Entry {
     }
 
     /// Figure 3, `find_replica`.
-    fn replica(&self, site: &Site) -> NodeId {
-        nearest(site, &self.copyset)
+    fn replica(&self, context: &EngineContext) -> NodeId {
+        nearest(context, &self.copyset)
             .expect("a minipage has a copy somewhere while no transaction moves it")
     }
 
     /// All acks are in.
-    fn close(&mut self, site: &Site, out: &mut Effects) {
+    fn close(&mut self, context: &EngineContext, out: &mut Effects) {
         let Some(open) = self.open.take() else { return };
         let mut queue = open.queue;
         for waiting in &mut queue {
@@ -373,7 +378,7 @@ impl Entry {
             }
         }
         if let Some(next) = queue.pop_front() {
-            self.serve(site, next, queue, out);
+            self.serve(context, next, queue, out);
         }
     }
 }
@@ -385,13 +390,13 @@ impl Request {
 }
 
 /// The manager's own copy saves a message.
-fn nearest(site: &Site, copies: &NodeSet) -> Option<NodeId> {
-    if copies.contains(site.me) { Some(site.me) } else { copies.first() }
+fn nearest(context: &EngineContext, copies: &NodeSet) -> Option<NodeId> {
+    if copies.contains(context.me) { Some(context.me) } else { copies.first() }
 }
 
-fn send(site: &Site, to: NodeId, body: PageMessage, out: &mut Effects) {
+fn send(context: &EngineContext, to: NodeId, body: PageMessage, out: &mut Effects) {
     let body = mutant!("turns-not-counted": without_turns(body), else body);
-    out.push(Effect::Send { to, message: body.about(site.minipage) });
+    out.push(Effect::Send { to, message: body.about(context.minipage) });
 }
 
 /// A mutant: a grant that has waited for nobody.

@@ -11,9 +11,9 @@ use super::event::CopyEvent;
 #[cfg(feature = "mutants")]
 use super::event::FlushEvent;
 use super::state::Copy;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 impl Copy {
     /// One step at a node that knows of `epoch` migrations; effects are appended to `out`.
@@ -22,7 +22,7 @@ impl Copy {
     /// [`Illegal`] when no correct peer can have sent this event in this state.
     pub fn handle(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         epoch: u64,
         event: &CopyEvent,
         out: &mut Effects,
@@ -35,35 +35,35 @@ impl Copy {
         });
         let next = match (event, &mut *self) {
             (E::Access(event), Self::Home { home, .. }) => {
-                access::at_home(home, site, event, out);
+                access::at_home(home, context, event, out);
                 None
             }
             (E::Access(event), Self::Away(away)) => {
-                access::away(away, site, epoch, event, out);
+                access::away(away, context, epoch, event, out);
                 None
             }
             (E::Fetch(event), Self::Home { home, moves }) => {
-                fetch::at_home(home, *moves, site, epoch, event, out)?
+                fetch::at_home(home, *moves, context, epoch, event, out)?
             }
-            (E::Fetch(event), Self::Away(away)) => fetch::away(away, site, epoch, event, out)?,
+            (E::Fetch(event), Self::Away(away)) => fetch::away(away, context, epoch, event, out)?,
             (E::Flush(event), Self::Home { home, .. }) => {
-                diffs::at_home(home, site, event, out)?;
+                diffs::at_home(home, context, event, out)?;
                 None
             }
             (E::Flush(event), Self::Away(away)) => {
-                diffs::away(away, site, epoch, event, out)?;
+                diffs::away(away, context, epoch, event, out)?;
                 None
             }
             // What others wrote is here.
             (E::Notice { .. }, Self::Home { .. }) => None,
             (E::Notice { flush }, Self::Away(away)) => {
-                notice::away(away, site, epoch, *flush, out)?;
+                notice::away(away, context, epoch, *flush, out)?;
                 None
             }
             (E::Migrate { home: to }, Self::Home { home, moves }) => {
-                migrate::at_home(*home, moves, site, *to, out)?
+                migrate::at_home(*home, moves, context, *to, out)?
             }
-            (E::Migrate { home: to }, Self::Away(away)) => migrate::away(away, site, *to, out)?,
+            (E::Migrate { home: to }, Self::Away(away)) => migrate::away(away, context, *to, out)?,
         };
         if let Some(next) = next {
             *self = next;

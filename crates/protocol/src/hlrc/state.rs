@@ -3,9 +3,9 @@
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::Kind;
-use crate::site::{Illegal, Site};
 
 /// A node's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -124,8 +124,8 @@ impl Wait {
 impl HomeMoves {
     /// A barrier migrates the home. If it comes back to its last writer, its writers do not
     /// change.
-    pub(super) fn count(&mut self, site: &Site, to: NodeId) {
-        let Some(enough) = site.dynamic_after else { return };
+    pub(super) fn count(&mut self, context: &EngineContext, to: NodeId) {
+        let Some(enough) = context.dynamic_after else { return };
         let again = self.last.replace(to) == Some(to);
         self.count = if again { 0 } else { self.count.saturating_add(1).min(enough) };
     }
@@ -138,9 +138,9 @@ impl HomeMoves {
 
 impl Home {
     /// A home of which another node has a copy; its threads had this access.
-    pub(super) fn shared(site: &Site, from: Access, out: &mut Effects) -> Self {
-        let minipage = site.minipage;
-        if site.tracked {
+    pub(super) fn shared(context: &EngineContext, from: Access, out: &mut Effects) -> Self {
+        let minipage = context.minipage;
+        if context.tracked {
             out.push(Effect::Track { minipage, from });
             return Self::Tracked;
         }
@@ -170,8 +170,13 @@ impl Away {
     }
 
     /// Opens a read copy for writes; a twin shows later what was written.
-    pub(super) fn open(&mut self, site: &Site, waiters: &[ThreadId], out: &mut Effects) {
-        open_with_twin(site, out);
+    pub(super) fn open(
+        &mut self,
+        context: &EngineContext,
+        waiters: &[ThreadId],
+        out: &mut Effects,
+    ) {
+        open_with_twin(context, out);
         out.extend(waiters.iter().map(|&thread| Effect::Wake { thread }));
         self.page = Page::Dirty;
     }
@@ -182,8 +187,8 @@ impl Away {
 }
 
 /// Opens a read copy, or a clean home, for writes, with a twin.
-pub(super) fn open_with_twin(site: &Site, out: &mut Effects) {
-    let minipage = site.minipage;
+pub(super) fn open_with_twin(context: &EngineContext, out: &mut Effects) {
+    let minipage = context.minipage;
     out.push(Effect::Dirty { minipage });
     out.push(Effect::MakeTwin { minipage });
     let (from, to) = (Access::ReadOnly, Access::ReadWrite);

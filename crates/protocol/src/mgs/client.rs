@@ -3,11 +3,11 @@
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, MgsMessage};
 use crate::mgs::marks::mark;
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 /// A node's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -118,7 +118,7 @@ impl Client {
     #[expect(clippy::too_many_lines, reason = "Figure 22, one row per arc")]
     pub fn handle(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         event: &ClientEvent,
         out: &mut Effects,
     ) -> Result<(), Illegal> {
@@ -131,26 +131,26 @@ impl Client {
             (E::Fault { thread, kind: Kind::Read }, Read | Clean)
             | (E::Fault { thread, .. }, Dirty | Single(_)) => {
                 mark!(SpuriousFault);
-                out.push(Effect::Reprotect { minipage: site.minipage, access: self.access() });
+                out.push(Effect::Reprotect { minipage: context.minipage, access: self.access() });
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arcs 3 and 4, WTLBFault, pagestate == WRITE: the first write since a 1WINV.
             (E::Fault { thread, kind: Kind::Write }, Clean) => {
                 mark!(WriteClean);
-                self.dirty(site, Access::ReadOnly, out);
+                self.dirty(context, Access::ReadOnly, out);
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arcs 2, 15 and 8, WTLBFault, pagestate == READ: UPGRADE, make twin, UP_ACK; WNOTIFY.
             (E::Fault { thread, kind: Kind::Write }, Read) => {
                 mark!(Upgrade);
-                self.dirty(site, Access::ReadOnly, out);
-                send(site, site.manager, MgsMessage::WriteNotify, out);
+                self.dirty(context, Access::ReadOnly, out);
+                send(context, context.manager, MgsMessage::WriteNotify, out);
                 out.push(Effect::Wake { thread: *thread });
             }
             // Arc 5, RTLBFault or WTLBFault, pagestate == INV: RREQ or WREQ to the home.
             (E::Fault { thread, kind }, Invalid) => {
                 mark!(AskRead, or AskWrite if *kind == Kind::Write);
-                self.request(site, *kind, Some(*thread), out);
+                self.request(context, *kind, Some(*thread), out);
             }
             // Another thread of this node waits already (the paper's lock of the mapping).
             (E::Fault { thread, .. }, Busy(wait)) => {
@@ -160,19 +160,19 @@ impl Client {
 
             (E::Prefetch { kind }, Invalid) => {
                 mark!(Prefetch);
-                self.request(site, *kind, None, out);
+                self.request(context, *kind, None, out);
             }
             (E::Prefetch { .. }, Busy(_) | Read | Clean | Dirty | Single(_)) => {}
 
             // Arc 6, RDAT: map page, pagestate = READ.
             (E::ReadData, Busy(wait)) if wait.kind == Kind::Read => {
                 mark!(ReadData);
-                self.open(site, Access::ReadOnly, out);
+                self.open(context, Access::ReadOnly, out);
             }
             // Arc 7, WDAT: map page, pagestate = WRITE, DUQ += addr. The twin is made of what came.
             (E::WriteData, Busy(wait)) if wait.kind == Kind::Write => {
                 mark!(WriteData);
-                self.open(site, Access::ReadWrite, out);
+                self.open(context, Access::ReadWrite, out);
             }
 
             // Release, arcs 8 to 10: REL for the head of the queue; the node's tracker takes them
@@ -182,7 +182,7 @@ impl Client {
                     return Ok(());
                 });
                 mark!(Release);
-                self.flush(site, *flush, out);
+                self.flush(context, *flush, out);
             }
             // Arcs 12 and 13: an invalidation or a grant took it off the queue meanwhile.
             (E::Release { .. }, Invalid | Busy(_) | Read | Clean | Single(_)) => {
@@ -199,19 +199,19 @@ impl Client {
             // Arcs 16 and 18, INV, pagestate == READ: free page, ACK. (PINV is the protection.)
             (E::Invalidate { .. }, Read) => {
                 mark!(InvalidateRead);
-                self.close(site, out);
-                send(site, site.manager, MgsMessage::Ack, out);
+                self.close(context, out);
+                send(context, context.manager, MgsMessage::Ack, out);
             }
             // Arcs 19 and 21, INV, pagestate == WRITE: nothing has changed since a 1WINV.
             (E::Invalidate { .. }, Clean) => {
                 mark!(InvalidateClean);
-                self.close(site, out);
-                send(site, site.manager, MgsMessage::Ack, out);
+                self.close(context, out);
+                send(context, context.manager, MgsMessage::Ack, out);
             }
             // Arcs 19 and 21, INV, pagestate == WRITE: make diff, free page, DIFF.
             (E::Invalidate { .. }, Single(Since::Twin)) => {
                 mark!(InvalidateSingle);
-                self.give_up(site, out);
+                self.give_up(context, out);
             }
             (E::Invalidate { flush }, Dirty) => {
                 mark!(InvalidateWritten, or InvalidateUnreleased if self.releasing.is_empty());
@@ -219,44 +219,44 @@ impl Client {
                 // end before the other copies are gone. The paper's table has no such row.
                 let unreleased = self.releasing.is_empty();
                 if mutant!("unreleased-without-release": false, else unreleased) {
-                    self.flush(site, *flush, out);
+                    self.flush(context, *flush, out);
                 }
-                self.give_up(site, out);
+                self.give_up(context, out);
             }
             // The same for a copy that never had a twin: all of it, as after a 1WINV.
             (E::Invalidate { .. }, Single(Since::Allocated)) => {
                 mark!(InvalidateAllocated);
-                self.close(site, out);
-                send(site, site.manager, MgsMessage::SingleWriterData, out);
+                self.close(context, out);
+                send(context, context.manager, MgsMessage::SingleWriterData, out);
             }
             // Arcs 22 to 24, 1WINV: clean page, 1WDATA. The page stays, pagestate WRITE, but no
             // thread may write it unseen (PINV).
             (E::SingleWriterInvalidate, Dirty) => {
                 mark!(SingleInvalidate);
-                out.push(Effect::Clean { minipage: site.minipage });
+                out.push(Effect::Clean { minipage: context.minipage });
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                out.push(Effect::Protect { minipage: site.minipage, from, to });
+                out.push(Effect::Protect { minipage: context.minipage, from, to });
                 mutant!("keeper-writes-on" => { out.pop(); });
-                if site.me != site.manager {
-                    out.push(Effect::DropTwin { minipage: site.minipage });
+                if context.me != context.manager {
+                    out.push(Effect::DropTwin { minipage: context.minipage });
                 }
                 self.page = Clean;
-                send(site, site.manager, MgsMessage::SingleWriterData, out);
+                send(context, context.manager, MgsMessage::SingleWriterData, out);
             }
             (E::SingleWriterInvalidate, Clean) => {
                 mark!(SingleInvalidateClean);
-                send(site, site.manager, MgsMessage::SingleWriterData, out);
+                send(context, context.manager, MgsMessage::SingleWriterData, out);
             }
             // Arcs 25 to 27, 1WGR: P2INV takes it off the queue, ACK1W. The twin is kept: it is
             // what the home has.
             (E::SingleWriterGrant, Dirty) => {
                 mark!(SingleGrant);
-                out.push(Effect::Clean { minipage: site.minipage });
+                out.push(Effect::Clean { minipage: context.minipage });
                 self.page = Single(Since::Twin);
-                send(site, site.manager, MgsMessage::SingleWriterAck, out);
+                send(context, context.manager, MgsMessage::SingleWriterAck, out);
                 mutant!("single-writer-without-twin" => {
-                    if site.me != site.manager {
-                        out.push(Effect::DropTwin { minipage: site.minipage });
+                    if context.me != context.manager {
+                        out.push(Effect::DropTwin { minipage: context.minipage });
                     }
                 });
             }
@@ -276,34 +276,40 @@ impl Client {
         Ok(())
     }
 
-    fn request(&mut self, site: &Site, kind: Kind, thread: Option<ThreadId>, out: &mut Effects) {
+    fn request(
+        &mut self,
+        context: &EngineContext,
+        kind: Kind,
+        thread: Option<ThreadId>,
+        out: &mut Effects,
+    ) {
         let waiters = thread.into_iter().collect();
         self.page = Page::Busy(Box::new(Wait { kind, waiters }));
         let message = match kind {
             Kind::Read => MgsMessage::ReadRequest,
             Kind::Write => MgsMessage::WriteRequest,
         };
-        send(site, site.manager, message, out);
+        send(context, context.manager, message, out);
     }
 
     /// A copy here becomes writable, and its writes are remembered.
-    fn dirty(&mut self, site: &Site, from: Access, out: &mut Effects) {
-        let minipage = site.minipage;
+    fn dirty(&mut self, context: &EngineContext, from: Access, out: &mut Effects) {
+        let minipage = context.minipage;
         // First the queue and the twin, then the door: from here on threads write unseen.
         out.push(Effect::Dirty { minipage });
-        if site.me != site.manager {
+        if context.me != context.manager {
             out.push(Effect::MakeTwin { minipage });
         }
         out.push(Effect::Protect { minipage, from, to: Access::ReadWrite });
         self.page = Page::Dirty;
     }
 
-    fn open(&mut self, site: &Site, access: Access, out: &mut Effects) {
-        let minipage = site.minipage;
+    fn open(&mut self, context: &EngineContext, access: Access, out: &mut Effects) {
+        let minipage = context.minipage;
         let Page::Busy(wait) = core::mem::take(&mut self.page) else {
             unreachable!("only a busy client is answered");
         };
-        let at_home = site.me == site.manager;
+        let at_home = context.me == context.manager;
         if access == Access::ReadWrite {
             out.push(Effect::Dirty { minipage });
             if !at_home {
@@ -319,34 +325,34 @@ impl Client {
         out.extend(wait.waiters.iter().map(|&thread| Effect::Wake { thread }));
     }
 
-    fn flush(&mut self, site: &Site, flush: u64, out: &mut Effects) {
+    fn flush(&mut self, context: &EngineContext, flush: u64, out: &mut Effects) {
         self.releasing.push(flush);
-        let minipage = site.minipage;
+        let minipage = context.minipage;
         out.push(Effect::Flushed { minipage, flush, awaited: true, notice: false });
-        send(site, site.manager, MgsMessage::Release, out);
+        send(context, context.manager, MgsMessage::Release, out);
     }
 
     /// Arcs 19 and 21: make diff, free page, DIFF; arc 12, DUQ -= addr. On the home the changes are
     /// in place.
-    fn give_up(&mut self, site: &Site, out: &mut Effects) {
-        out.push(Effect::Clean { minipage: site.minipage });
-        self.close(site, out);
-        if site.me == site.manager {
-            send(site, site.manager, MgsMessage::Ack, out);
+    fn give_up(&mut self, context: &EngineContext, out: &mut Effects) {
+        out.push(Effect::Clean { minipage: context.minipage });
+        self.close(context, out);
+        if context.me == context.manager {
+            send(context, context.manager, MgsMessage::Ack, out);
         } else {
             let diff = mutant!("diff-forgotten": MgsMessage::Ack, else MgsMessage::Diff);
-            send(site, site.manager, diff, out);
-            out.push(Effect::DropTwin { minipage: site.minipage });
+            send(context, context.manager, diff, out);
+            out.push(Effect::DropTwin { minipage: context.minipage });
         }
     }
 
-    fn close(&mut self, site: &Site, out: &mut Effects) {
+    fn close(&mut self, context: &EngineContext, out: &mut Effects) {
         let from = self.access();
-        out.push(Effect::Protect { minipage: site.minipage, from, to: Access::NoAccess });
+        out.push(Effect::Protect { minipage: context.minipage, from, to: Access::NoAccess });
         self.page = Page::Invalid;
     }
 }
 
-fn send(site: &Site, to: NodeId, body: MgsMessage, out: &mut Effects) {
-    out.push(Effect::Send { to, message: body.about(site.minipage) });
+fn send(context: &EngineContext, to: NodeId, body: MgsMessage, out: &mut Effects) {
+    out.push(Effect::Send { to, message: body.about(context.minipage) });
 }

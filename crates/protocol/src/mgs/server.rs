@@ -2,12 +2,12 @@
 
 use multigrain_types::NodeId;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::MgsMessage;
 use crate::mgs::marks::mark;
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
-use crate::site::{Illegal, Site};
 
 /// The home's state for one minipage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl Server {
     #[expect(clippy::too_many_lines, reason = "Figure 22, one row per arc")]
     pub fn handle(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         from: NodeId,
         event: ServerEvent,
         out: &mut Effects,
@@ -121,7 +121,7 @@ impl Server {
             {
                 mark!(ServeRead);
                 readers.insert(from);
-                send(site, from, MgsMessage::ReadData, out);
+                send(context, from, MgsMessage::ReadData, out);
             }
             // Arcs 29 and 30, WREQ: write_dir += src, WDAT.
             (E::WriteRequest, Self::Shared { readers, writers })
@@ -129,7 +129,7 @@ impl Server {
             {
                 mark!(ServeWrite);
                 writers.insert(from);
-                send(site, from, MgsMessage::WriteData, out);
+                send(context, from, MgsMessage::WriteData, out);
             }
             // Arc 29, WNOTIFY: from read_dir to write_dir.
             (E::WriteNotify, Self::Shared { readers, writers }) if readers.contains(from) => {
@@ -148,7 +148,7 @@ impl Server {
                 });
                 let (readers, writers) = (core::mem::take(readers), core::mem::take(writers));
                 let releasers = [from].into_iter().collect();
-                *self = Self::release(site, readers, writers, releasers, out);
+                *self = Self::release(context, readers, writers, releasers, out);
             }
 
             // Arc 36, RREQ or WREQ in SWRITE: INV to the single writer, the request waits.
@@ -157,7 +157,7 @@ impl Server {
                 mutant!("single-writer-unasked" => {
                     if event == E::ReadRequest {
                         let [readers, writers] = [from, *writer].map(|node| [node].into_iter().collect());
-                        send(site, from, MgsMessage::ReadData, out);
+                        send(context, from, MgsMessage::ReadData, out);
                         *self = Self::Shared { readers, writers };
                         return Ok(());
                     }
@@ -165,7 +165,7 @@ impl Server {
                 let mut round = Box::new(Round { sole: true, ..Round::default() });
                 round.awaited.insert(*writer);
                 round.queue(from, event);
-                send(site, *writer, MgsMessage::Invalidate, out);
+                send(context, *writer, MgsMessage::Invalidate, out);
                 *self = Self::Releasing(round);
             }
 
@@ -193,7 +193,7 @@ impl Server {
             (E::Ack, Self::Releasing(round)) if round.awaits_release(from) => {
                 round.awaited.remove(from);
                 mark!(CountAck, or LastAck if round.awaited.is_empty());
-                self.conclude(site, out);
+                self.conclude(context, out);
             }
             // Arcs 33 and 34, DIFF: buffer diff data.
             (E::Diff, Self::Releasing(round)) if round.awaits_release(from) => {
@@ -201,8 +201,8 @@ impl Server {
                 mark!(CountDiff, or LastDiff if round.awaited.is_empty());
                 round.outdated |=
                     mutant!("outdated-keeper-stays": round.keeper.is_none(), else true);
-                out.push(Effect::BufferDiff { minipage: site.minipage });
-                self.conclude(site, out);
+                out.push(Effect::BufferDiff { minipage: context.minipage });
+                self.conclude(context, out);
             }
             // Arcs 33 and 34, 1WDATA: the home becomes a copy of what came. So answers who got 1WINV, or who
             // alone had a copy; from anybody else it would overwrite what others have written.
@@ -211,10 +211,10 @@ impl Server {
             {
                 round.awaited.remove(from);
                 mark!(CountData, or LastData if round.awaited.is_empty());
-                if from != site.me {
-                    out.push(Effect::Store { minipage: site.minipage });
+                if from != context.me {
+                    out.push(Effect::Store { minipage: context.minipage });
                 }
-                self.conclude(site, out);
+                self.conclude(context, out);
             }
             // Arc 33, ACK1W, rd + wr != 0: INV to the single writer.
             // Arc 35, ACK1W, rd + wr == 0: RACK; SWRITE.
@@ -224,9 +224,9 @@ impl Server {
                 round.granting = false;
                 mark!(SingleAck, or SingleAckBusy if round.is_wanted());
                 if round.is_wanted() {
-                    send(site, from, MgsMessage::Invalidate, out);
+                    send(context, from, MgsMessage::Invalidate, out);
                 } else {
-                    acknowledge(site, &round.releasers, out);
+                    acknowledge(context, &round.releasers, out);
                     *self = Self::Single { writer: from };
                 }
             }
@@ -249,13 +249,13 @@ impl Server {
         }
         mutant!("early-release-ack" => {
             if let (E::Release, Self::Releasing(round)) = (event, &mut *self) {
-                acknowledge(site, &core::mem::take(&mut round.releasers), out);
+                acknowledge(context, &core::mem::take(&mut round.releasers), out);
             }
         });
         mutant!("served-in-release" => {
             if let (E::ReadRequest, Self::Releasing(round)) = (event, &mut *self) {
                 round.readers.remove(from);
-                send(site, from, MgsMessage::ReadData, out);
+                send(context, from, MgsMessage::ReadData, out);
             }
         });
         Ok(())
@@ -263,7 +263,7 @@ impl Server {
 
     /// Arcs 31 and 32: whom a REL concerns, and how.
     fn release(
-        site: &Site,
+        context: &EngineContext,
         readers: NodeSet,
         writers: NodeSet,
         releasers: NodeSet,
@@ -276,33 +276,33 @@ impl Server {
             Some(writer) if readers.is_empty() => {
                 mark!(ReleaseSingle);
                 round.granting = true;
-                send(site, writer, MgsMessage::SingleWriterGrant, out);
+                send(context, writer, MgsMessage::SingleWriterGrant, out);
             }
             // |write_dir| == 1, read_dir not empty: INV to the readers, 1WINV to the writer.
             Some(writer) => {
                 mark!(ReleaseKeeper);
                 round.keeper = Some(writer);
                 for reader in readers.iter() {
-                    send(site, reader, MgsMessage::Invalidate, out);
+                    send(context, reader, MgsMessage::Invalidate, out);
                 }
-                send(site, writer, MgsMessage::SingleWriterInvalidate, out);
+                send(context, writer, MgsMessage::SingleWriterInvalidate, out);
             }
             // Else INV to all.
             None => {
                 mark!(ReleaseAll, or ReleaseReaders if writers.is_empty());
                 for holder in readers.iter().chain(writers.iter()) {
-                    send(site, holder, MgsMessage::Invalidate, out);
+                    send(context, holder, MgsMessage::Invalidate, out);
                 }
             }
         }
         round.awaited = readers.iter().chain(writers.iter()).collect();
         let mut server = Self::Releasing(Box::new(round));
-        server.conclude(site, out);
+        server.conclude(context, out);
         server
     }
 
     /// Arc 34, count == 0: merge diffs, RACK to `rl`, RDAT to `rd`, WDAT to `wr`.
-    fn conclude(&mut self, site: &Site, out: &mut Effects) {
+    fn conclude(&mut self, context: &EngineContext, out: &mut Effects) {
         let Self::Releasing(round) = &mut *self else { return };
         if !round.awaited.is_empty() {
             return;
@@ -314,23 +314,23 @@ impl Server {
         if let Some(keeper) = round.keeper.take_if(|_| outdated) {
             mark!(KeeperOutdated);
             if round.releasers.remove(keeper) {
-                send(site, keeper, MgsMessage::ReleaseAck, out);
+                send(context, keeper, MgsMessage::ReleaseAck, out);
             }
             round.releasers = round.releasers.iter().chain(round.again.iter()).collect();
             round.again = NodeSet::new();
             round.awaited.insert(keeper);
-            send(site, keeper, MgsMessage::Invalidate, out);
+            send(context, keeper, MgsMessage::Invalidate, out);
             return;
         }
         let Round { keeper, releasers, again, readers, mut writers, .. } =
             core::mem::take(&mut **round);
-        out.push(Effect::MergeDiffs { minipage: site.minipage, open: true });
-        acknowledge(site, &releasers, out);
+        out.push(Effect::MergeDiffs { minipage: context.minipage, open: true });
+        acknowledge(context, &releasers, out);
         for reader in readers.iter() {
-            send(site, reader, MgsMessage::ReadData, out);
+            send(context, reader, MgsMessage::ReadData, out);
         }
         for writer in writers.iter() {
-            send(site, writer, MgsMessage::WriteData, out);
+            send(context, writer, MgsMessage::WriteData, out);
         }
         // Its copy stayed where it was, though the paper's table clears write_dir.
         if let Some(keeper) = keeper {
@@ -339,7 +339,7 @@ impl Server {
         *self = if again.is_empty() {
             Self::Shared { readers, writers }
         } else {
-            Self::release(site, readers, writers, again, out)
+            Self::release(context, readers, writers, again, out)
         };
     }
 }
@@ -364,12 +364,12 @@ impl Round {
     }
 }
 
-fn acknowledge(site: &Site, releasers: &NodeSet, out: &mut Effects) {
+fn acknowledge(context: &EngineContext, releasers: &NodeSet, out: &mut Effects) {
     for releaser in releasers.iter() {
-        send(site, releaser, MgsMessage::ReleaseAck, out);
+        send(context, releaser, MgsMessage::ReleaseAck, out);
     }
 }
 
-fn send(site: &Site, to: NodeId, body: MgsMessage, out: &mut Effects) {
-    out.push(Effect::Send { to, message: body.about(site.minipage) });
+fn send(context: &EngineContext, to: NodeId, body: MgsMessage, out: &mut Effects) {
+    out.push(Effect::Send { to, message: body.about(context.minipage) });
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
+use crate::context::MOST_THREADS;
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
-use crate::site::MOST_THREADS;
 
 /// What must wait until this node knows of the migrations that its sender knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

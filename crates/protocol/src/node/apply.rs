@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 
 use super::input::Violation;
 use super::refusal::refused;
-use super::tables::Cell;
+use super::state_tables::Cell;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::Message;
-use crate::site::{Illegal, Site};
 use crate::world::{ReleaseWorld, World};
 
 /// Messages of the node to itself, in the order sent; a fetch from here has one.
@@ -26,7 +26,7 @@ pub(super) fn released(world: &mut impl World) -> &mut dyn ReleaseWorld {
 /// `own`.
 /// True if a flush of this node was acknowledged.
 pub(super) fn apply(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     effects: &mut Effects,
@@ -37,7 +37,7 @@ pub(super) fn apply(
     for effect in &*effects {
         match *effect {
             Effect::Send { to, message } | Effect::SendDeferred { to, message }
-                if to == site.me =>
+                if to == context.me =>
             {
                 own.push(message);
             }
@@ -69,7 +69,7 @@ pub(super) fn apply(
             }
             Effect::Acked { flush, count } => {
                 if !cell.tracker().acked(flush, count) {
-                    let state = format!("flush {flush} of {}", site.minipage);
+                    let state = format!("flush {flush} of {}", context.minipage);
                     let illegal = Illegal { role: "release tracker", state };
                     return Err(refused(from, &"an acknowledgement", illegal));
                 }

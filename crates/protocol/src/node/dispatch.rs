@@ -9,14 +9,14 @@ use multigrain_types::{MinipageId, NodeId};
 use super::apply::{LocalMessages, apply};
 use super::input::Violation;
 use super::refusal::refused;
-use super::tables::Cell;
+use super::state_tables::Cell;
 use crate::coherence::HolderEvent;
 use crate::consistency::Engine;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::CopyEvent;
 use crate::message::Message;
 use crate::mgs::ClientEvent;
-use crate::site::{Illegal, Site};
 use crate::world::World;
 
 /// A node's place in its job.
@@ -49,7 +49,7 @@ pub(super) fn run(
     first: Local,
     world: &mut impl World,
 ) -> Result<bool, Violation> {
-    let site = Site {
+    let context = EngineContext {
         me: place.me,
         nodes: place.nodes,
         minipage,
@@ -64,47 +64,47 @@ pub(super) fn run(
     for done in 0.. {
         let Some(local) = next else { break };
         let from = if let Local::Message(from, _) = &local { *from } else { place.me };
-        dispatch(&site, cell, local, &mut effects, world)?;
-        acked |= apply(&site, cell, from, &mut effects, &mut own, world)?;
+        dispatch(&context, cell, local, &mut effects, world)?;
+        acked |= apply(&context, cell, from, &mut effects, &mut own, world)?;
         next = own.get(done).map(|message| Local::Message(place.me, *message));
     }
     Ok(acked)
 }
 
 fn dispatch(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     local: Local,
     out: &mut Effects,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let me = site.me;
+    let me = context.me;
     match (local, Engine::of(cell.consistency())) {
         (Local::Any { sequential, .. } | Local::Sequential(sequential), Engine::Sequential) => {
-            sequential::holder(site, cell, me, &sequential, out)
+            sequential::holder(context, cell, me, &sequential, out)
         }
         (Local::Any { eager, .. } | Local::Release { eager, .. }, Engine::Eager) => {
-            eager::client(site, cell, me, &eager, out)
+            eager::client(context, cell, me, &eager, out)
         }
         (
             Local::Any { lazy, .. } | Local::Release { lazy, .. } | Local::Lazy(lazy),
             Engine::Lazy,
-        ) => lazy::event(site, cell, &lazy, out, world),
+        ) => lazy::event(context, cell, &lazy, out, world),
         // The thread that frees such memory has released before; the next one that writes it has acquired.
         (Local::Sequential(HolderEvent::Reclaim), Engine::Eager | Engine::Lazy) => {
-            out.push(Effect::Reclaimed { minipage: site.minipage });
+            out.push(Effect::Reclaimed { minipage: context.minipage });
             Ok(())
         }
         // No ack closes a transaction there, and copies come to nodes that ask.
         (Local::Sequential(_), Engine::Eager | Engine::Lazy) => Ok(()),
         (Local::Message(from, Message::Page { body, .. }), Engine::Sequential) => {
-            sequential::message(site, cell, from, body, out)
+            sequential::message(context, cell, from, body, out)
         }
         (Local::Message(from, Message::Mgs { body, .. }), Engine::Eager) => {
-            eager::message(site, cell, from, body, out)
+            eager::message(context, cell, from, body, out)
         }
         (Local::Message(from, Message::Hlrc { body, .. }), Engine::Lazy) => {
-            lazy::message(site, cell, from, body, out, world)
+            lazy::message(context, cell, from, body, out, world)
         }
         (Local::Release { .. } | Local::Lazy(_), Engine::Sequential)
         | (Local::Lazy(_), Engine::Eager) => {

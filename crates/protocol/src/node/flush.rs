@@ -4,7 +4,7 @@ use multigrain_types::MinipageId;
 
 use super::dispatch::{Local, Place, run};
 use super::input::Violation;
-use super::tables::{Cell, SyncCell};
+use super::state_tables::{Cell, SyncCell};
 use crate::consistency::Engine;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::mgs::ClientEvent;

@@ -6,12 +6,12 @@ use super::dispatch::{Local, Place, run};
 use super::flush::{acquire, flush};
 use super::input::Violation;
 use super::refusal::refused;
-use super::tables::{Cell, SyncCell};
+use super::state_tables::{Cell, SyncCell};
+use crate::context::Illegal;
 use crate::effect::Effect;
 use crate::hlrc::{CopyEvent, FlushEvent};
 use crate::message::{HlrcMessage, Message, SyncMessage};
 use crate::migration::{Ahead, migrates};
-use crate::site::Illegal;
 use crate::world::World;
 
 /// Before these messages leave: if they release a quiescent barrier, its manager, or the root of the tree

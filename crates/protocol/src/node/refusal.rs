@@ -3,12 +3,12 @@
 use multigrain_types::NodeId;
 
 use super::input::Violation;
-use crate::site::{Illegal, Site};
+use crate::context::{EngineContext, Illegal};
 use crate::sync::SyncError;
 
 /// What only the manager is asked.
-pub(super) fn elsewhere(role: &'static str, site: &Site) -> Illegal {
-    Illegal { role, state: format!("managed by {}, of {} nodes", site.manager, site.nodes) }
+pub(super) fn elsewhere(role: &'static str, context: &EngineContext) -> Illegal {
+    Illegal { role, state: format!("managed by {}, of {} nodes", context.manager, context.nodes) }
 }
 
 /// A peer sent what no correct peer sends.

@@ -10,8 +10,8 @@ use super::flush::{acquire, flush};
 use super::input::{Input, Violation};
 use super::migrate;
 use super::refusal::{refuse, refused};
+use super::state_tables::{SyncCell, Tables};
 use super::sync_effects::{self, LocalSync};
-use super::tables::{SyncCell, Tables};
 use crate::coherence::{self, GrantEvent, HolderEvent};
 use crate::effect::Effects;
 use crate::hlrc::{self, CopyEvent};
@@ -19,7 +19,7 @@ use crate::message::{Kind, Message, SyncMessage};
 use crate::mgs::ClientEvent;
 use crate::mutant_macro::mutant;
 use crate::release::Ready;
-use crate::sync::{SyncInput, SyncSite};
+use crate::sync::{SyncContext, SyncInput};
 use crate::world::World;
 
 /// A node: its place in the job and its tables.
@@ -128,9 +128,9 @@ impl<T: Tables> Node<T> {
                 None => unreachable!("all but synchronization messages are about a minipage"),
             },
             Input::Operand { from, id, operand } => {
-                let site = SyncSite::new(self.me, self.nodes, id);
+                let context = SyncContext::new(self.me, self.nodes, id);
                 let mut guard = self.tables.sync();
-                let taken = guard.tables().receive_operand(&site, from, operand);
+                let taken = guard.tables().receive_operand(&context, from, operand);
                 taken.map_err(|error| refuse(from, &"an operand", error))
             }
             Input::WriteNotices { from, notices } => {

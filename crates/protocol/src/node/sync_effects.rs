@@ -8,12 +8,12 @@ use super::flush::{acquire, flush};
 use super::input::Violation;
 use super::migrate;
 use super::refusal::refuse;
-use super::tables::SyncCell;
+use super::state_tables::SyncCell;
 use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
 use crate::mutant_macro::mutant;
 use crate::release::{Ready, ReleaseTracker};
-use crate::sync::{Collected, SyncSite};
+use crate::sync::{Collected, SyncContext};
 use crate::world::World;
 
 /// Messages of the synchronization engines to their own node.
@@ -81,8 +81,8 @@ fn collected(
             world.send_operand(to, id, &operand);
             continue;
         }
-        let site = SyncSite::new(place.me, place.nodes, id);
-        let taken = guard.tables().receive_operand(&site, place.me, operand);
+        let context = SyncContext::new(place.me, place.nodes, id);
+        let taken = guard.tables().receive_operand(&context, place.me, operand);
         taken.map_err(|error| refuse(place.me, &"an operand", error))?;
     }
     for (thread, values) in results {

@@ -11,10 +11,10 @@ use multigrain_types::{MinipageId, NodeId};
 
 use super::write_notices::{WriteNotice, WriteNotices};
 use super::writer_log::WriterLog;
+use crate::context::Illegal;
 use crate::message::{BarrierMessage, SyncMessage};
 use crate::migration::{Migrations, sole_writers};
 use crate::mutant_macro::mutant;
-use crate::site::Illegal;
 use crate::vector_time::{at, merge};
 
 /// Vector time, write notices and migrations.

@@ -15,9 +15,9 @@ use multigrain_types::sync_id::IdName;
 use multigrain_types::tree::Tree;
 use multigrain_types::{NodeId, ThreadId};
 
+use super::context::{SyncContext, SyncState};
 use super::gathering::{Came, Gathering};
 use super::input::SyncError;
-use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::BarrierMessage;
 use crate::migration::Quiescence;
@@ -56,7 +56,7 @@ pub(super) struct Party {
 
 impl SyncState for Barrier {
     /// The first state: nobody has come.
-    fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncContext) -> Self {
         Self::default()
     }
 }
@@ -74,21 +74,21 @@ impl Barrier {
 
     pub(super) fn arrive(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         Party { local, total, quiescent, threads }: Party,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {
-            return Err(SyncError::Misuse(format!("barrier {} of no threads", IdName(site.id))));
+            return Err(SyncError::Misuse(format!("barrier {} of no threads", IdName(context.id))));
         }
         // Refused before it has come: it goes back to its caller, and must not be woken later.
         let more = (self.unannounced + 1, total);
-        let tree = site.tree();
+        let tree = context.tree();
         if let Some(tree) = tree {
-            self.check_below(site, tree, site.me, more)?;
-        } else if site.is_manager() {
-            self.gathering.check(site.id, more, total.into())?;
+            self.check_below(context, tree, context.me, more)?;
+        } else if context.is_manager() {
+            self.gathering.check(context.id, more, total.into())?;
         }
         self.waiting.push_back(thread);
         self.unannounced += 1;
@@ -102,10 +102,10 @@ impl Barrier {
                 else self.quiescence.declare(may, waits, threads)
             );
             let (to, message) = match tree {
-                Some(_) => (site.me, BarrierMessage::Combine { arrivals, total, quiescent }),
-                None => (site.manager, BarrierMessage::Arrive { arrivals, total, quiescent }),
+                Some(_) => (context.me, BarrierMessage::Combine { arrivals, total, quiescent }),
+                None => (context.manager, BarrierMessage::Arrive { arrivals, total, quiescent }),
             };
-            site.send(to, message.about(site.id), out);
+            context.send(to, message.about(context.id), out);
         }
         Ok(())
     }
@@ -116,68 +116,70 @@ impl Barrier {
     }
 
     /// A thread begins on this node, which has declared that all its threads wait here.
-    pub(super) fn begin(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+    pub(super) fn begin(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
         self.beginning.push_back(thread);
         if self.quiescence.begin() {
-            let to = if site.tree().is_some() { site.me } else { site.manager };
-            site.send(to, BarrierMessage::Retract.about(site.id), out);
+            let to = if context.tree().is_some() { context.me } else { context.manager };
+            context.send(to, BarrierMessage::Retract.about(context.id), out);
         }
     }
 
     pub(super) fn receive(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         message: BarrierMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        match (message, site.tree()) {
+        match (message, context.tree()) {
             (BarrierMessage::Arrive { arrivals, total, quiescent }, _)
-                if site.is_manager() && arrivals > 0 =>
+                if context.is_manager() && arrivals > 0 =>
             {
-                self.gather(site, from, (arrivals, total), quiescent, out)
+                self.gather(context, from, (arrivals, total), quiescent, out)
             }
             (BarrierMessage::Combine { arrivals, total, quiescent }, Some(tree))
-                if is_below(tree, site.me, from) && arrivals > 0 && total > 0 =>
+                if is_below(tree, context.me, from) && arrivals > 0 && total > 0 =>
             {
-                self.combine(site, tree, from, (arrivals, total), quiescent, out)
+                self.combine(context, tree, from, (arrivals, total), quiescent, out)
             }
-            (BarrierMessage::Release { arrivals, .. }, _) if from == site.manager => {
+            (BarrierMessage::Release { arrivals, .. }, _) if from == context.manager => {
                 self.let_go(arrivals, message, out)
             }
             (BarrierMessage::Open { arrivals, quiescent }, Some(tree)) => {
-                let above = tree.parent(site.me);
+                let above = tree.parent(context.me);
                 if above == Some(from) {
-                    self.pass_on(site, (arrivals, quiescent), message, out)
-                } else if above.is_none() && from == site.me {
+                    self.pass_on(context, (arrivals, quiescent), message, out)
+                } else if above.is_none() && from == context.me {
                     self.let_go(arrivals, message, out)
                 } else {
                     Err(self.meets(message))
                 }
             }
-            (BarrierMessage::Retract, None) if site.is_manager() => {
+            (BarrierMessage::Retract, None) if context.is_manager() => {
                 self.gathering.retract(from);
-                site.send(from, BarrierMessage::Retracted.about(site.id), out);
+                context.send(from, BarrierMessage::Retracted.about(context.id), out);
                 Ok(())
             }
-            (BarrierMessage::Retract, Some(tree)) if is_below(tree, site.me, from) => {
-                self.retract(site, tree, from, out);
+            (BarrierMessage::Retract, Some(tree)) if is_below(tree, context.me, from) => {
+                self.retract(context, tree, from, out);
                 Ok(())
             }
-            (BarrierMessage::Retracted, None) if from == site.manager => {
+            (BarrierMessage::Retracted, None) if from == context.manager => {
                 self.retracted(message, out)
             }
-            (BarrierMessage::Retracted, Some(tree)) if tree.parent(site.me) == Some(from) => {
+            (BarrierMessage::Retracted, Some(tree)) if tree.parent(context.me) == Some(from) => {
                 match self.retracting.pop_front() {
                     None => Err(self.meets(message)),
-                    Some(own) if own == site.me => self.retracted(message, out),
+                    Some(own) if own == context.me => self.retracted(message, out),
                     Some(below) => {
-                        site.send(below, BarrierMessage::Retracted.about(site.id), out);
+                        context.send(below, BarrierMessage::Retracted.about(context.id), out);
                         Ok(())
                     }
                 }
             }
-            (BarrierMessage::Retracted, Some(_)) if from == site.me => self.retracted(message, out),
+            (BarrierMessage::Retracted, Some(_)) if from == context.me => {
+                self.retracted(message, out)
+            }
             (
                 BarrierMessage::Arrive { .. }
                 | BarrierMessage::Combine { .. }
@@ -224,17 +226,21 @@ impl Barrier {
 
     fn gather(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         (arrivals, total): (u32, u32),
         quiescent: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.gathering.check(site.id, (arrivals, total), total.into())?;
+        self.gathering.check(context.id, (arrivals, total), total.into())?;
         if self.gathering.come(from, (arrivals, total), quiescent, total.into()) {
-            let (came, quiescent) = self.gathering.conclude(site.nodes);
+            let (came, quiescent) = self.gathering.conclude(context.nodes);
             for (to, arrivals) in came {
-                site.send(to, BarrierMessage::Release { arrivals, quiescent }.about(site.id), out);
+                context.send(
+                    to,
+                    BarrierMessage::Release { arrivals, quiescent }.about(context.id),
+                    out,
+                );
             }
         }
         Ok(())
@@ -243,26 +249,26 @@ impl Barrier {
     /// Whether so many more threads of this node, or of a node right below and all below that, may come.
     fn check_below(
         &self,
-        site: &SyncSite,
+        context: &SyncContext,
         tree: Tree,
         from: NodeId,
         (arrivals, total): (u32, u32),
     ) -> Result<(), SyncError> {
-        let nodes = u32::from(site.nodes);
+        let nodes = u32::from(context.nodes);
         if !total.is_multiple_of(nodes) {
             return Err(SyncError::Misuse(format!(
                 "barrier {}: {total} threads are not as many on each of {nodes} nodes",
-                IdName(site.id)
+                IdName(context.id)
             )));
         }
         let size = |node| u64::from(total / nodes) * u64::from(tree.size(node));
-        self.below.check(site.id, (arrivals, total), size(site.me))?;
-        let part = if from == site.me { u64::from(total / nodes) } else { size(from) };
+        self.below.check(context.id, (arrivals, total), size(context.me))?;
+        let part = if from == context.me { u64::from(total / nodes) } else { size(from) };
         let sum = u64::from(self.below.of(from)) + u64::from(arrivals);
         if sum > part {
             return Err(SyncError::Misuse(format!(
                 "barrier {}: {sum} threads came where {part} of its {total} are",
-                IdName(site.id)
+                IdName(context.id)
             )));
         }
         Ok(())
@@ -271,28 +277,28 @@ impl Barrier {
     /// Threads of this node have come, or all of a node right below and those below that.
     fn combine(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         tree: Tree,
         from: NodeId,
         (arrivals, total): (u32, u32),
         quiescent: bool,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.check_below(site, tree, from, (arrivals, total))?;
-        let arrivals_here = total / u32::from(site.nodes) * u32::from(tree.size(site.me));
+        self.check_below(context, tree, from, (arrivals, total))?;
+        let arrivals_here = total / u32::from(context.nodes) * u32::from(tree.size(context.me));
         if !self.below.come(from, (arrivals, total), quiescent, arrivals_here.into()) {
             return Ok(());
         }
-        let gathered = 1 + tree.children(site.me).count();
+        let gathered = 1 + tree.children(context.me).count();
         let (came, quiescent) = self.below.conclude(u16::try_from(gathered).unwrap_or(u16::MAX));
-        if let Some(above) = tree.parent(site.me) {
+        if let Some(above) = tree.parent(context.me) {
             self.told.push_back(came);
             let message = BarrierMessage::Combine { arrivals: arrivals_here, total, quiescent };
-            site.send(above, message.about(site.id), out);
+            context.send(above, message.about(context.id), out);
             return Ok(());
         }
         for (to, arrivals) in came {
-            site.send(to, BarrierMessage::Open { arrivals, quiescent }.about(site.id), out);
+            context.send(to, BarrierMessage::Open { arrivals, quiescent }.about(context.id), out);
         }
         Ok(())
     }
@@ -300,7 +306,7 @@ impl Barrier {
     /// The node above lets all go who have come to the episode that it was told of first.
     fn pass_on(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         (arrivals, quiescent): (u32, bool),
         message: BarrierMessage,
         out: &mut Effects,
@@ -309,25 +315,25 @@ impl Barrier {
         if came.values().map(|&some| u64::from(some)).sum::<u64>() != u64::from(arrivals) {
             return Err(SyncError::Illegal(format!("{message:?} for {came:?}")));
         }
-        for (&to, &arrivals) in came.iter().filter(|&(&to, _)| to != site.me) {
-            site.send(to, BarrierMessage::Open { arrivals, quiescent }.about(site.id), out);
+        for (&to, &arrivals) in came.iter().filter(|&(&to, _)| to != context.me) {
+            context.send(to, BarrierMessage::Open { arrivals, quiescent }.about(context.id), out);
         }
-        self.let_go(came.get(&site.me).copied().unwrap_or(0), message, out)
+        self.let_go(came.get(&context.me).copied().unwrap_or(0), message, out)
     }
 
     /// This node, or one right below for itself or one below it, is not quiescent any more.
-    fn retract(&mut self, site: &SyncSite, tree: Tree, from: NodeId, out: &mut Effects) {
+    fn retract(&mut self, context: &SyncContext, tree: Tree, from: NodeId, out: &mut Effects) {
         let waits = |came: &Came| came.contains_key(&from);
         let told = self.told.iter().any(waits);
         let told = mutant!("tree-answers-alone": false, else told);
         if !self.below.retract(from)
             && told
-            && let Some(above) = tree.parent(site.me)
+            && let Some(above) = tree.parent(context.me)
         {
             self.retracting.push_back(from);
-            site.send(above, BarrierMessage::Retract.about(site.id), out);
+            context.send(above, BarrierMessage::Retract.about(context.id), out);
         } else {
-            site.send(from, BarrierMessage::Retracted.about(site.id), out);
+            context.send(from, BarrierMessage::Retracted.about(context.id), out);
         }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
+use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
-use super::site::{SyncSite, SyncState};
 use crate::effect::Effects;
 use crate::message::ConditionMessage;
 
@@ -33,7 +33,7 @@ struct Waiter {
 
 impl SyncState for Condition {
     /// The first state: nobody waits.
-    fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncContext) -> Self {
         Self::default()
     }
 }
@@ -41,7 +41,7 @@ impl SyncState for Condition {
 impl Condition {
     pub(super) fn wait(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         lock: u64,
         out: &mut Effects,
@@ -50,61 +50,69 @@ impl Condition {
             return Ok(());
         }
         self.waiting.insert(thread, Waiter { lock, queued: false, withdraws: false });
-        site.send(site.manager, ConditionMessage::Enqueue { thread }.about(site.id), out);
+        context.send(context.manager, ConditionMessage::Enqueue { thread }.about(context.id), out);
         Ok(())
     }
 
-    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+    pub(super) fn withdraw(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
         let Some(waiter) = self.waiting.get_mut(&thread) else { return };
         waiter.withdraws = true;
         if waiter.queued {
-            site.send(site.manager, ConditionMessage::Withdraw { thread }.about(site.id), out);
+            context.send(
+                context.manager,
+                ConditionMessage::Withdraw { thread }.about(context.id),
+                out,
+            );
         }
     }
 
     /// Manager: one more thread of `from` waits.
     pub(super) fn enqueue(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         (from, thread): (NodeId, ThreadId),
         out: &mut Effects,
     ) {
         self.queue.push_back((from, thread));
-        site.send(from, ConditionMessage::Queued { thread }.about(site.id), out);
+        context.send(from, ConditionMessage::Queued { thread }.about(context.id), out);
     }
 
     /// Manager: a thread of `from` waits no longer, unless it was woken.
     pub(super) fn dequeue(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         (from, thread): (NodeId, ThreadId),
         out: &mut Effects,
     ) {
         let queued = self.queue.iter().position(|&waiter| waiter == (from, thread));
         if queued.and_then(|place| self.queue.remove(place)).is_some() {
-            site.send(from, ConditionMessage::Refused { thread }.about(site.id), out);
+            context.send(from, ConditionMessage::Refused { thread }.about(context.id), out);
         }
     }
 
     /// Manager: the longest waiting thread, or all, shall go on.
-    pub(super) fn signal(&mut self, site: &SyncSite, all: bool, out: &mut Effects) {
+    pub(super) fn signal(&mut self, context: &SyncContext, all: bool, out: &mut Effects) {
         let woken = if all { self.queue.len() } else { self.queue.len().min(1) };
         for (to, thread) in self.queue.drain(..woken) {
-            site.send(to, ConditionMessage::Wake { thread }.about(site.id), out);
+            context.send(to, ConditionMessage::Wake { thread }.about(context.id), out);
         }
     }
 
     /// The manager has queued a thread; its lock can go.
     pub(super) fn queued(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         out: &mut Effects,
     ) -> Option<u64> {
         let waiter = self.waiting.get_mut(&thread).filter(|waiter| !waiter.queued)?;
         waiter.queued = true;
         if waiter.withdraws {
-            site.send(site.manager, ConditionMessage::Withdraw { thread }.about(site.id), out);
+            context.send(
+                context.manager,
+                ConditionMessage::Withdraw { thread }.about(context.id),
+                out,
+            );
         }
         Some(waiter.lock)
     }

@@ -32,8 +32,8 @@ use std::collections::VecDeque;
 use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
+use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
-use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
 use crate::mutant_macro::mutant;
@@ -103,19 +103,19 @@ enum Line {
 
 impl SyncState for Lock {
     /// The first state: the token lies free at the manager.
-    fn new(site: &SyncSite) -> Self {
-        let token = if site.is_manager() { Token::Free } else { Token::Elsewhere };
+    fn new(context: &SyncContext) -> Self {
+        let token = if context.is_manager() { Token::Free } else { Token::Elsewhere };
         let waiting = VecDeque::new();
-        Self { tail: site.manager, token, waiting, successor: None, tell: false, handovers: 0 }
+        Self { tail: context.manager, token, waiting, successor: None, tell: false, handovers: 0 }
     }
 
     /// At the manager the last in line, elsewhere this node.
-    fn user(&self, site: &SyncSite) -> Option<NodeId> {
-        Some(if site.is_manager() { self.tail } else { site.me })
+    fn user(&self, context: &SyncContext) -> Option<NodeId> {
+        Some(if context.is_manager() { self.tail } else { context.me })
     }
 
-    fn is_idle(&self, site: &SyncSite) -> bool {
-        self.token == Token::Free && !site.is_manager()
+    fn is_idle(&self, context: &SyncContext) -> bool {
+        self.token == Token::Free && !context.is_manager()
     }
 }
 
@@ -149,19 +149,19 @@ impl Lock {
 
     pub(super) fn acquire(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         patience: Patience,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let tries = patience == Patience::None;
         match self.token {
-            Token::Free | Token::Offered | Token::Kept => self.give(site, thread, out),
+            Token::Free | Token::Offered | Token::Kept => self.give(context, thread, out),
             Token::Owned(_) | Token::Abandoned if tries => refuse(thread, out),
             Token::Owned(owner) if owner == thread => {
                 return Err(SyncError::Misuse(format!(
                     "lock {} is held by this thread already",
-                    IdName(site.id)
+                    IdName(context.id)
                 )));
             }
             Token::Owned(_) | Token::Abandoned => {
@@ -172,19 +172,19 @@ impl Lock {
             Token::Asked(_) => {
                 self.waiting.push_back(Waiter { thread, patience });
                 if tries {
-                    self.probe(site, out);
+                    self.probe(context, out);
                 }
             }
             Token::Elsewhere => {
                 self.waiting.push_back(Waiter { thread, patience });
-                self.ask(site, out);
+                self.ask(context, out);
             }
         }
         Ok(())
     }
 
     /// The thread waits no longer, unless the lock is free: it tries from now on.
-    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+    pub(super) fn withdraw(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
         let Some(place) = self.waiting.iter().position(|waiter| waiter.thread == thread) else {
             return;
         };
@@ -193,7 +193,7 @@ impl Lock {
             self.waiting.remove(place);
             refuse(thread, out);
         } else {
-            self.probe(site, out);
+            self.probe(context, out);
         }
     }
 
@@ -207,60 +207,60 @@ impl Lock {
     /// `returns`: the thread is likely to take the lock again at once.
     pub(super) fn release(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         (thread, returns): (ThreadId, bool),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if self.owner() != Some(thread) {
             return Err(SyncError::Misuse(format!(
                 "unlock of lock {}, which this thread does not hold",
-                IdName(site.id)
+                IdName(context.id)
             )));
         }
         let local_first = self.successor.is_none() || self.handovers < LOCAL_HANDOVERS;
         match self.waiting.pop_front() {
             Some(next) if local_first => {
                 self.handovers += u8::from(self.successor.is_some());
-                self.give(site, next.thread, out);
+                self.give(context, next.thread, out);
             }
             Some(next) => {
                 self.waiting.push_front(next);
-                self.pass_on(site, out);
+                self.pass_on(context, out);
             }
             None if returns && self.successor.is_some() && self.handovers < RETURNS => {
                 self.handovers += 1;
                 self.token = Token::Kept;
             }
-            None => self.free(site, out),
+            None => self.free(context, out),
         }
         Ok(())
     }
 
     /// The window of a token that is kept is over.
-    pub(super) fn end_window(&mut self, site: &SyncSite, out: &mut Effects) {
+    pub(super) fn end_window(&mut self, context: &SyncContext, out: &mut Effects) {
         mutant!("kept-token-stays" => {
             return;
         });
         if self.token == Token::Kept {
-            self.free(site, out);
+            self.free(context, out);
         }
     }
 
     /// Nobody here wants the token.
-    fn free(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn free(&mut self, context: &SyncContext, out: &mut Effects) {
         self.token = Token::Free;
-        self.pass_on(site, out);
+        self.pass_on(context, out);
     }
 
     /// Lets the manager have an idle token.
-    pub(super) fn offer(&mut self, site: &SyncSite, out: &mut Effects) {
+    pub(super) fn offer(&mut self, context: &SyncContext, out: &mut Effects) {
         self.token = Token::Offered;
-        site.send(site.manager, LockMessage::Offer.about(site.id), out);
+        context.send(context.manager, LockMessage::Offer.about(context.id), out);
     }
 
     pub(super) fn receive(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         message: LockMessage,
         out: &mut Effects,
@@ -268,25 +268,25 @@ impl Lock {
         let illegal =
             |state: &Self| Err(SyncError::Illegal(format!("{message:?} meets {state:?}")));
         match message {
-            LockMessage::Request { tell } if site.is_manager() && self.tail != from => {
+            LockMessage::Request { tell } if context.is_manager() && self.tail != from => {
                 let last = core::mem::replace(&mut self.tail, from);
-                site.send(last, LockMessage::Recall { to: from, tell }.about(site.id), out);
+                context.send(last, LockMessage::Recall { to: from, tell }.about(context.id), out);
                 Ok(())
             }
             LockMessage::Recall { to, tell }
-                if from == site.manager && self.successor.is_none() =>
+                if from == context.manager && self.successor.is_none() =>
             {
                 mutant!("lock-token-copied" => {
-                    site.send(to, LockMessage::Grant.about(site.id), out);
+                    context.send(to, LockMessage::Grant.about(context.id), out);
                 });
                 match self.token {
                     Token::Free | Token::Offered => {
                         self.successor = Some(to);
-                        self.pass_on(site, out);
+                        self.pass_on(context, out);
                     }
                     Token::Owned(_) | Token::Abandoned | Token::Asked(_) => {
                         self.successor = Some(to);
-                        self.answer(tell, site, out);
+                        self.answer(tell, context, out);
                     }
                     Token::Elsewhere | Token::Kept => return illegal(self),
                 }
@@ -295,36 +295,36 @@ impl Lock {
             LockMessage::Grant if matches!(self.token, Token::Asked(_)) => {
                 match self.waiting.pop_front() {
                     Some(next) => {
-                        self.give(site, next.thread, out);
+                        self.give(context, next.thread, out);
                         self.refuse_tries(out);
                     }
                     // It was offered, or who wanted it has been refused.
-                    None => self.free(site, out),
+                    None => self.free(context, out),
                 }
                 Ok(())
             }
             LockMessage::Busy if matches!(self.token, Token::Asked(_)) => {
                 self.token = Token::Asked(Line::Behind(from));
                 self.refuse_tries(out);
-                self.tell_successor(site, out);
+                self.tell_successor(context, out);
                 Ok(())
             }
             // A free lock is had by who asks for it.
             LockMessage::Probe if self.token == Token::Kept && self.successor == Some(from) => {
-                self.end_window(site, out);
+                self.end_window(context, out);
                 Ok(())
             }
             // If it is not the next in line, the token is on its way to it.
             LockMessage::Probe => {
-                self.answer(self.successor == Some(from), site, out);
+                self.answer(self.successor == Some(from), context, out);
                 Ok(())
             }
             // Somebody else is in line: a recall is on its way already.
-            LockMessage::Offer if site.is_manager() && self.tail != from => Ok(()),
-            LockMessage::Offer if site.is_manager() && self.token == Token::Elsewhere => {
-                (self.tail, self.token) = (site.me, Token::Asked(Line::Behind(from)));
-                let recall = LockMessage::Recall { to: site.me, tell: false };
-                site.send(from, recall.about(site.id), out);
+            LockMessage::Offer if context.is_manager() && self.tail != from => Ok(()),
+            LockMessage::Offer if context.is_manager() && self.token == Token::Elsewhere => {
+                (self.tail, self.token) = (context.me, Token::Asked(Line::Behind(from)));
+                let recall = LockMessage::Recall { to: context.me, tell: false };
+                context.send(from, recall.about(context.id), out);
                 Ok(())
             }
             LockMessage::Request { .. }
@@ -335,10 +335,10 @@ impl Lock {
         }
     }
 
-    fn give(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+    fn give(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
         self.token = Token::Owned(thread);
         out.push(Effect::Wake { thread });
-        self.tell_successor(site, out);
+        self.tell_successor(context, out);
     }
 
     /// Whether a thread of this node waits that is not content to hear that the lock is taken.
@@ -347,37 +347,37 @@ impl Lock {
     }
 
     /// Gets in line.
-    fn ask(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn ask(&mut self, context: &SyncContext, out: &mut Effects) {
         self.token = Token::Asked(Line::Unknown);
         let tell = self.waiting.iter().any(|waiter| waiter.patience != Patience::Endless);
-        site.send(site.manager, LockMessage::Request { tell }.about(site.id), out);
+        context.send(context.manager, LockMessage::Request { tell }.about(context.id), out);
     }
 
     /// Asks the node before this one whether the lock is taken, unless the answer is on its way.
-    fn probe(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn probe(&mut self, context: &SyncContext, out: &mut Effects) {
         if let Token::Asked(Line::Behind(before)) = self.token {
             self.token = Token::Asked(Line::Probed(before));
-            site.send(before, LockMessage::Probe.about(site.id), out);
+            context.send(before, LockMessage::Probe.about(context.id), out);
         }
     }
 
     /// The successor is to be told whether the lock is taken, perhaps: now, or when it is known.
-    fn answer(&mut self, tell: bool, site: &SyncSite, out: &mut Effects) {
+    fn answer(&mut self, tell: bool, context: &SyncContext, out: &mut Effects) {
         self.tell |= tell;
         if matches!(self.token, Token::Asked(_)) && !self.is_wanted() {
             if self.tell {
-                self.probe(site, out);
+                self.probe(context, out);
             }
         } else {
-            self.tell_successor(site, out);
+            self.tell_successor(context, out);
         }
     }
 
-    fn tell_successor(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn tell_successor(&mut self, context: &SyncContext, out: &mut Effects) {
         if core::mem::take(&mut self.tell)
             && let Some(to) = self.successor
         {
-            site.send(to, LockMessage::Busy.about(site.id), out);
+            context.send(to, LockMessage::Busy.about(context.id), out);
         }
     }
 
@@ -393,13 +393,13 @@ impl Lock {
     }
 
     /// Sends the token to the successor, if one is known, and gets in line again for those left.
-    fn pass_on(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn pass_on(&mut self, context: &SyncContext, out: &mut Effects) {
         let Some(to) = self.successor.take() else { return };
         (self.handovers, self.tell) = (0, false);
         self.token = Token::Elsewhere;
-        site.send(to, LockMessage::Grant.about(site.id), out);
+        context.send(to, LockMessage::Grant.about(context.id), out);
         if !self.waiting.is_empty() {
-            self.ask(site, out);
+            self.ask(context, out);
         }
     }
 }

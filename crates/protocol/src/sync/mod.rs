@@ -8,6 +8,7 @@
 mod barrier;
 mod collective;
 mod condition;
+mod context;
 mod gathering;
 mod input;
 mod lock;
@@ -15,11 +16,11 @@ mod operand;
 mod quota;
 mod read_write;
 mod semaphore;
-mod site;
 mod tables;
 
 pub use barrier::Barrier;
 pub use condition::Condition;
+pub use context::SyncContext;
 pub use input::{Awaited, SyncError, SyncInput};
 pub use lock::{LOCAL_HANDOVERS, Lock, RETURNS};
 pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE, WHOLE};
@@ -29,6 +30,5 @@ pub use operand::{
 pub use quota::MOST_IDS;
 pub use read_write::ReadWrite;
 pub use semaphore::Semaphore;
-pub use site::SyncSite;
 pub(crate) use tables::Collected;
 pub use tables::{IDLE_TOKENS, SyncTables};

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use multigrain_types::NodeId;
 
+use super::context::SyncContext;
 use super::input::SyncError;
-use super::site::SyncSite;
+use crate::context::MOST_THREADS;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, Message, ReadWriteMessage, SemaphoreMessage, SyncMessage,
 };
-use crate::site::MOST_THREADS;
 
 /// Ids that one node may have in use at one manager, and locks that the threads of a node may have in
 /// use there: held, waited for, or idle.
@@ -151,9 +151,9 @@ impl Uses {
     ///
     /// # Errors
     /// [`SyncError::Limit`].
-    pub(super) fn check_peer(&self, site: &SyncSite, from: NodeId) -> Result<(), SyncError> {
+    pub(super) fn check_peer(&self, context: &SyncContext, from: NodeId) -> Result<(), SyncError> {
         let Use { ids, waits } = self.of(from);
-        if from == site.me {
+        if from == context.me {
             return Ok(());
         }
         if ids > MOST_IDS {

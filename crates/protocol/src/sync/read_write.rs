@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
+use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
-use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, ReadWriteMessage};
 
@@ -35,11 +35,11 @@ struct Held {
 
 impl SyncState for ReadWrite {
     /// The first state: nobody has it.
-    fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncContext) -> Self {
         Self::default()
     }
 
-    fn user(&self, _: &SyncSite) -> Option<NodeId> {
+    fn user(&self, _: &SyncContext) -> Option<NodeId> {
         self.last
     }
 }
@@ -52,7 +52,7 @@ impl ReadWrite {
 
     pub(super) fn acquire(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         (kind, tries): (Kind, bool),
         out: &mut Effects,
@@ -66,7 +66,7 @@ impl ReadWrite {
             Some(_) => {
                 return Err(SyncError::Misuse(format!(
                     "read-write lock {} is held by this thread already",
-                    IdName(site.id)
+                    IdName(context.id)
                 )));
             }
             None if self.waiting.contains_key(&thread) => {}
@@ -76,7 +76,7 @@ impl ReadWrite {
                     true => ReadWriteMessage::Try { thread, kind },
                     false => ReadWriteMessage::Request { thread, kind },
                 };
-                site.send(site.manager, message.about(site.id), out);
+                context.send(context.manager, message.about(context.id), out);
             }
         }
         Ok(())
@@ -84,21 +84,25 @@ impl ReadWrite {
 
     pub(super) fn release(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let Some(held) = self.held.get_mut(&thread) else {
             return Err(SyncError::Misuse(format!(
                 "unlock of read-write lock {}, which this thread does not hold",
-                IdName(site.id)
+                IdName(context.id)
             )));
         };
         held.times -= 1;
         let Held { kind, times } = *held;
         if times == 0 {
             self.held.remove(&thread);
-            site.send(site.manager, ReadWriteMessage::Release { kind }.about(site.id), out);
+            context.send(
+                context.manager,
+                ReadWriteMessage::Release { kind }.about(context.id),
+                out,
+            );
         }
         Ok(())
     }
@@ -110,7 +114,7 @@ impl ReadWrite {
 
     pub(super) fn receive(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         message: ReadWriteMessage,
         out: &mut Effects,
@@ -118,33 +122,33 @@ impl ReadWrite {
         let illegal =
             |state: &Self| Err(SyncError::Illegal(format!("{message:?} meets {state:?}")));
         match message {
-            ReadWriteMessage::Request { thread, kind } if site.is_manager() => {
+            ReadWriteMessage::Request { thread, kind } if context.is_manager() => {
                 self.queue.push_back((from, thread, kind));
-                self.serve(site, out);
+                self.serve(context, out);
             }
-            ReadWriteMessage::Try { thread, kind } if site.is_manager() => {
+            ReadWriteMessage::Try { thread, kind } if context.is_manager() => {
                 if self.queue.is_empty() && self.admits(kind) {
                     self.queue.push_back((from, thread, kind));
-                    self.serve(site, out);
+                    self.serve(context, out);
                 } else {
-                    site.send(from, ReadWriteMessage::Refused { thread }.about(site.id), out);
+                    context.send(from, ReadWriteMessage::Refused { thread }.about(context.id), out);
                 }
             }
-            ReadWriteMessage::Release { kind } if site.is_manager() => {
+            ReadWriteMessage::Release { kind } if context.is_manager() => {
                 match kind {
                     Kind::Read if self.readers > 0 => self.readers -= 1,
                     Kind::Write if self.writer => self.writer = false,
                     Kind::Read | Kind::Write => return illegal(self),
                 }
-                self.serve(site, out);
+                self.serve(context, out);
             }
-            ReadWriteMessage::Grant { thread } if from == site.manager => {
+            ReadWriteMessage::Grant { thread } if from == context.manager => {
                 let Some(kind) = self.waiting.remove(&thread) else { return illegal(self) };
                 self.held.insert(thread, Held { kind, times: 1 });
                 out.push(Effect::Wake { thread });
             }
             ReadWriteMessage::Refused { thread }
-                if from == site.manager && self.waiting.remove(&thread).is_some() =>
+                if from == context.manager && self.waiting.remove(&thread).is_some() =>
             {
                 out.extend([Effect::Refuse { thread }, Effect::Wake { thread }]);
             }
@@ -162,7 +166,7 @@ impl ReadWrite {
         !self.writer && (kind == Kind::Read || self.readers == 0)
     }
 
-    fn serve(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn serve(&mut self, context: &SyncContext, out: &mut Effects) {
         while let Some(&(to, thread, kind)) = self.queue.front()
             && self.admits(kind)
         {
@@ -172,7 +176,7 @@ impl ReadWrite {
                 Kind::Write => self.writer = true,
             }
             self.last = Some(to);
-            site.send(to, ReadWriteMessage::Grant { thread }.about(site.id), out);
+            context.send(to, ReadWriteMessage::Grant { thread }.about(context.id), out);
         }
         if self.readers == 0 && !self.writer {
             self.last = None;

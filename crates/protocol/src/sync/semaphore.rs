@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use multigrain_types::{NodeId, ThreadId};
 
+use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
-use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::SemaphoreMessage;
 
@@ -26,11 +26,11 @@ pub struct Semaphore {
 
 impl SyncState for Semaphore {
     /// The first state: no units.
-    fn new(_: &SyncSite) -> Self {
+    fn new(_: &SyncContext) -> Self {
         Self::default()
     }
 
-    fn user(&self, _: &SyncSite) -> Option<NodeId> {
+    fn user(&self, _: &SyncContext) -> Option<NodeId> {
         self.giver
     }
 }
@@ -39,7 +39,7 @@ impl Semaphore {
     /// `tries`: the thread does not wait for a unit.
     pub(super) fn wait(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         thread: ThreadId,
         tries: bool,
         out: &mut Effects,
@@ -51,56 +51,60 @@ impl Semaphore {
             true => SemaphoreMessage::Try { thread },
             false => SemaphoreMessage::Request { thread },
         };
-        site.send(site.manager, message.about(site.id), out);
+        context.send(context.manager, message.about(context.id), out);
         Ok(())
     }
 
-    pub(super) fn withdraw(&mut self, site: &SyncSite, thread: ThreadId, out: &mut Effects) {
+    pub(super) fn withdraw(&mut self, context: &SyncContext, thread: ThreadId, out: &mut Effects) {
         if self.waiting.contains(&thread) {
-            site.send(site.manager, SemaphoreMessage::Withdraw { thread }.about(site.id), out);
+            context.send(
+                context.manager,
+                SemaphoreMessage::Withdraw { thread }.about(context.id),
+                out,
+            );
         }
     }
 
     pub(super) fn receive(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         message: SemaphoreMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let refuse = |thread, out: &mut Effects| {
-            site.send(from, SemaphoreMessage::Refused { thread }.about(site.id), out);
+            context.send(from, SemaphoreMessage::Refused { thread }.about(context.id), out);
         };
         match message {
-            SemaphoreMessage::Request { thread } if site.is_manager() => {
+            SemaphoreMessage::Request { thread } if context.is_manager() => {
                 self.queue.push_back((from, thread));
-                self.serve(site, out);
+                self.serve(context, out);
             }
-            SemaphoreMessage::Try { thread } if site.is_manager() => {
+            SemaphoreMessage::Try { thread } if context.is_manager() => {
                 if self.value == 0 {
                     refuse(thread, out);
                 }
                 self.queue.extend((self.value > 0).then_some((from, thread)));
-                self.serve(site, out);
+                self.serve(context, out);
             }
-            SemaphoreMessage::Withdraw { thread } if site.is_manager() => {
+            SemaphoreMessage::Withdraw { thread } if context.is_manager() => {
                 let queued = self.queue.iter().position(|&waiter| waiter == (from, thread));
                 if queued.and_then(|place| self.queue.remove(place)).is_some() {
                     refuse(thread, out);
                 }
             }
-            SemaphoreMessage::Post { count } if site.is_manager() => {
+            SemaphoreMessage::Post { count } if context.is_manager() => {
                 self.value = self.value.saturating_add(count.into());
                 self.giver = Some(from);
-                self.serve(site, out);
+                self.serve(context, out);
             }
             SemaphoreMessage::Grant { thread }
-                if from == site.manager && self.waiting.remove(&thread) =>
+                if from == context.manager && self.waiting.remove(&thread) =>
             {
                 out.push(Effect::Wake { thread });
             }
             SemaphoreMessage::Refused { thread }
-                if from == site.manager && self.waiting.remove(&thread) =>
+                if from == context.manager && self.waiting.remove(&thread) =>
             {
                 out.extend([Effect::Refuse { thread }, Effect::Wake { thread }]);
             }
@@ -116,11 +120,11 @@ impl Semaphore {
         Ok(())
     }
 
-    fn serve(&mut self, site: &SyncSite, out: &mut Effects) {
+    fn serve(&mut self, context: &SyncContext, out: &mut Effects) {
         while self.value > 0 {
             let Some((to, thread)) = self.queue.pop_front() else { return };
             self.value -= 1;
-            site.send(to, SemaphoreMessage::Grant { thread }.about(site.id), out);
+            context.send(to, SemaphoreMessage::Grant { thread }.about(context.id), out);
         }
         self.giver = None;
     }

@@ -17,12 +17,12 @@ pub(crate) use collect::Collected;
 use super::barrier::Barrier;
 use super::collective::Collective;
 use super::condition::Condition;
+use super::context::{SyncContext, SyncState};
 use super::input::SyncError;
 use super::lock::Lock;
 use super::quota::Uses;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
-use super::site::{SyncSite, SyncState};
 use crate::effect::{Effect, Effects};
 use crate::message::{LockMessage, SyncMessage};
 use crate::mutant_macro::mutant;
@@ -104,17 +104,17 @@ impl SyncTables {
     }
 
     /// An id as these tables see it.
-    fn site(&self, me: NodeId, nodes: u16, id: u64) -> SyncSite {
-        SyncSite::new(me, nodes, id).with_fan(self.here.fan)
+    fn context(&self, me: NodeId, nodes: u16, id: u64) -> SyncContext {
+        SyncContext::new(me, nodes, id).with_fan(self.here.fan)
     }
 
     /// The node whose release tells this one that all threads of the job have come to a barrier.
     #[must_use]
     pub fn releaser(&self, me: NodeId, nodes: u16, barrier: u64) -> NodeId {
-        let site = self.site(me, nodes, barrier);
-        match site.tree() {
+        let context = self.context(me, nodes, barrier);
+        match context.tree() {
             Some(tree) => tree.parent(me).unwrap_or(me),
-            None => site.manager,
+            None => context.manager,
         }
     }
 
@@ -198,8 +198,8 @@ impl SyncTables {
         let quiescent = mutant!("begin-without-retract": None, else declared);
         match quiescent {
             Some((&id, barrier)) => {
-                let site = SyncSite::new(me, nodes, id).with_fan(fan);
-                barrier.begin(&site, thread, out);
+                let context = SyncContext::new(me, nodes, id).with_fan(fan);
+                barrier.begin(&context, thread, out);
             }
             None => out.push(Effect::Wake { thread }),
         }
@@ -217,7 +217,7 @@ impl SyncTables {
         (id, message): (u64, SyncMessage),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let site = self.site(me, nodes, id);
+        let context = self.context(me, nodes, id);
         if let SyncMessage::Lock(LockMessage::Recall { to, .. }) = message
             && to.0 >= nodes
         {
@@ -226,39 +226,40 @@ impl SyncTables {
         let before = out.len();
         match message {
             SyncMessage::Lock(message) => {
-                self.lock_step(site, |lock, site| lock.receive(site, from, message, out))
+                self.lock_step(context, |lock, context| lock.receive(context, from, message, out))
             }
-            SyncMessage::Barrier(message) => self.barrier_step(site, from, message, out),
-            SyncMessage::Semaphore(message) => {
-                with(&mut self.semaphores, &mut self.uses, site, |sem: &mut Semaphore, site| {
-                    sem.receive(site, from, message, out)
-                })
-            }
-            SyncMessage::Condition(message) => self.condition(&site, nodes, from, message, out),
+            SyncMessage::Barrier(message) => self.barrier_step(context, from, message, out),
+            SyncMessage::Semaphore(message) => with(
+                &mut self.semaphores,
+                &mut self.uses,
+                context,
+                |sem: &mut Semaphore, context| sem.receive(context, from, message, out),
+            ),
+            SyncMessage::Condition(message) => self.condition(&context, nodes, from, message, out),
             SyncMessage::ReadWrite(message) => {
-                self.read_write_step(site, message.thread(), |lock, site| {
-                    lock.receive(site, from, message, out)
+                self.read_write_step(context, message.thread(), |lock, context| {
+                    lock.receive(context, from, message, out)
                 })
             }
         }?;
-        if site.is_manager() || (from != me && message.goes_by_tree()) {
+        if context.is_manager() || (from != me && message.goes_by_tree()) {
             self.uses.came(from, message);
             self.uses.answered(&out[before..]);
         }
-        self.uses.check_peer(&site, from)
+        self.uses.check_peer(&context, from)
     }
 
     /// A step of a lock; counts idle tokens, and who holds what.
     fn lock_step(
         &mut self,
-        site: SyncSite,
-        step: impl FnOnce(&mut Lock, &SyncSite) -> Result<(), SyncError>,
+        context: SyncContext,
+        step: impl FnOnce(&mut Lock, &SyncContext) -> Result<(), SyncError>,
     ) -> Result<(), SyncError> {
         let (idle, holds) = (&mut self.idle.here, &mut self.holds);
-        with(&mut self.locks, &mut self.uses, site, |lock: &mut Lock, site| {
-            let before = (lock.is_idle(site), lock.owner());
-            let done = step(lock, site);
-            *idle = *idle + u32::from(lock.is_idle(site)) - u32::from(before.0);
+        with(&mut self.locks, &mut self.uses, context, |lock: &mut Lock, context| {
+            let before = (lock.is_idle(context), lock.owner());
+            let done = step(lock, context);
+            *idle = *idle + u32::from(lock.is_idle(context)) - u32::from(before.0);
             change_holder(holds, before.1, lock.owner());
             done
         })
@@ -267,15 +268,15 @@ impl SyncTables {
     /// A step of a read-write lock, which changes what one thread holds at most.
     fn read_write_step(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         thread: Option<ThreadId>,
-        step: impl FnOnce(&mut ReadWrite, &SyncSite) -> Result<(), SyncError>,
+        step: impl FnOnce(&mut ReadWrite, &SyncContext) -> Result<(), SyncError>,
     ) -> Result<(), SyncError> {
         let holds = &mut self.holds;
-        with(&mut self.read_writes, &mut self.uses, site, |lock: &mut ReadWrite, site| {
+        with(&mut self.read_writes, &mut self.uses, context, |lock: &mut ReadWrite, context| {
             let holder = |lock: &ReadWrite| thread.filter(|&thread| lock.is_held_by(thread));
             let before = holder(lock);
-            let done = step(lock, site);
+            let done = step(lock, context);
             change_holder(holds, before, holder(lock));
             done
         })
@@ -286,15 +287,15 @@ impl SyncTables {
         if self.idle.here <= self.idle.most {
             return;
         }
-        let site = |id| SyncSite::new(me, nodes, id);
+        let context = |id| SyncContext::new(me, nodes, id);
         let after = (Bound::Excluded(self.idle.offered), Bound::Unbounded);
         let locks = self.locks.range(after).chain(self.locks.range(..=self.idle.offered));
         let looked: SmallVec<[(u64, bool); LOOKS]> =
-            locks.take(LOOKS).map(|(&id, lock)| (id, lock.is_idle(&site(id)))).collect();
+            locks.take(LOOKS).map(|(&id, lock)| (id, lock.is_idle(&context(id)))).collect();
         for (id, idle) in looked {
             self.idle.offered = id;
             if idle && let Some(lock) = self.locks.get_mut(&id) {
-                lock.offer(&site(id), out);
+                lock.offer(&context(id), out);
                 self.idle.here -= 1;
             }
             if self.idle.here <= self.idle.most {
@@ -330,24 +331,24 @@ fn change_holder(
 fn with<T: SyncState>(
     table: &mut BTreeMap<u64, T>,
     uses: &mut Uses,
-    site: SyncSite,
-    step: impl FnOnce(&mut T, &SyncSite) -> Result<(), SyncError>,
+    context: SyncContext,
+    step: impl FnOnce(&mut T, &SyncContext) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
     let mut user = None;
-    let state = match table.entry(site.id) {
+    let state = match table.entry(context.id) {
         Entry::Occupied(state) => {
             let state = state.into_mut();
-            user = state.user(&site);
+            user = state.user(&context);
             state
         }
-        Entry::Vacant(place) => place.insert(T::new(&site)),
+        Entry::Vacant(place) => place.insert(T::new(&context)),
     };
-    let result = step(state, &site);
-    if *state == T::new(&site) {
+    let result = step(state, &context);
+    if *state == T::new(&context) {
         uses.change(user, None);
-        table.remove(&site.id);
+        table.remove(&context.id);
     } else {
-        uses.change(user, state.user(&site));
+        uses.change(user, state.user(&context));
     }
     result
 }

@@ -25,7 +25,7 @@ use crate::driver::{Driver, Wait};
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
 use crate::shim::AtomicU64;
-use crate::tables::SharedTables;
+use crate::state_tables::SharedTables;
 
 /// Asked for at once, at most; a longer page is asked for in parts. A request and an answer each cost more
 /// than the smallest minipages hold.

@@ -2,7 +2,7 @@
 
 use core::ops::{Add, Sub};
 
-use multigrain_protocol::sync::{SyncInput, SyncSite};
+use multigrain_protocol::sync::{SyncContext, SyncInput};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{Access, NodeId, Placement, ThreadId};
 
@@ -263,7 +263,7 @@ impl Job {
                 let total = nodes.into();
                 let call = SyncInput::Barrier {
                     thread: THREAD,
-                    id: SyncSite::of_all(nodes, BARRIER),
+                    id: SyncContext::of_all(nodes, BARRIER),
                     local: 1,
                     total,
                     quiescent: false,

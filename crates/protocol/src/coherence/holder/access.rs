@@ -4,16 +4,16 @@ use multigrain_types::Access;
 
 use super::state::{AckTiming, Holder, Phase, Threads, Want, waiter};
 use crate::coherence::event::AccessEvent;
+use crate::context::{EngineContext, Illegal};
 #[cfg(feature = "mutants")]
 use crate::effect::Effect;
 use crate::effect::Effects;
 use crate::message::{Kind, PageMessage};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 pub(super) fn handle(
     holder: &mut Holder,
-    site: &Site,
+    context: &EngineContext,
     event: &AccessEvent,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
@@ -23,21 +23,21 @@ pub(super) fn handle(
 
     mutant!("pinned-retry-forgotten" => {
         if let &E::PinnedRetry { thread, kind } = event {
-            return handle(holder, site, &E::Fault { thread, kind }, out);
+            return handle(holder, context, &E::Fault { thread, kind }, out);
         }
     });
     match (event, &mut holder.phase, holder.access) {
         // Figure 3, On Read Fault: send READ_REQUEST to the manager, wait.
         (E::Fault { thread, kind: Kind::Read }, Idle, NoAccess) => {
-            holder.request(site, Want::Read, waiter(*thread), AckTiming::Deferred, out);
+            holder.request(context, Want::Read, waiter(*thread), AckTiming::Deferred, out);
         }
         // Figure 3, On Write Fault: send WRITE_REQUEST to the manager, wait.
         (E::Fault { thread, kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-            holder.request(site, Want::Write, waiter(*thread), AckTiming::Deferred, out);
+            holder.request(context, Want::Write, waiter(*thread), AckTiming::Deferred, out);
         }
         // It has lost the minipage before: whatever is here by now, a grant of its own stays.
         (E::PinnedRetry { thread, kind }, Idle, NoAccess | ReadOnly | ReadWrite) => {
-            holder.request(site, Want::of(*kind), waiter(*thread), AckTiming::Now, out);
+            holder.request(context, Want::of(*kind), waiter(*thread), AckTiming::Now, out);
         }
         // Another thread of this node already waits for the minipage: join it, or be the next.
         (E::Fault { thread, kind: kind @ Kind::Read }, Fetching(open), NoAccess)
@@ -60,26 +60,26 @@ pub(super) fn handle(
         (E::Fault { thread, kind: Kind::Read }, Granted(open), ReadOnly)
         | (E::Fault { thread, .. }, Granted(open), ReadWrite) => {
             open.threads.push(*thread);
-            holder.spurious(site, *thread, out);
+            holder.spurious(context, *thread, out);
         }
         (E::PinnedRetry { thread, kind: Kind::Read }, Granted(open), ReadOnly)
         | (E::PinnedRetry { thread, .. }, Granted(open), ReadWrite) => {
             open.threads.push(*thread);
             open.ack = AckTiming::Now;
-            holder.spurious(site, *thread, out);
+            holder.spurious(context, *thread, out);
         }
         // Spurious: the access is there already, only the page tables lag.
         (E::Fault { thread, kind: Kind::Read }, Idle | Fetching(_), ReadOnly)
         | (E::Fault { thread, .. }, Idle | Fetching(_), ReadWrite) => {
-            holder.spurious(site, *thread, out);
+            holder.spurious(context, *thread, out);
         }
 
         // Prefetch: a request nobody waits for.
         (E::Prefetch { kind: Kind::Read }, Idle, NoAccess) => {
-            holder.request(site, Want::Read, Threads::new(), AckTiming::Deferred, out);
+            holder.request(context, Want::Read, Threads::new(), AckTiming::Deferred, out);
         }
         (E::Prefetch { kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
-            holder.request(site, Want::Write, Threads::new(), AckTiming::Deferred, out);
+            holder.request(context, Want::Write, Threads::new(), AckTiming::Deferred, out);
         }
         (E::Prefetch { kind: Kind::Read }, Idle, ReadOnly)
         | (E::Prefetch { .. }, Idle, ReadWrite)
@@ -87,7 +87,7 @@ pub(super) fn handle(
 
         // Push: only who has a copy can hand it out.
         (E::Push, Idle | Fetching(_) | Granted(_), ReadOnly | ReadWrite) => {
-            Holder::send(site, site.manager, PageMessage::PushRequest, out);
+            Holder::send(context, context.manager, PageMessage::PushRequest, out);
         }
         (E::Push, Idle | Fetching(_), NoAccess) => {}
 

@@ -4,10 +4,10 @@ use multigrain_types::{Access, ThreadId};
 
 use super::state::{AckTiming, Holder, Open, Phase, Want};
 use crate::coherence::event::GrantEvent;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::{Attach, Kind, PageMessage};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 #[expect(
     clippy::too_many_lines,
@@ -15,7 +15,7 @@ use crate::site::{Illegal, Site};
 )]
 pub(super) fn handle(
     holder: &mut Holder,
-    site: &Site,
+    context: &EngineContext,
     event: &GrantEvent,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
@@ -27,12 +27,12 @@ pub(super) fn handle(
         if *event == E::PushReply && holder.is_fetching() {
             let (kind, attach) = (Kind::Read, Attach::Page);
             let reply = E::Reply { kind, attach, ack_now: false, turns: 0 };
-            return handle(holder, site, &reply, out);
+            return handle(holder, context, &reply, out);
         }
     });
     mutant!("ack-before-instruction" => {
         if let &E::Resumed { thread } = event {
-            return handle(holder, site, &E::Retired { thread }, out);
+            return handle(holder, context, &E::Retired { thread }, out);
         }
     });
     match (event, &mut holder.phase, holder.access) {
@@ -42,7 +42,7 @@ pub(super) fn handle(
             Fetching(open),
             NoAccess,
         ) if open.want == Want::Read => {
-            holder.install(site, ReadOnly, out);
+            holder.install(context, ReadOnly, out);
             mutant!("read-reply-writable" => {
                 for effect in out.iter_mut() {
                     if let Effect::Install { access, .. } = effect {
@@ -50,15 +50,15 @@ pub(super) fn handle(
                     }
                 }
             });
-            granted(holder, site, *ack_now, *turns, out);
+            granted(holder, context, *ack_now, *turns, out);
         }
         (
             E::Reply { kind: Kind::Write, attach: Attach::Page, ack_now, turns },
             Fetching(open),
             NoAccess,
         ) if open.want == Want::Write => {
-            holder.install(site, ReadWrite, out);
-            granted(holder, site, *ack_now, *turns, out);
+            holder.install(context, ReadWrite, out);
+            granted(holder, context, *ack_now, *turns, out);
         }
         // A copy came before the reply, or was here: nothing more to install. What was here at a pinned retry
         // has trapped all the same: the page tables lag.
@@ -67,8 +67,8 @@ pub(super) fn handle(
             Fetching(open),
             ReadOnly | ReadWrite,
         ) if open.want == Want::Read => {
-            holder.reprotect(site, out);
-            granted(holder, site, *ack_now, *turns, out);
+            holder.reprotect(context, out);
+            granted(holder, context, *ack_now, *turns, out);
         }
         // Upgrade: all other copies are gone, the own one becomes writable.
         (
@@ -76,8 +76,8 @@ pub(super) fn handle(
             Fetching(open),
             ReadOnly,
         ) if open.want == Want::Write => {
-            holder.protect(site, ReadWrite, out);
-            granted(holder, site, *ack_now, *turns, out);
+            holder.protect(context, ReadWrite, out);
+            granted(holder, context, *ack_now, *turns, out);
         }
         // It was writable at a pinned retry.
         (
@@ -85,8 +85,8 @@ pub(super) fn handle(
             Fetching(open),
             ReadWrite,
         ) if open.want == Want::Write => {
-            holder.reprotect(site, out);
-            granted(holder, site, *ack_now, *turns, out);
+            holder.reprotect(context, out);
+            granted(holder, context, *ack_now, *turns, out);
         }
         // Reclaim: no other copy is left; the contents are of no interest.
         (
@@ -94,14 +94,14 @@ pub(super) fn handle(
             Fetching(open),
             NoAccess | ReadOnly,
         ) if open.want == Want::Reclaim => {
-            holder.protect(site, ReadWrite, out);
-            out.push(Effect::Reclaimed { minipage: site.minipage });
-            granted(holder, site, *ack_now, *turns, out);
+            holder.protect(context, ReadWrite, out);
+            out.push(Effect::Reclaimed { minipage: context.minipage });
+            granted(holder, context, *ack_now, *turns, out);
         }
         // A pushed read copy; the manager counts the acks of the targets.
         (E::PushReply, Idle | Fetching(_), NoAccess) => {
-            holder.install(site, ReadOnly, out);
-            Holder::send(site, site.manager, PageMessage::Ack, out);
+            holder.install(context, ReadOnly, out);
+            Holder::send(context, context.manager, PageMessage::Ack, out);
         }
 
         // Section 3.3: the ack that closes the transaction follows the instruction where somebody
@@ -109,7 +109,7 @@ pub(super) fn handle(
         (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
             let urgent = open.ack == AckTiming::Now;
             if !urgent && (open.turns == 0 || !open.writers.is_empty()) {
-                unpin(holder, site, *thread, out);
+                unpin(holder, context, *thread, out);
             } else if open.threads.contains(thread) {
                 // Any waiting request ends the turn of a writer.
                 let ends = urgent && holder.access == ReadWrite;
@@ -118,13 +118,13 @@ pub(super) fn handle(
                     true => open.turns.max(u16::from(ends)),
                     false => 0,
                 };
-                let (thread, minipage) = (*thread, site.minipage);
+                let (thread, minipage) = (*thread, context.minipage);
                 out.push(Effect::Hold { thread, minipage, turns, urgent });
             }
             // Else it was woken by a grant that was given back for a free.
         }
         (E::Retired { thread }, Granted(_), ReadOnly | ReadWrite) => {
-            unpin(holder, site, *thread, out);
+            unpin(holder, context, *thread, out);
         }
         // Somebody waits for the ack. If it is on its way, receiving this has sent it off.
         (E::AckNow, Granted(open), ReadOnly | ReadWrite) => open.ack = AckTiming::Now,
@@ -155,7 +155,13 @@ pub(super) fn handle(
 }
 
 /// The reply is in place: wake who waits; without anybody to resume, acknowledge at once.
-fn granted(holder: &mut Holder, site: &Site, ack_now: bool, turns: u16, out: &mut Effects) {
+fn granted(
+    holder: &mut Holder,
+    context: &EngineContext,
+    ack_now: bool,
+    turns: u16,
+    out: &mut Effects,
+) {
     let Phase::Fetching(mut open) = core::mem::take(&mut holder.phase) else {
         unreachable!("a grant is only given to a fetching holder");
     };
@@ -170,17 +176,17 @@ fn granted(holder: &mut Holder, site: &Site, ack_now: bool, turns: u16, out: &mu
     let woken = mutant!("first-waiter-only": 1, else usize::MAX);
     out.extend(open.threads.iter().take(woken).map(|&thread| Effect::Wake { thread }));
     if open.reclaim_next {
-        holder.acknowledge(site, AckTiming::Now, out);
-        holder.reclaim_when_idle(site, open.writers, out);
+        holder.acknowledge(context, AckTiming::Now, out);
+        holder.reclaim_when_idle(context, open.writers, out);
     } else if open.threads.is_empty() {
-        close(holder, site, Open { ack: AckTiming::Now, ..*open }, out);
+        close(holder, context, Open { ack: AckTiming::Now, ..*open }, out);
     } else {
         holder.phase = Phase::Granted(open);
     }
 }
 
 /// A thread that was woken needs the grant no longer; the last one closes it.
-fn unpin(holder: &mut Holder, site: &Site, thread: ThreadId, out: &mut Effects) {
+fn unpin(holder: &mut Holder, context: &EngineContext, thread: ThreadId, out: &mut Effects) {
     let Phase::Granted(open) = &mut holder.phase else {
         unreachable!("only a grant has pins");
     };
@@ -190,16 +196,16 @@ fn unpin(holder: &mut Holder, site: &Site, thread: ThreadId, out: &mut Effects) 
     if open.threads.is_empty()
         && let Phase::Granted(open) = core::mem::take(&mut holder.phase)
     {
-        close(holder, site, *open, out);
+        close(holder, context, *open, out);
         mutant!("ack-dropped" => { drop_ack(out); });
     }
 }
 
 /// Nobody needs the grant: acknowledge it, and ask for what writers want beyond it.
-fn close(holder: &mut Holder, site: &Site, open: Open, out: &mut Effects) {
-    holder.acknowledge(site, open.ack, out);
+fn close(holder: &mut Holder, context: &EngineContext, open: Open, out: &mut Effects) {
+    holder.acknowledge(context, open.ack, out);
     if !open.writers.is_empty() {
-        holder.request(site, Want::Write, open.writers, open.ack, out);
+        holder.request(context, Want::Write, open.writers, open.ack, out);
     }
 }
 

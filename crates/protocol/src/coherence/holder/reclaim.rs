@@ -4,21 +4,25 @@
 use multigrain_types::Access;
 
 use super::state::{AckTiming, Holder, Phase, Threads, Want};
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
-pub(super) fn handle(holder: &mut Holder, site: &Site, out: &mut Effects) -> Result<(), Illegal> {
+pub(super) fn handle(
+    holder: &mut Holder,
+    context: &EngineContext,
+    out: &mut Effects,
+) -> Result<(), Illegal> {
     use Access::{NoAccess, ReadOnly, ReadWrite};
     use Phase::{Fetching, Granted, Idle};
 
     match (&mut holder.phase, holder.access) {
         // Free: the owner takes the minipage back before it is used again.
-        (Idle, ReadWrite) => out.push(Effect::Reclaimed { minipage: site.minipage }),
+        (Idle, ReadWrite) => out.push(Effect::Reclaimed { minipage: context.minipage }),
         (Idle, NoAccess | ReadOnly) => {
-            holder.request(site, Want::Reclaim, Threads::new(), AckTiming::Deferred, out);
+            holder.request(context, Want::Reclaim, Threads::new(), AckTiming::Deferred, out);
             mutant!("freed-reused-early" => {
-                out.push(Effect::Reclaimed { minipage: site.minipage });
+                out.push(Effect::Reclaimed { minipage: context.minipage });
             });
         }
         (Fetching(open), NoAccess | ReadOnly | ReadWrite) => {
@@ -26,9 +30,9 @@ pub(super) fn handle(holder: &mut Holder, site: &Site, out: &mut Effects) -> Res
         }
         (Granted(open), ReadOnly | ReadWrite) => {
             let writers = core::mem::take(&mut open.writers);
-            holder.acknowledge(site, AckTiming::Now, out);
+            holder.acknowledge(context, AckTiming::Now, out);
             mutant!("free-forgets-ack" => { super::grant::drop_ack(out); });
-            holder.reclaim_when_idle(site, writers, out);
+            holder.reclaim_when_idle(context, writers, out);
         }
 
         // A state that cannot be.

@@ -3,9 +3,9 @@
 use multigrain_types::{Access, NodeId, ThreadId};
 use smallvec::SmallVec;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::message::{Kind, PageMessage};
-use crate::site::{Illegal, Site};
 
 /// A node's state for one minipage; 16 bytes while nothing is being fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -93,13 +93,13 @@ impl Holder {
         Illegal { role: "holder", state: format!("{self:?}") }
     }
 
-    pub(super) fn send(site: &Site, to: NodeId, body: PageMessage, out: &mut Effects) {
-        out.push(Effect::Send { to, message: body.about(site.minipage) });
+    pub(super) fn send(context: &EngineContext, to: NodeId, body: PageMessage, out: &mut Effects) {
+        out.push(Effect::Send { to, message: body.about(context.minipage) });
     }
 
     pub(super) fn request(
         &mut self,
-        site: &Site,
+        context: &EngineContext,
         want: Want,
         threads: Threads,
         ack: AckTiming,
@@ -113,38 +113,43 @@ impl Holder {
         let writers = Threads::new();
         let open = Open { want, threads, writers, reclaim_next: false, ack, turns: 0 };
         self.phase = Phase::Fetching(Box::new(open));
-        Self::send(site, site.manager, message, out);
+        Self::send(context, context.manager, message, out);
     }
 
-    pub(super) fn spurious(&self, site: &Site, thread: ThreadId, out: &mut Effects) {
-        self.reprotect(site, out);
+    pub(super) fn spurious(&self, context: &EngineContext, thread: ThreadId, out: &mut Effects) {
+        self.reprotect(context, out);
         out.push(Effect::Wake { thread });
     }
 
     /// It trapped with enough access: only the page tables lag.
-    pub(super) fn reprotect(&self, site: &Site, out: &mut Effects) {
-        out.push(Effect::Reprotect { minipage: site.minipage, access: self.access });
+    pub(super) fn reprotect(&self, context: &EngineContext, out: &mut Effects) {
+        out.push(Effect::Reprotect { minipage: context.minipage, access: self.access });
     }
 
-    pub(super) fn protect(&mut self, site: &Site, to: Access, out: &mut Effects) {
-        out.push(Effect::Protect { minipage: site.minipage, from: self.access, to });
+    pub(super) fn protect(&mut self, context: &EngineContext, to: Access, out: &mut Effects) {
+        out.push(Effect::Protect { minipage: context.minipage, from: self.access, to });
         self.access = to;
     }
 
-    pub(super) fn downgrade(&mut self, site: &Site, out: &mut Effects) {
+    pub(super) fn downgrade(&mut self, context: &EngineContext, out: &mut Effects) {
         if self.access == Access::ReadWrite {
-            self.protect(site, Access::ReadOnly, out);
+            self.protect(context, Access::ReadOnly, out);
         }
     }
 
-    pub(super) fn install(&mut self, site: &Site, access: Access, out: &mut Effects) {
-        out.push(Effect::Install { minipage: site.minipage, access });
+    pub(super) fn install(&mut self, context: &EngineContext, access: Access, out: &mut Effects) {
+        out.push(Effect::Install { minipage: context.minipage, access });
         self.access = access;
     }
 
-    pub(super) fn acknowledge(&mut self, site: &Site, ack: AckTiming, out: &mut Effects) {
+    pub(super) fn acknowledge(
+        &mut self,
+        context: &EngineContext,
+        ack: AckTiming,
+        out: &mut Effects,
+    ) {
         self.phase = Phase::Idle;
-        let (to, message) = (site.manager, PageMessage::Ack.about(site.minipage));
+        let (to, message) = (context.manager, PageMessage::Ack.about(context.minipage));
         out.push(match ack {
             AckTiming::Now => Effect::Send { to, message },
             // It goes with the next message.
@@ -152,11 +157,16 @@ impl Holder {
         });
     }
 
-    pub(super) fn reclaim_when_idle(&mut self, site: &Site, writers: Threads, out: &mut Effects) {
+    pub(super) fn reclaim_when_idle(
+        &mut self,
+        context: &EngineContext,
+        writers: Threads,
+        out: &mut Effects,
+    ) {
         if self.access == Access::ReadWrite {
-            out.push(Effect::Reclaimed { minipage: site.minipage });
+            out.push(Effect::Reclaimed { minipage: context.minipage });
         } else {
-            self.request(site, Want::Reclaim, writers, AckTiming::Deferred, out);
+            self.request(context, Want::Reclaim, writers, AckTiming::Deferred, out);
         }
     }
 }

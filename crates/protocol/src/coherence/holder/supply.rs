@@ -4,16 +4,16 @@ use multigrain_types::Access;
 
 use super::state::{Holder, Phase};
 use crate::coherence::event::SupplyEvent;
+use crate::context::{EngineContext, Illegal};
 #[cfg(feature = "mutants")]
 use crate::effect::Effect;
 use crate::effect::Effects;
 use crate::message::{Attach, Kind, PageMessage};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 pub(super) fn handle(
     holder: &mut Holder,
-    site: &Site,
+    context: &EngineContext,
     event: &SupplyEvent,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
@@ -29,10 +29,15 @@ pub(super) fn handle(
             ReadOnly | ReadWrite,
         ) => {
             let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
-            holder.downgrade(site, out);
+            holder.downgrade(context, out);
             mutant!("read-forward-keeps-writable" => { unprotect(out); });
             let (kind, attach) = (Kind::Read, Attach::Page);
-            Holder::send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+            Holder::send(
+                context,
+                requester,
+                PageMessage::Reply { kind, attach, ack_now, turns },
+                out,
+            );
         }
         // Figure 3, Handle Write Request: NoAccess, then the page is sent.
         (
@@ -41,24 +46,29 @@ pub(super) fn handle(
             ReadOnly | ReadWrite,
         ) => {
             let (requester, ack_now, turns) = (*requester, *ack_now, *turns);
-            holder.protect(site, NoAccess, out);
+            holder.protect(context, NoAccess, out);
             mutant!("write-forward-keeps-copy" => { unprotect(out); });
             let (kind, attach) = (Kind::Write, Attach::Page);
-            Holder::send(site, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
+            Holder::send(
+                context,
+                requester,
+                PageMessage::Reply { kind, attach, ack_now, turns },
+                out,
+            );
         }
         // Push: as a read request that the manager makes in the target's name.
         (E::PushForward { target }, Idle | Fetching(_), ReadOnly | ReadWrite) => {
             let target = *target;
-            holder.downgrade(site, out);
+            holder.downgrade(context, out);
             mutant!("push-keeps-writable" => { unprotect(out); });
-            Holder::send(site, target, PageMessage::PushReply, out);
+            Holder::send(context, target, PageMessage::PushReply, out);
         }
 
         // Figure 3, Handle Invalidate Request.
         (E::Invalidate, Idle | Fetching(_), ReadOnly | ReadWrite) => {
-            holder.protect(site, NoAccess, out);
+            holder.protect(context, NoAccess, out);
             mutant!("invalidation-keeps-copy" => { unprotect(out); });
-            Holder::send(site, site.manager, PageMessage::InvalidateReply, out);
+            Holder::send(context, context.manager, PageMessage::InvalidateReply, out);
         }
 
         // What no correct manager sends: a request to a node without a copy or with an open grant.

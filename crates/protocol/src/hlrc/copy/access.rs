@@ -3,19 +3,24 @@
 use multigrain_types::Access;
 use smallvec::SmallVec;
 
+use crate::context::EngineContext;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::AccessEvent;
 use crate::hlrc::send::fetch;
 use crate::hlrc::state::{Away, Home, Page, Wait, open_with_twin};
 use crate::message::Kind;
 use crate::mutant_macro::mutant;
-use crate::site::Site;
 
-pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &mut Effects) {
+pub(super) fn at_home(
+    home: &mut Home,
+    context: &EngineContext,
+    event: &AccessEvent,
+    out: &mut Effects,
+) {
     use AccessEvent as E;
     use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     match (event, *home) {
         (E::Fault { thread, kind: Kind::Write }, Clean | Transferred { .. }) => {
             out.push(Effect::Dirty { minipage });
@@ -37,7 +42,7 @@ pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &m
             out.push(Effect::Wake { thread: *thread });
         }
         (E::OpenAhead, Clean) => {
-            open_with_twin(site, out);
+            open_with_twin(context, out);
             *home = OpenedAhead;
         }
         // What came as a dynamic home and was only read so far shows by its state whether it is written.
@@ -61,7 +66,7 @@ pub(super) fn at_home(home: &mut Home, site: &Site, event: &AccessEvent, out: &m
 
 pub(super) fn away(
     away: &mut Away,
-    site: &Site,
+    context: &EngineContext,
     epoch: u64,
     event: &AccessEvent,
     out: &mut Effects,
@@ -69,10 +74,10 @@ pub(super) fn away(
     use AccessEvent as E;
     use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     match (event, &mut away.page) {
         (E::Fault { thread, kind }, Invalid) => {
-            fetch(away, site, epoch, Wait::fault(*kind, *thread), out);
+            fetch(away, context, epoch, Wait::fault(*kind, *thread), out);
         }
         (E::Fault { thread, kind: Kind::Write }, Clean) if away.unacked > 0 => {
             away.page = Upgrading(Box::new(Wait::fault(Kind::Write, *thread)));
@@ -83,7 +88,7 @@ pub(super) fn away(
             wait.waiters.push(*thread);
         }
         // The first write since the last release.
-        (E::Fault { thread, kind: Kind::Write }, Clean) => away.open(site, &[*thread], out),
+        (E::Fault { thread, kind: Kind::Write }, Clean) => away.open(context, &[*thread], out),
         // Spurious: the access is there already, only the page tables lag.
         (E::Fault { thread, kind: Kind::Read }, Clean | Upgrading(_))
         | (E::Fault { thread, .. }, Dirty | OpenedAhead) => {
@@ -91,11 +96,11 @@ pub(super) fn away(
             out.push(Effect::Wake { thread: *thread });
         }
         (E::Prefetch { kind }, Invalid) => {
-            fetch(away, site, epoch, Wait::of(*kind, SmallVec::new()), out);
+            fetch(away, context, epoch, Wait::of(*kind, SmallVec::new()), out);
         }
         (E::AwaitedPrefetch, Invalid) => {
             let wait = Wait { awaited: true, ..Wait::of(Kind::Read, SmallVec::new()) };
-            fetch(away, site, epoch, wait, out);
+            fetch(away, context, epoch, wait, out);
         }
         (
             E::Prefetch { .. } | E::AwaitedPrefetch,
@@ -104,7 +109,7 @@ pub(super) fn away(
         // Two diffs on their way may overtake each other: see `Upgrading`.
         (E::OpenAhead, Clean) if mutant!("opened-ahead-over-a-diff": true, else away.unacked == 0) =>
         {
-            open_with_twin(site, out);
+            open_with_twin(context, out);
             away.page = OpenedAhead;
         }
         (

@@ -3,6 +3,7 @@
 use multigrain_types::Access;
 
 use super::dynamic;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FlushEvent;
 #[cfg(feature = "mutants")]
@@ -10,18 +11,17 @@ use crate::hlrc::send::unsend_diff;
 use crate::hlrc::send::{acknowledge, diff, fetch};
 use crate::hlrc::state::{Away, Home, Page, Wait};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 pub(super) fn at_home(
     home: &mut Home,
-    site: &Site,
+    context: &EngineContext,
     event: &FlushEvent,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use FlushEvent as E;
     use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     match (event, *home) {
         (E::Release { flush }, Dirty) => {
             let (from, to) = (Access::ReadWrite, Access::ReadOnly);
@@ -55,7 +55,7 @@ pub(super) fn at_home(
             *home = TrackedDirty;
         }
         (E::FoundUnwritten, OpenedAhead) => {
-            unwritten(site, out);
+            unwritten(context, out);
             *home = Clean;
         }
 
@@ -69,7 +69,7 @@ pub(super) fn at_home(
             mutant!("diff-not-merged" => {
                 out.retain(|effect| !matches!(effect, Effect::MergeDiffs { .. }));
             });
-            acknowledge(site, *writer, *flush, out);
+            acknowledge(context, *writer, *flush, out);
         }
         (
             E::DiffAck { flush, count },
@@ -97,7 +97,7 @@ pub(super) fn at_home(
 
 pub(super) fn away(
     away: &mut Away,
-    site: &Site,
+    context: &EngineContext,
     epoch: u64,
     event: &FlushEvent,
     out: &mut Effects,
@@ -105,13 +105,13 @@ pub(super) fn away(
     use FlushEvent as E;
     use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     match (event, &mut away.page) {
         // What was written goes home.
         (E::Release { flush }, Dirty) => {
             let (from, to) = (Access::ReadWrite, Access::ReadOnly);
             out.push(Effect::Protect { minipage, from, to });
-            diff(away, site, epoch, *flush, out);
+            diff(away, context, epoch, *flush, out);
             mutant!("diff-not-sent" => { unsend_diff(out); });
             away.page = Clean;
         }
@@ -124,31 +124,31 @@ pub(super) fn away(
         ) => {}
         (E::FoundWritten, OpenedAhead) => away.page = Dirty,
         (E::FoundUnwritten, OpenedAhead) => {
-            unwritten(site, out);
+            unwritten(context, out);
             away.page = Clean;
         }
 
         (
             E::DiffAck { flush, count },
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
-        ) if site.dynamic_after.is_none() || away.unacked >= *count => {
+        ) if context.dynamic_after.is_none() || away.unacked >= *count => {
             away.unacked = away.unacked.saturating_sub(*count);
             out.push(Effect::Acked { flush: *flush, count: *count });
             if away.unacked == 0 {
-                all_acknowledged(away, site, epoch, out);
+                all_acknowledged(away, context, epoch, out);
             }
         }
         // This node was the home.
         (
             E::Diff { writer, flush },
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
-        ) if site.dynamic_after.is_some() && *writer != site.me && away.home != *writer => {
+        ) if context.dynamic_after.is_some() && *writer != context.me && away.home != *writer => {
             mutant!("forwarded-diff-dropped" => {
                 out.push(Effect::MergeDiffs { minipage, open: true });
-                acknowledge(site, *writer, *flush, out);
+                acknowledge(context, *writer, *flush, out);
                 return Ok(());
             });
-            dynamic::forward_diff(site, away.home, (*writer, *flush), epoch, out);
+            dynamic::forward_diff(context, away.home, (*writer, *flush), epoch, out);
         }
 
         // What no correct peer sends: a diff to a node that is not the home, an acknowledgement of
@@ -167,23 +167,23 @@ pub(super) fn away(
 }
 
 /// What was opened ahead has been closed again as it was: nobody has to be told.
-fn unwritten(site: &Site, out: &mut Effects) {
-    let minipage = site.minipage;
+fn unwritten(context: &EngineContext, out: &mut Effects) {
+    let minipage = context.minipage;
     out.push(Effect::DropTwin { minipage });
     out.push(Effect::Clean { minipage });
 }
 
 /// The home has all diffs of this copy: what waited for that goes on.
-fn all_acknowledged(away: &mut Away, site: &Site, epoch: u64, out: &mut Effects) {
+fn all_acknowledged(away: &mut Away, context: &EngineContext, epoch: u64, out: &mut Effects) {
     match &mut away.page {
         Page::FetchQueued(wait) => {
             let waiters = core::mem::take(&mut wait.waiters);
             let wait = Wait { awaited: wait.awaited, ..Wait::of(wait.kind, waiters) };
-            fetch(away, site, epoch, wait, out);
+            fetch(away, context, epoch, wait, out);
         }
         Page::Upgrading(wait) => {
             let waiters = core::mem::take(&mut wait.waiters);
-            away.open(site, &waiters, out);
+            away.open(context, &waiters, out);
         }
         Page::Invalid | Page::Fetching(_) | Page::Clean | Page::Dirty | Page::OpenedAhead => {}
     }

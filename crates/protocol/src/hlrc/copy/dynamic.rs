@@ -6,27 +6,27 @@
 
 use multigrain_types::{Access, NodeId};
 
+use crate::context::EngineContext;
 use crate::effect::{Effect, Effects};
 use crate::hlrc::state::{Home, HomeMoves, Wait};
 use crate::message::{HlrcMessage, Kind};
-use crate::site::Site;
 
 /// Whether the home goes to the node that fetches the minipage. A thread waits there, so that no barrier can
 /// migrate the home meanwhile.
-pub(super) fn follows(home: Home, moves: HomeMoves, site: &Site, epoch: u64) -> bool {
+pub(super) fn follows(home: Home, moves: HomeMoves, context: &EngineContext, epoch: u64) -> bool {
     // Not twice between two barriers if it was not written: all read it then.
-    moves.is_dynamic(site.dynamic_after) && home != Home::Transferred { epoch }
+    moves.is_dynamic(context.dynamic_after) && home != Home::Transferred { epoch }
 }
 
 /// Whether this node may become the home with what it fetches.
-pub(super) fn may_take(wait: &Wait, site: &Site) -> bool {
-    site.dynamic_after.is_some() && wait.moved.is_none()
+pub(super) fn may_take(wait: &Wait, context: &EngineContext) -> bool {
+    context.dynamic_after.is_some() && wait.moved.is_none()
 }
 
 /// The home comes to its next writer. It is current, whatever notice came meanwhile: the writes that a
 /// notice names are acknowledged by a home, and this node was none yet.
-pub(super) fn take(wait: &Wait, site: &Site, epoch: u64, out: &mut Effects) -> Home {
-    let minipage = site.minipage;
+pub(super) fn take(wait: &Wait, context: &EngineContext, epoch: u64, out: &mut Effects) -> Home {
+    let minipage = context.minipage;
     let (home, access) = match wait.kind {
         Kind::Write => (Home::Dirty, Access::ReadWrite),
         Kind::Read => (Home::Transferred { epoch }, Access::ReadOnly),
@@ -41,12 +41,12 @@ pub(super) fn take(wait: &Wait, site: &Site, epoch: u64, out: &mut Effects) -> H
 
 /// A former home sends a diff to its successor.
 pub(super) fn forward_diff(
-    site: &Site,
+    context: &EngineContext,
     to: NodeId,
     (writer, flush): (NodeId, u64),
     epoch: u64,
     out: &mut Effects,
 ) {
     let body = HlrcMessage::Diff { writer, flush, epoch };
-    out.push(Effect::ForwardDiff { to, message: body.about(site.minipage) });
+    out.push(Effect::ForwardDiff { to, message: body.about(context.minipage) });
 }

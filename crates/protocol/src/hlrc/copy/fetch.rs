@@ -3,19 +3,19 @@
 use multigrain_types::Access;
 
 use super::dynamic;
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::event::FetchEvent;
 use crate::hlrc::send::{fetch, send};
 use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page, Wait};
 use crate::message::{HlrcMessage, Kind};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 /// The new state if this node is the home no more.
 pub(super) fn at_home(
     home: &mut Home,
     moves: HomeMoves,
-    site: &Site,
+    context: &EngineContext,
     epoch: u64,
     event: &FetchEvent,
     out: &mut Effects,
@@ -25,23 +25,25 @@ pub(super) fn at_home(
 
     match (event, *home) {
         // First touch: the first to ask for what was never written is the home.
-        (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != site.me => {
-            send(site, *requester, HlrcMessage::FirstTouch, out);
+        (E::Fetch { requester, zero: true, .. }, Fresh) if *requester != context.me => {
+            send(context, *requester, HlrcMessage::FirstTouch, out);
             return Ok(Some(Copy::Away(Away::left(*requester, Page::Invalid, moves))));
         }
         // The first copy elsewhere: from now on writes are noticed.
-        (E::Fetch { requester, zero: false, .. }, Fresh | Exclusive) if *requester != site.me => {
-            *home = Home::shared(site, Access::ReadWrite, out);
+        (E::Fetch { requester, zero: false, .. }, Fresh | Exclusive)
+            if *requester != context.me =>
+        {
+            *home = Home::shared(context, Access::ReadWrite, out);
             mutant!("exclusive-home-stays-writable" => {
                 out.retain(|effect| !matches!(effect, Effect::Protect { .. }));
                 *home = Exclusive;
             });
-            send(site, *requester, HlrcMessage::Data, out);
+            send(context, *requester, HlrcMessage::Data, out);
         }
         (E::Fetch { requester, zero: false, waits: true }, at @ (Clean | Transferred { .. }))
-            if dynamic::follows(at, moves, site, epoch) && *requester != site.me =>
+            if dynamic::follows(at, moves, context, epoch) && *requester != context.me =>
         {
-            send(site, *requester, HlrcMessage::HomeTransfer, out);
+            send(context, *requester, HlrcMessage::HomeTransfer, out);
             mutant!("former-home-stays" => {
                 return Ok(None);
             });
@@ -50,18 +52,18 @@ pub(super) fn at_home(
         (
             E::Fetch { requester, zero: false, .. },
             Clean | Transferred { .. } | Dirty | Tracked | TrackedDirty,
-        ) if *requester != site.me => {
+        ) if *requester != context.me => {
             mutant!("dirty-home-transferred" => {
                 let waits = matches!(event, E::Fetch { waits: true, .. });
-                if site.dynamic_after.is_some() && waits && *home == Dirty {
+                if context.dynamic_after.is_some() && waits && *home == Dirty {
                     let (minipage, from, to) =
-                        (site.minipage, Access::ReadWrite, Access::ReadOnly);
+                        (context.minipage, Access::ReadWrite, Access::ReadOnly);
                     out.push(Effect::Protect { minipage, from, to });
-                    send(site, *requester, HlrcMessage::HomeTransfer, out);
+                    send(context, *requester, HlrcMessage::HomeTransfer, out);
                     return Ok(Some(Copy::Away(Away::left(*requester, Page::Clean, moves))));
                 }
             });
-            send(site, *requester, HlrcMessage::Data, out);
+            send(context, *requester, HlrcMessage::Data, out);
         }
 
         // What no correct peer sends: contents for the home, a fetch of its own.
@@ -83,7 +85,7 @@ pub(super) fn at_home(
 /// The new state if this node becomes the home.
 pub(super) fn away(
     away: &mut Away,
-    site: &Site,
+    context: &EngineContext,
     epoch: u64,
     event: &FetchEvent,
     out: &mut Effects,
@@ -91,7 +93,7 @@ pub(super) fn away(
     use FetchEvent as E;
     use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     match (event, &mut away.page) {
         // Asked for in vain: what came was sent before writes that this node knows of.
         (E::Data { .. }, Fetching(wait)) if mutant!("stale-reply-taken": false, else wait.stale) => {
@@ -99,7 +101,7 @@ pub(super) fn away(
             if waiters.is_empty() {
                 away.page = Invalid;
             } else {
-                fetch(away, site, epoch, Wait::of(kind, waiters), out);
+                fetch(away, context, epoch, Wait::of(kind, waiters), out);
             }
         }
         (E::Data { from }, Fetching(wait)) => {
@@ -125,8 +127,8 @@ pub(super) fn away(
             wait.wake(out);
             return Ok(Some(Copy::Home { home: Home::Exclusive, moves: away.moves }));
         }
-        (E::HomeTransfer, Fetching(wait)) if dynamic::may_take(wait, site) => {
-            let home = dynamic::take(wait, site, epoch, out);
+        (E::HomeTransfer, Fetching(wait)) if dynamic::may_take(wait, context) => {
+            let home = dynamic::take(wait, context, epoch, out);
             return Ok(Some(Copy::Home { home, moves: away.moves }));
         }
         // The requester does not know of a migration, of a transfer, or of a first touch. Every node that was
@@ -134,9 +136,9 @@ pub(super) fn away(
         (
             E::Fetch { requester, waits, .. },
             Invalid | FetchQueued(_) | Fetching(_) | Clean | Upgrading(_) | Dirty | OpenedAhead,
-        ) if *requester != site.me && away.home != *requester => {
+        ) if *requester != context.me && away.home != *requester => {
             let message = HlrcMessage::Fetch { requester: *requester, epoch, waits: *waits };
-            send(site, away.home, message, out);
+            send(context, away.home, message, out);
         }
 
         // What no correct peer sends: contents nobody asked for, a fetch of its own.

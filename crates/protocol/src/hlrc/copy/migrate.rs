@@ -2,22 +2,22 @@
 
 use multigrain_types::{Access, NodeId};
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::state::{Away, Copy, Home, HomeMoves, Page};
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 /// The new state if this node is the home no more.
 pub(super) fn at_home(
     home: Home,
     moves: &mut HomeMoves,
-    site: &Site,
+    context: &EngineContext,
     to: NodeId,
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
     use Home::{Clean, Dirty, Exclusive, Fresh, OpenedAhead, Tracked, TrackedDirty, Transferred};
 
-    let stays = to == site.me;
+    let stays = to == context.me;
     match home {
         Fresh
         | Exclusive
@@ -29,14 +29,14 @@ pub(super) fn at_home(
         | TrackedDirty
             if stays =>
         {
-            moves.count(site, to);
+            moves.count(context, to);
             Ok(None)
         }
         Clean | Transferred { .. } | Tracked => {
-            moves.count(site, to);
+            moves.count(context, to);
             if home == Tracked && mutant!("tracked-home-stays-writable": false, else true) {
                 let (from, to) = (Access::ReadWrite, Access::ReadOnly);
-                out.push(Effect::Protect { minipage: site.minipage, from, to });
+                out.push(Effect::Protect { minipage: context.minipage, from, to });
             }
             Ok(Some(Copy::Away(Away::left(to, Page::Clean, *moves))))
         }
@@ -48,18 +48,18 @@ pub(super) fn at_home(
 /// The new state if this node becomes the home.
 pub(super) fn away(
     away: &mut Away,
-    site: &Site,
+    context: &EngineContext,
     to: NodeId,
     out: &mut Effects,
 ) -> Result<Option<Copy>, Illegal> {
     use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
-    let comes = to == site.me;
+    let comes = to == context.me;
     match &mut away.page {
         // The only writer since the last barrier has what the home has.
         Clean if comes => {
-            away.moves.count(site, to);
-            let home = Home::shared(site, Access::ReadOnly, out);
+            away.moves.count(context, to);
+            let home = Home::shared(context, Access::ReadOnly, out);
             return Ok(Some(Copy::Home { home, moves: away.moves }));
         }
         Invalid | Clean if !comes => {}
@@ -70,7 +70,7 @@ pub(super) fn away(
             return Err(away.illegal());
         }
     }
-    away.moves.count(site, to);
+    away.moves.count(context, to);
     away.home = to;
     Ok(None)
 }

@@ -2,6 +2,7 @@
 
 use multigrain_types::Access;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
 use crate::hlrc::send::diff;
 #[cfg(feature = "mutants")]
@@ -9,19 +10,18 @@ use crate::hlrc::send::unsend_diff;
 use crate::hlrc::state::{Away, Page, Wait};
 use crate::message::Kind;
 use crate::mutant_macro::mutant;
-use crate::site::{Illegal, Site};
 
 /// What was written here beside it goes home first, with that flush.
 pub(super) fn away(
     away: &mut Away,
-    site: &Site,
+    context: &EngineContext,
     epoch: u64,
     flush: u64,
     out: &mut Effects,
 ) -> Result<(), Illegal> {
     use Page::{Clean, Dirty, FetchQueued, Fetching, Invalid, OpenedAhead, Upgrading};
 
-    let minipage = site.minipage;
+    let minipage = context.minipage;
     let to = Access::NoAccess;
     mutant!("notice-ignored" => {
         if away.access() == Access::ReadOnly {
@@ -42,7 +42,7 @@ pub(super) fn away(
         }
         Dirty => {
             out.push(Effect::Protect { minipage, from: Access::ReadWrite, to });
-            diff(away, site, epoch, flush, out);
+            diff(away, context, epoch, flush, out);
             mutant!("noticed-diff-lost" => { unsend_diff(out); });
             out.push(Effect::Clean { minipage });
             away.page = Invalid;

@@ -5,6 +5,7 @@
 use multigrain_types::Access;
 use multigrain_types::NodeId;
 
+use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::hlrc::{CopyEvent, FetchEvent, FlushEvent};
 use crate::message::HlrcMessage;
@@ -13,14 +14,13 @@ use crate::mutant_macro::mutant;
 use crate::node::apply::released;
 use crate::node::input::Violation;
 use crate::node::refusal::{elsewhere, refused};
-use crate::node::tables::Cell;
-use crate::site::{Illegal, Site};
+use crate::node::state_tables::Cell;
 use crate::world::World;
 
 /// A message to the copy, or to the home.
 #[inline(never)]
 pub(super) fn message(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     message: HlrcMessage,
@@ -29,9 +29,9 @@ pub(super) fn message(
 ) -> Result<(), Violation> {
     if let HlrcMessage::Fetch { requester: node, .. } | HlrcMessage::Diff { writer: node, .. } =
         message
-        && node.0 >= site.nodes
+        && node.0 >= context.nodes
     {
-        return Err(refused(from, &message, elsewhere("home", site)));
+        return Err(refused(from, &message, elsewhere("home", context)));
     }
     let event = match message {
         HlrcMessage::Fetch { requester, epoch, waits } => {
@@ -39,28 +39,29 @@ pub(super) fn message(
             let waits = mutant!("prefetch-transfers-home": true, else waits);
             // This node will receive a plan soon, and may be the home by then.
             let ahead = Ahead::Fetch { requester, waits };
-            if let Some(room) = defer(site, cell, (from, epoch), ahead) {
+            if let Some(room) = defer(context, cell, (from, epoch), ahead) {
                 return room.map_err(|illegal| refused(from, &message, illegal));
             }
-            let zero = cell.copy().is_fresh() && released(world).close_if_zero(site.minipage);
+            let zero = cell.copy().is_fresh() && released(world).close_if_zero(context.minipage);
             CopyEvent::Fetch(FetchEvent::Fetch { requester, zero, waits })
         }
         HlrcMessage::Data => CopyEvent::Fetch(FetchEvent::Data { from }),
         HlrcMessage::FirstTouch => CopyEvent::Fetch(FetchEvent::FirstTouch),
         HlrcMessage::HomeTransfer => CopyEvent::Fetch(FetchEvent::HomeTransfer),
         HlrcMessage::Diff { writer, flush, epoch } => {
-            released(world).buffer_diff(site.minipage);
+            released(world).buffer_diff(context.minipage);
             let away = cell.copy().home().is_some();
             mutant!("early-diff-dropped" => {
                 if away && epoch > cell.tracker().log().epoch() {
-                    let message = HlrcMessage::DiffAck { flush, count: 1 }.about(site.minipage);
+                    let message = HlrcMessage::DiffAck { flush, count: 1 }.about(context.minipage);
                     out.push(crate::effect::Effect::SendDeferred { to: writer, message });
                     return Ok(());
                 }
             });
             // As above: this node will be the home, or will know which node is.
             if away
-                && let Some(room) = defer(site, cell, (from, epoch), Ahead::Diff { writer, flush })
+                && let Some(room) =
+                    defer(context, cell, (from, epoch), Ahead::Diff { writer, flush })
             {
                 return room.map_err(|illegal| refused(from, &message, illegal));
             }
@@ -77,30 +78,30 @@ pub(super) fn message(
         CopyEvent::Fetch(FetchEvent::Fetch { .. }) | CopyEvent::Flush(FlushEvent::Diff { .. })
     );
     if exposes && cell.copy().home().is_none() {
-        look_for_writes(site, cell, out, world)?;
+        look_for_writes(context, cell, out, world)?;
     }
-    copy(site, cell, from, &event, out)
+    copy(context, cell, from, &event, out)
 }
 
 /// An event of this node's own.
 #[inline(never)]
 pub(super) fn event(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     event: &CopyEvent,
     out: &mut Effects,
     world: &mut impl World,
 ) -> Result<(), Violation> {
     if let CopyEvent::Flush(FlushEvent::Release { .. }) | CopyEvent::Notice { .. } = event {
-        look_for_writes(site, cell, out, world)?;
+        look_for_writes(context, cell, out, world)?;
     }
-    copy(site, cell, site.me, event, out)
+    copy(context, cell, context.me, event, out)
 }
 
 /// Whether a minipage that was opened ahead has been written is found out: if not it is closed, and nobody has
 /// to hear of it.
 fn look_for_writes(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     out: &mut Effects,
     world: &mut impl World,
@@ -108,22 +109,22 @@ fn look_for_writes(
     if !cell.copy().is_opened_ahead() {
         return Ok(());
     }
-    let unwritten = released(world).close_if_unwritten(site.minipage);
+    let unwritten = released(world).close_if_unwritten(context.minipage);
     mutant!("opened-ahead-taken-for-unwritten" => {
         if !unwritten {
-            world.protect(site.minipage, Access::ReadWrite, Access::ReadOnly);
+            world.protect(context.minipage, Access::ReadWrite, Access::ReadOnly);
         }
     });
     let unwritten = mutant!("opened-ahead-taken-for-unwritten": true, else unwritten);
     let found = if unwritten { FlushEvent::FoundUnwritten } else { FlushEvent::FoundWritten };
-    copy(site, cell, site.me, &CopyEvent::Flush(found), out)
+    copy(context, cell, context.me, &CopyEvent::Flush(found), out)
 }
 
 /// Lets it wait if its sender knows of one plan more than this node; `None` if of none. Nobody knows of two:
 /// at the second barrier this node has to declare that it is quiescent, which it does when it has
 /// switched. The tracker is locked between the look and the entry: no plan comes in between.
 fn defer(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     (from, epoch): (NodeId, u64),
     ahead: Ahead,
@@ -135,7 +136,7 @@ fn defer(
     }
     let state = if epoch > known + 1 {
         format!("that knows of {known} plans, when none has made two more")
-    } else if tracker.ahead_mut().push(site.minipage, from, ahead) {
+    } else if tracker.ahead_mut().push(context.minipage, from, ahead) {
         return Some(Ok(()));
     } else {
         "with too much that waits for the next migration plan".to_owned()
@@ -145,13 +146,13 @@ fn defer(
 
 #[inline(never)]
 fn copy(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     event: &CopyEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
     let epoch = cell.tracker().log().epoch();
-    let result = cell.copy().handle(site, epoch, event, out);
+    let result = cell.copy().handle(context, epoch, event, out);
     result.map_err(|illegal| refused(from, event, illegal))
 }

@@ -3,16 +3,16 @@
 use multigrain_types::NodeId;
 
 use crate::coherence::{GrantEvent, HolderEvent, ManagerEvent, SupplyEvent};
+use crate::context::{EngineContext, Illegal};
 use crate::effect::Effects;
 use crate::message::{Attach, PageMessage};
 use crate::node::input::Violation;
 use crate::node::refusal::{elsewhere, refused};
-use crate::node::tables::Cell;
-use crate::site::{Illegal, Site};
+use crate::node::state_tables::Cell;
 
 /// A message to the role it is meant for.
 pub(super) fn message(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     message: PageMessage,
@@ -20,19 +20,19 @@ pub(super) fn message(
 ) -> Result<(), Violation> {
     use GrantEvent as G;
     use SupplyEvent as S;
-    check_director(site, from, message)?;
+    check_director(context, from, message)?;
     let event = match message {
         PageMessage::Request { kind } => {
-            return manager(site, cell, from, ManagerEvent::Fetch(kind), out);
+            return manager(context, cell, from, ManagerEvent::Fetch(kind), out);
         }
         PageMessage::ReclaimRequest => {
-            return manager(site, cell, from, ManagerEvent::Reclaim, out);
+            return manager(context, cell, from, ManagerEvent::Reclaim, out);
         }
-        PageMessage::PushRequest => return manager(site, cell, from, ManagerEvent::Push, out),
+        PageMessage::PushRequest => return manager(context, cell, from, ManagerEvent::Push, out),
         PageMessage::InvalidateReply => {
-            return manager(site, cell, from, ManagerEvent::InvalidateReply, out);
+            return manager(context, cell, from, ManagerEvent::InvalidateReply, out);
         }
-        PageMessage::Ack => return manager(site, cell, from, ManagerEvent::Ack, out),
+        PageMessage::Ack => return manager(context, cell, from, ManagerEvent::Ack, out),
         PageMessage::Forward { kind, requester, ack_now, turns } => {
             HolderEvent::Supply(S::Forward { kind, requester, ack_now, turns })
         }
@@ -44,28 +44,32 @@ pub(super) fn message(
         PageMessage::PushReply => HolderEvent::Grant(G::PushReply),
         PageMessage::AckNow => HolderEvent::Grant(G::AckNow),
     };
-    holder(site, cell, from, &event, out)
+    holder(context, cell, from, &event, out)
 }
 
 pub(super) fn holder(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     event: &HolderEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
-    let result = cell.holder().handle(site, event, out);
+    let result = cell.holder().handle(context, event, out);
     result.map_err(|illegal| refused(from, event, illegal))
 }
 
 /// A holder is directed by its manager alone, and only towards nodes of the job.
-fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(), Violation> {
+fn check_director(
+    context: &EngineContext,
+    from: NodeId,
+    message: PageMessage,
+) -> Result<(), Violation> {
     let towards = match message {
         PageMessage::Forward { requester, .. } => requester,
         PageMessage::PushForward { target } => target,
         PageMessage::InvalidateRequest
         | PageMessage::AckNow
-        | PageMessage::Reply { attach: Attach::Nothing, .. } => site.me,
+        | PageMessage::Reply { attach: Attach::Nothing, .. } => context.me,
         PageMessage::Request { .. }
         | PageMessage::ReclaimRequest
         | PageMessage::PushRequest
@@ -74,23 +78,23 @@ fn check_director(site: &Site, from: NodeId, message: PageMessage) -> Result<(),
         | PageMessage::InvalidateReply
         | PageMessage::Ack => return Ok(()),
     };
-    if from == site.manager && towards.0 < site.nodes {
+    if from == context.manager && towards.0 < context.nodes {
         return Ok(());
     }
-    let state = format!("managed by {}, in a job of {} nodes", site.manager, site.nodes);
+    let state = format!("managed by {}, in a job of {} nodes", context.manager, context.nodes);
     Err(refused(from, &message, Illegal { role: "holder", state }))
 }
 
 fn manager(
-    site: &Site,
+    context: &EngineContext,
     cell: &mut impl Cell,
     from: NodeId,
     event: ManagerEvent,
     out: &mut Effects,
 ) -> Result<(), Violation> {
-    if site.me != site.manager {
-        return Err(refused(from, &event, elsewhere("manager", site)));
+    if context.me != context.manager {
+        return Err(refused(from, &event, elsewhere("manager", context)));
     }
-    let result = cell.entry().handle(site, from, event, out);
+    let result = cell.entry().handle(context, from, event, out);
     result.map_err(|illegal| refused(from, &event, illegal))
 }

@@ -7,13 +7,13 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::super::barrier::{Barrier, Party, is_below};
 use super::super::collective::Collective;
+use super::super::context::SyncContext;
 use super::super::input::SyncError;
 use super::super::operand::{MOST_SHARE_BYTES, Operand};
-use super::super::site::SyncSite;
 use super::{SyncTables, with};
+use crate::context::MOST_THREADS;
 use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
-use crate::site::MOST_THREADS;
 
 /// Bytes of operands that one node may have sent ahead of its threads: what all of them can bring.
 const MOST_AHEAD: usize = MOST_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
@@ -38,24 +38,27 @@ impl SyncTables {
     /// A thread comes to a collective operation.
     pub(super) fn collect(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         thread: ThreadId,
         (party, operand): (Party, &Operand),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        if let Some(collective) = self.collectives.open.get(&site.id) {
-            collective.check(site.id, operand)?;
+        if let Some(collective) = self.collectives.open.get(&context.id) {
+            collective.check(context.id, operand)?;
         }
         let before = out.len();
-        with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
-            barrier.arrive(site, thread, party, out)
+        with(&mut self.barriers, &mut self.uses, context, |barrier: &mut Barrier, context| {
+            barrier.arrive(context, thread, party, out)
         })?;
-        let collective = self.collectives.open.entry(site.id).or_default();
+        let collective = self.collectives.open.entry(context.id).or_default();
         collective.bring(operand.clone());
         if let Some(&Effect::Send { to, .. }) = out.get(before) {
             let operand = collective.announce();
-            self.collectives.collected.sent.extend(operand.map(|operand| (to, site.id, operand)));
-            self.forget_collective(site.id);
+            self.collectives
+                .collected
+                .sent
+                .extend(operand.map(|operand| (to, context.id, operand)));
+            self.forget_collective(context.id);
         }
         Ok(())
     }
@@ -66,34 +69,35 @@ impl SyncTables {
     /// [`SyncError`] when nobody can have sent it.
     pub(crate) fn receive_operand(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         from: NodeId,
         operand: Operand,
     ) -> Result<(), SyncError> {
-        if site.id & COLLECTIVE == 0 {
+        if context.id & COLLECTIVE == 0 {
             return Err(SyncError::Illegal(
                 "an operand for what is no collective operation".into(),
             ));
         }
-        let site = &site.with_fan(self.here.fan);
-        let collective = self.collectives.open.entry(site.id).or_default();
-        let barrier = self.barriers.get(&site.id);
+        let context = &context.with_fan(self.here.fan);
+        let collective = self.collectives.open.entry(context.id).or_default();
+        let barrier = self.barriers.get(&context.id);
         let waiting = barrier.map_or(0, Barrier::waiting);
-        let tree = site.tree();
-        let above = tree.and_then(|tree| tree.parent(site.me)) == Some(from);
+        let tree = context.tree();
+        let above = tree.and_then(|tree| tree.parent(context.me)) == Some(from);
         // The manager, and the root of a tree, take their own result at once: see `collected`.
         if above && barrier.is_some_and(Barrier::awaits_above) {
             collective.result(operand, waiting)
-        } else if site.is_manager() || tree.is_some_and(|tree| is_below(tree, site.me, from)) {
+        } else if context.is_manager() || tree.is_some_and(|tree| is_below(tree, context.me, from))
+        {
             let nodes = tree.map_or(1, |tree| tree.size(from));
             let ahead = self.collectives.ahead.entry(from).or_default();
             *ahead += operand.size().1 + OVERHEAD;
-            if from != site.me && *ahead > MOST_AHEAD.saturating_mul(nodes.into()) {
+            if from != context.me && *ahead > MOST_AHEAD.saturating_mul(nodes.into()) {
                 return Err(SyncError::Illegal("more operands than its threads can bring".into()));
             }
             collective.come_ahead(from, operand);
             Ok(())
-        } else if from == site.manager {
+        } else if from == context.manager {
             collective.result(operand, waiting)
         } else {
             Err(SyncError::Illegal("an operand for another node".into()))
@@ -103,18 +107,18 @@ impl SyncTables {
     /// A message of a barrier.
     pub(super) fn barrier_step(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         from: NodeId,
         message: BarrierMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let collects = site.id & COLLECTIVE != 0;
+        let collects = context.id & COLLECTIVE != 0;
         if collects
             && let BarrierMessage::Arrive { arrivals, .. }
             | BarrierMessage::Combine { arrivals, .. } = message
         {
-            let collective: &mut Collective = self.collectives.open.entry(site.id).or_default();
-            let bytes = collective.arrive(site.id, from, arrivals)? + OVERHEAD;
+            let collective: &mut Collective = self.collectives.open.entry(context.id).or_default();
+            let bytes = collective.arrive(context.id, from, arrivals)? + OVERHEAD;
             let left =
                 self.collectives.ahead.get(&from).map_or(0, |ahead| ahead.saturating_sub(bytes));
             let _ = match left {
@@ -123,11 +127,11 @@ impl SyncTables {
             };
         }
         let before = out.len();
-        with(&mut self.barriers, &mut self.uses, site, |barrier: &mut Barrier, site| {
-            barrier.receive(site, from, message, out)
+        with(&mut self.barriers, &mut self.uses, context, |barrier: &mut Barrier, context| {
+            barrier.receive(context, from, message, out)
         })?;
         if collects {
-            self.collected(&site, message, &out[before..])?;
+            self.collected(&context, message, &out[before..])?;
         }
         Ok(())
     }
@@ -135,11 +139,11 @@ impl SyncTables {
     /// What a barrier's step did means for its operands.
     fn collected(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         message: BarrierMessage,
         done: &[Effect],
     ) -> Result<(), SyncError> {
-        let Some(collective) = self.collectives.open.get_mut(&site.id) else { return Ok(()) };
+        let Some(collective) = self.collectives.open.get_mut(&context.id) else { return Ok(()) };
         let sent = &mut self.collectives.collected.sent;
         let of = |result: &Operand, takes| {
             if takes { result.clone() } else { Operand::nothing(result.shape()) }
@@ -155,15 +159,15 @@ impl SyncTables {
             matches!(message, BarrierMessage::Arrive { .. } | BarrierMessage::Combine { .. });
         match first {
             Some((above, BarrierMessage::Combine { .. })) => {
-                sent.extend(collective.combine().map(|operand| (above, site.id, operand)));
+                sent.extend(collective.combine().map(|operand| (above, context.id, operand)));
             }
             Some(_) if arrives => {
                 let Some((result, takers)) = collective.conclude() else { return Ok(()) };
                 for (to, takes) in takers {
-                    if to == site.me {
+                    if to == context.me {
                         collective.result(of(&result, takes), usize::MAX)?;
                     } else {
-                        sent.push((to, site.id, of(&result, takes)));
+                        sent.push((to, context.id, of(&result, takes)));
                     }
                 }
             }
@@ -171,8 +175,8 @@ impl SyncTables {
         }
         if let BarrierMessage::Release { .. } | BarrierMessage::Open { .. } = message {
             let result = collective.release()?;
-            let below = collective.pass_on().into_iter().filter(|&(to, _)| to != site.me);
-            sent.extend(below.map(|(to, takes)| (to, site.id, of(&result, takes))));
+            let below = collective.pass_on().into_iter().filter(|&(to, _)| to != context.me);
+            sent.extend(below.map(|(to, takes)| (to, context.id, of(&result, takes))));
             let result: Arc<[u8]> = result.into_values().into();
             for effect in done {
                 if let Effect::Wake { thread } = effect {
@@ -180,7 +184,7 @@ impl SyncTables {
                 }
             }
         }
-        self.forget_collective(site.id);
+        self.forget_collective(context.id);
         Ok(())
     }
 

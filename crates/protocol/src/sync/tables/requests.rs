@@ -6,11 +6,11 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::super::barrier::{Barrier, Party};
 use super::super::condition::Condition;
+use super::super::context::SyncContext;
 use super::super::input::{Awaited, SyncError, SyncInput};
 use super::super::lock::{Lock, Patience};
 use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
-use super::super::site::SyncSite;
 use super::{SyncTables, with};
 use crate::effect::{Effect, Effects};
 use crate::message::{ConditionMessage, SemaphoreMessage};
@@ -29,7 +29,7 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let fan = self.here.fan;
-        let site = |id| SyncSite::new(me, nodes, id).with_fan(fan);
+        let context = |id| SyncContext::new(me, nodes, id).with_fan(fan);
         match *input {
             SyncInput::Begin { thread } => {
                 self.here.threads += 1;
@@ -42,48 +42,59 @@ impl SyncTables {
                 Ok(())
             }
             SyncInput::Lock { thread, id } => {
-                self.acquire(site(id), thread, Patience::Endless, out)
+                self.acquire(context(id), thread, Patience::Endless, out)
             }
             SyncInput::TimedLock { thread, id } => {
-                self.acquire(site(id), thread, Patience::Limited, out)
+                self.acquire(context(id), thread, Patience::Limited, out)
             }
             SyncInput::TryLock { thread, id } => {
-                self.acquire(site(id), thread, Patience::None, out)
+                self.acquire(context(id), thread, Patience::None, out)
             }
-            SyncInput::Unlock { thread, id } => self.unlock(site(id), (thread, false), out),
-            SyncInput::UnlockToReturn { thread, id } => self.unlock(site(id), (thread, true), out),
-            SyncInput::LockWindowOver { id } => self.lock_step(site(id), |lock, site| {
-                lock.end_window(site, out);
+            SyncInput::Unlock { thread, id } => self.unlock(context(id), (thread, false), out),
+            SyncInput::UnlockToReturn { thread, id } => {
+                self.unlock(context(id), (thread, true), out)
+            }
+            SyncInput::LockWindowOver { id } => self.lock_step(context(id), |lock, context| {
+                lock.end_window(context, out);
                 Ok(())
             }),
             SyncInput::Barrier { thread, id, local, total, quiescent } => {
                 let total =
                     mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
                 let party = Party { local, total, quiescent, threads: self.here.threads };
-                with(&mut self.barriers, &mut self.uses, site(id), |barrier: &mut Barrier, site| {
-                    barrier.arrive(site, thread, party, out)
-                })
+                with(
+                    &mut self.barriers,
+                    &mut self.uses,
+                    context(id),
+                    |barrier: &mut Barrier, context| barrier.arrive(context, thread, party, out),
+                )
             }
             SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
                 let party = Party { local, total, quiescent, threads: self.here.threads };
-                self.collect(site(id), thread, (party, operand), out)
+                self.collect(context(id), thread, (party, operand), out)
             }
-            SyncInput::SemaphoreWait { thread, id } => {
-                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
-                    sem.wait(site, thread, false, out)
-                })
-            }
-            SyncInput::SemaphoreTry { thread, id } => {
-                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
-                    sem.wait(site, thread, true, out)
-                })
-            }
+            SyncInput::SemaphoreWait { thread, id } => with(
+                &mut self.semaphores,
+                &mut self.uses,
+                context(id),
+                |sem: &mut Semaphore, context| sem.wait(context, thread, false, out),
+            ),
+            SyncInput::SemaphoreTry { thread, id } => with(
+                &mut self.semaphores,
+                &mut self.uses,
+                context(id),
+                |sem: &mut Semaphore, context| sem.wait(context, thread, true, out),
+            ),
             SyncInput::SemaphorePost { id, count } => {
-                if site(id).is_manager() && !self.semaphores.contains_key(&id) {
+                if context(id).is_manager() && !self.semaphores.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
                 let count = mutant!("post-counts-twice": count * 2, else count);
-                site(id).send(site(id).manager, SemaphoreMessage::Post { count }.about(id), out);
+                context(id).send(
+                    context(id).manager,
+                    SemaphoreMessage::Post { count }.about(id),
+                    out,
+                );
                 Ok(())
             }
             SyncInput::ConditionWait { thread, id, lock } => {
@@ -94,26 +105,33 @@ impl SyncTables {
                         IdName(lock)
                     )));
                 }
-                with(&mut self.conditions, &mut self.uses, site(id), |it: &mut Condition, site| {
-                    it.wait(site, thread, lock, out)
-                })
+                with(
+                    &mut self.conditions,
+                    &mut self.uses,
+                    context(id),
+                    |it: &mut Condition, context| it.wait(context, thread, lock, out),
+                )
             }
             SyncInput::ConditionSignal { id, all } => {
                 let all = mutant!("broadcast-wakes-one": false, else all);
-                site(id).send(site(id).manager, ConditionMessage::Signal { all }.about(id), out);
+                context(id).send(
+                    context(id).manager,
+                    ConditionMessage::Signal { all }.about(id),
+                    out,
+                );
                 Ok(())
             }
             SyncInput::ReadWriteLock { thread, id, kind, tries } => {
                 if !self.read_writes.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
-                self.read_write_step(site(id), Some(thread), |lock, site| {
-                    lock.acquire(site, thread, (kind, tries), out)
+                self.read_write_step(context(id), Some(thread), |lock, context| {
+                    lock.acquire(context, thread, (kind, tries), out)
                 })
             }
             SyncInput::ReadWriteUnlock { thread, id } => {
-                self.read_write_step(site(id), Some(thread), |lock, site| {
-                    lock.release(site, thread, out)
+                self.read_write_step(context(id), Some(thread), |lock, context| {
+                    lock.release(context, thread, out)
                 })
             }
             SyncInput::Withdraw { thread, from } => self.withdraw(me, nodes, thread, from, out),
@@ -122,28 +140,28 @@ impl SyncTables {
 
     fn acquire(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         thread: ThreadId,
         patience: Patience,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        if !self.locks.contains_key(&site.id) {
-            self.uses.check_own(site.me)?;
+        if !self.locks.contains_key(&context.id) {
+            self.uses.check_own(context.me)?;
         }
-        self.lock_step(site, |lock, site| lock.acquire(site, thread, patience, out))
+        self.lock_step(context, |lock, context| lock.acquire(context, thread, patience, out))
     }
 
     /// `returns`: the thread is likely to take the lock again at once.
     fn unlock(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         (thread, returns): (ThreadId, bool),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.lock_step(site, |lock, site| lock.release(site, (thread, returns), out))?;
+        self.lock_step(context, |lock, context| lock.release(context, (thread, returns), out))?;
         mutant!("lock-waiters-forgotten" => {
             let requests = [false, true].map(|tell| {
-                crate::message::LockMessage::Request { tell }.about(site.id)
+                crate::message::LockMessage::Request { tell }.about(context.id)
             });
             out.retain(|effect| {
                 !matches!(effect, Effect::Send { message, .. } if requests.contains(message))
@@ -152,7 +170,7 @@ impl SyncTables {
         mutant!("handover-sleeps" => {
             out.retain(|effect| !matches!(effect, Effect::Wake { .. }));
         });
-        self.offer_idle(site.me, site.nodes, out);
+        self.offer_idle(context.me, context.nodes, out);
         Ok(())
     }
 
@@ -164,24 +182,30 @@ impl SyncTables {
         from: Awaited,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let site = |id| SyncSite::new(me, nodes, id);
+        let context = |id| SyncContext::new(me, nodes, id);
         match from {
-            Awaited::Lock(id) => self.lock_step(site(id), |lock, site| {
-                lock.withdraw(site, thread, out);
+            Awaited::Lock(id) => self.lock_step(context(id), |lock, context| {
+                lock.withdraw(context, thread, out);
                 Ok(())
             }),
-            Awaited::Semaphore(id) => {
-                with(&mut self.semaphores, &mut self.uses, site(id), |sem: &mut Semaphore, site| {
-                    sem.withdraw(site, thread, out);
+            Awaited::Semaphore(id) => with(
+                &mut self.semaphores,
+                &mut self.uses,
+                context(id),
+                |sem: &mut Semaphore, context| {
+                    sem.withdraw(context, thread, out);
                     Ok(())
-                })
-            }
-            Awaited::Condition(id) => {
-                with(&mut self.conditions, &mut self.uses, site(id), |it: &mut Condition, site| {
-                    it.withdraw(site, thread, out);
+                },
+            ),
+            Awaited::Condition(id) => with(
+                &mut self.conditions,
+                &mut self.uses,
+                context(id),
+                |it: &mut Condition, context| {
+                    it.withdraw(context, thread, out);
                     Ok(())
-                })
-            }
+                },
+            ),
         }
     }
 
@@ -197,66 +221,71 @@ impl SyncTables {
     /// One message about a condition, whose waiters give their locks up and take them again.
     pub(super) fn condition(
         &mut self,
-        site: &SyncSite,
+        context: &SyncContext,
         nodes: u16,
         from: NodeId,
         message: ConditionMessage,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let mut lock = None;
-        let (by_manager, to_manager) = (from == site.manager, site.is_manager());
-        with(&mut self.conditions, &mut self.uses, *site, |condition: &mut Condition, site| {
-            let legal = match message {
-                ConditionMessage::Enqueue { thread } if to_manager => {
-                    condition.enqueue(site, (from, thread), out);
-                    true
+        let (by_manager, to_manager) = (from == context.manager, context.is_manager());
+        with(
+            &mut self.conditions,
+            &mut self.uses,
+            *context,
+            |condition: &mut Condition, context| {
+                let legal = match message {
+                    ConditionMessage::Enqueue { thread } if to_manager => {
+                        condition.enqueue(context, (from, thread), out);
+                        true
+                    }
+                    ConditionMessage::Withdraw { thread } if to_manager => {
+                        condition.dequeue(context, (from, thread), out);
+                        true
+                    }
+                    ConditionMessage::Signal { all } if to_manager => {
+                        condition.signal(context, all, out);
+                        true
+                    }
+                    ConditionMessage::Queued { thread } if by_manager => {
+                        lock = condition.queued(context, thread, out);
+                        lock.is_some()
+                    }
+                    ConditionMessage::Wake { thread } | ConditionMessage::Refused { thread }
+                        if by_manager =>
+                    {
+                        lock = condition.woken(thread);
+                        lock.is_some()
+                    }
+                    ConditionMessage::Enqueue { .. }
+                    | ConditionMessage::Withdraw { .. }
+                    | ConditionMessage::Signal { .. }
+                    | ConditionMessage::Queued { .. }
+                    | ConditionMessage::Wake { .. }
+                    | ConditionMessage::Refused { .. } => false,
+                };
+                if legal {
+                    Ok(())
+                } else {
+                    Err(SyncError::Illegal(format!("{message:?} was not asked for")))
                 }
-                ConditionMessage::Withdraw { thread } if to_manager => {
-                    condition.dequeue(site, (from, thread), out);
-                    true
-                }
-                ConditionMessage::Signal { all } if to_manager => {
-                    condition.signal(site, all, out);
-                    true
-                }
-                ConditionMessage::Queued { thread } if by_manager => {
-                    lock = condition.queued(site, thread, out);
-                    lock.is_some()
-                }
-                ConditionMessage::Wake { thread } | ConditionMessage::Refused { thread }
-                    if by_manager =>
-                {
-                    lock = condition.woken(thread);
-                    lock.is_some()
-                }
-                ConditionMessage::Enqueue { .. }
-                | ConditionMessage::Withdraw { .. }
-                | ConditionMessage::Signal { .. }
-                | ConditionMessage::Queued { .. }
-                | ConditionMessage::Wake { .. }
-                | ConditionMessage::Refused { .. } => false,
-            };
-            if legal {
-                Ok(())
-            } else {
-                Err(SyncError::Illegal(format!("{message:?} was not asked for")))
-            }
-        })?;
+            },
+        )?;
         match (message, lock) {
             // Only now may the lock go: a signal sent under it comes after us in the queue.
             (ConditionMessage::Queued { thread }, Some(id)) => {
-                self.ask(site.me, nodes, &SyncInput::Unlock { thread, id }, out)
+                self.ask(context.me, nodes, &SyncInput::Unlock { thread, id }, out)
             }
             (ConditionMessage::Wake { thread }, Some(id)) => {
                 mutant!("condition-without-lock" => {
                     out.push(Effect::Wake { thread });
                     return Ok(());
                 });
-                self.take_again(SyncSite::new(site.me, nodes, id), thread, out)
+                self.take_again(SyncContext::new(context.me, nodes, id), thread, out)
             }
             (ConditionMessage::Refused { thread }, Some(id)) => {
                 out.push(Effect::Refuse { thread });
-                self.take_again(SyncSite::new(site.me, nodes, id), thread, out)
+                self.take_again(SyncContext::new(context.me, nodes, id), thread, out)
             }
             (
                 ConditionMessage::Enqueue { .. }
@@ -275,10 +304,12 @@ impl SyncTables {
 
     fn take_again(
         &mut self,
-        site: SyncSite,
+        context: SyncContext,
         thread: ThreadId,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        self.lock_step(site, |lock, site| lock.acquire(site, thread, Patience::Endless, out))
+        self.lock_step(context, |lock, context| {
+            lock.acquire(context, thread, Patience::Endless, out)
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! What meets a release in progress (Figure 22, arc 33, and what the figure does not say).
 
+use multigrain_protocol::EngineContext;
 use multigrain_protocol::Kind::{Read, Write};
-use multigrain_protocol::Site;
 use multigrain_protocol::mgs::{Client, ClientEvent};
 use multigrain_protocol::{Effects, Input, MgsMessage};
 use multigrain_types::{Access, NodeId};
@@ -320,7 +320,7 @@ pub(super) fn a_release_waits_for_an_older_one_of_its_node() {
 
 #[test]
 pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
-    let site = Site {
+    let context = EngineContext {
         me: NodeId(1),
         nodes: 2,
         minipage: M,
@@ -330,7 +330,7 @@ pub(super) fn a_release_passes_by_what_was_taken_off_the_queue_meanwhile() {
     };
     for mut client in [Client::default(), Client::owner()] {
         let (before, mut out) = (client.clone(), Effects::new());
-        assert_eq!(client.handle(&site, &ClientEvent::Release { flush: 1 }, &mut out), Ok(()));
+        assert_eq!(client.handle(&context, &ClientEvent::Release { flush: 1 }, &mut out), Ok(()));
         assert!(out.is_empty() && client == before);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use multigrain_types::tree::Fan;
 use multigrain_types::{Consistency, MinipageId, NodeId};
 
-use super::tables::{Cell, SyncCell, Tables};
+use super::state_tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
 use crate::consistency::{Engine, Homes};
 use crate::hlrc::{Copy, DYNAMIC_AFTER};
@@ -17,7 +17,7 @@ use crate::sync::SyncTables;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedTables {
     me: NodeId,
-    sites: BTreeMap<MinipageId, Site>,
+    placements: BTreeMap<MinipageId, Placement>,
     sequential: BTreeMap<MinipageId, (Holder, Entry)>,
     eager: BTreeMap<MinipageId, (Client, Server)>,
     lazy: BTreeMap<MinipageId, Copy>,
@@ -29,7 +29,7 @@ pub struct OwnedTables {
 
 /// Manager and allocating node of a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-struct Site {
+struct Placement {
     manager: NodeId,
     owner: NodeId,
     consistency: Consistency,
@@ -44,7 +44,7 @@ impl OwnedTables {
     ) -> Self {
         let mut tables = Self {
             me,
-            sites: BTreeMap::new(),
+            placements: BTreeMap::new(),
             sequential: BTreeMap::new(),
             eager: BTreeMap::new(),
             lazy: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl OwnedTables {
         owner: NodeId,
         consistency: Consistency,
     ) {
-        self.sites.insert(minipage, Site { manager, owner, consistency });
+        self.placements.insert(minipage, Placement { manager, owner, consistency });
     }
 
     /// The states of one sequentially consistent minipage, if it was ever used here.
@@ -137,13 +137,13 @@ impl OwnedTables {
         &self.tracker
     }
 
-    fn site(&self, minipage: MinipageId) -> Site {
-        self.sites.get(&minipage).copied().unwrap_or_default()
+    fn placement(&self, minipage: MinipageId) -> Placement {
+        self.placements.get(&minipage).copied().unwrap_or_default()
     }
 
     /// Borrows a minipage; what was never used here has its first states from now on.
     fn borrow(&mut self, minipage: MinipageId) -> OwnedCell<'_> {
-        match Engine::of(self.site(minipage).consistency) {
+        match Engine::of(self.placement(minipage).consistency) {
             Engine::Sequential => {
                 self.sequential_states(minipage);
             }
@@ -158,13 +158,13 @@ impl OwnedTables {
     }
 
     fn lazy_state(&mut self, minipage: MinipageId) -> &mut Copy {
-        let (me, owner) = (self.me, self.site(minipage).owner);
+        let (me, owner) = (self.me, self.placement(minipage).owner);
         let first = || if owner == me { Copy::owner() } else { Copy::away(owner) };
         self.lazy.entry(minipage).or_insert_with(first)
     }
 
     fn eager_states(&mut self, minipage: MinipageId) -> &mut (Client, Server) {
-        let (me, owner) = (self.me, self.site(minipage).owner);
+        let (me, owner) = (self.me, self.placement(minipage).owner);
         self.eager.entry(minipage).or_insert_with(|| {
             let client = if owner == me { Client::owner() } else { Client::default() };
             (client, Server::owned_by(owner))
@@ -172,7 +172,7 @@ impl OwnedTables {
     }
 
     fn sequential_states(&mut self, minipage: MinipageId) -> &mut (Holder, Entry) {
-        let (me, owner) = (self.me, self.site(minipage).owner);
+        let (me, owner) = (self.me, self.placement(minipage).owner);
         self.sequential.entry(minipage).or_insert_with(|| {
             let holder = if owner == me { Holder::owner() } else { Holder::default() };
             (holder, Entry::owned_by(owner))
@@ -194,10 +194,10 @@ impl Cell for OwnedCell<'_> {
         Self: 'a;
 
     fn manager(&self) -> NodeId {
-        self.tables.site(self.minipage).manager
+        self.tables.placement(self.minipage).manager
     }
     fn consistency(&self) -> Consistency {
-        self.tables.site(self.minipage).consistency
+        self.tables.placement(self.minipage).consistency
     }
     fn dynamic_after(&self) -> Option<u8> {
         (Homes::of(self.consistency()) == Homes::Dynamic).then_some(self.tables.dynamic_after)

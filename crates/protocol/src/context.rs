@@ -4,7 +4,7 @@ use multigrain_types::{MinipageId, NodeId};
 
 /// What an engine knows of its surroundings.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct EngineContext {
     /// The node the engine runs on.
     pub me: NodeId,
     /// Nodes in the job.

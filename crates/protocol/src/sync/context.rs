@@ -9,7 +9,7 @@ use crate::message::Message;
 
 /// What a synchronization engine knows of its surroundings.
 #[derive(Clone, Copy, Debug)]
-pub struct SyncSite {
+pub struct SyncContext {
     /// The node the engine runs on.
     pub me: NodeId,
     /// The synchronization id.
@@ -21,8 +21,8 @@ pub struct SyncSite {
     fan: Fan,
 }
 
-impl SyncSite {
-    /// The site of `id` on node `me` of a job of `nodes` nodes.
+impl SyncContext {
+    /// The context of `id` on node `me` of a job of `nodes` nodes.
     #[must_use]
     pub fn new(me: NodeId, nodes: u16, id: u64) -> Self {
         // Addresses are multiples of some power of two, as numbers of nodes like to be.
@@ -43,7 +43,7 @@ impl SyncSite {
         Self { fan, ..self }
     }
 
-    /// The id of a barrier of all threads of a job of so many nodes: by [`SyncSite::tree`], where the job has one.
+    /// The id of a barrier of all threads of a job of so many nodes: by [`SyncContext::tree`], where the job has one.
     #[must_use]
     pub fn of_all(nodes: u16, id: u64) -> u64 {
         if Tree::new(nodes, Fan::default()).is_flat() { id } else { id | WHOLE }
@@ -71,15 +71,15 @@ impl SyncSite {
 /// What the tables ask of every engine.
 pub(super) trait SyncState: PartialEq {
     /// The state of an id at rest, of which nothing is kept.
-    fn new(site: &SyncSite) -> Self;
+    fn new(context: &SyncContext) -> Self;
 
     /// The node that keeps this one in use, apart from its threads that wait.
-    fn user(&self, _: &SyncSite) -> Option<NodeId> {
+    fn user(&self, _: &SyncContext) -> Option<NodeId> {
         None
     }
 
     /// Whether it is a token that nobody uses, away from its manager.
-    fn is_idle(&self, _: &SyncSite) -> bool {
+    fn is_idle(&self, _: &SyncContext) -> bool {
         false
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn numbers_are_managed_in_turn_and_addresses_by_all_nodes() {
-        let manager = |id| SyncSite::new(NodeId(0), 4, id).manager.0;
+        let manager = |id| SyncContext::new(NodeId(0), 4, id).manager.0;
         assert_eq!([0, 1, 5, (1 << 32) - 1].map(manager), [0, 1, 1, 3]);
         for step in [8, 16, 64, 4096] {
             let managers: Vec<_> = (0..64).map(|i| manager((1 << 45) + i * step)).collect();
