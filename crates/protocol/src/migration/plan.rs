@@ -136,9 +136,12 @@ impl Migrations {
     pub(crate) fn switch(&mut self, manager: Option<NodeId>) -> Vec<(MinipageId, NodeId)> {
         let mut received = core::mem::take(&mut self.received);
         if let Some(manager) = manager {
-            // Without a plan nothing moves.
-            self.latest.moves.clear();
-            self.latest = received.remove(&manager).unwrap_or(core::mem::take(&mut self.latest));
+            // A manager that knows of no write at all sends no plan: nothing moves. This node may have to pass the
+            // plan on all the same, if it knows of a write after the barrier.
+            let epoch = mutant!("empty-plan-of-old": self.latest.epoch, else self.next_epoch());
+            let clock = core::mem::take(&mut self.latest.clock);
+            let nothing = MigrationPlan { epoch, clock, moves: Vec::new() };
+            self.latest = received.remove(&manager).unwrap_or(nothing);
         }
         self.epoch += 1;
         self.since.clone_from(&self.latest.clock);

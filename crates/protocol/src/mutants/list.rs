@@ -168,6 +168,7 @@ mutants! {
         "subtree-speaks-for-all" => "Lazy: what the nodes below one have received counts as received by all, and is forgotten.",
         "tree-answers-alone" => "Lazy: a node of the tree takes back what the node above was told, without asking it.",
         "notices-forgotten-early" => "Lazy: a barrier's manager forgets notices that not all nodes have received.",
+        "empty-plan-of-old" => "Lazy: in a tree, a barrier without a plan is passed on with the plan of the barrier before.",
         "old-plan-repeated" => "Lazy: a migration plan received in parts is added to the one before when nobody wrote in between.",
         "notified-before-queued" => "Lazy: notices count as sent before they are queued, and another message overtakes them.",
     RuntimeOfRelease:

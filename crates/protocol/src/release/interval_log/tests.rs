@@ -206,6 +206,21 @@ fn the_moves_that_count_are_those_of_who_sends_the_release() {
     assert_eq!(job[0].switch(NodeId(0)), [(M, NodeId(0))]);
 }
 
+/// In a tree a node may know of a write after the barrier before it passes the barrier on; its manager knew of none.
+#[test]
+fn a_barrier_without_a_plan_is_passed_on_with_an_empty_one() {
+    let open = SyncMessage::Barrier(BarrierMessage::Open { arrivals: 1, quiescent: true });
+    let [mut root, mut writer, mut middle] = [0, 2, 1].map(|node| IntervalLog::new(NodeId(node)));
+    root.announce(NODES, Vec::new());
+    assert_eq!(root.notices_for(NodeId(1), NODES, Some(open)), None, "nobody has written");
+    writer.close_interval(vec![M]);
+    let news = writer.notices_for(NodeId(1), NODES, None).unwrap();
+    middle.receive(NodeId(2), &news).unwrap();
+    assert!(middle.switch(NodeId(0)).is_empty());
+    let passed = middle.notices_for(NodeId(3), NODES, Some(open)).unwrap();
+    assert_eq!(passed.plan, Some(MigrationPlan { epoch: 1, ..MigrationPlan::default() }));
+}
+
 #[test]
 fn a_plan_moves_every_home_once() {
     let mut log = IntervalLog::new(NodeId(1));

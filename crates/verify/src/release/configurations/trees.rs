@@ -9,7 +9,9 @@ use crate::release::program::{Job, Op};
 
 /// A barrier of three nodes with one thread each.
 const MEET: Op = Barrier { id: 1, local: 1, total: 3, quiescent: true };
-/// The same, beside which other threads might run.
+/// A barrier of four.
+const MEET_FOUR: Op = Barrier { id: 1, local: 1, total: 4, quiescent: true };
+/// A barrier of three, beside which other threads might run.
 const ACTIVE: Op = Barrier { id: 1, local: 1, total: 3, quiescent: false };
 /// The same, at which all sum up something.
 const COLLECT: Op = Barrier { id: 2, local: 1, total: 3, quiescent: true };
@@ -26,7 +28,7 @@ pub(super) fn rows() -> Vec<Configuration> {
     rows
 }
 
-type Rows = [(&'static str, usize); 7];
+type Rows = [(&'static str, usize); 8];
 
 /// How many states the jobs have.
 const STATES: [(Consistency, Rows); 4] = [
@@ -40,6 +42,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("trees/sequential/a-thread-begins-at-the-bottom", 557),
             ("trees/sequential/a-thread-begins-in-the-middle", 2032),
             ("trees/sequential/two-below-one", 708),
+            ("trees/sequential/a-thread-begins-before-its-node-goes-on", 2030),
         ],
     ),
     (
@@ -52,6 +55,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("trees/eager/a-thread-begins-at-the-bottom", 703),
             ("trees/eager/a-thread-begins-in-the-middle", 1470),
             ("trees/eager/two-below-one", 405),
+            ("trees/eager/a-thread-begins-before-its-node-goes-on", 1050),
         ],
     ),
     (
@@ -64,6 +68,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("trees/lazy/a-thread-begins-at-the-bottom", 394),
             ("trees/lazy/a-thread-begins-in-the-middle", 1010),
             ("trees/lazy/two-below-one", 383),
+            ("trees/lazy/a-thread-begins-before-its-node-goes-on", 1021),
         ],
     ),
     (
@@ -76,6 +81,7 @@ const STATES: [(Consistency, Rows); 4] = [
             ("trees/auto/a-thread-begins-at-the-bottom", 394),
             ("trees/auto/a-thread-begins-in-the-middle", 1074),
             ("trees/auto/two-below-one", 371),
+            ("trees/auto/a-thread-begins-before-its-node-goes-on", 961),
         ],
     ),
 ];
@@ -132,5 +138,16 @@ fn jobs(c: Consistency) -> Vec<Job> {
             .thread(0, &[MEET])
             .thread(1, &[Write(0, 1, 2), MEET])
             .thread(2, &[Read(0, 2), MEET, Read(0, 1)]),
+        // Node 0, the first to go on, has a thread begin on node 2, which so learns of a write after the barrier
+        // before it goes on itself, and has to let node 3 go on. Of what was written before the barrier, by a home
+        // without copies, nobody has to be told: no plan came down the tree.
+        Job::new(4)
+            .with_fan(1)
+            .minipage(c, 1, 1)
+            .thread(0, &[Read(0, 0), MEET_FOUR, Write(0, 0, 1), Start(4)])
+            .thread(1, &[MEET_FOUR])
+            .thread(2, &[MEET_FOUR])
+            .thread(3, &[Write(0, 1, 2), MEET_FOUR])
+            .started_thread(2, &[Read(0, 0)]),
     ]
 }
