@@ -248,7 +248,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand races" -s h -l hel
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l seed -d 'Seed of the first run; the next ones count up' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l runs -d 'Runs, one seed each' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l times -d 'How often each seed is run: threads race in another way each time' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l nodes -d 'Nodes, 2 to 8' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l nodes -d 'Nodes, 2 to 12; beyond 8 barriers of all threads go by a tree' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l threads -d 'Threads of each node, 1 to 4; the program may start more' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l consistency -d 'What the memory promises' -r -f -a "sequential\t'All memory is sequentially consistent'
 eager-release\t'All memory is eagerly release consistent'

@@ -91,8 +91,8 @@ struct RunsArgs {
 // What of a job is not drawn.
 #[derive(Debug, Default, Args)]
 struct JobArgs {
-    /// Nodes, 2 to 8.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=8))]
+    /// Nodes, 2 to 12; beyond 8 barriers of all threads go by a tree.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=12))]
     nodes: Option<u16>,
     /// Threads of each node, 1 to 4; the program may start more.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=4))]

@@ -63,7 +63,7 @@ impl Setting {
     pub(super) fn drawn(args: &JobArgs, seed: u64) -> Self {
         let rng = &mut Rng::of(seed, 1);
         // All is drawn, whatever was given: the rest must not depend on it.
-        let nodes = rng.pick(&[2, 2, 2, 3, 3, 4, 4, 5, 6, 8]);
+        let nodes = rng.pick(&[2, 2, 2, 3, 3, 4, 4, 5, 6, 8, 10]);
         let threads = rng.pick(&[1, 1, 1, 2, 2, 3, 4]);
         let (modes, turn) = (Mode::value_variants(), seed % Mode::value_variants().len() as u64);
         let mode = modes[usize::try_from(turn).unwrap_or(0)];
