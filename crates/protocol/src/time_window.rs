@@ -19,7 +19,7 @@ const SHARE: (u64, u64) = (8, 10);
 const LEAST_NS: u64 = 20_000;
 
 /// The longest window: waits stay bounded.
-const MOST_NS: u64 = 50_000_000;
+const MOST_NS: u64 = 100_000_000;
 
 /// Minipages whose passage is being measured.
 const MEASURED: usize = 8;
