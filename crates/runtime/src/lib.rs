@@ -102,7 +102,7 @@ pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
 pub use programs::Programs;
 pub use receiver::WaitMode;
-pub use segments::{Rights, SegmentOptions, SegmentStat, SegmentUses};
+pub use segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};

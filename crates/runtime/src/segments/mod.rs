@@ -90,26 +90,34 @@ pub struct SegmentStat {
     pub address: usize,
     /// Its bytes, as it was created.
     pub bytes: usize,
-    /// Bytes of a minipage.
-    pub grain: usize,
     /// The node that created it.
     pub library: NodeId,
-    /// What a program may rely on.
-    pub consistency: Consistency,
-    /// Who manages its minipages.
-    pub placement: Placement,
+    /// How nodes share it.
+    pub sharing: SegmentSharing,
     /// Whose it is, and what others may do.
     pub rights: Rights,
     /// Who uses it.
     pub uses: SegmentUses,
-    /// Its time window, but for pages for which another was set.
-    pub window: Duration,
     /// What threads of this node have had of it.
     pub shares: Shares,
-    /// How its pages are compressed.
-    pub compression: Compression,
     /// What this node has sent of it.
     pub compressed: Compressed,
+}
+
+/// How a segment is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentSharing {
+    /// What a program may rely on.
+    pub consistency: Consistency,
+    /// Bytes of a minipage.
+    pub grain: usize,
+    /// Who manages its minipages.
+    pub placement: Placement,
+    /// Its time window, but for pages for which another was set.
+    pub window: Duration,
+    /// How its pages are compressed.
+    pub compression: Compression,
 }
 
 /// Who uses a segment.
@@ -451,10 +459,14 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
     Some(SegmentStat {
         address: record.area.base,
         bytes: usize::try_from(record.items.bytes).ok()?,
-        grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
         library: record.owner,
-        consistency: record.consistency,
-        placement,
+        sharing: SegmentSharing {
+            consistency: record.consistency,
+            grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
+            placement,
+            window: Duration::from_nanos(turns.whole_ns()),
+            compression,
+        },
         rights: facts.rights,
         uses: SegmentUses {
             attached: facts.attached,
@@ -463,9 +475,7 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
             removed: facts.removed,
             access: driver.memory().limit(facts.area()),
         },
-        window: Duration::from_nanos(turns.whole_ns()),
         shares: turns.shares(),
-        compression,
         compressed: driver.tables().contents(facts.area())?.counts(),
     })
 }

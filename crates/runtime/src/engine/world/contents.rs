@@ -52,9 +52,7 @@ impl RealWorld<'_> {
             }
         }
     }
-}
 
-impl RealWorld<'_> {
     /// The same, compressed, if that is worth an attempt and works; whether they have gone.
     fn send_compressed(
         &self,
