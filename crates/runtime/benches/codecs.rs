@@ -1,6 +1,6 @@
 //! What a page costs to compress and to decompress, with each codec: the numbers of ADR 52.
 //!
-//!     cargo bench -p multigrain-runtime --features fuzzing
+//!     cargo bench -p multigrain-runtime --features fuzzing --bench codecs
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -90,8 +90,15 @@ fn word(contents: &[u8], at: usize) -> Option<u32> {
 
 /// How many bytes two pieces have in common at their start.
 fn alike(one: &[u8], other: &[u8]) -> usize {
-    let (words, others) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
-    let whole = words.iter().zip(others).take_while(|(one, other)| one == other).count() * 8;
+    let ((words, _), (others, _)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    let mut whole = 0;
+    for (word, other) in words.iter().zip(others) {
+        let differ = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        if differ != 0 {
+            return whole + (differ.trailing_zeros() / u8::BITS) as usize;
+        }
+        whole += 8;
+    }
     let rest = one[whole..].iter().zip(&other[whole..]);
     whole + rest.take_while(|(one, other)| one == other).count()
 }
