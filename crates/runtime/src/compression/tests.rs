@@ -35,6 +35,7 @@ fn pages() -> impl Strategy<Value = Vec<u8>> {
                 page.extend(half);
             }
         }
+        page.truncate(LONGEST);
         page
     })
 }
