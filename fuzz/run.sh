@@ -25,7 +25,7 @@ fi
 cd "$(dirname "$0")"
 command -v c++ >/dev/null || fail "fuzzing needs a C++ compiler: install g++"
 
-targets=(frame handshake tls node control messages launcher layout release)
+targets=(frame handshake tls node contents control messages launcher layout release)
 cores=$(nproc)
 each=$((seconds * cores / ${#targets[@]}))
 ((each > 0)) || each=1

@@ -275,6 +275,18 @@ enum mg_placement {
     MG_PLACE_FIRST = 2    /* node 0 */
 };
 
+/*
+ * How a segment's pages are compressed on their way to another node. Each page goes as it is unless that makes it a
+ * quarter shorter; one that does not compress is tried seldom until it does. Pages of zeros are not sent at all. What a
+ * fault costs more, and when it pays, is in docs/adr/0052-compression.md.
+ */
+enum mg_compression {
+    MG_COMPRESS_NONE = 0,       /* not at all */
+    MG_COMPRESS_RUN_LENGTH = 1, /* runs of a repeated word of 8 bytes: quickest, for what is nearly empty */
+    MG_COMPRESS_LZ4 = 2,        /* LZ4: quick, for text and records */
+    MG_COMPRESS_ZSTD = 3        /* Zstandard: shortest, for slow networks */
+};
+
 /* How a segment is shared, fixed when it is created. All zero but for `size` is what NULL stands for. */
 struct mg_segment_policy {
     size_t size;                     /* sizeof(struct mg_segment_policy); later versions append */
@@ -282,6 +294,7 @@ struct mg_segment_policy {
     enum mg_placement placement;     /* who manages it */
     size_t grain;                    /* bytes of a minipage, rounded up to whole pages; 0: a page */
     uint64_t window_us;              /* time window, see mg_segment_set; 0: as contention suggests */
+    enum mg_compression compression; /* of pages that are sent, where that makes them shorter */
 };
 
 /*
@@ -332,6 +345,12 @@ struct mg_segment_info {
     uint64_t longest_wait_ns;        /* the longest of these waits */
     uint64_t windows;                /* grants that a time window kept */
     uint64_t retries;                /* instructions that lost what they were granted before they were through */
+    /* What this node has sent of its pages since mg_init, but for pages of zeros. */
+    enum mg_compression compression; /* as it was created */
+    uint64_t pages_tried;            /* pages that were compressed, or would have been too long */
+    uint64_t pages_compressed;       /* pages that went compressed */
+    uint64_t raw_bytes;              /* bytes of all pages that went */
+    uint64_t sent_bytes;             /* bytes that they took */
 };
 /*
  * The segment of a name as it is now, or that at an address, attached or not, and removed or not. `size` is
@@ -593,7 +612,7 @@ struct mg_stats {
     uint64_t bytes_sent;       /* headers and payload */
     uint64_t messages_received;
     uint64_t bytes_received;
-    uint64_t page_bytes_sent;  /* minipage contents alone */
+    uint64_t page_bytes_sent;  /* minipage contents alone, as they went */
     uint64_t upgrades;         /* write requests answered without data */
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */

@@ -7,9 +7,10 @@ use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
     ReadWriteMessage, SemaphoreMessage,
 };
+use multigrain_runtime::fuzzing::Codecs;
 use multigrain_transport::fuzzing::{Shaker, TlsEnd};
 use multigrain_transport::{Header, Refusal};
-use multigrain_types::{MinipageId, NodeId, ThreadId};
+use multigrain_types::{Compression, MinipageId, NodeId, ThreadId};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -237,6 +238,22 @@ fn areas() -> Vec<Vec<u8>> {
     ]
 }
 
+fn contents() -> Vec<Vec<u8>> {
+    let mut codecs = Codecs::new();
+    let text = b"a page that is sent to another node ".repeat(20);
+    let word = [1, 2, 3, 4, 5, 6, 7, 8].repeat(512);
+    let counted: Vec<u8> = (0..256_u32).flat_map(|number| (number / 9).to_le_bytes()).collect();
+    let mut seeds = vec![text.clone()];
+    for (number, codec) in (0..).zip(Compression::ALL) {
+        for page in [&text, &word, &counted] {
+            let Some(packed) = codecs.encode(codec, page) else { continue };
+            let bytes = u16::try_from(page.len()).expect("a page").to_le_bytes();
+            seeds.push([&[number], &bytes[..], packed].concat());
+        }
+    }
+    seeds
+}
+
 fn write(directory: &Path, target: &str, seeds: &[Vec<u8>]) -> io::Result<()> {
     let place = directory.join(target);
     fs::create_dir_all(&place)?;
@@ -254,6 +271,7 @@ fn main() -> io::Result<()> {
     write(&directory, "control", &controls())?;
     write(&directory, "node", &nodes())?;
     write(&directory, "messages", &talks())?;
+    write(&directory, "contents", &contents())?;
     write(&directory, "launcher", &lines())?;
     write(&directory, "layout", &areas())
 }

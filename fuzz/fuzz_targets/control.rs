@@ -16,11 +16,11 @@ fn area(input: &mut Input<'_>) -> Vec<u8> {
     let (base, file_offset, bytes) = (wide(), wide(), wide());
     let (slot, per_page, pages) = (wide() as u32, wide() as u16, wide() as u32);
     let (item_bytes, count, chunk, last) = (wide(), wide(), wide() as u32, wide());
-    // One number for both, so that the corpus from before there was a consistency reads as it did.
-    let (array, consistency) = (last == 1, (last >> 1) as u8);
+    // One number for all three, so that the corpus from before there were consistencies and origins reads as it did.
+    let (array, consistency, origin) = (last == 1, (last >> 1) as u8, (last >> 9) as u8);
     let items = (item_bytes, count, chunk, array);
-    let body = (id, owner, base, file_offset, bytes, slot, per_page, pages, items, consistency);
-    postcard::to_allocvec(&body).expect("numbers can be written")
+    let place = (id, owner, base, file_offset, bytes, slot, per_page, pages);
+    postcard::to_allocvec(&(place, items, consistency, origin)).expect("numbers can be written")
 }
 
 fuzz_target!(|data: &[u8]| {

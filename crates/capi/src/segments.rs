@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::time::Duration;
 
 use multigrain_runtime::{Error, SegmentOptions, SegmentStat, runtime};
-use multigrain_types::{Access, Consistency, Placement};
+use multigrain_types::{Access, Compression, Consistency, Placement};
 
 use crate::memory::{bytes_of, policy};
 use crate::status::{pointer, with_runtime};
@@ -18,6 +18,7 @@ pub struct SegmentPolicy {
     placement: c_uint,
     grain: usize,
     window_us: u64,
+    compression: c_uint,
 }
 
 /// `struct mg_segment_info`.
@@ -45,6 +46,11 @@ pub struct SegmentFacts {
     longest_wait_ns: u64,
     windows: u64,
     retries: u64,
+    compression: c_uint,
+    pages_tried: u64,
+    pages_compressed: u64,
+    raw_bytes: u64,
+    sent_bytes: u64,
 }
 
 const READ_ONLY: c_int = 1;
@@ -58,15 +64,15 @@ impl SegmentFacts {
         Self {
             address: core::ptr::with_exposed_provenance_mut(stat.address),
             bytes: stat.bytes,
-            grain: stat.grain,
+            grain: stat.sharing.grain,
             library: stat.library.0.into(),
-            consistency: match stat.consistency {
+            consistency: match stat.sharing.consistency {
                 Consistency::Sequential => 1,
                 Consistency::EagerRelease => 2,
                 Consistency::LazyRelease => 3,
                 Consistency::Auto => 4,
             },
-            placement: match stat.placement {
+            placement: match stat.sharing.placement {
                 Placement::Allocator => 0,
                 Placement::Spread => 1,
                 Placement::First => 2,
@@ -83,13 +89,23 @@ impl SegmentFacts {
             },
             attached: stat.uses.attached,
             attaches: stat.uses.attaches,
-            window_us: u64::try_from(stat.window.as_micros()).unwrap_or(u64::MAX),
+            window_us: u64::try_from(stat.sharing.window.as_micros()).unwrap_or(u64::MAX),
             read_faults: stat.shares.read_faults,
             write_faults: stat.shares.write_faults,
             wait_ns: stat.shares.wait_ns,
             longest_wait_ns: stat.shares.longest_wait_ns,
             windows: stat.shares.windows,
             retries: stat.shares.retries,
+            compression: match stat.sharing.compression {
+                Compression::None => 0,
+                Compression::RunLength => 1,
+                Compression::Lz4 => 2,
+                Compression::Zstd => 3,
+            },
+            pages_tried: stat.compressed.tried,
+            pages_compressed: stat.compressed.pages,
+            raw_bytes: stat.compressed.raw_bytes,
+            sent_bytes: stat.compressed.sent_bytes,
         }
     }
 }
@@ -111,9 +127,21 @@ unsafe fn options(asked: *const SegmentPolicy) -> Result<SegmentOptions, Error> 
         return Err(Error::Invalid(line));
     }
     // SAFETY: it has the size of a policy.
-    let SegmentPolicy { consistency, placement, grain, window_us, .. } = unsafe { asked.read() };
+    let policy = unsafe { asked.read() };
+    let SegmentPolicy { consistency, placement, grain, window_us, compression, .. } = policy;
     options.window = Duration::from_micros(window_us);
-    options.policy = policy(consistency)?;
+    options.policy = self::policy(consistency)?;
+    options.compression = match compression {
+        0 => Compression::None,
+        1 => Compression::RunLength,
+        2 => Compression::Lz4,
+        3 => Compression::Zstd,
+        _ => {
+            return Err(Error::Invalid(format!(
+                "{compression} is no compression: see mg_compression"
+            )));
+        }
+    };
     if grain != 0 {
         options.policy = options.policy.grain(grain);
     }

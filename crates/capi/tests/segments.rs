@@ -82,6 +82,15 @@ fn a_time_window_is_known_to_all_nodes_when_it_is_set() {
 }
 
 #[test]
+fn pages_go_compressed_where_that_is_shorter_and_arrive_as_they_were() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "compression");
+    for setting in settings(&[2, 3], guards()) {
+        run_well(&launcher(), &setting, &program, &[]);
+    }
+}
+
+#[test]
 fn no_other_node_sees_locked_pages_in_part() {
     let dir = TestDir::new();
     let program = compile(&dir, "page_locks");

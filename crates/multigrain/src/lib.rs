@@ -113,9 +113,10 @@ pub use hints::{PageLock, Region};
 pub use job::{Job, run};
 pub use memory::Grain;
 pub use multigrain_runtime::{
-    Error, Policy, Rights, SegmentOptions, SegmentStat, SegmentUses, Shares, Stats,
+    Compressed, Error, Policy, Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses,
+    Shares, Stats,
 };
-pub use multigrain_types::{Access, Consistency, Placement};
+pub use multigrain_types::{Access, Compression, Consistency, Placement};
 pub use mutex::{Mutex, MutexGuard};
 pub use names::Handle;
 pub use party::{Number, Op, Party};

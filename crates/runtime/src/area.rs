@@ -2,7 +2,7 @@
 
 use multigrain_memory::{Area, Shape};
 use multigrain_protocol::Homes;
-use multigrain_types::{AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
+use multigrain_types::{AreaId, Compression, Consistency, NodeId, PAGE_BYTES, Placement};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -25,8 +25,17 @@ pub(crate) struct Items {
 pub(crate) enum Origin {
     /// An allocator's: its minipages are managed as the job has it.
     Heap,
-    /// A named segment, managed so.
-    Named(Placement),
+    /// A named segment.
+    Named(Sharing),
+}
+
+/// How a named segment is shared, beside its consistency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sharing {
+    /// Who manages its minipages.
+    pub(crate) placement: Placement,
+    /// How their contents are sent.
+    pub(crate) compression: Compression,
 }
 
 /// An area as all nodes know it.
@@ -64,7 +73,8 @@ struct AreaBody {
     items: Items,
     /// Its place in the list of consistencies, from 0.
     consistency: u8,
-    /// 0, or of a named segment the place of its placement in [`PLACEMENTS`], from 1.
+    /// 0, or of a named segment the place of its placement in [`PLACEMENTS`], from 1, and for its compression as many
+    /// more as there are of them for each place in [`Compression::ALL`].
     origin: u8,
 }
 
@@ -73,10 +83,12 @@ const PLACEMENTS: [Placement; 3] = [Placement::First, Placement::Spread, Placeme
 
 impl Origin {
     fn number(self) -> u8 {
-        let named = |placement| PLACEMENTS.into_iter().zip(1..).find(|(one, _)| *one == placement);
         match self {
             Self::Heap => 0,
-            Self::Named(placement) => named(placement).map_or(0, |(_, number)| number),
+            Self::Named(sharing) => {
+                let known = Self::all().zip(1..).find(|(one, _)| *one == sharing);
+                known.map_or(0, |(_, number)| number)
+            }
         }
     }
 
@@ -84,8 +96,15 @@ impl Origin {
     fn of(number: u8) -> Option<Self> {
         match number.checked_sub(1) {
             None => Some(Self::Heap),
-            Some(place) => PLACEMENTS.get(usize::from(place)).copied().map(Self::Named),
+            Some(place) => Self::all().nth(place.into()).map(Self::Named),
         }
+    }
+
+    /// What there is for named segments, in the order of its numbers.
+    fn all() -> impl Iterator<Item = Sharing> {
+        Compression::ALL.into_iter().flat_map(|compression| {
+            PLACEMENTS.into_iter().map(move |placement| Sharing { placement, compression })
+        })
     }
 }
 
@@ -212,6 +231,14 @@ impl AreaRecord {
         *self == Self { area, ..*wish }
     }
 
+    /// How its contents are sent.
+    pub(crate) fn compression(&self) -> Compression {
+        match self.origin {
+            Origin::Heap => Compression::None,
+            Origin::Named(sharing) => sharing.compression,
+        }
+    }
+
     /// Whether it is a named segment.
     pub(crate) fn is_named(&self) -> bool {
         self.origin != Origin::Heap
@@ -334,11 +361,18 @@ mod tests {
     }
 
     #[test]
-    fn a_named_segment_crosses_the_wire_with_its_placement() {
-        let named = PLACEMENTS.map(Origin::Named);
-        for origin in named.into_iter().chain([Origin::Heap]) {
-            assert_eq!(Origin::of(origin.number()), Some(origin));
+    fn a_named_segment_crosses_the_wire_with_its_placement_and_compression() {
+        let named = Origin::all().map(Origin::Named);
+        for (number, origin) in (0..).zip([Origin::Heap].into_iter().chain(named)) {
+            assert_eq!((origin.number(), Origin::of(number)), (number, Some(origin)));
         }
-        assert_eq!(Origin::of(4), None);
+        assert_eq!(
+            Origin::of(12),
+            Some(Origin::Named(Sharing {
+                placement: Placement::Allocator,
+                compression: Compression::Zstd,
+            }))
+        );
+        assert_eq!(Origin::of(13), None);
     }
 }

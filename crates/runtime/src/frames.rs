@@ -1,11 +1,15 @@
 //! Frames of this crate: the protocol's messages in the transport's headers (neither crate knows the other), and
 //! the runtime's own kinds.
 
-use multigrain_protocol::{Message, Words};
+use multigrain_protocol::{Attach, Message, Words};
 use multigrain_transport::Header;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::minipage_run::Run;
+
+/// Flag of a frame with the contents of minipages of a named segment: they are compressed as that segment has it. The
+/// protocol's messages have none of that value.
+pub(crate) const COMPRESSED: u8 = 1 << 7;
 
 /// The frame header that carries a message; the mesh adds sender and payload length.
 pub(crate) fn header_of(message: Message) -> Header {
@@ -35,12 +39,16 @@ pub(crate) fn header_of_run(message: Message, run: Run) -> Header {
 /// What no node of this version sends, in words.
 pub(crate) fn message_of(header: &Header) -> Result<(Message, Option<Run>), String> {
     let words = words_of(header);
+    let words = Words { flags: words.flags & !COMPRESSED, ..words };
     let first = Words { extra: 0, ..words };
     let of_run = Message::from_words(&first).ok().filter(Message::goes_in_runs);
     let (message, behind) = match of_run {
         Some(message) => (message, words.extra),
         None => (Message::from_words(&words).map_err(|error| error.to_string())?, 0),
     };
+    if header.flags & COMPRESSED != 0 && message.attach() != Attach::Page {
+        return Err(format!("{message:?}, which has no contents, compressed"));
+    }
     let Some(first) = message.minipage() else { return Ok((message, None)) };
     let run = u32::try_from(behind).ok().and_then(|behind| Run::new(first, behind.checked_add(1)?));
     match run {

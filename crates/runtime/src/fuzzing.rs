@@ -11,10 +11,13 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_transport::fuzzing::{Stream, mesh_without_peers};
 use multigrain_transport::{Header, LostReason, Sink};
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId};
+use multigrain_types::{
+    AreaId, Compression, Consistency, MinipageId, NodeId, PAGE_BYTES, Placement, ThreadId,
+};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
 
 use crate::area::{AreaRecord, Items, Origin};
+use crate::compression::Coder;
 use crate::config::Config;
 use crate::driver::sink::NodeSink;
 use crate::job::Runtime;
@@ -218,6 +221,43 @@ impl Victim {
 impl Drop for Victim {
     fn drop(&mut self) {
         close(self.mouth);
+    }
+}
+
+/// The codecs of contents, as a node has them.
+#[derive(Debug)]
+pub struct Codecs(Coder);
+
+impl Codecs {
+    /// All of them.
+    ///
+    /// # Panics
+    /// Without memory.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut coder = Coder::new();
+        assert!(coder.prepare(Compression::Zstd), "memory for a context");
+        Self(coder)
+    }
+
+    /// Contents of up to 256 KiB, encoded.
+    ///
+    /// # Panics
+    /// For longer ones.
+    pub fn encode(&mut self, codec: Compression, contents: &[u8]) -> Option<&[u8]> {
+        self.0.contents()[..contents.len()].copy_from_slice(contents);
+        self.0.encode(codec, contents.len())
+    }
+
+    /// So many bytes of contents, from what a peer may have sent.
+    pub fn decode(&mut self, codec: Compression, packed: &[u8], bytes: usize) -> Option<&[u8]> {
+        self.0.decode(codec, packed, bytes)
+    }
+}
+
+impl Default for Codecs {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -4,15 +4,15 @@
 #![expect(unsafe_code, reason = "the other node's sink")]
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
-use multigrain_protocol::{HlrcMessage, MgsMessage, PageMessage};
+use multigrain_protocol::{Attach, HlrcMessage, Input, Kind, Message, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
+use multigrain_types::{AreaId, Compression, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
-use crate::area::{AreaRecord, Items, Origin};
+use crate::area::{AreaRecord, Items, Origin, Sharing};
 use crate::config::Config;
 use crate::directory::names;
 use crate::driver::sink::NodeSink;
-use crate::frames::{header_of, kind};
+use crate::frames::{COMPRESSED, header_of, kind};
 use crate::job::Runtime;
 use crate::receiver::slots;
 use crate::shuttle_tests::play_random;
@@ -285,4 +285,66 @@ fn send_long_diffs() {
 #[test]
 fn a_diff_is_no_longer_than_its_minipage_allows() {
     play_random(send_long_diffs, 1);
+}
+
+/// Node 1 sends compressed contents of its segment, which node 0 awaits, or says that they are.
+fn send_wrong_codes() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
+    let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
+    let items = Items { bytes, count: 1, chunk: 1, array: false };
+    let (placement, compression) = (Placement::Allocator, Compression::RunLength);
+    let named = Origin::Named(Sharing { placement, compression });
+    for (id, origin) in (0..).zip([named, Origin::Heap]) {
+        let base = VIEWS_BASE + usize::try_from(id).unwrap() * multigrain_memory::VIEW_ALIGN;
+        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
+        let consistency = Consistency::Sequential;
+        let record = AreaRecord { area, owner: NodeId(1), items, consistency, origin };
+        assert_eq!(runtime.adopt(record), 0);
+    }
+    let page = |id| MinipageId::new(AreaId(id), 0);
+    let (kind, attach) = (Kind::Read, Attach::Page);
+    let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: 0 };
+    let hear = |message: Message, body: &[u8]| {
+        let plain = header_of(message);
+        let (flags, payload) = (plain.flags | COMPRESSED, body.len() as u64);
+        let header = Header { flags, payload, from: 1, ..plain };
+        let mut sink = NodeSink::new(&runtime.driver);
+        if payload > 0 {
+            assert_eq!(sink.place(NodeId(1), &header)?, Place::Buffer, "beside the page");
+        }
+        sink.frame(NodeId(1), &header, (payload > 0).then_some(body))
+    };
+    let refused = |message: Message, body: &[u8], why: &str| {
+        let said = hear(message, body).unwrap_err();
+        assert!(said.contains(why), "{said}");
+    };
+    let word = [[0, 0x82].as_slice(), &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    for id in 0..2 {
+        let (thread, minipage) = (ThreadId(id), page(id));
+        runtime.driver.engine().step_sure(Input::Fault { thread, minipage, kind });
+    }
+    refused(PageMessage::Ack.about(page(0)), &[], "has no contents, compressed");
+    refused(reply.about(page(1)), &word, "whose memory has no compression");
+    refused(reply.about(page(0)), &[7; 3073], "3073 bytes of compressed contents");
+    let (place, _) = runtime.driver.memory().privileged(page(0));
+    // SAFETY: nobody else has this page.
+    unsafe { place.write_bytes(9, 4096) };
+    for wrong in [&[][..], &[0, 0], &word[..9], &[&word[..], &[0]].concat(), &[255; 300]] {
+        refused(reply.about(page(0)), wrong, "by RunLength");
+    }
+    // SAFETY: as above.
+    assert!((0..4096).all(|at| unsafe { place.add(at).read() } == 9), "nothing of them is kept");
+    assert_eq!(hear(reply.about(page(0)), &word), Ok(()));
+    // SAFETY: as above.
+    assert!((0..4096).all(|at| unsafe { place.add(at).read() } == word[2 + at % 8]));
+    refused(reply.about(page(0)), &word, "which is in use here");
+}
+
+#[test]
+fn compressed_contents_that_are_none_are_refused_and_nothing_of_them_is_kept() {
+    play_random(send_wrong_codes, 1);
 }

@@ -17,7 +17,7 @@
 //! driver     a step and what it waits for; requests between nodes
 //! engine     the protocol's effects become protections, frames and wake-ups
 //! races  false_sharing  allocation_sites  windows  platform  tables  receiver   what the engines stand on
-//! turns  area  minipage_run  membership  launcher  stats  frames  crash  program  config  error  shim
+//! turns  compression  area  minipage_run  membership  launcher  stats  frames  crash  program  config  error  shim
 //! signals  child  interposed_close  interposed_mprotect  pthread   between the program and the C library
 //! ```
 //!
@@ -29,6 +29,7 @@ mod allocation_sites;
 mod area;
 mod child;
 mod collective;
+mod compression;
 mod config;
 mod crash;
 mod deadlines;
@@ -92,6 +93,7 @@ mod turns;
 mod unsupported_atomics;
 
 pub use collective::{Collective, Combine, Party};
+pub use compression::Compressed;
 pub use config::{Config, Launch};
 pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
@@ -100,7 +102,7 @@ pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
 pub use programs::Programs;
 pub use receiver::WaitMode;
-pub use segments::{Rights, SegmentOptions, SegmentStat, SegmentUses};
+pub use segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};

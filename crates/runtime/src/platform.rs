@@ -10,6 +10,7 @@ use multigrain_memory::Memory;
 use multigrain_transport::{Header, LinkError, LostReason, Mesh, Payload};
 use multigrain_types::{MinipageId, NodeId, PAGE_BYTES, ThreadId};
 
+use crate::compression::Coders;
 use crate::launcher::Launcher;
 use crate::minipage_run::Run;
 use crate::receiver::parking::Waking;
@@ -44,6 +45,7 @@ pub(crate) struct Platform {
     tables: SharedTables,
     counters: Counters,
     launcher: Launcher,
+    coders: Coders,
 }
 
 impl Platform {
@@ -54,7 +56,16 @@ impl Platform {
         tables: SharedTables,
         launcher: Launcher,
     ) -> Self {
-        Self { me, nodes, memory, mesh, tables, counters: Counters::default(), launcher }
+        Self {
+            me,
+            nodes,
+            memory,
+            mesh,
+            tables,
+            counters: Counters::default(),
+            launcher,
+            coders: Coders::default(),
+        }
     }
 
     /// This node's rank.
@@ -98,6 +109,10 @@ impl Platform {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(crate) fn coders(&self) -> &Coders {
+        &self.coders
     }
 
     pub(crate) fn launcher(&self) -> &Launcher {

@@ -13,7 +13,7 @@ pub mod tree;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;
-pub use policy::{Placement, SegmentPolicy};
+pub use policy::{Compression, Placement, SegmentPolicy};
 
 use core::fmt;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use multigrain::{
-    Access, Consistency, Error, Job, Placement, Policy, Region, Result, SegmentOptions,
+    Access, Compression, Consistency, Error, Job, Placement, Policy, Region, Result, SegmentOptions,
 };
 
 use super::Scenario;
@@ -12,6 +12,7 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("segments", segments),
     ("segments of every consistency", of_every_consistency),
     ("locked pages", locked_pages),
+    ("compressed pages", compressed_pages),
 ];
 
 fn segments(job: &Job) -> Result<()> {
@@ -61,7 +62,7 @@ fn locked_pages(job: &Job) -> Result<()> {
         job.create_segment("tally", 2 * 4096, 0o600, options)?;
     }
     let tally = job.wait_for_segment("tally")?;
-    assert_eq!(tally.stat()?.window, Duration::from_micros(300));
+    assert_eq!(tally.stat()?.sharing.window, Duration::from_micros(300));
     let words = tally.slice::<u64>();
     for _ in 0..50 {
         let locked = words.lock_pages()?;
@@ -79,7 +80,41 @@ fn locked_pages(job: &Job) -> Result<()> {
         tally.set_window_of(4096..8192, Duration::from_millis(1))?;
     }
     job.barrier(0)?;
-    assert_eq!(tally.stat()?.window, Duration::ZERO);
+    assert_eq!(tally.stat()?.sharing.window, Duration::ZERO);
+    Ok(())
+}
+
+/// All nodes write their part of each page, and read all of it.
+fn compressed_pages(job: &Job) -> Result<()> {
+    let (me, nodes) = (job.node(), job.nodes());
+    for compression in Compression::ALL {
+        let options = SegmentOptions::new().compression(compression);
+        if me == 0 {
+            job.create_segment("rows", 16 * 4096, 0o600, options)?;
+        }
+        let rows = job.wait_for_segment("rows")?;
+        let words = rows.slice::<u64>();
+        for round in 1..4 {
+            for index in (0..words.len()).filter(|index| index / 64 % nodes == me) {
+                words.set(index, round);
+            }
+            job.barrier(0)?;
+            assert!(words.values().all(|word| word == round));
+            job.barrier(0)?;
+        }
+        let stat = rows.stat()?;
+        assert_eq!(stat.sharing.compression, compression);
+        let sent = stat.compressed;
+        let is_on = compression != Compression::None && sent.raw_bytes > 0;
+        assert_eq!((sent.tried > 0, sent.pages > 0), (is_on, is_on), "{sent:?}");
+        assert_eq!(sent.sent_bytes < sent.raw_bytes, is_on, "{sent:?}");
+        rows.detach()?;
+        job.barrier(0)?;
+        if me == 0 {
+            job.remove_segment("rows")?;
+        }
+        job.barrier(0)?;
+    }
     Ok(())
 }
 
@@ -93,8 +128,8 @@ fn of_every_consistency(job: &Job) -> Result<()> {
         }
         let sums = job.wait_for_segment("sums")?;
         let stat = sums.stat()?;
-        assert_eq!((stat.consistency, stat.grain), (consistency, 8192));
-        assert_eq!((stat.placement, stat.library.index()), (Placement::Spread, nodes - 1));
+        assert_eq!((stat.sharing.consistency, stat.sharing.grain), (consistency, 8192));
+        assert_eq!((stat.sharing.placement, stat.library.index()), (Placement::Spread, nodes - 1));
         let words = sums.slice::<u64>();
         for index in (me..words.len()).step_by(nodes) {
             words.set(index, index as u64);

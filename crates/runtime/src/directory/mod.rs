@@ -9,7 +9,7 @@ mod address_space;
 mod free_ranges;
 pub(crate) mod names;
 
-use crate::area::{AreaRecord, Items, Origin};
+use crate::area::{AreaRecord, Items, Origin, Sharing};
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, kind};
@@ -18,7 +18,7 @@ use address_space::{Announced, Places, Retires};
 use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, SegmentId, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::NodeSet;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
+use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES};
 
 /// What an answer about a minipage takes while it waits, in bytes: a header and where its contents
 /// are.
@@ -45,9 +45,9 @@ pub(crate) fn new_segment(
     shape: Shape,
     items: Items,
     consistency: Consistency,
-    placement: Placement,
+    sharing: Sharing,
 ) -> Result<AreaRecord, Error> {
-    make(driver, (shape, items.bytes, items), consistency, Origin::Named(placement))
+    make(driver, (shape, items.bytes, items), consistency, Origin::Named(sharing))
 }
 
 fn make(
@@ -145,7 +145,7 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
     let mut mapped = driver.memory().map_area(record.area, fresh);
     let placement = match record.origin {
         Origin::Heap => driver.memory().policy(SegmentId::FIRST).placement,
-        Origin::Named(placement) => placement,
+        Origin::Named(sharing) => sharing.placement,
     };
     if record.is_named() {
         let limit = |()| driver.memory().limit_area(record.area.id, Access::NoAccess);
@@ -158,7 +158,8 @@ fn map_record(driver: &Driver, record: AreaRecord) -> i32 {
         driver.platform().launcher().warn(&error.to_string());
         return Error::Limit(String::new()).code();
     }
-    if driver.tables().add(record, placement) {
+    let is_ready = driver.platform().coders().prepare(record.compression());
+    if is_ready && driver.tables().add(record, placement) {
         // A node may ask for all of them at once, and then be slow to read.
         let longest = diff::most_bytes(record.area.minipage_bytes(0));
         driver.engine().allow_diffs(record.area.minipages() as usize, longest);

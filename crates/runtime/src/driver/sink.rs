@@ -5,10 +5,11 @@
 use multigrain_memory::diff;
 use multigrain_protocol::{Attach, Cell, Engine, HlrcMessage, Message, MgsMessage, PageMessage};
 use multigrain_transport::{Header, LostReason, Place, Sink};
-use multigrain_types::{Access, MinipageId, NodeId};
+use multigrain_types::{Access, Compression, MinipageId, NodeId};
 
 use super::Driver;
-use crate::frames::message_of;
+use crate::compression::{LONGEST, SegmentContents, limit};
+use crate::frames::{COMPRESSED, message_of};
 use crate::minipage_run::Run;
 use crate::platform::Contents;
 
@@ -59,15 +60,25 @@ impl<'a> NodeSink<'a> {
         from: NodeId,
         message: Message,
         run: Run,
-        payload: u64,
+        header: &Header,
     ) -> Result<Place, String> {
         self.driver.retiring.arrives(from, run.first().area());
         let contents = self.driver.platform().contents(run);
-        if payload != contents.bytes() as u64 {
-            let (first, bytes) = (run.first(), contents.bytes());
+        let (first, bytes, payload) = (run.first(), contents.bytes(), header.payload);
+        let is_compressed = header.flags & COMPRESSED != 0;
+        if is_compressed && (bytes > LONGEST || payload > limit(bytes) as u64) {
+            return Err(format!("{payload} bytes of compressed contents for {first} of {bytes}"));
+        }
+        if is_compressed && self.codec(run) == Compression::None {
+            return Err(format!("compressed contents of {first}, whose memory has no compression"));
+        }
+        if !is_compressed && payload != bytes as u64 {
             return Err(format!("{payload} bytes for {first} of {bytes}"));
         }
         self.check_awaited(from, message, run)?;
+        if is_compressed {
+            return Ok(Place::Buffer);
+        }
         Ok(match contents {
             Contents::Together(place, _) => Place::At(place),
             Contents::Apart(_) => Place::Buffer,
@@ -94,6 +105,9 @@ impl<'a> NodeSink<'a> {
         body: Option<&[u8]>,
     ) -> Result<(), String> {
         let sequential = matches!(message, Message::Page { .. });
+        if header.flags & COMPRESSED != 0 {
+            return self.unpack(run, body.unwrap_or_default());
+        }
         match (header.payload, body) {
             (0, _) if !sequential => Err(format!("{message:?} without its page")),
             // Zeros are not sent.
@@ -108,6 +122,26 @@ impl<'a> NodeSink<'a> {
             }
             (_, _) => Ok(()),
         }
+    }
+
+    /// How contents of these minipages may be compressed.
+    fn codec(&self, run: Run) -> Compression {
+        let segment = self.driver.tables().contents(run.first().area());
+        segment.map(SegmentContents::codec).unwrap_or_default()
+    }
+
+    /// Puts compressed contents where they belong.
+    fn unpack(&self, run: Run, body: &[u8]) -> Result<(), String> {
+        let platform = self.driver.platform();
+        let (first, bytes) = (run.first(), platform.contents(run).bytes());
+        let codec = self.codec(run);
+        let mut coder = platform.coders().lend();
+        let contents = coder.decode(codec, body, bytes).ok_or_else(|| {
+            let packed = body.len();
+            format!("{packed} bytes that are not the {bytes} of {first} by {codec:?}")
+        })?;
+        self.scatter(run, Some(contents));
+        Ok(())
     }
 
     /// Puts what has no place together where it belongs: the contents of all minipages, or zeros.
@@ -157,7 +191,7 @@ unsafe impl Sink for NodeSink<'_> {
         let Some((message, run)) = self.message(from, header)? else { return Ok(Place::Buffer) };
         match (message.attach(), run) {
             (Attach::Page, Some(run)) => {
-                let place = self.place_contents(from, message, run, header.payload);
+                let place = self.place_contents(from, message, run, header);
                 self.placed = Some((*header, (message, Some(run))));
                 #[cfg(feature = "mutants")]
                 let place = place.map(crate::engine::mutants::detour);
@@ -201,7 +235,9 @@ unsafe impl Sink for NodeSink<'_> {
                     Attach::Diff => Some(body.unwrap_or_default()),
                     Attach::Nothing | Attach::Page => {
                         #[cfg(feature = "mutants")]
-                        crate::engine::mutants::arrive(self.driver.platform(), message, body);
+                        if header.flags & COMPRESSED == 0 {
+                            crate::engine::mutants::arrive(self.driver.platform(), message, body);
+                        }
                         None
                     }
                 };

@@ -254,12 +254,11 @@ impl World for RealWorld<'_> {
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
                 let (ptr, len) = self.platform().memory().privileged(minipage);
-                self.platform().counters().add(Count::PageBytesSent, len as u64);
                 context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
                     context.backlog_bytes = self.platform().mesh().waiting_bytes(to);
                 }
-                Some((ptr, len))
+                Some((minipage, ptr, len))
             }
             (Attach::Diff, Some(minipage)) => {
                 self.send_diff(to, message, minipage);
@@ -272,7 +271,8 @@ impl World for RealWorld<'_> {
         };
         if self.send_timing(message, context, None) != SendTiming::Now {
             self.platform().defer_with(to, header, |out| {
-                if let Some((ptr, len)) = page {
+                if let Some((_, ptr, len)) = page {
+                    self.platform().counters().add(Count::PageBytesSent, len as u64);
                     // SAFETY: the privileged view is readable for the length of the minipage.
                     unsafe { append(ptr, len, out) };
                 }
@@ -284,9 +284,7 @@ impl World for RealWorld<'_> {
         {
             return self.platform().send_frame(to, header, Payload::Bytes(&notices));
         }
-        // What changes meanwhile was not released to the requester, which does not look at it.
-        let payload = page.map_or(Payload::None, |(ptr, len)| Payload::Memory { ptr, len });
-        self.platform().send_frame(to, header, payload);
+        self.send_contents(to, header, page.map(|(minipage, ..)| Run::one(minipage)));
     }
 
     fn install(&mut self, minipage: MinipageId, access: Access) {

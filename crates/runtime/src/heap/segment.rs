@@ -1,10 +1,10 @@
 //! Memory of named segments: an area each, made as asked, and given back when the segment goes.
 
 use multigrain_memory::Shape;
-use multigrain_types::{PAGE_BYTES, Placement};
+use multigrain_types::PAGE_BYTES;
 
 use super::{Heap, Policy, bounded, consistency_for, directory};
-use crate::area::{AreaRecord, Items};
+use crate::area::{AreaRecord, Items, Sharing};
 use crate::driver::Driver;
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ impl Heap {
         driver: &Driver,
         bytes: usize,
         policy: Policy,
-        placement: Placement,
+        sharing: Sharing,
     ) -> Result<AreaRecord, Error> {
         let consistency = consistency_for(driver, policy)?;
         let grain = bounded(policy.grain.unwrap_or(PAGE_BYTES), consistency);
@@ -26,7 +26,7 @@ impl Heap {
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let shape = Shape::Pages { pages };
         let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };
-        let make = || directory::new_segment(driver, shape, items, consistency, placement);
+        let make = || directory::new_segment(driver, shape, items, consistency, sharing);
         let mut made = make();
         if let Err(Error::NoMemory(_)) = made {
             self.empty_thread_caches(driver);

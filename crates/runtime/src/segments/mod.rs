@@ -15,10 +15,11 @@ mod time_windows;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use multigrain_types::{Access, AreaId, Consistency, NodeId, PAGE_BYTES, Placement};
+use multigrain_types::{Access, AreaId, Compression, Consistency, NodeId, PAGE_BYTES, Placement};
 use serde::{Deserialize, Serialize};
 
-use crate::area::{AreaRecord, Origin};
+use crate::area::{AreaRecord, Origin, Sharing};
+use crate::compression::Compressed;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, MAX_NAME, kind};
@@ -40,13 +41,20 @@ pub struct SegmentOptions {
     /// How long a node keeps a page that it was granted; zero for as long as contention suggests. Of sequentially
     /// consistent segments alone.
     pub window: Duration,
+    /// How pages are compressed on their way to another node, where that pays.
+    pub compression: Compression,
 }
 
 impl SegmentOptions {
     /// As the job has it, in minipages of a page, managed by the node that creates it.
     #[must_use]
     pub const fn new() -> Self {
-        Self { policy: Policy::new(), placement: None, window: Duration::ZERO }
+        Self {
+            policy: Policy::new(),
+            placement: None,
+            window: Duration::ZERO,
+            compression: Compression::None,
+        }
     }
 
     /// The same of this consistency and grain.
@@ -66,6 +74,12 @@ impl SegmentOptions {
     pub const fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
+
+    /// The same with this compression.
+    #[must_use]
+    pub const fn compression(self, compression: Compression) -> Self {
+        Self { compression, ..self }
+    }
 }
 
 /// A segment, as it is now.
@@ -76,22 +90,34 @@ pub struct SegmentStat {
     pub address: usize,
     /// Its bytes, as it was created.
     pub bytes: usize,
-    /// Bytes of a minipage.
-    pub grain: usize,
     /// The node that created it.
     pub library: NodeId,
-    /// What a program may rely on.
-    pub consistency: Consistency,
-    /// Who manages its minipages.
-    pub placement: Placement,
+    /// How nodes share it.
+    pub sharing: SegmentSharing,
     /// Whose it is, and what others may do.
     pub rights: Rights,
     /// Who uses it.
     pub uses: SegmentUses,
-    /// Its time window, but for pages for which another was set.
-    pub window: Duration,
     /// What threads of this node have had of it.
     pub shares: Shares,
+    /// What this node has sent of it.
+    pub compressed: Compressed,
+}
+
+/// How a segment is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentSharing {
+    /// What a program may rely on.
+    pub consistency: Consistency,
+    /// Bytes of a minipage.
+    pub grain: usize,
+    /// Who manages its minipages.
+    pub placement: Placement,
+    /// Its time window, but for pages for which another was set.
+    pub window: Duration,
+    /// How its pages are compressed.
+    pub compression: Compression,
 }
 
 /// Who uses a segment.
@@ -161,8 +187,9 @@ impl Segments {
                 }
             },
         )?;
-        let placement = options.placement.unwrap_or(Placement::Allocator);
-        let area = heap.named_block(driver, bytes, options.policy, placement);
+        let SegmentOptions { placement, compression, .. } = options;
+        let sharing = Sharing { placement: placement.unwrap_or_default(), compression };
+        let area = heap.named_block(driver, bytes, options.policy, sharing);
         if let (Ok(record), false) = (&area, options.window.is_zero()) {
             time_windows::tell(driver, record.area.id, None, options.window)?;
         }
@@ -427,15 +454,19 @@ fn set_limit(
 
 fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
     let record = driver.tables().area(facts.area())?.record;
-    let Origin::Named(placement) = record.origin else { return None };
+    let Origin::Named(Sharing { placement, compression }) = record.origin else { return None };
     let turns = driver.tables().turns(facts.area())?;
     Some(SegmentStat {
         address: record.area.base,
         bytes: usize::try_from(record.items.bytes).ok()?,
-        grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
         library: record.owner,
-        consistency: record.consistency,
-        placement,
+        sharing: SegmentSharing {
+            consistency: record.consistency,
+            grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
+            placement,
+            window: Duration::from_nanos(turns.whole_ns()),
+            compression,
+        },
         rights: facts.rights,
         uses: SegmentUses {
             attached: facts.attached,
@@ -444,8 +475,8 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
             removed: facts.removed,
             access: driver.memory().limit(facts.area()),
         },
-        window: Duration::from_nanos(turns.whole_ns()),
         shares: turns.shares(),
+        compressed: driver.tables().contents(facts.area())?.counts(),
     })
 }
 

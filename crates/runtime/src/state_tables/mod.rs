@@ -30,6 +30,7 @@ use multigrain_protocol::sync::{Lock, SyncTables};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
+use crate::compression::SegmentContents;
 use crate::live_items::LiveItems;
 use crate::minipage_run::Run;
 use crate::shim::{Mutex, lock};
@@ -116,6 +117,8 @@ pub(crate) struct AreaStates {
     placement: Placement,
     /// How this node shares it with others, if it is a named segment.
     turns: Option<Box<Turns>>,
+    /// How this node sends its contents, if it is one.
+    contents: Option<Box<SegmentContents>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
     kept: UnsafeCell<OnceLock<Box<Kept>>>,
 }
@@ -131,7 +134,16 @@ struct Kept {
 impl AreaStates {
     fn new(record: AreaRecord, placement: Placement) -> Self {
         let turns = record.is_named().then(Box::default);
-        Self { record, placement, turns, kept: UnsafeCell::new(Kept::new(&record).into()) }
+        let contents = record
+            .is_named()
+            .then(|| Box::new(SegmentContents::new(record.compression(), record.area.minipages())));
+        Self {
+            record,
+            placement,
+            turns,
+            contents,
+            kept: UnsafeCell::new(Kept::new(&record).into()),
+        }
     }
 
     /// Forgets states that are as at first; whether there is no more to come: others of release consistent
@@ -335,6 +347,11 @@ impl SharedTables {
     /// How this node shares a named segment with others; none of any other area.
     pub(crate) fn turns(&self, id: AreaId) -> Option<&Turns> {
         self.area(id)?.turns.as_deref()
+    }
+
+    /// How this node sends the contents of a named segment; none of any other area.
+    pub(crate) fn contents(&self, id: AreaId) -> Option<&SegmentContents> {
+        self.area(id)?.contents.as_deref()
     }
 
     /// Whether an area is sequentially consistent.

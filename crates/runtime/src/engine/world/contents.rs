@@ -2,10 +2,13 @@
 
 #![expect(unsafe_code, reason = "page bytes are sent straight from the privileged view")]
 
+use multigrain_protocol::deferral::MAX_BATCHED_BACKLOG;
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{MinipageId, NodeId};
 
 use super::RealWorld;
+use crate::compression::SegmentContents;
+use crate::frames::COMPRESSED;
 use crate::minipage_run::Run;
 use crate::platform::Contents;
 use crate::stats::Count;
@@ -23,6 +26,13 @@ impl RealWorld<'_> {
         let platform = self.platform();
         let Some(run) = run else { return platform.send_frame(to, header, Payload::None) };
         let contents = platform.contents(run);
+        let segment = platform.tables().contents(run.first().area());
+        if let Some(segment) = segment {
+            if self.send_compressed(to, header, (run, contents.bytes()), segment) {
+                return;
+            }
+            segment.note_sent(contents.bytes(), contents.bytes());
+        }
         platform.counters().add(Count::PageBytesSent, contents.bytes() as u64);
         // Sequential: the bytes stay unchanged until the requester's ack closes the transaction: this
         // node is ReadOnly or NoAccess now and nobody else is served before that. Release consistent:
@@ -41,6 +51,37 @@ impl RealWorld<'_> {
                 platform.send_frame(to, header, Payload::Owned(all));
             }
         }
+    }
+
+    /// The same, compressed, if that is worth an attempt and works; whether they have gone.
+    fn send_compressed(
+        &self,
+        to: NodeId,
+        header: Header,
+        (run, bytes): (Run, usize),
+        segment: &SegmentContents,
+    ) -> bool {
+        let platform = self.platform();
+        // What goes compressed is copied if it has to wait: not without end.
+        if platform.mesh().waiting_bytes(to) > MAX_BATCHED_BACKLOG || !segment.tries(run, bytes) {
+            return false;
+        }
+        let mut coder = platform.coders().lend();
+        let mut room = &mut *coder.contents();
+        for minipage in run.minipages() {
+            let (ptr, len) = platform.memory().privileged(minipage);
+            let Some(place) = room.split_off_mut(..len) else { return false };
+            // SAFETY: the privileged view is readable for the length of the minipage.
+            unsafe { core::ptr::copy_nonoverlapping(ptr, place.as_mut_ptr(), len) };
+        }
+        let packed = coder.encode(segment.codec(), bytes);
+        segment.note_attempt(run, packed.is_some());
+        let Some(packed) = packed else { return false };
+        segment.note_sent(bytes, packed.len());
+        platform.counters().add(Count::PageBytesSent, packed.len() as u64);
+        let header = Header { flags: header.flags | COMPRESSED, ..header };
+        platform.send_frame(to, header, Payload::Bytes(packed));
+        true
     }
 }
 

@@ -9,7 +9,7 @@ const SEGMENT: (&str, &str) = (
 
 pub(super) const PAGES: &[Entry] = &[
     Entry {
-        names: &["mg_segment_create", "mg_segment_policy", "mg_placement"],
+        names: &["mg_segment_create", "mg_segment_policy", "mg_placement", "mg_compression"],
         what: "create a named segment",
         about: "",
         returns: CODE,
