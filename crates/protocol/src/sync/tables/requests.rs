@@ -29,7 +29,7 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let fan = self.here.fan;
-        let context = |id| SyncContext::new(me, nodes, id).with_fan(fan);
+        let at = |id| SyncContext::new(me, nodes, id).with_fan(fan);
         match *input {
             SyncInput::Begin { thread } => {
                 self.here.threads += 1;
@@ -41,20 +41,14 @@ impl SyncTables {
                 self.abandon(thread);
                 Ok(())
             }
-            SyncInput::Lock { thread, id } => {
-                self.acquire(context(id), thread, Patience::Endless, out)
-            }
+            SyncInput::Lock { thread, id } => self.acquire(at(id), thread, Patience::Endless, out),
             SyncInput::TimedLock { thread, id } => {
-                self.acquire(context(id), thread, Patience::Limited, out)
+                self.acquire(at(id), thread, Patience::Limited, out)
             }
-            SyncInput::TryLock { thread, id } => {
-                self.acquire(context(id), thread, Patience::None, out)
-            }
-            SyncInput::Unlock { thread, id } => self.unlock(context(id), (thread, false), out),
-            SyncInput::UnlockToReturn { thread, id } => {
-                self.unlock(context(id), (thread, true), out)
-            }
-            SyncInput::LockWindowOver { id } => self.lock_step(context(id), |lock, context| {
+            SyncInput::TryLock { thread, id } => self.acquire(at(id), thread, Patience::None, out),
+            SyncInput::Unlock { thread, id } => self.unlock(at(id), (thread, false), out),
+            SyncInput::UnlockToReturn { thread, id } => self.unlock(at(id), (thread, true), out),
+            SyncInput::LockWindowOver { id } => self.lock_step(at(id), |lock, context| {
                 lock.end_window(context, out);
                 Ok(())
             }),
@@ -65,36 +59,32 @@ impl SyncTables {
                 with(
                     &mut self.barriers,
                     &mut self.uses,
-                    context(id),
+                    at(id),
                     |barrier: &mut Barrier, context| barrier.arrive(context, thread, party, out),
                 )
             }
             SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
                 let party = Party { local, total, quiescent, threads: self.here.threads };
-                self.collect(context(id), thread, (party, operand), out)
+                self.collect(at(id), thread, (party, operand), out)
             }
             SyncInput::SemaphoreWait { thread, id } => with(
                 &mut self.semaphores,
                 &mut self.uses,
-                context(id),
+                at(id),
                 |sem: &mut Semaphore, context| sem.wait(context, thread, false, out),
             ),
             SyncInput::SemaphoreTry { thread, id } => with(
                 &mut self.semaphores,
                 &mut self.uses,
-                context(id),
+                at(id),
                 |sem: &mut Semaphore, context| sem.wait(context, thread, true, out),
             ),
             SyncInput::SemaphorePost { id, count } => {
-                if context(id).is_manager() && !self.semaphores.contains_key(&id) {
+                if at(id).is_manager() && !self.semaphores.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
                 let count = mutant!("post-counts-twice": count * 2, else count);
-                context(id).send(
-                    context(id).manager,
-                    SemaphoreMessage::Post { count }.about(id),
-                    out,
-                );
+                at(id).send(at(id).manager, SemaphoreMessage::Post { count }.about(id), out);
                 Ok(())
             }
             SyncInput::ConditionWait { thread, id, lock } => {
@@ -105,32 +95,25 @@ impl SyncTables {
                         IdName(lock)
                     )));
                 }
-                with(
-                    &mut self.conditions,
-                    &mut self.uses,
-                    context(id),
-                    |it: &mut Condition, context| it.wait(context, thread, lock, out),
-                )
+                with(&mut self.conditions, &mut self.uses, at(id), |it: &mut Condition, context| {
+                    it.wait(context, thread, lock, out)
+                })
             }
             SyncInput::ConditionSignal { id, all } => {
                 let all = mutant!("broadcast-wakes-one": false, else all);
-                context(id).send(
-                    context(id).manager,
-                    ConditionMessage::Signal { all }.about(id),
-                    out,
-                );
+                at(id).send(at(id).manager, ConditionMessage::Signal { all }.about(id), out);
                 Ok(())
             }
             SyncInput::ReadWriteLock { thread, id, kind, tries } => {
                 if !self.read_writes.contains_key(&id) {
                     self.uses.check_own(me)?;
                 }
-                self.read_write_step(context(id), Some(thread), |lock, context| {
+                self.read_write_step(at(id), Some(thread), |lock, context| {
                     lock.acquire(context, thread, (kind, tries), out)
                 })
             }
             SyncInput::ReadWriteUnlock { thread, id } => {
-                self.read_write_step(context(id), Some(thread), |lock, context| {
+                self.read_write_step(at(id), Some(thread), |lock, context| {
                     lock.release(context, thread, out)
                 })
             }
@@ -182,30 +165,27 @@ impl SyncTables {
         from: Awaited,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
-        let context = |id| SyncContext::new(me, nodes, id);
+        let at = |id| SyncContext::new(me, nodes, id);
         match from {
-            Awaited::Lock(id) => self.lock_step(context(id), |lock, context| {
+            Awaited::Lock(id) => self.lock_step(at(id), |lock, context| {
                 lock.withdraw(context, thread, out);
                 Ok(())
             }),
             Awaited::Semaphore(id) => with(
                 &mut self.semaphores,
                 &mut self.uses,
-                context(id),
+                at(id),
                 |sem: &mut Semaphore, context| {
                     sem.withdraw(context, thread, out);
                     Ok(())
                 },
             ),
-            Awaited::Condition(id) => with(
-                &mut self.conditions,
-                &mut self.uses,
-                context(id),
-                |it: &mut Condition, context| {
+            Awaited::Condition(id) => {
+                with(&mut self.conditions, &mut self.uses, at(id), |it: &mut Condition, context| {
                     it.withdraw(context, thread, out);
                     Ok(())
-                },
-            ),
+                })
+            }
         }
     }
 
