@@ -1,11 +1,13 @@
 //! The program: where its functions lie, and which build it is.
 //!
-//! A peer may ask this node to start a thread at an address. Only addresses in the program's own
-//! code are accepted: in executable segments of the main executable, and of shared objects that are
-//! linked with libmultigrain (the program's own libraries). The C library and libmultigrain itself are not part
-//! of it, where they are shared objects of their own. Found once, when the node joins.
+//! A peer may ask this node to start a thread at an address. Only functions of the program itself are accepted: in
+//! executable segments of the main executable, and of shared objects that are linked with libmultigrain (the
+//! program's own libraries), found once, when the node joins; and there where a function begins. The C library and
+//! libmultigrain itself are not part of it, where they are shared objects of their own.
 
 #![expect(unsafe_code, reason = "the loader's tables, and a function by its address")]
+
+mod function_starts;
 
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -50,7 +52,7 @@ impl Program {
     /// The function at an address; none if that is no code of the program.
     pub(crate) fn function(&self, address: u64) -> Option<ThreadFunction> {
         let address = usize::try_from(address).ok()?;
-        if !self.code.iter().any(|code| code.contains(&address)) {
+        if !self.code.iter().any(|code| code.contains(&address)) || is_inside_function(address) {
             return None;
         }
         let place = core::ptr::with_exposed_provenance::<()>(address);
@@ -137,13 +139,7 @@ unsafe extern "C" fn visit(
     // SAFETY: `survey` gave this pointer and waits; nobody else uses it.
     let survey = unsafe { &mut *survey.cast::<Survey>() };
     // SAFETY: the loader lends a valid description for the time of this call.
-    let info = unsafe { &*info };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's pointer and count of program headers, which stay mapped.
-    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    let object = Object { base: usize::try_from(info.dlpi_addr).unwrap_or(0), headers };
+    let Some(object) = (unsafe { Object::of(info) }) else { return 0 };
     // The executable itself comes first.
     let is_main = survey.objects == 0;
     survey.objects += 1;
@@ -157,6 +153,28 @@ unsafe extern "C" fn visit(
     0
 }
 
+/// Whether this address of loaded code lies behind the start of a function.
+fn is_inside_function(address: usize) -> bool {
+    let mut question = (address, false);
+    // SAFETY: `look` has the callback's signature and gets the question, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut question).cast()) };
+    question.1
+}
+
+unsafe extern "C" fn look(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    question: *mut c_void,
+) -> c_int {
+    // SAFETY: `is_inside_function` gave this pointer and waits; nobody else uses it.
+    let (address, answer) = unsafe { &mut *question.cast::<(usize, bool)>() };
+    // SAFETY: the loader lends a valid description for the time of this call.
+    let Some(object) = (unsafe { Object::of(info) }) else { return 0 };
+    let has_it = object.code().any(|code| code.contains(address));
+    *answer = has_it && object.is_inside_function(*address);
+    has_it.into()
+}
+
 /// An executable or shared object, as it lies in memory.
 #[derive(Clone, Copy)]
 struct Object<'a> {
@@ -165,6 +183,22 @@ struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
+    /// None if the loader has no program headers of it.
+    ///
+    /// # Safety
+    /// A description that the loader lends, for as long as that.
+    unsafe fn of(info: *const libc::dl_phdr_info) -> Option<Self> {
+        // SAFETY: by contract.
+        let info = unsafe { &*info };
+        if info.dlpi_phdr.is_null() {
+            return None;
+        }
+        let count = info.dlpi_phnum.into();
+        // SAFETY: the loader's pointer and count of program headers, which stay mapped.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, count) };
+        Some(Self { base: usize::try_from(info.dlpi_addr).unwrap_or(0), headers })
+    }
+
     fn segments(self, kind: u32) -> impl Iterator<Item = (&'a libc::Elf64_Phdr, Range<usize>)> {
         self.headers.iter().filter(move |header| header.p_type == kind).map(move |header| {
             let start = self.base.wrapping_add(usize::try_from(header.p_vaddr).unwrap_or(0));
@@ -269,6 +303,7 @@ mod tests {
             ("the heap", (&raw const *on_heap).addr()),
             ("the stack", (&raw const on_stack).addr()),
             ("the middle of data", (&raw const DATA[32]).addr()),
+            ("the middle of a function", (double as ThreadFunction as *const ()).addr() + 1),
             ("NULL", 0),
             ("the end of the address space", usize::MAX),
         ] {
