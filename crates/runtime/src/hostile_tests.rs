@@ -106,23 +106,29 @@ fn a_thread_asks_one_thing_at_a_time_and_a_job_has_so_many_names() {
     play_random(ask_too_much, 1);
 }
 
-/// Node 1 takes back minipages, of which one is its own.
-fn take_back() {
+/// Node 0, with memory for two pages.
+fn node_of_two_pages(mesh: Mesh) -> Runtime {
     slots::forget_all();
-    let [ours, _theirs] = pair(None);
     let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
     let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
+    Runtime::assemble(&Config::single(), 2, memory, mesh, None).unwrap()
+}
+
+/// An area of one sequentially consistent page, the first or the second of them.
+fn page_of(owner: NodeId, id: u32, origin: Origin) -> AreaRecord {
     let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
+    let base = VIEWS_BASE + usize::try_from(id).unwrap() * multigrain_memory::VIEW_ALIGN;
+    let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
     let items = Items { bytes, count: 1, chunk: 1, array: false };
-    let consistency = Consistency::Sequential;
+    AreaRecord { area, owner, items, consistency: Consistency::Sequential, origin }
+}
+
+/// Node 1 takes back minipages, of which one is its own.
+fn take_back() {
+    let [ours, _theirs] = pair(None);
+    let runtime = node_of_two_pages(ours);
     for (id, owner) in [(0, NodeId(0)), (1, NodeId(1))] {
-        let base = VIEWS_BASE + usize::from(owner.0) * multigrain_memory::VIEW_ALIGN;
-        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
-        assert_eq!(
-            runtime.adopt(AreaRecord { area, owner, items, consistency, origin: Origin::Heap }),
-            0
-        );
+        assert_eq!(runtime.adopt(page_of(owner, id, Origin::Heap)), 0);
         let message = PageMessage::ReclaimRequest.about(MinipageId::new(AreaId(id), 0));
         let place = NodeSink::new(&runtime.driver).place(NodeId(1), &header_of(message));
         assert_eq!(place.is_err_and(|why| why.contains("not its own")), owner == NodeId(0));
@@ -289,21 +295,12 @@ fn a_diff_is_no_longer_than_its_minipage_allows() {
 
 /// Node 1 sends compressed contents of its segment, which node 0 awaits, or says that they are.
 fn send_wrong_codes() {
-    slots::forget_all();
     let [ours, _theirs] = pair(None);
-    let memory = multigrain_memory::Config::new(2 * 4096, GuardChoice::Mprotect);
-    let memory = Memory::new(&memory).unwrap();
-    let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
-    let (shape, bytes) = (Shape::Pages { pages: 1 }, 4096);
-    let items = Items { bytes, count: 1, chunk: 1, array: false };
+    let runtime = node_of_two_pages(ours);
     let (placement, compression) = (Placement::Allocator, Compression::RunLength);
     let named = Origin::Named(Sharing { placement, compression });
     for (id, origin) in (0..).zip([named, Origin::Heap]) {
-        let base = VIEWS_BASE + usize::try_from(id).unwrap() * multigrain_memory::VIEW_ALIGN;
-        let area = Area { id: AreaId(id), base, file_offset: u64::from(id) * bytes, bytes, shape };
-        let consistency = Consistency::Sequential;
-        let record = AreaRecord { area, owner: NodeId(1), items, consistency, origin };
-        assert_eq!(runtime.adopt(record), 0);
+        assert_eq!(runtime.adopt(page_of(NodeId(1), id, origin)), 0);
     }
     let page = |id| MinipageId::new(AreaId(id), 0);
     let (kind, attach) = (Kind::Read, Attach::Page);

@@ -1,4 +1,6 @@
 //! Where functions begin, by the unwind table of their object (`.eh_frame_hdr`), which is there also without symbols.
+//!
+//! The linker gives each section of jumps to libraries (PLT) one entry: the first jump counts as a start, the others do not.
 
 use core::ops::Range;
 
