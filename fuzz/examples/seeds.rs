@@ -5,7 +5,7 @@
 use multigrain_memory::VIEWS_BASE;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, PageMessage,
-    ReadWriteMessage, SemaphoreMessage,
+    ReadWriteMessage, SemaphoreMessage, Turns,
 };
 use multigrain_runtime::fuzzing::Codecs;
 use multigrain_transport::fuzzing::{Shaker, TlsEnd};
@@ -25,14 +25,14 @@ fn messages() -> Vec<Message> {
         PageMessage::Request { kind },
         PageMessage::ReclaimRequest,
         PageMessage::PushRequest,
-        PageMessage::Forward { kind, requester: NodeId(2), ack_now: hurry, turns: 2 },
+        PageMessage::Forward { kind, requester: NodeId(2), ack_now: hurry, turns: Turns { count: 2, longest_us: 0 } },
         PageMessage::PushForward { target: NodeId(2) },
-        PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: 0 },
-        PageMessage::Reply { kind, attach: Attach::Nothing, ack_now: hurry, turns: 3 },
+        PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: Turns::NONE },
+        PageMessage::Reply { kind, attach: Attach::Nothing, ack_now: hurry, turns: Turns { count: 3, longest_us: 90 } },
         PageMessage::PushReply,
         PageMessage::InvalidateRequest,
         PageMessage::InvalidateReply,
-        PageMessage::Ack,
+        PageMessage::Ack { turn_us: 0 },
         PageMessage::AckNow,
     ]
     .into_iter()

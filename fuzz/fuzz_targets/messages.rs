@@ -12,7 +12,7 @@ use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_protocol::sync::{Awaited, Operand, SyncInput};
 use multigrain_protocol::{
-    Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Words, World,
+    Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Turns, Words, World,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,7 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: Turns, _: bool) {
         self.effects += 1;
     }
 
@@ -219,7 +219,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
         11 => Input::Sync(SyncInput::Begin { thread }),
         12 => Input::Sync(SyncInput::End { thread }),
         13 => Input::PinnedRetry { thread, minipage, kind },
-        14 => Input::Retired { thread, minipage },
+        14 => Input::Retired { thread, minipage, turn_us: 0 },
         _ => Input::Sync(SyncInput::ConditionSignal { id, all }),
     }
 }

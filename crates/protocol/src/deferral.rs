@@ -119,7 +119,7 @@ fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{BarrierMessage, Kind, LockMessage, MgsMessage, PageMessage};
+    use crate::message::{BarrierMessage, Kind, LockMessage, MgsMessage, PageMessage, Turns};
     use multigrain_types::NodeId;
 
     const PAGE: MinipageId = MinipageId(9);
@@ -137,11 +137,12 @@ mod tests {
     #[test]
     fn what_somebody_waits_for_goes_now() {
         let kind = Kind::Write;
-        let reply = PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: 0 };
+        let reply =
+            PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: Turns::NONE };
         let messages = [
             PageMessage::Request { kind }.about(PAGE),
             reply.about(PAGE),
-            PageMessage::Ack.about(PAGE),
+            PageMessage::Ack { turn_us: 0 }.about(PAGE),
             LockMessage::Grant.about(3),
             BarrierMessage::Release { arrivals: 1, quiescent: false }.about(3),
             MgsMessage::ReadData.about(PAGE),
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_ack_that_nobody_waits_for_is_deferred() {
-        assert_eq!(goes(PageMessage::Ack.about(PAGE), LATER), SendTiming::Defer);
+        assert_eq!(goes(PageMessage::Ack { turn_us: 0 }.about(PAGE), LATER), SendTiming::Defer);
     }
 
     #[test]
@@ -206,7 +207,8 @@ mod tests {
         let with = |last| send_timing(ack(9, 5, 2), LATER, Some(last), |_| true);
         assert_eq!(with(ack(7, 5, 3)), SendTiming::Merge(ack(7, 5, 5)));
         assert_eq!(goes(ack(9, 5, 2), LATER), SendTiming::Batch, "there is no last one");
-        for last in [ack(7, 4, 3), ack(7, 5, u32::MAX), PageMessage::Ack.about(PAGE)] {
+        for last in [ack(7, 4, 3), ack(7, 5, u32::MAX), PageMessage::Ack { turn_us: 0 }.about(PAGE)]
+        {
             assert_eq!(with(last), SendTiming::Batch, "{last:?}");
         }
         let now = send_timing(ack(9, 5, 2), SendContext::default(), Some(ack(7, 5, 3)), |_| true);

@@ -3,7 +3,7 @@
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
 
-use crate::message::Message;
+use crate::message::{Message, Turns};
 
 /// One thing an engine wants done. Engines name page data and never hold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub enum Effect {
     /// A woken thread holds the minipage until its instruction is through if that is `urgent`, for
     /// somebody waits, and until the node has had its turn ([`crate::window`]), having waited for so
     /// many of others: then the world steps [`crate::Input::Retired`].
-    Hold { thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool },
+    Hold { thread: ThreadId, minipage: MinipageId, turns: Turns, urgent: bool },
     /// The minipage came back to its owner after a free and may be used again.
     Reclaimed { minipage: MinipageId },
     /// The access becomes `ReadWrite`, and what is written from now on is found by [`crate::ReleaseWorld::written`].

@@ -8,7 +8,7 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
-    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
+    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns,
 };
 
 /// The fields of a frame that carry a message; the transport adds sender and payload length.
@@ -24,7 +24,7 @@ pub struct Words {
     pub subject: u64,
     /// A second count.
     pub value: u64,
-    /// A third one.
+    /// A third one; 0 in messages that go in runs.
     pub extra: u64,
 }
 
@@ -94,7 +94,7 @@ impl Message {
             7 => page(PageMessage::PushReply),
             8 => page(PageMessage::InvalidateRequest),
             9 => page(PageMessage::InvalidateReply),
-            10 => page(PageMessage::Ack),
+            10 => page(PageMessage::Ack { turn_us: narrow(words, "turn", words.value)? }),
             11 => page(PageMessage::AckNow),
             12 => ConditionMessage::Withdraw { thread }.about(id),
             13 => ConditionMessage::Refused { thread }.about(id),
@@ -159,18 +159,18 @@ fn page_words(body: PageMessage) -> Words {
         PageMessage::PushRequest => plain(3),
         PageMessage::Forward { kind, requester, ack_now, turns } => {
             let flags = bit(kind) | urgent(ack_now);
-            Words { flags, thread: requester.0.into(), value: turns.into(), ..plain(4) }
+            Words { flags, thread: requester.0.into(), value: of_turns(turns), ..plain(4) }
         }
         PageMessage::PushForward { target } => Words { thread: target.0.into(), ..plain(5) },
         PageMessage::Reply { kind, attach, ack_now, turns } => {
             let page = if attach == Attach::Page { PAGE } else { 0 };
             let flags = bit(kind) | page | urgent(ack_now);
-            Words { flags, value: turns.into(), ..plain(6) }
+            Words { flags, value: of_turns(turns), ..plain(6) }
         }
         PageMessage::PushReply => Words { flags: PAGE, ..plain(7) },
         PageMessage::InvalidateRequest => plain(8),
         PageMessage::InvalidateReply => plain(9),
-        PageMessage::Ack => plain(10),
+        PageMessage::Ack { turn_us } => Words { value: turn_us.into(), ..plain(10) },
         PageMessage::AckNow => plain(11),
     }
 }
@@ -323,20 +323,22 @@ fn node(words: &Words) -> Result<NodeId, WireError> {
     })
 }
 
-fn turns(words: &Words) -> Result<u16, WireError> {
-    u16::try_from(words.value).map_err(|_| WireError::Field {
-        kind: words.kind,
-        field: "turns",
-        value: words.value,
-    })
+fn turns(words: &Words) -> Result<Turns, WireError> {
+    let count = narrow(words, "turns", words.value & 0xffff)?;
+    Ok(Turns { count, longest_us: narrow(words, "turns", words.value >> 16)? })
+}
+
+/// In one field, for these messages go in runs.
+fn of_turns(turns: Turns) -> u64 {
+    u64::from(turns.longest_us) << 16 | u64::from(turns.count)
 }
 
 fn total(words: &Words) -> Result<u32, WireError> {
-    u32::try_from(words.value).map_err(|_| WireError::Field {
-        kind: words.kind,
-        field: "total",
-        value: words.value,
-    })
+    narrow(words, "total", words.value)
+}
+
+fn narrow<T: TryFrom<u64>>(words: &Words, field: &'static str, value: u64) -> Result<T, WireError> {
+    T::try_from(value).map_err(|_| WireError::Field { kind: words.kind, field, value })
 }
 
 #[cfg(test)]
@@ -358,6 +360,20 @@ mod tests {
             }
         }
         assert!(known >= 60, "only {known} spellings decode");
+    }
+
+    #[test]
+    fn a_message_that_goes_in_runs_leaves_room_for_their_length() {
+        let turns = Turns { count: 3, longest_us: u32::MAX };
+        let (kind, requester, attach) = (Kind::Write, NodeId(2), Attach::Page);
+        let forward = PageMessage::Forward { kind, requester, ack_now: true, turns };
+        let reply = PageMessage::Reply { kind, attach, ack_now: true, turns };
+        for body in [forward, reply, PageMessage::Ack { turn_us: u32::MAX }] {
+            let message = body.about(MinipageId(9));
+            let words = message.to_words();
+            assert!(!message.goes_in_runs() || words.extra == 0, "{words:?}");
+            assert_eq!(Message::from_words(&words), Ok(message));
+        }
     }
 
     #[test]

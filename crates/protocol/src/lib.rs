@@ -46,7 +46,7 @@ pub use effect::{Effect, Effects};
 pub use encoding::{WireError, Words};
 pub use message::{
     Attach, BarrierMessage, ConditionMessage, HlrcMessage, Kind, LockMessage, Message, MgsMessage,
-    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage,
+    PageMessage, ReadWriteMessage, SemaphoreMessage, SyncMessage, Turns,
 };
 pub use node::{Cell, Input, Node, OwnedCell, OwnedTables, SyncCell, Tables, Violation};
 pub use nodeset::NodeSet;

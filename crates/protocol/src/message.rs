@@ -1,6 +1,8 @@
 //! The messages between nodes: those of Millipage Figure 3, additions
 //! (upgrade, push, reclaim), and those of the other engines.
 
+use core::fmt;
+
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 /// The two kinds of fault and of request (Millipage Figure 3: `READ or WRITE_REQUEST`).
@@ -21,6 +23,43 @@ pub enum Attach {
     Page,
     /// What differs between the minipage and its twin follows.
     Diff,
+}
+
+/// The turns of others that a node has waited for (ADR 17).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Turns {
+    /// How many.
+    pub count: u16,
+    /// The longest of late, in microseconds of processor time of its node.
+    pub longest_us: u32,
+}
+
+impl Turns {
+    /// It did not wait.
+    pub const NONE: Self = Self { count: 0, longest_us: 0 };
+
+    /// It has waited for one more turn.
+    #[must_use]
+    pub fn and(self, turn_us: u32) -> Self {
+        let longest_us = self.longest_us.max(turn_us);
+        Self { count: self.count.saturating_add(1), longest_us }
+    }
+
+    /// One at least, if so: somebody waits who will end the grant.
+    #[must_use]
+    pub fn at_least_one(self, if_so: bool) -> Self {
+        Self { count: self.count.max(if_so.into()), ..self }
+    }
+}
+
+impl fmt::Debug for Turns {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, longest_us } = self;
+        match longest_us {
+            0 => write!(out, "{count}"),
+            _ => write!(out, "{count} of {longest_us} us"),
+        }
+    }
 }
 
 /// A message between two nodes, or from a node to itself in another role.
@@ -49,14 +88,14 @@ pub enum PageMessage {
     PushRequest,
     /// Figure 3 "Forward pmsg to p": manager to the replica that shall supply `requester`.
     /// `ack_now` and `turns`: for the reply.
-    Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: u16 },
+    Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: Turns },
     /// The manager lets the pusher supply `target`.
     PushForward { target: NodeId },
     /// Figure 3 "READ_REPLY / WRITE_REPLY": holder to requester with the page; or manager to
     /// requester without it, when the requester holds a copy already (upgrade) or needs none
     /// (reclaim). `ack_now`: others wait already, so the ack must not. `turns`: for how many turns of
     /// others the requester has waited that conflict with its own, one at least if one will end it.
-    Reply { kind: Kind, attach: Attach, ack_now: bool, turns: u16 },
+    Reply { kind: Kind, attach: Attach, ack_now: bool, turns: Turns },
     /// A read copy that was not asked for, pusher to target, with the page.
     PushReply,
     /// Figure 3 "INVALIDATE_REQUEST": manager to a replica.
@@ -64,8 +103,9 @@ pub enum PageMessage {
     /// Figure 3 "INVALIDATE_REPLY": replica to manager.
     InvalidateReply,
     /// Section 3.3, the additional ack that closes a transaction: requester to manager. It may
-    /// be deferred, unless somebody waits for it.
-    Ack,
+    /// be deferred, unless somebody waits for it. `turn_us`: how long a turn it was, 0 if nobody was
+    /// waited for.
+    Ack { turn_us: u32 },
     /// Somebody waits now for the transaction to close: manager to requester.
     AckNow,
 }

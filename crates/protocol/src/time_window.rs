@@ -1,76 +1,134 @@
 //! Time windows (MIRAGE+ 2.1): how long a node keeps a minipage that others wait for: about as long as
 //! they have theirs.
 //!
-//! Role: the rule that makes turns of nodes equally long, shared by the runtime and the simulator (ADR 17). A
-//! node that has let a minipage go still has it while its ack, and the message that takes it away again, travel: its
-//! *passage*. On the manager's own node that is nothing, elsewhere the length of a round
-//! trip, or of the scheduler's slices. So a node that has waited for others' turns, and knows for how
-//! many, gets a turn of most of their length itself, its passage included: MIRAGE+'s time window
-//! (section 2.1), with a measured length. The clock and the timer are `runtime/src/time_windows.rs`.
+//! Role: the rule that makes turns of nodes equal, shared by the runtime and the simulator (ADR 17). A *turn* is
+//! what a node has of a minipage from a grant until it is taken away, in processor time of its threads, for several
+//! threads that have it at once do as much in less time. Without windows turns are as long as an ack travels, and the
+//! message that takes the minipage away again: nothing on the manager's own node, elsewhere the length of a round
+//! trip, or of the scheduler's slices; or as long as it takes until each of a node's threads has had a processor. An
+//! ack says how long the turns of its node are, and a grant the longest of the turns that its node has waited for: the
+//! node gets most of that itself. That is MIRAGE+'s time window (section 2.1), with a measured length. The clocks and
+//! the timer are in `runtime/src/time_windows.rs`.
 //!
-//! Invariants: no clock and no allocation; times are nanoseconds of any clock that does not go back.
+//! Invariants: no clock and no allocation; times are nanoseconds of the node's processor time, or of any clock that
+//! does not go back.
 
 use multigrain_types::MinipageId;
+
+use crate::message::Turns;
 
 /// Of others' turns. Less than one, or turns would grow without end.
 const SHARE: (u64, u64) = (8, 10);
 
-/// What is left of a turn is not worth a timer below that.
-const LEAST_NS: u64 = 20_000;
+/// A turn is longer than the average if it is by one part in so many.
+const LONGER: u64 = 4;
+
+/// A node whose threads run less than one part in so many of the time, all together, has a shorter turn.
+const SLOWEST: u64 = 2;
+
+/// Less is not worth a timer.
+const LEAST_NS: u64 = 5_000;
 
 /// The longest window: waits stay bounded.
 const MOST_NS: u64 = 100_000_000;
 
-/// Minipages whose passage is being measured.
-const MEASURED: usize = 8;
+/// Minipages whose turns are being measured.
+const MEASURED: usize = 32;
 
-/// What a node has measured of its turns, for its windows.
+/// A window ends after so much time, or when its node's turn has taken so much processor time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they say it all")]
+pub struct Window {
+    pub time_ns: u64,
+    pub processor_ns: u64,
+}
+
+/// The window of a node that has waited for `waited_ns`, for these turns of others; none if it needs none. Where they
+/// are alike, it is most of their average. Where one is longer, in the processor time that it takes (eight threads
+/// that have the minipage at once do as much in less time), it is most of that; but what others had before anybody
+/// waited was no turn at anybody's cost. No node runs more than `at_once` threads at a time.
+#[must_use]
+pub fn window(turns: Turns, waited_ns: u64, at_once: u64) -> Option<Window> {
+    let average_ns = waited_ns.checked_div(turns.count.into())?;
+    let longest_ns = (u64::from(turns.longest_us) * 1_000).min(waited_ns.saturating_mul(at_once));
+    let time_ns = if longest_ns > average_ns.saturating_add(average_ns / LONGER) {
+        longest_ns.saturating_mul(SLOWEST)
+    } else {
+        average_ns
+    };
+    let fair = |turn_ns: u64| (turn_ns / SHARE.1).saturating_mul(SHARE.0).min(MOST_NS);
+    let processor_ns = fair(longest_ns.max(average_ns));
+    (processor_ns >= LEAST_NS).then_some(Window { time_ns: fair(time_ns), processor_ns })
+}
+
+/// This node's turns of one minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Measured {
+    minipage: MinipageId,
+    /// How long they are, a moving average; 0 before the first one is over.
+    turn_ns: u64,
+    /// When the one that is under way began.
+    began_ns: Option<u64>,
+}
+
+/// What a node has measured of its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Estimator {
-    /// Its passage, a moving average.
-    passage_ns: u64,
-    /// Minipages let go and not yet taken, and when.
-    released: [Option<(MinipageId, u64)>; MEASURED],
-    /// The place in `released` that is used next.
+    measured: [Option<Measured>; MEASURED],
+    /// The place in `measured` that is used next.
     next: usize,
 }
 
 impl Estimator {
-    /// For how long a thread keeps a minipage that it has waited `waited_ns` for, while others had so
-    /// many turns; 0 if it needs no window. `managed_here`: its manager is this node.
-    #[must_use]
-    pub fn window_ns(&self, waited_ns: u64, turns: u16, managed_here: bool) -> u64 {
-        let Some(turn_ns) = waited_ns.checked_div(turns.into()) else { return 0 };
-        let passage_ns = if managed_here { 0 } else { self.passage_ns };
-        let fair_ns = turn_ns.saturating_mul(SHARE.0) / SHARE.1;
-        match fair_ns.saturating_sub(passage_ns) {
-            0..LEAST_NS => 0,
-            window_ns => window_ns.min(MOST_NS),
-        }
+    fn of(&mut self, minipage: MinipageId) -> Option<&mut Measured> {
+        self.measured.iter_mut().flatten().find(|turns| turns.minipage == minipage)
     }
 
-    /// A minipage that another node manages is let go: its ack leaves.
-    pub fn released(&mut self, minipage: MinipageId, now_ns: u64) {
-        let same = |place: &Option<(MinipageId, u64)>| place.is_some_and(|(of, _)| of == minipage);
-        let place = self.released.iter().position(same).unwrap_or(self.next);
-        self.released[place] = Some((minipage, now_ns));
-        self.next = (place + 1) % MEASURED;
+    /// A thread is granted a minipage that others want: when its node's turn began, which may be a while ago.
+    pub fn granted(&mut self, minipage: MinipageId, now_ns: u64) -> u64 {
+        if let Some(turns) = self.of(minipage) {
+            return *turns.began_ns.get_or_insert(now_ns);
+        }
+        self.measured[self.next] = Some(Measured { minipage, turn_ns: 0, began_ns: Some(now_ns) });
+        self.next = (self.next + 1) % MEASURED;
+        now_ns
+    }
+
+    /// How long this node's turns of a minipage are, in microseconds; 0 if that is not known.
+    #[must_use]
+    pub fn turn_us(&mut self, minipage: MinipageId, now_ns: u64) -> u32 {
+        let Some(turns) = self.of(minipage) else { return 0 };
+        let turn_ns = match (turns.turn_ns, turns.began_ns) {
+            (0, Some(began_ns)) => now_ns.saturating_sub(began_ns),
+            (turn_ns, _) => turn_ns,
+        };
+        u32::try_from(turn_ns / 1_000).unwrap_or(u32::MAX)
+    }
+
+    /// The node's own threads want more than they have: their turn does not count.
+    pub fn given_up(&mut self, minipage: MinipageId) {
+        if let Some(turns) = self.of(minipage) {
+            turns.began_ns = None;
+        }
     }
 
     /// Threads of this node lose access to a minipage.
     pub fn revoked(&mut self, minipage: MinipageId, now_ns: u64) {
-        for place in &mut self.released {
-            if let Some((_, since_ns)) = place.take_if(|(of, _)| *of == minipage) {
-                let passage_ns = now_ns.saturating_sub(since_ns).min(MOST_NS);
-                self.passage_ns = (7 * self.passage_ns + passage_ns) / 8;
-            }
+        if let Some(turns) = self.of(minipage)
+            && let Some(began_ns) = turns.began_ns.take()
+        {
+            let turn_ns = now_ns.saturating_sub(began_ns);
+            turns.turn_ns = match turns.turn_ns {
+                0 => turn_ns,
+                average_ns => (7 * average_ns + turn_ns) / 8,
+            };
         }
     }
 
-    /// Whether [`Estimator::revoked`] has anything to measure.
+    /// Whether a turn is being measured.
     #[must_use]
     pub fn measures(&self) -> bool {
-        self.released.iter().any(Option::is_some)
+        self.measured.iter().flatten().any(|turns| turns.began_ns.is_some())
     }
 }
 
@@ -81,39 +139,56 @@ mod tests {
     const PAGE: MinipageId = MinipageId(3);
 
     #[test]
-    fn a_window_is_most_of_an_average_turn_of_the_others() {
-        let estimator = Estimator::default();
-        assert_eq!(estimator.window_ns(700_000, 7, true), 80_000);
-        assert_eq!(estimator.window_ns(700_000, 0, true), 0, "it has waited for nobody");
-        assert_eq!(estimator.window_ns(140_000, 7, true), 0, "not worth a timer");
-        assert_eq!(estimator.window_ns(u64::MAX, 1, true), MOST_NS);
+    fn a_window_is_most_of_an_average_turn_of_the_others_or_of_a_longer_one() {
+        let after = |count, longest_us| Turns { count, longest_us };
+        let of = |time_ns, processor_ns| Some(Window { time_ns, processor_ns });
+        assert_eq!(window(after(7, 0), 700_000, 1), of(80_000, 80_000));
+        assert_eq!(window(after(7, 125), 700_000, 2), of(80_000, 100_000));
+        assert_eq!(window(after(7, 150), 700_000, 2), of(240_000, 120_000));
+        assert_eq!(window(after(0, 150), 700_000, 2), None, "it has waited for nobody");
+        assert_eq!(window(after(1, 6), 6_000, 1), None, "not worth a timer");
+        assert_eq!(window(after(1, u32::MAX), u64::MAX, 8), of(MOST_NS, MOST_NS));
+        let one_waits = |at_once| window(after(1, 100), 20_000, at_once);
+        assert_eq!((one_waits(1), one_waits(2)), (of(16_000, 16_000), of(64_000, 32_000)));
     }
 
     #[test]
-    fn the_passage_is_a_part_of_the_turn_where_there_is_one() {
+    fn a_turn_lasts_from_the_first_grant_of_a_thread_until_all_lose_it() {
         let mut estimator = Estimator::default();
         for round in 0..100 {
-            estimator.released(PAGE, round * 1_000_000);
+            let now_ns = round * 1_000_000;
+            assert_eq!(estimator.granted(PAGE, now_ns), now_ns);
+            assert_eq!(estimator.turn_us(PAGE, now_ns + 6_000), if round == 0 { 6 } else { 50 });
+            assert_eq!(estimator.granted(PAGE, now_ns + 7_000), now_ns, "another thread");
             assert!(estimator.measures());
-            estimator.revoked(PAGE, round * 1_000_000 + 40_000);
-            estimator.revoked(PAGE, round * 1_000_000 + 90_000);
+            estimator.revoked(PAGE, now_ns + 50_000);
+            estimator.revoked(PAGE, now_ns + 90_000);
             assert!(!estimator.measures());
         }
-        assert!((39_900..=40_000).contains(&estimator.passage_ns), "{estimator:?}");
-        let window_ns = estimator.window_ns(100_000, 1, false);
-        assert!((40_000..=40_100).contains(&window_ns), "{window_ns}");
-        assert_eq!(estimator.window_ns(100_000, 1, true), 80_000);
+    }
+
+    #[test]
+    fn a_turn_that_ends_in_a_fault_of_its_own_node_does_not_count() {
+        let mut estimator = Estimator::default();
+        for (ends_ns, turn_us) in [(80_000, 80), (9_000, 80), (160_000, 90)] {
+            estimator.granted(PAGE, 0);
+            if ends_ns < 10_000 {
+                estimator.given_up(PAGE);
+            }
+            estimator.revoked(PAGE, ends_ns);
+            assert_eq!(estimator.turn_us(PAGE, ends_ns), turn_us);
+        }
     }
 
     #[test]
     fn minipages_that_are_never_taken_are_forgotten() {
         let mut estimator = Estimator::default();
         for minipage in 0..100 {
-            estimator.released(MinipageId(minipage), 0);
+            estimator.granted(MinipageId(minipage), 0);
         }
         estimator.revoked(MinipageId(0), 1_000_000);
-        assert_eq!(estimator.passage_ns, 0);
+        assert_eq!(estimator.turn_us(MinipageId(0), 9), 0);
         estimator.revoked(MinipageId(99), 800_000);
-        assert_eq!(estimator.passage_ns, 100_000);
+        assert_eq!(estimator.turn_us(MinipageId(99), 9), 800);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
-use crate::message::{Message, SyncMessage};
+use crate::message::{Message, SyncMessage, Turns};
 use crate::release::WriteNotices;
 use crate::sync::{Operand, SyncInput};
 
@@ -29,7 +29,7 @@ pub trait World {
     /// See [`crate::Effect::Refuse`].
     fn refuse(&mut self, thread: ThreadId);
     /// See [`crate::Effect::Hold`].
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool);
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: Turns, urgent: bool);
     /// See [`crate::Effect::Reclaimed`].
     fn reclaimed(&mut self, minipage: MinipageId);
     /// See [`crate::Effect::Competing`].

@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, NodeSet, PageMessage,
-    ReadWriteMessage, SemaphoreMessage, Words,
+    ReadWriteMessage, SemaphoreMessage, Turns, Words,
 };
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 use proptest::prelude::*;
 
+fn turns() -> impl Strategy<Value = Turns> {
+    any::<(u16, u32)>().prop_map(|(count, longest_us)| Turns { count, longest_us })
+}
+
 fn page_message() -> impl Strategy<Value = PageMessage> {
     let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
     let attach = prop_oneof![Just(Attach::Nothing), Just(Attach::Page)];
-    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), any::<u16>(), 0..11u8).prop_map(
+    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), turns(), 0..11u8).prop_map(
         |(kind, attach, node, ack_now, turns, which)| match which {
             0 => PageMessage::Request { kind },
             1 => PageMessage::ReclaimRequest,
@@ -24,7 +28,7 @@ fn page_message() -> impl Strategy<Value = PageMessage> {
             7 => PageMessage::InvalidateRequest,
             8 => PageMessage::InvalidateReply,
             9 => PageMessage::AckNow,
-            _ => PageMessage::Ack,
+            _ => PageMessage::Ack { turn_us: turns.longest_us },
         },
     )
 }

@@ -127,7 +127,7 @@ impl Victim {
             2 => Input::Push { minipage },
             3 => Input::Resumed { thread, minipage },
             4 => Input::PinnedRetry { thread, minipage, kind },
-            5 => Input::Retired { thread, minipage },
+            5 => Input::Retired { thread, minipage, turn_us: 0 },
             _ => Input::Reclaim { minipage },
         };
         self.live(|runtime| runtime.driver.engine().step_sure(input))

@@ -4,7 +4,9 @@
 #![expect(unsafe_code, reason = "the other node's sink")]
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
-use multigrain_protocol::{Attach, HlrcMessage, Input, Kind, Message, MgsMessage, PageMessage};
+use multigrain_protocol::{
+    Attach, HlrcMessage, Input, Kind, Message, MgsMessage, PageMessage, Turns,
+};
 use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Compression, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
@@ -304,7 +306,7 @@ fn send_wrong_codes() {
     }
     let page = |id| MinipageId::new(AreaId(id), 0);
     let (kind, attach) = (Kind::Read, Attach::Page);
-    let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: 0 };
+    let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: Turns::NONE };
     let hear = |message: Message, body: &[u8]| {
         let plain = header_of(message);
         let (flags, payload) = (plain.flags | COMPRESSED, body.len() as u64);
@@ -324,7 +326,7 @@ fn send_wrong_codes() {
         let (thread, minipage) = (ThreadId(id), page(id));
         runtime.driver.engine().step_sure(Input::Fault { thread, minipage, kind });
     }
-    refused(PageMessage::Ack.about(page(0)), &[], "has no contents, compressed");
+    refused(PageMessage::Ack { turn_us: 0 }.about(page(0)), &[], "has no contents, compressed");
     refused(reply.about(page(1)), &word, "whose memory has no compression");
     refused(reply.about(page(0)), &[7; 3073], "3073 bytes of compressed contents");
     let (place, _) = runtime.driver.memory().privileged(page(0));

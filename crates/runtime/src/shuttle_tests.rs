@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
-use multigrain_protocol::{Attach, BarrierMessage, Input, Kind, Message, PageMessage, SyncMessage};
+use multigrain_protocol::{
+    Attach, BarrierMessage, Input, Kind, Message, PageMessage, SyncMessage, Turns,
+};
 use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::rand::{Rng, thread_rng};
@@ -325,7 +327,8 @@ fn fetch_in_a_row() {
     };
     let get = |minipage| {
         let (kind, attach) = (Kind::Read, Attach::Page);
-        let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: 0 }.about(minipage);
+        let reply =
+            PageMessage::Reply { kind, attach, ack_now: false, turns: Turns::NONE }.about(minipage);
         theirs.send_bytes(NodeId(0), header_of(reply), &[1; 4096]).unwrap();
         assert_eq!(
             runtime.driver.mesh().receive(&mut NodeSink::new(&runtime.driver), Timeout::Now),
@@ -343,10 +346,10 @@ fn fetch_in_a_row() {
     expect(&[request(Kind::Read, first)]);
     get(first);
     fault(second, Kind::Read);
-    expect(&[PageMessage::Ack.about(first), request(Kind::Read, second)]);
+    expect(&[PageMessage::Ack { turn_us: 0 }.about(first), request(Kind::Read, second)]);
     get(second);
     fault(second, Kind::Write);
-    expect(&[PageMessage::Ack.about(second), request(Kind::Write, second)]);
+    expect(&[PageMessage::Ack { turn_us: 0 }.about(second), request(Kind::Write, second)]);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 
 mod requested;
 
+use core::num::NonZero;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
@@ -23,7 +24,8 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use multigrain_protocol::time_window::Estimator;
+use multigrain_protocol::time_window::{Estimator, window};
+use multigrain_protocol::{Kind, Turns};
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
@@ -38,11 +40,43 @@ const WITHOUT_TIMER: Duration = Duration::from_millis(1);
 struct Window {
     thread: ThreadId,
     minipage: MinipageId,
-    ends_ns: u64,
+    /// When and after how much of its node's processor time it began.
+    began: Moment,
+    /// The processor time when it is over, and the time when it is over whatever was used.
+    ends: Moment,
+    /// When to look.
+    look_ns: u64,
     /// Its instruction is not through yet.
     stepped: bool,
-    /// Somebody waited when it began: the minipage is taken away as soon as it may be.
-    urgent: bool,
+}
+
+/// A time, and the processor time that this node has used by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Moment {
+    ns: u64,
+    processor_ns: u64,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { ns: now_ns(), processor_ns: read_ns(ClockId::ProcessCPUTime) }
+    }
+}
+
+impl Window {
+    /// Whether it is over; if not, when to look again: when it is if its threads go on as they did.
+    fn is_over(&mut self, now: Moment) -> bool {
+        if now.processor_ns >= self.ends.processor_ns || now.ns >= self.ends.ns {
+            return true;
+        }
+        let used = now.processor_ns.saturating_sub(self.began.processor_ns).max(1);
+        let left = self.ends.processor_ns - now.processor_ns;
+        let after =
+            u128::from(left) * u128::from(now.ns.saturating_sub(self.began.ns)) / u128::from(used);
+        let after_ns = u64::try_from(after).unwrap_or(u64::MAX).max(LEAST_NS);
+        self.look_ns = now.ns.saturating_add(after_ns).min(self.ends.ns);
+        false
+    }
 }
 
 /// A window that is over, whose pin goes now.
@@ -50,21 +84,22 @@ struct Window {
 pub(crate) struct Ended {
     pub(crate) thread: ThreadId,
     pub(crate) minipage: MinipageId,
-    /// Somebody waits for the minipage.
-    pub(crate) urgent: bool,
 }
 
 impl From<Window> for Ended {
-    fn from(Window { thread, minipage, urgent, .. }: Window) -> Self {
-        Self { thread, minipage, urgent }
+    fn from(Window { thread, minipage, .. }: Window) -> Self {
+        Self { thread, minipage }
     }
 }
 
 impl From<Kept> for Ended {
     fn from((minipage, thread): Kept) -> Self {
-        Self { thread, minipage, urgent: false }
+        Self { thread, minipage }
     }
 }
+
+/// Between two looks at how much processor time a window has used, at least.
+const LEAST_NS: u64 = 20_000;
 
 /// How long the token of a lock stays for a thread that is expected back, at most.
 const LOCK_WINDOW_NS: u64 = 200_000;
@@ -95,13 +130,13 @@ impl Open {
     }
 
     /// Ends windows: those whose pins go now. The others go when their instructions are through.
-    fn end(&mut self, over: impl Fn(&Window) -> bool) -> Vec<Ended> {
+    fn end(&mut self, mut over: impl FnMut(&mut Window) -> bool) -> Vec<Ended> {
         let ended = self.open.extract_if(.., |window| over(window));
         ended.filter(|window| !window.stepped).map(Ended::from).collect()
     }
 
     fn next_end_ns(&self) -> Option<u64> {
-        let minipages = self.open.iter().map(|window| window.ends_ns);
+        let minipages = self.open.iter().map(|window| window.look_ns);
         let locks = self.locks.iter().map(|lock| lock.1);
         minipages.chain(locks).chain(self.asked.next_end_ns()).min()
     }
@@ -111,8 +146,10 @@ impl Open {
 #[derive(Debug)]
 pub(crate) struct Windows {
     timer: OwnedFd,
+    /// How many threads of this node can run at once.
+    processors: u64,
     open_windows: Mutex<Open>,
-    /// Whether some window may be open; whether a passage may be measured. Set under the lock.
+    /// Whether some window may be open; whether a turn may be measured. Set under the lock.
     any: AtomicBool,
     measures: AtomicBool,
     /// Whether any page was ever locked.
@@ -121,7 +158,11 @@ pub(crate) struct Windows {
 
 /// Nanoseconds of the clock that the timer knows.
 pub(crate) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    read_ns(ClockId::Monotonic)
+}
+
+fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
@@ -130,7 +171,8 @@ impl Windows {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
         let [any, measures, locks_pages] = [(); 3].map(|()| AtomicBool::new(false));
-        Ok(Self { timer, open_windows: Mutex::default(), any, measures, locks_pages })
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
+        Ok(Self { timer, processors, open_windows: Mutex::default(), any, measures, locks_pages })
     }
 
     /// The timer's descriptor.
@@ -155,33 +197,43 @@ impl Windows {
 }
 
 impl Windows {
-    /// A thread is told to hold a minipage that it has wanted since then, for so many turns of others:
-    /// whether a window keeps it for it. `stepped`: [`Windows::is_through`] follows.
+    /// A thread is told to hold a minipage that it has wanted since then, after these turns of others: whether a
+    /// window keeps it for it. `stepped`: [`Windows::is_through`] follows.
     pub(crate) fn begin(
         &self,
         (thread, minipage): (ThreadId, MinipageId),
-        (since_ns, managed_here): (u64, bool),
-        (turns, urgent): (u16, bool),
+        (since_ns, kind): (u64, Kind),
+        turns: Turns,
         stepped: bool,
     ) -> bool {
-        if turns == 0 {
+        if turns.count == 0 {
             return false;
         }
-        let now_ns = now_ns();
+        let began = Moment::now();
         let mut open_windows = lock(&self.open_windows);
-        let waited_ns = now_ns.saturating_sub(since_ns);
-        let window_ns = open_windows.turns.window_ns(waited_ns, turns, managed_here);
-        if window_ns == 0 {
-            return false;
-        }
-        let ends_ns = now_ns + window_ns;
+        let turn_began_ns = open_windows.turns.granted(minipage, began.processor_ns);
+        self.measures.store(true, Ordering::Relaxed);
+        let waited_ns = began.ns.saturating_sub(since_ns);
+        let Some(window) = window(turns, waited_ns, self.processors) else { return false };
+        // Readers have their turns side by side, and the first goes on until the last is through.
+        let time_ns = match kind {
+            Kind::Read => window.time_ns.min(window.processor_ns),
+            Kind::Write => window.time_ns,
+        };
+        let ns = began.ns.saturating_add(time_ns);
+        let ends = Moment { ns, processor_ns: turn_began_ns.saturating_add(window.processor_ns) };
+        // Threads that have it run side by side, if there are processors for them.
+        let same = open_windows.open.iter().filter(|window| window.minipage == minipage);
+        let at_once = (1 + same.count() as u64).min(self.processors);
+        let left_ns = ends.processor_ns.saturating_sub(began.processor_ns);
+        let look_ns = ns.min(began.ns + left_ns / at_once);
         // A closed timer wakes nobody who sleeps on it: no window opens then.
-        if open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns)
-            && !self.ring_at(ends_ns)
+        if open_windows.next_end_ns().is_none_or(|next_ns| look_ns < next_ns)
+            && !self.ring_at(look_ns)
         {
             return false;
         }
-        open_windows.open.push(Window { thread, minipage, ends_ns, stepped, urgent });
+        open_windows.open.push(Window { thread, minipage, began, ends, look_ns, stepped });
         self.any.store(true, Ordering::Relaxed);
         true
     }
@@ -224,6 +276,9 @@ impl Windows {
     /// A thread of this node wants to write a minipage, or an instruction gives it up: nobody keeps it
     /// for a while.
     pub(crate) fn end_on(&self, minipage: MinipageId) -> Vec<Ended> {
+        if self.measures.load(Ordering::Relaxed) {
+            lock(&self.open_windows).turns.given_up(minipage);
+        }
         self.end(|open| {
             let mut ended = open.end(|window| window.minipage == minipage);
             ended.extend(open.asked.end_on(minipage).into_iter().map(Ended::from));
@@ -235,7 +290,9 @@ impl Windows {
     pub(crate) fn end_due(&self) -> Vec<Ended> {
         let now_ns = now_ns();
         let ended = self.end(|open| {
-            let mut ended = open.end(|window| window.ends_ns <= now_ns);
+            let due = open.open.iter().any(|window| window.look_ns <= now_ns);
+            let now = due.then(Moment::now);
+            let mut ended = open.end(|window| now.is_some_and(|now| window.is_over(now)));
             ended.extend(open.asked.end_due(now_ns).into_iter().map(Ended::from));
             ended
         });
@@ -295,17 +352,21 @@ impl Windows {
         unlocked.into_iter().map(|(minipage, _)| minipage).collect()
     }
 
-    /// A minipage that another node manages is let go.
-    pub(crate) fn released(&self, minipage: MinipageId) {
-        lock(&self.open_windows).turns.released(minipage, now_ns());
-        self.measures.store(true, Ordering::Relaxed);
+    /// A thread that was told to hold a minipage lets it go: how long its node's turns are, in microseconds of
+    /// processor time; 0 if that is not known.
+    pub(crate) fn turn_us(&self, minipage: MinipageId) -> u32 {
+        if !self.measures.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let now_ns = read_ns(ClockId::ProcessCPUTime);
+        lock(&self.open_windows).turns.turn_us(minipage, now_ns)
     }
 
     /// Threads of this node lose access to a minipage.
     pub(crate) fn revoked(&self, minipage: MinipageId) {
         if self.measures.load(Ordering::Relaxed) {
             let mut open_windows = lock(&self.open_windows);
-            open_windows.turns.revoked(minipage, now_ns());
+            open_windows.turns.revoked(minipage, read_ns(ClockId::ProcessCPUTime));
             self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
         }
     }
@@ -346,8 +407,10 @@ mod tests {
     const THREAD: ThreadId = ThreadId(1);
     const PAGE: MinipageId = MinipageId(7);
 
-    fn window(stepped: bool, ends_ns: u64) -> Window {
-        Window { thread: THREAD, minipage: PAGE, ends_ns, stepped, urgent: true }
+    fn window(stepped: bool, look_ns: u64) -> Window {
+        let ends = Moment { ns: look_ns, processor_ns: u64::MAX };
+        let began = Moment::default();
+        Window { thread: THREAD, minipage: PAGE, began, ends, look_ns, stepped }
     }
 
     #[test]
@@ -365,7 +428,7 @@ mod tests {
             't' => usize::from(open_windows.is_through(THREAD, PAGE)),
             _ => open_windows
                 .next_end_ns()
-                .map_or(0, |next| open_windows.end(|of| of.ends_ns <= next).len()),
+                .map_or(0, |next| open_windows.end(|of| of.look_ns <= next).len()),
         };
         events.chars().map(pins).sum()
     }

@@ -158,7 +158,7 @@ impl Entry {
             driver.end_windows_on(minipage);
         }
         let pinned = driver.begin_access(thread, minipage, context);
-        let for_ = For::Instruction { pinned, since_ns };
+        let for_ = For::Instruction { pinned, since_ns, kind };
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         driver.engine().served(trapped);
         access::leave(context);

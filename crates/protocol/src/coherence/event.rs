@@ -4,7 +4,7 @@ use core::fmt;
 
 use multigrain_types::{NodeId, ThreadId};
 
-use crate::message::{Attach, Kind};
+use crate::message::{Attach, Kind, Turns};
 
 /// What can happen to a holder.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ pub enum AccessEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields repeat the words of the message module")]
 pub enum SupplyEvent {
-    Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: u16 },
+    Forward { kind: Kind, requester: NodeId, ack_now: bool, turns: Turns },
     PushForward { target: NodeId },
     Invalidate,
 }
@@ -50,16 +50,17 @@ pub enum GrantEvent {
         kind: Kind,
         attach: Attach,
         ack_now: bool,
-        turns: u16,
+        turns: Turns,
     },
     PushReply,
     /// A woken thread is about to retry its access.
     Resumed {
         thread: ThreadId,
     },
-    /// The access of a thread that holds the minipage is done, or gives it up.
+    /// The access of a thread that holds the minipage is done, or gives it up; its node has had it for so long.
     Retired {
         thread: ThreadId,
+        turn_us: u32,
     },
     /// Another node waits for the ack.
     AckNow,

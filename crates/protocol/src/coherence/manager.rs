@@ -14,7 +14,7 @@ use multigrain_types::NodeId;
 
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
-use crate::message::{Attach, Kind, PageMessage};
+use crate::message::{Attach, Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
 
@@ -30,16 +30,24 @@ pub struct Entry {
 struct Transaction {
     request: Request,
     phase: Phase,
+    /// The longest turn of late, this one included: what is older counts for less.
+    late_us: u32,
+    /// The longest turn of those who have acknowledged this one.
+    turn_us: u32,
     /// Competing requests (4.4). At most one fetch and one push a node.
     queue: VecDeque<Request>,
 }
+
+/// The part of a turn's length that is forgotten with each later one: turns to read are short where the same threads
+/// write next.
+const FORGOTTEN: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Request {
     from: NodeId,
     ask: Ask,
     /// Transactions that it has waited for; of readers, those that wrote.
-    turns: u16,
+    turns: Turns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,8 +76,11 @@ pub enum ManagerEvent {
     Push,
     /// Figure 3, manager: Handle Invalidate Reply.
     InvalidateReply,
-    /// Section 3.3: the ack that closes the transaction.
-    Ack,
+    /// Section 3.3: the ack that closes the transaction, after a turn that long.
+    Ack {
+        /// In microseconds.
+        turn_us: u32,
+    },
 }
 
 impl Entry {
@@ -116,7 +127,7 @@ impl Entry {
                 self.admit(context, from, Ask::Push, out)?;
                 mutant!("pushes-pile-up" => {
                     if let Some(open) = self.open.as_mut() {
-                        let request = Request { from, ask: Ask::Push, turns: 0 };
+                        let request = Request { from, ask: Ask::Push, turns: Turns::NONE };
                         let waits = |other: &Request| {
                             (other.from, other.ask) == (request.from, request.ask)
                         };
@@ -144,7 +155,7 @@ impl Entry {
                 }
                 Ok(())
             }
-            (E::Ack, Some(open)) => {
+            (E::Ack { turn_us }, Some(open)) => {
                 let Phase::Supplied { awaited } = &mut open.phase else {
                     return Err(self.illegal());
                 };
@@ -161,6 +172,7 @@ impl Entry {
                     return Err(self.illegal());
                 }
                 let closed = awaited.is_empty();
+                open.turn_us = open.turn_us.max(turn_us);
                 self.copyset.insert(from);
                 if closed {
                     self.close(context, out);
@@ -168,7 +180,7 @@ impl Entry {
                 mutant!("ack-not-listed" => { self.copyset.remove(from); });
                 Ok(())
             }
-            (E::InvalidateReply | E::Ack, None) => Err(self.illegal()),
+            (E::InvalidateReply | E::Ack { .. }, None) => Err(self.illegal()),
         }
     }
 
@@ -193,10 +205,15 @@ impl Entry {
             }
         });
         if self.is_idle() {
-            self.serve(context, Request { from, ask, turns: 0 }, VecDeque::new(), out);
+            self.serve(
+                context,
+                Request { from, ask, turns: Turns::NONE },
+                (VecDeque::new(), 0),
+                out,
+            );
             return Ok(());
         }
-        let request = Request { from, ask, turns: 0 };
+        let request = Request { from, ask, turns: Turns::NONE };
         if self.joins_readers(context, request, out) {
             return Ok(());
         }
@@ -226,12 +243,12 @@ impl Entry {
         &mut self,
         context: &EngineContext,
         request: Request,
-        queue: VecDeque<Request>,
+        (queue, late_us): (VecDeque<Request>, u32),
         out: &mut Effects,
     ) {
         let Request { from, ask, .. } = request;
         let phase = Phase::Supplied { awaited: core::iter::once(from).collect() };
-        self.open = Some(Box::new(Transaction { request, phase, queue }));
+        self.open = Some(Box::new(Transaction { request, phase, late_us, turn_us: 0, queue }));
         match ask {
             Ask::Fetch(Kind::Read) => self.supply_readers(context, request, out),
             Ask::Fetch(Kind::Write) | Ask::Reclaim => self.invalidate_others(context, request, out),
@@ -277,7 +294,12 @@ impl Entry {
         let Some(to) = nearest(context, &at_rest) else { return false };
         awaited.insert(request.from);
         let (kind, requester) = (Kind::Read, request.from);
-        send(context, to, PageMessage::Forward { kind, requester, ack_now: false, turns: 0 }, out);
+        send(
+            context,
+            to,
+            PageMessage::Forward { kind, requester, ack_now: false, turns: Turns::NONE },
+            out,
+        );
         true
     }
 
@@ -287,7 +309,7 @@ impl Entry {
         // A node that waits to write ends its turn, other readers do not.
         let writes = |other: &Request| other.ask == Ask::Fetch(Kind::Write);
         let ends = self.open.as_ref().is_some_and(|open| open.queue.iter().any(writes));
-        let turns = if ends { request.turns.max(1) } else { request.turns };
+        let turns = self.turns(request).at_least_one(ends);
         let pushed = self.copyset.contains(requester);
         if mutant!("overtaken-read-forwarded": false, else pushed) {
             // It was pushed a copy while its request was on the way.
@@ -328,7 +350,7 @@ impl Entry {
     /// One replica at most is left beside the requester's: it sends the page and gives it up.
     fn supply_exclusive(&mut self, context: &EngineContext, request: Request, out: &mut Effects) {
         let (kind, requester, ack_now) = (Kind::Write, request.from, self.queued() > 0);
-        let turns = request.turns;
+        let turns = self.turns(request);
         if request.ask == Ask::Reclaim || self.copyset.contains(requester) {
             let attach = Attach::Nothing;
             send(context, requester, PageMessage::Reply { kind, attach, ack_now, turns }, out);
@@ -362,6 +384,12 @@ impl Entry {
         }
     }
 
+    /// What a grant says of the turns that the requester has waited for.
+    fn turns(&self, request: Request) -> Turns {
+        let late_us = self.open.as_ref().map_or(0, |open| open.late_us);
+        Turns { longest_us: request.turns.longest_us.max(late_us), ..request.turns }
+    }
+
     /// Figure 3, `find_replica`.
     fn replica(&self, context: &EngineContext) -> NodeId {
         nearest(context, &self.copyset)
@@ -374,11 +402,12 @@ impl Entry {
         let mut queue = open.queue;
         for waiting in &mut queue {
             if !(waiting.reads() && open.request.reads()) {
-                waiting.turns = waiting.turns.saturating_add(1);
+                waiting.turns = waiting.turns.and(open.turn_us);
             }
         }
         if let Some(next) = queue.pop_front() {
-            self.serve(context, next, queue, out);
+            let late_us = open.turn_us.max(open.late_us - open.late_us / FORGOTTEN);
+            self.serve(context, next, (queue, late_us), out);
         }
     }
 }
@@ -403,7 +432,7 @@ fn send(context: &EngineContext, to: NodeId, body: PageMessage, out: &mut Effect
 #[cfg(feature = "mutants")]
 fn without_turns(mut body: PageMessage) -> PageMessage {
     if let PageMessage::Forward { turns, .. } | PageMessage::Reply { turns, .. } = &mut body {
-        *turns = 0;
+        *turns = Turns::NONE;
     }
     body
 }

@@ -95,6 +95,7 @@ mutants! {
         "free-lost-in-fetch" => "A free that comes while the minipage is fetched is lost.",
         "free-forgets-ack" => "A free that comes with a grant still open drops its ack.",
         "freed-reused-early" => "A freed minipage is used again while other nodes have copies.",
+        "turn-not-told" => "An ack does not say how long the turn of its node was.",
         "ack-before-instruction" => "An ack that somebody waits for leaves before the instruction that needs the minipage.",
         "pinned-retry-forgotten" => "A pinned retry is taken for a first fault: the instruction is as likely to lose the minipage again.",
         "second-minipage-drops-first" => "An instruction that needs a second minipage gives up the first.",

@@ -27,8 +27,9 @@ pub enum Input {
     Push { minipage: MinipageId },
     /// A woken thread is about to retry its access.
     Resumed { thread: ThreadId, minipage: MinipageId },
-    /// A thread that was asked to hold the minipage has done its access, or gives it up.
-    Retired { thread: ThreadId, minipage: MinipageId },
+    /// A thread that was asked to hold the minipage has done its access, or gives it up. This node has had it for
+    /// `turn_us` of its processor time, 0 if that is not known.
+    Retired { thread: ThreadId, minipage: MinipageId, turn_us: u32 },
     /// This node allocated the minipage and it was freed.
     Reclaim { minipage: MinipageId },
     /// A thread synchronizes.

@@ -87,9 +87,9 @@ impl<T: Tables> Node<T> {
                 Local::Sequential(HolderEvent::Grant(GrantEvent::Resumed { thread })),
                 world,
             ),
-            Input::Retired { thread, minipage } => self.coherence(
+            Input::Retired { thread, minipage, turn_us } => self.coherence(
                 minipage,
-                Local::Sequential(HolderEvent::Grant(GrantEvent::Retired { thread })),
+                Local::Sequential(HolderEvent::Grant(GrantEvent::Retired { thread, turn_us })),
                 world,
             ),
             Input::Reclaim { minipage } => {

@@ -8,8 +8,8 @@ use multigrain_protocol::coherence::{Entry, Holder};
 use multigrain_protocol::release::{ReleaseTracker, WriteNotices};
 use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{
-    HlrcMessage, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Tables, Violation, World,
-    hlrc, mgs,
+    HlrcMessage, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Tables, Turns, Violation,
+    World, hlrc, mgs,
 };
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
@@ -134,12 +134,17 @@ impl Cluster {
 
     /// The thread that a grant woke goes on.
     pub(crate) fn resume(&mut self, node: u16) {
+        self.resume_for(node, 0);
+    }
+
+    /// The same, and its node has had the minipage for so long when it lets it go.
+    pub(crate) fn resume_for(&mut self, node: u16, turn_us: u32) {
         let thread = ThreadId(node.into());
         self.input(node, Input::Resumed { thread, minipage: M });
         // A thread that is asked to hold the minipage does its access and has done with it.
         let hold = format!("{node}: hold {node}");
         if self.hub.trace.last().is_some_and(|last| last.starts_with(&hold)) {
-            self.input(node, Input::Retired { thread, minipage: M });
+            self.input(node, Input::Retired { thread, minipage: M, turn_us });
         }
     }
 
@@ -285,8 +290,8 @@ impl World for TestWorld<'_> {
     fn refuse(&mut self, thread: ThreadId) {
         self.note(&format!("refuse {}", thread.0));
     }
-    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, _: bool) {
-        let after = if turns < 2 { String::new() } else { format!(" turns {turns}") };
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: Turns, _: bool) {
+        let after = if turns.count < 2 { String::new() } else { format!(" turns {turns:?}") };
         self.note(&format!("hold {}{after}", thread.0));
     }
     fn reclaimed(&mut self, _: MinipageId) {
@@ -382,7 +387,7 @@ fn spell(from: NodeId, message: Message) -> String {
         None => body,
     };
     // One turn is the usual thing.
-    let body = body.replace("turns: 0", "").replace("turns: 1 ", "");
+    let body = body.replace("turns: 0", "").replace("turns: 1 ", "").replace("turn_us: 0", "");
     let body = body.replace("quiescent: false", "").replace("quiescent: true", "quiescent");
     let body = body.replace("waits: true", "").replace("waits: false", "ahead");
     let plain = body.replace("NodeId", "").replace(['(', ')', '{', '}', ',', ':'], " ");

@@ -18,7 +18,7 @@ fn a_pinned_retry_holds_the_minipage_though_nobody_waits() {
     cluster.fault(0, Read);
     cluster.settle();
     assert_eq!(cluster.trace(), ["0 > 1: AckNow", "0: competing"]);
-    cluster.input(1, Input::Retired { thread, minipage: M });
+    cluster.input(1, Input::Retired { thread, minipage: M, turn_us: 0 });
     cluster.settle();
     assert_eq!(cluster.trace()[..2], ["1 > 0: Ack", "0 > 1: Forward Read 0"]);
 }
@@ -76,6 +76,33 @@ fn a_grant_says_for_how_many_turns_its_node_has_waited() {
 }
 
 #[test]
+fn a_grant_says_how_long_the_longest_turn_was_that_its_node_has_waited_for() {
+    let mut cluster = Cluster::new(5, 0, 0);
+    for node in 1..5 {
+        cluster.fault(node, Write);
+        cluster.settle();
+    }
+    for (node, turn_us) in [(1, 10), (2, 900), (3, 40), (4, 0)] {
+        if node == 3 {
+            cluster.fault(2, Write);
+        }
+        cluster.resume_for(node, turn_us);
+        cluster.settle();
+    }
+    let grants: Vec<String> =
+        cluster.trace().into_iter().filter(|line| line.contains("Reply")).collect();
+    let expected = [
+        "0 > 1: Reply Write Page",
+        "1 > 2: Reply Write Page ack now of 10 us",
+        "2 > 3: Reply Write Page ack now turns 2 of 900 us",
+        "3 > 4: Reply Write Page ack now turns 3 of 900 us",
+        // It has waited for turns of 40 us and 0. Of late one was of 900 us, less an eighth, less an eighth.
+        "4 > 2: Reply Write Page turns 2 of 690 us",
+    ];
+    assert_eq!(grants, expected);
+}
+
+#[test]
 fn readers_that_wait_are_served_together_with_the_first() {
     let mut cluster = Cluster::new(5, 0, 0);
     for (node, kind) in [(1, Write), (2, Read), (3, Write), (4, Read)] {
@@ -126,7 +153,7 @@ fn a_reader_with_a_copy_may_supply_those_that_are_served_with_it() {
         cluster.settle();
     }
     cluster.input(1, Input::Resumed { thread: ThreadId(8), minipage: M });
-    cluster.input(1, Input::Retired { thread: ThreadId(8), minipage: M });
+    cluster.input(1, Input::Retired { thread: ThreadId(8), minipage: M, turn_us: 0 });
     cluster.settle();
     let trace = cluster.trace();
     assert!(trace.contains(&"0: wake 0".to_owned()), "{trace:#?}");

@@ -3,7 +3,7 @@
 use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{
     Attach, BarrierMessage, ConditionMessage, Input, Kind, LockMessage, Message, PageMessage,
-    ReadWriteMessage, SemaphoreMessage, Violation,
+    ReadWriteMessage, SemaphoreMessage, Turns, Violation,
 };
 use multigrain_types::{NodeId, ThreadId};
 
@@ -28,11 +28,11 @@ pub(crate) fn refused(
 fn what_a_holder_without_a_copy_or_a_request_cannot_be_sent() {
     let kind = Kind::Read;
     for body in [
-        PageMessage::Forward { kind, requester: NodeId(2), ack_now: false, turns: 0 },
+        PageMessage::Forward { kind, requester: NodeId(2), ack_now: false, turns: Turns::NONE },
         PageMessage::PushForward { target: NodeId(2) },
         PageMessage::InvalidateRequest,
-        PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: 0 },
-        PageMessage::Reply { kind, attach: Attach::Nothing, ack_now: false, turns: 0 },
+        PageMessage::Reply { kind, attach: Attach::Page, ack_now: false, turns: Turns::NONE },
+        PageMessage::Reply { kind, attach: Attach::Nothing, ack_now: false, turns: Turns::NONE },
     ] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 1, 0, body.about(M)), "holder");
@@ -46,7 +46,8 @@ fn a_reply_of_the_other_kind_is_refused() {
             let mut cluster = Cluster::new(2, 0, 0);
             cluster.fault(1, asked);
             let message =
-                PageMessage::Reply { kind: got, attach, ack_now: false, turns: 0 }.about(M);
+                PageMessage::Reply { kind: got, attach, ack_now: false, turns: Turns::NONE }
+                    .about(M);
             assert_eq!(refused(&mut cluster, 1, 0, message), "holder");
         }
     }
@@ -60,7 +61,7 @@ fn a_page_pushed_onto_a_copy_is_refused() {
 
 #[test]
 fn a_manager_refuses_acks_and_replies_it_does_not_await() {
-    for body in [PageMessage::Ack, PageMessage::InvalidateReply] {
+    for body in [PageMessage::Ack { turn_us: 0 }, PageMessage::InvalidateReply] {
         let mut cluster = Cluster::new(3, 0, 0);
         assert_eq!(refused(&mut cluster, 0, 1, body.about(M)), "manager");
         // Nor from a bystander while a transaction of others is open.
@@ -89,7 +90,7 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
         PageMessage::ReclaimRequest,
         PageMessage::PushRequest,
         PageMessage::InvalidateReply,
-        PageMessage::Ack,
+        PageMessage::Ack { turn_us: 0 },
     ] {
         assert_eq!(refused(&mut cluster, 1, 2, body.about(M)), "manager");
     }
@@ -98,7 +99,8 @@ fn who_is_not_the_manager_refuses_what_is_meant_for_it() {
 #[test]
 fn a_holder_obeys_its_manager_alone_and_serves_nodes_of_the_job_alone() {
     let kind = Kind::Read;
-    let forward = |requester| PageMessage::Forward { kind, requester, ack_now: false, turns: 0 };
+    let forward =
+        |requester| PageMessage::Forward { kind, requester, ack_now: false, turns: Turns::NONE };
     let push = |target| PageMessage::PushForward { target };
     for (from, body) in [
         (2, forward(NodeId(2))),
@@ -122,7 +124,8 @@ fn an_upgrade_that_another_node_grants_is_refused() {
         cluster.access(2, Kind::Read);
         cluster.fault(1, Kind::Write);
         let attach = Attach::Nothing;
-        let reply = PageMessage::Reply { kind: Kind::Write, attach, ack_now: false, turns: 0 };
+        let reply =
+            PageMessage::Reply { kind: Kind::Write, attach, ack_now: false, turns: Turns::NONE };
         let message = Input::Message { from: NodeId(from), message: reply.about(M) };
         assert_eq!(cluster.try_input(1, message).is_ok(), granted);
     }

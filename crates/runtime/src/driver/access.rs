@@ -122,16 +122,14 @@ impl Driver {
         for &minipage in &given_up {
             self.end_windows_on(minipage);
         }
-        self.retire(thread, given_up);
+        given_up.into_iter().for_each(|minipage| self.retire(thread, minipage));
         pinned
     }
 
-    /// Somebody waits for them.
-    fn retire(&self, thread: ThreadId, minipages: impl IntoIterator<Item = MinipageId>) {
-        for minipage in minipages {
-            self.released(minipage);
-            self.engine.step_sure(Input::Retired { thread, minipage });
-        }
+    /// A thread that was told to hold a minipage lets it go.
+    fn retire(&self, thread: ThreadId, minipage: MinipageId) {
+        let turn_us = self.engine.windows().turn_us(minipage);
+        self.engine.step_sure(Input::Retired { thread, minipage, turn_us });
     }
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
@@ -149,20 +147,17 @@ impl Driver {
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && single_step::is_ours() && with(|all| all.hold(minipage));
         let kept = match for_ {
-            For::Instruction { pinned, since_ns } => {
+            For::Instruction { pinned, since_ns, kind } => {
                 let stepped = pinned && step();
-                let since = (since_ns, self.tables().manages(minipage));
                 let windows = self.engine.windows();
-                windows.begin((thread, minipage), since, (turns, urgent), stepped)
+                windows.begin((thread, minipage), (since_ns, kind), turns, stepped)
                     || stepped
                     || step()
             }
             For::Call => false,
         };
-        if !kept && urgent {
-            self.retire(thread, [minipage]);
-        } else if !kept {
-            self.engine.step_sure(Input::Retired { thread, minipage });
+        if !kept {
+            self.retire(thread, minipage);
         }
     }
 
@@ -212,22 +207,13 @@ impl Driver {
         if let Some((thread, _)) = slots::known() {
             let windows = self.engine.windows();
             let through = |minipage: &MinipageId| windows.is_through(thread, *minipage);
-            self.retire(thread, held.into_iter().filter(through));
-        }
-    }
-
-    /// A minipage is let go: somebody waits for it.
-    fn released(&self, minipage: MinipageId) {
-        if !self.tables().manages(minipage) {
-            self.engine.windows().released(minipage);
+            held.into_iter().filter(through).for_each(|minipage| self.retire(thread, minipage));
         }
     }
 
     /// A thread of this node wants to write a minipage, or has lost it, or an instruction gives it up.
     pub(crate) fn end_windows_on(&self, minipage: MinipageId) {
-        if self.engine.windows().may_be_open() {
-            self.retire_ended(self.engine.windows().end_on(minipage));
-        }
+        self.retire_ended(self.engine.windows().end_on(minipage));
     }
 
     /// The helper: ends windows when they are over, until this node leaves.
@@ -271,11 +257,8 @@ impl Driver {
     }
 
     fn retire_ended(&self, ended: Vec<Ended>) {
-        for Ended { thread, minipage, urgent } in ended {
-            if urgent {
-                self.released(minipage);
-            }
-            self.engine.step_sure(Input::Retired { thread, minipage });
+        for Ended { thread, minipage } in ended {
+            self.retire(thread, minipage);
         }
     }
 
@@ -313,6 +296,8 @@ pub(crate) enum For {
         pinned: bool,
         /// When it trapped.
         since_ns: u64,
+        /// What for.
+        kind: Kind,
     },
     /// A call of the runtime, which does not access the minipage itself.
     Call,

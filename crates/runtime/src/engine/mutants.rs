@@ -12,7 +12,7 @@ use std::time::Duration;
 use multigrain_protocol::mutants::{Mutant, on};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::{Operand, SyncInput};
-use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessage, World};
+use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessage, Turns, World};
 use multigrain_transport::Place;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
@@ -96,7 +96,7 @@ impl World for MutantWorld<'_, '_> {
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
-        let ack = matches!(message, Message::Page { body: PageMessage::Ack, .. });
+        let ack = matches!(message, Message::Page { body: PageMessage::Ack { .. }, .. });
         if !(ack && on(Mutant::named("deferred-ack-lost"))) {
             self.real.send_deferred(to, message);
         }
@@ -126,7 +126,7 @@ impl World for MutantWorld<'_, '_> {
         self.real.refuse(thread);
     }
 
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: u16, urgent: bool) {
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, turns: Turns, urgent: bool) {
         self.real.hold(thread, minipage, turns, urgent);
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::{Operand, SyncInput};
-use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, World};
+use multigrain_protocol::{Attach, Homes, Message, ReleaseWorld, SyncMessage, Turns, World};
 use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 use smallvec::SmallVec;
@@ -321,7 +321,7 @@ impl World for RealWorld<'_> {
         }
     }
 
-    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
+    fn hold(&mut self, thread: ThreadId, _: MinipageId, turns: Turns, urgent: bool) {
         if let Some(slot) = slots::slot(thread) {
             slot.tell_to_hold(turns, urgent);
         }

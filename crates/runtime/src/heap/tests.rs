@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use multigrain_memory::{Area, GuardChoice, Memory};
+use multigrain_protocol::{Kind, Turns};
 use multigrain_transport::Mesh;
 
 use super::*;
@@ -162,12 +163,13 @@ fn a_window_outlives_its_thread_and_ends_when_that_waits_for_something_else() {
     let driver = &node.driver;
     let minipage = driver.memory().translate(node.malloc(64).unwrap()).unwrap();
     let windows = driver.engine().windows();
+    let turns = Turns { count: 1, longest_us: u32::MAX };
     let short_lived = || {
         let (thread, slot) = driver.my_slot().unwrap();
-        assert!(windows.begin((thread, minipage), (0, true), (1, true), false));
+        assert!(windows.begin((thread, minipage), (0, Kind::Write), turns, false));
         driver.end(thread, slot);
         assert_eq!(windows.end_on(minipage).len(), 1, "others of the node may go on with it");
-        assert!(windows.begin((thread, minipage), (0, true), (1, true), false));
+        assert!(windows.begin((thread, minipage), (0, Kind::Write), turns, false));
         driver.my_slot().unwrap();
         assert_eq!(windows.end_on(minipage), [], "it calls: its windows are over");
         slots::leave();

@@ -15,6 +15,7 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
+use multigrain_protocol::Turns;
 use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{Place, Waiter};
 
@@ -28,7 +29,10 @@ use crate::signals::{SignalMask, stack};
 pub(crate) const MAX_THREADS: usize = 4096;
 
 /// In [`Slot::tell_to_hold`]: beyond all counts of turns.
-const URGENT: u32 = 1 << 17;
+const URGENT: u64 = 1 << 17;
+
+/// There: above them, how long the longest of these turns was.
+const LONGEST: u32 = 18;
 
 /// One waiting place.
 #[derive(Debug)]
@@ -42,8 +46,8 @@ pub(crate) struct Slot {
     /// What its thread waits for is not to be had.
     refused: AtomicBool,
     /// The protocol has told its thread to hold what it resumes for: 0 if not, else [`URGENT`] and, plus
-    /// 1, the turns of others.
-    told_to_hold: AtomicU32,
+    /// 1, the turns of others and, from bit [`LONGEST`] on, the longest of them.
+    told_to_hold: AtomicU64,
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
     /// Its thread's way with contended locks.
@@ -60,7 +64,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         value: AtomicU64::new(0),
         code: AtomicI32::new(0),
         refused: AtomicBool::new(false),
-        told_to_hold: AtomicU32::new(0),
+        told_to_hold: AtomicU64::new(0),
         remembered: AtomicU64::new(0),
         returns: Returns::new(),
         awaited: Awaited::new(),
@@ -304,18 +308,20 @@ impl Slot {
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
-    pub(crate) fn tell_to_hold(&self, turns: u16, urgent: bool) {
-        let told = u32::from(turns) + 1 + if urgent { URGENT } else { 0 };
+    pub(crate) fn tell_to_hold(&self, turns: Turns, urgent: bool) {
+        let count = u64::from(turns.count) + 1 + if urgent { URGENT } else { 0 };
+        let told = u64::from(turns.longest_us) << LONGEST | count;
         self.told_to_hold.store(told, Ordering::Relaxed);
     }
 
     /// Whether the step just done told the thread to hold: after how many turns of others, and whether
     /// that is urgent.
-    pub(crate) fn take_told_to_hold(&self) -> Option<(u16, bool)> {
+    pub(crate) fn take_told_to_hold(&self) -> Option<(Turns, bool)> {
         let told = self.told_to_hold.load(Ordering::Relaxed);
         self.told_to_hold.store(0, Ordering::Relaxed);
-        let turns = (told % URGENT).checked_sub(1)?;
-        Some((u16::try_from(turns).ok()?, told >= URGENT))
+        let count = u16::try_from((told % URGENT).checked_sub(1)?).ok()?;
+        let longest_us = u32::try_from(told >> LONGEST).ok()?;
+        Some((Turns { count, longest_us }, told & URGENT != 0))
     }
 
     /// Lays down the answer that the next wake-up brings.

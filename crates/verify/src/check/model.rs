@@ -114,7 +114,8 @@ impl JobModel {
     fn end_window(&self, state: &mut State, thread: usize, minipage: u8) {
         if state.threads[thread].windows & 1 << minipage != 0 {
             state.threads[thread].windows &= !(1 << minipage);
-            let input = Input::Retired { thread: id(thread), minipage: minipage_id(minipage) };
+            let input =
+                Input::Retired { thread: id(thread), minipage: minipage_id(minipage), turn_us: 0 };
             self.step(state, self.job.threads[thread].node, input, None);
         }
     }
@@ -267,7 +268,7 @@ impl JobModel {
             self.end_windows_on(state, plan.node, index);
         }
         for minipage in given_up {
-            self.step(state, plan.node, Input::Retired { thread: me, minipage }, None);
+            self.step(state, plan.node, Input::Retired { thread: me, minipage, turn_us: 0 }, None);
         }
         let input = if pinned {
             Input::PinnedRetry { thread: me, minipage, kind }
@@ -281,7 +282,7 @@ impl JobModel {
     fn retire(&self, state: &mut State, thread: usize) {
         let held = state.threads[thread].accesses.retire();
         for minipage in held {
-            let input = Input::Retired { thread: id(thread), minipage };
+            let input = Input::Retired { thread: id(thread), minipage, turn_us: 0 };
             self.step(state, self.job.threads[thread].node, input, None);
         }
     }

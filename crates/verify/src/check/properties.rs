@@ -85,7 +85,7 @@ fn copysets(model: &JobModel, state: &State) -> bool {
             !holds
                 || listed
                 || granted
-                || under_way(node, placed.manager, |body| body == PageMessage::Ack)
+                || under_way(node, placed.manager, |body| matches!(body, PageMessage::Ack { .. }))
                 || under_way(placed.manager, node, |body| {
                     matches!(body, PageMessage::Forward { kind: Kind::Write, .. })
                 })

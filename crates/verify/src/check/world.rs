@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::{Attach, Message, World};
+use multigrain_protocol::{Attach, Message, Turns, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::program::{Content, FREED, Job, NO_COPY, Op, minipage_index};
@@ -155,7 +155,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, _: u16, _: bool) {
+    fn hold(&mut self, thread: ThreadId, minipage: MinipageId, _: Turns, _: bool) {
         let index = thread.0 as usize;
         let here = self.job.threads[index].node == self.me;
         if !here || !self.state.threads[index].accesses.hold(minipage) {

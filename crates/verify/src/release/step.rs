@@ -140,7 +140,7 @@ impl State {
                 self.input(job, plan.node, Input::Resumed { thread, minipage });
                 // The other checker looks what holding is good for.
                 if core::mem::take(&mut self.asked_to_hold) {
-                    self.input(job, plan.node, Input::Retired { thread, minipage });
+                    self.input(job, plan.node, Input::Retired { thread, minipage, turn_us: 0 });
                 }
             }
             (Phase::Running, Some((minipage, word, kind))) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::{Attach, Message, ReleaseWorld, World};
+use multigrain_protocol::{Attach, Message, ReleaseWorld, Turns, World};
 use multigrain_types::{Access, Consistency, MinipageId, NodeId, ThreadId};
 
 use super::program::{Job, Op, WORDS, Words, minipage_index};
@@ -175,7 +175,7 @@ impl World for Stage<'_> {
         }
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, _: u16, _: bool) {
+    fn hold(&mut self, _: ThreadId, _: MinipageId, _: Turns, _: bool) {
         self.state.asked_to_hold = true;
     }
 

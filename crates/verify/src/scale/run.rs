@@ -332,7 +332,9 @@ impl Job {
             // The access follows at once.
             if self.cluster.take_asked_to_hold().is_some() {
                 self.go(node)?;
-                return self.cluster.step(node, Input::Retired { thread: THREAD, minipage });
+                return self
+                    .cluster
+                    .step(node, Input::Retired { thread: THREAD, minipage, turn_us: 0 });
             }
         }
         self.go(node)

@@ -95,7 +95,7 @@ impl Simulation {
         let local = self.local(thread);
         let Asking { given_up, pinned } = self.threads[thread as usize].held.fault((), minipage);
         for minipage in given_up {
-            self.cluster.step(node, Input::Retired { thread: local, minipage })?;
+            self.cluster.step(node, Input::Retired { thread: local, minipage, turn_us: 0 })?;
         }
         self.cluster.step(
             node,
@@ -168,7 +168,7 @@ impl Simulation {
     fn retire(&mut self, number: u32) -> Result<()> {
         let (node, thread) = (self.numbers.node(number), self.local(number));
         for minipage in self.threads[number as usize].held.retire() {
-            self.cluster.step(node, Input::Retired { thread, minipage })?;
+            self.cluster.step(node, Input::Retired { thread, minipage, turn_us: 0 })?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::state::{AckTiming, Holder, Open, Phase, Want};
 use crate::coherence::event::GrantEvent;
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
-use crate::message::{Attach, Kind, PageMessage};
+use crate::message::{Attach, Kind, PageMessage, Turns};
 use crate::mutant_macro::mutant;
 
 #[expect(
@@ -26,13 +26,13 @@ pub(super) fn handle(
     mutant!("push-taken-for-reply" => {
         if *event == E::PushReply && holder.is_fetching() {
             let (kind, attach) = (Kind::Read, Attach::Page);
-            let reply = E::Reply { kind, attach, ack_now: false, turns: 0 };
+            let reply = E::Reply { kind, attach, ack_now: false, turns: Turns::NONE };
             return handle(holder, context, &reply, out);
         }
     });
     mutant!("ack-before-instruction" => {
         if let &E::Resumed { thread } = event {
-            return handle(holder, context, &E::Retired { thread }, out);
+            return handle(holder, context, &E::Retired { thread, turn_us: 0 }, out);
         }
     });
     match (event, &mut holder.phase, holder.access) {
@@ -101,30 +101,30 @@ pub(super) fn handle(
         // A pushed read copy; the manager counts the acks of the targets.
         (E::PushReply, Idle | Fetching(_), NoAccess) => {
             holder.install(context, ReadOnly, out);
-            Holder::send(context, context.manager, PageMessage::Ack, out);
+            Holder::send(context, context.manager, PageMessage::Ack { turn_us: 0 }, out);
         }
 
         // Section 3.3: the ack that closes the transaction follows the instruction where somebody
         // waits for it, and may be deferred where nobody does.
         (E::Resumed { thread }, Granted(open), ReadOnly | ReadWrite) => {
             let urgent = open.ack == AckTiming::Now;
-            if !urgent && (open.turns == 0 || !open.writers.is_empty()) {
-                unpin(holder, context, *thread, out);
+            if !urgent && (open.turns.count == 0 || !open.writers.is_empty()) {
+                unpin(holder, context, (*thread, 0), out);
             } else if open.threads.contains(thread) {
                 // Any waiting request ends the turn of a writer.
                 let ends = urgent && holder.access == ReadWrite;
                 // Writers of this node wait for it to be over.
                 let turns = match open.writers.is_empty() {
-                    true => open.turns.max(u16::from(ends)),
-                    false => 0,
+                    true => open.turns.at_least_one(ends),
+                    false => Turns::NONE,
                 };
                 let (thread, minipage) = (*thread, context.minipage);
                 out.push(Effect::Hold { thread, minipage, turns, urgent });
             }
             // Else it was woken by a grant that was given back for a free.
         }
-        (E::Retired { thread }, Granted(_), ReadOnly | ReadWrite) => {
-            unpin(holder, context, *thread, out);
+        (E::Retired { thread, turn_us }, Granted(_), ReadOnly | ReadWrite) => {
+            unpin(holder, context, (*thread, *turn_us), out);
         }
         // Somebody waits for the ack. If it is on its way, receiving this has sent it off.
         (E::AckNow, Granted(open), ReadOnly | ReadWrite) => open.ack = AckTiming::Now,
@@ -159,7 +159,7 @@ fn granted(
     holder: &mut Holder,
     context: &EngineContext,
     ack_now: bool,
-    turns: u16,
+    turns: Turns,
     out: &mut Effects,
 ) {
     let Phase::Fetching(mut open) = core::mem::take(&mut holder.phase) else {
@@ -176,17 +176,22 @@ fn granted(
     let woken = mutant!("first-waiter-only": 1, else usize::MAX);
     out.extend(open.threads.iter().take(woken).map(|&thread| Effect::Wake { thread }));
     if open.reclaim_next {
-        holder.acknowledge(context, AckTiming::Now, out);
+        holder.acknowledge(context, (AckTiming::Now, 0), out);
         holder.reclaim_when_idle(context, open.writers, out);
     } else if open.threads.is_empty() {
-        close(holder, context, Open { ack: AckTiming::Now, ..*open }, out);
+        close(holder, context, (Open { ack: AckTiming::Now, ..*open }, 0), out);
     } else {
         holder.phase = Phase::Granted(open);
     }
 }
 
 /// A thread that was woken needs the grant no longer; the last one closes it.
-fn unpin(holder: &mut Holder, context: &EngineContext, thread: ThreadId, out: &mut Effects) {
+fn unpin(
+    holder: &mut Holder,
+    context: &EngineContext,
+    (thread, turn_us): (ThreadId, u32),
+    out: &mut Effects,
+) {
     let Phase::Granted(open) = &mut holder.phase else {
         unreachable!("only a grant has pins");
     };
@@ -196,14 +201,19 @@ fn unpin(holder: &mut Holder, context: &EngineContext, thread: ThreadId, out: &m
     if open.threads.is_empty()
         && let Phase::Granted(open) = core::mem::take(&mut holder.phase)
     {
-        close(holder, context, *open, out);
+        close(holder, context, (*open, turn_us), out);
         mutant!("ack-dropped" => { drop_ack(out); });
     }
 }
 
 /// Nobody needs the grant: acknowledge it, and ask for what writers want beyond it.
-fn close(holder: &mut Holder, context: &EngineContext, open: Open, out: &mut Effects) {
-    holder.acknowledge(context, open.ack, out);
+fn close(
+    holder: &mut Holder,
+    context: &EngineContext,
+    (open, turn_us): (Open, u32),
+    out: &mut Effects,
+) {
+    holder.acknowledge(context, (open.ack, turn_us), out);
     if !open.writers.is_empty() {
         holder.request(context, Want::Write, open.writers, open.ack, out);
     }
@@ -216,9 +226,9 @@ pub(super) fn drop_ack(out: &mut Effects) {
     out.retain(|effect| {
         !matches!(
             effect,
-            Effect::Send { message: Message::Page { body: PageMessage::Ack, .. }, .. }
+            Effect::Send { message: Message::Page { body: PageMessage::Ack { .. }, .. }, .. }
                 | Effect::SendDeferred {
-                    message: Message::Page { body: PageMessage::Ack, .. },
+                    message: Message::Page { body: PageMessage::Ack { .. }, .. },
                     ..
                 }
         )

@@ -30,7 +30,7 @@ pub(super) fn handle(
         }
         (Granted(open), ReadOnly | ReadWrite) => {
             let writers = core::mem::take(&mut open.writers);
-            holder.acknowledge(context, AckTiming::Now, out);
+            holder.acknowledge(context, (AckTiming::Now, 0), out);
             mutant!("free-forgets-ack" => { super::grant::drop_ack(out); });
             holder.reclaim_when_idle(context, writers, out);
         }

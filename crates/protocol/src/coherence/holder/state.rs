@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 
 use crate::context::{EngineContext, Illegal};
 use crate::effect::{Effect, Effects};
-use crate::message::{Kind, PageMessage};
+use crate::message::{Kind, PageMessage, Turns};
+use crate::mutant_macro::mutant;
 
 /// A node's state for one minipage; 16 bytes while nothing is being fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -42,7 +43,7 @@ pub(super) struct Open {
     pub(super) reclaim_next: bool,
     pub(super) ack: AckTiming,
     /// Grants to others that were waited for.
-    pub(super) turns: u16,
+    pub(super) turns: Turns,
 }
 
 pub(super) type Threads = SmallVec<[ThreadId; 4]>;
@@ -111,7 +112,7 @@ impl Holder {
             Want::Reclaim => PageMessage::ReclaimRequest,
         };
         let writers = Threads::new();
-        let open = Open { want, threads, writers, reclaim_next: false, ack, turns: 0 };
+        let open = Open { want, threads, writers, reclaim_next: false, ack, turns: Turns::NONE };
         self.phase = Phase::Fetching(Box::new(open));
         Self::send(context, context.manager, message, out);
     }
@@ -145,11 +146,12 @@ impl Holder {
     pub(super) fn acknowledge(
         &mut self,
         context: &EngineContext,
-        ack: AckTiming,
+        (ack, turn_us): (AckTiming, u32),
         out: &mut Effects,
     ) {
         self.phase = Phase::Idle;
-        let (to, message) = (context.manager, PageMessage::Ack.about(context.minipage));
+        let turn_us = mutant!("turn-not-told": 0, else turn_us);
+        let (to, message) = (context.manager, PageMessage::Ack { turn_us }.about(context.minipage));
         out.push(match ack {
             AckTiming::Now => Effect::Send { to, message },
             // It goes with the next message.

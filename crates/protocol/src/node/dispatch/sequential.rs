@@ -32,7 +32,9 @@ pub(super) fn message(
         PageMessage::InvalidateReply => {
             return manager(context, cell, from, ManagerEvent::InvalidateReply, out);
         }
-        PageMessage::Ack => return manager(context, cell, from, ManagerEvent::Ack, out),
+        PageMessage::Ack { turn_us } => {
+            return manager(context, cell, from, ManagerEvent::Ack { turn_us }, out);
+        }
         PageMessage::Forward { kind, requester, ack_now, turns } => {
             HolderEvent::Supply(S::Forward { kind, requester, ack_now, turns })
         }
@@ -76,7 +78,7 @@ fn check_director(
         | PageMessage::Reply { attach: Attach::Page | Attach::Diff, .. }
         | PageMessage::PushReply
         | PageMessage::InvalidateReply
-        | PageMessage::Ack => return Ok(()),
+        | PageMessage::Ack { .. } => return Ok(()),
     };
     if from == context.manager && towards.0 < context.nodes {
         return Ok(());

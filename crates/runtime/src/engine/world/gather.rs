@@ -125,13 +125,17 @@ impl RealWorld<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use multigrain_protocol::{Kind, PageMessage};
+    use multigrain_protocol::{Kind, PageMessage, Turns};
     use multigrain_types::AreaId;
 
-    const ACK: PageMessage = PageMessage::Ack;
+    const ACK: PageMessage = PageMessage::Ack { turn_us: 0 };
     const REQUEST: PageMessage = PageMessage::Request { kind: Kind::Read };
-    const REPLY: PageMessage =
-        PageMessage::Reply { kind: Kind::Read, attach: Attach::Page, ack_now: false, turns: 0 };
+    const REPLY: PageMessage = PageMessage::Reply {
+        kind: Kind::Read,
+        attach: Attach::Page,
+        ack_now: false,
+        turns: Turns::NONE,
+    };
 
     fn send(gathered: &mut Gathered, to: u16, index: u32, body: PageMessage, bytes: usize) {
         let minipage = MinipageId::new(AreaId(1), index);

@@ -26,8 +26,8 @@ use std::collections::VecDeque;
 pub use content::{Content, FREED};
 pub(crate) use links::Even;
 pub use links::{Line, Timing};
-use multigrain_protocol::time_window::Estimator;
-use multigrain_protocol::{Input, Node, Words};
+use multigrain_protocol::time_window::{Estimator, Window, window};
+use multigrain_protocol::{Input, Node, Turns, Words};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 pub use network::Traffic;
 pub use reports::{Broken, Event, Hold};
@@ -73,6 +73,8 @@ pub struct Cluster<T> {
     asked_to_hold: Option<Hold>,
     /// What each node knows of its turns.
     turns: Vec<Estimator>,
+    /// How many threads of each run at once.
+    running: Vec<u64>,
     now_ns: u64,
     log: Log,
 }
@@ -103,6 +105,7 @@ impl<T: Timing> Cluster<T> {
             happened: VecDeque::new(),
             asked_to_hold: None,
             turns: vec![Estimator::default(); nodes.into()],
+            running: vec![1; nodes.into()],
             now_ns: 0,
             log: Log { steps: 0, fingerprint: 0, subject: Subject::Job, trace: Trace::default() },
         }
@@ -328,15 +331,30 @@ impl<T: Timing> Cluster<T> {
         self.asked_to_hold.take()
     }
 
-    /// For how long a thread of a node keeps a minipage after so long a wait for others' turns.
+    /// So many threads of each node run at once, each on a processor of its own.
+    pub(crate) fn run_at_once(&mut self, threads: &[u32]) {
+        self.running = threads.iter().map(|&count| count.max(1).into()).collect();
+    }
+
+    /// The processor time that a node has used, as if its threads always ran.
+    fn processor_ns(&self, node: NodeId) -> u64 {
+        self.now_ns * self.running[node.index()]
+    }
+
+    /// For how long a thread of a node keeps a minipage that it has waited for so long, after these turns of others.
     pub(crate) fn window_ns(
-        &self,
+        &mut self,
         node: NodeId,
         minipage: MinipageId,
-        (waited_ns, turns): (u64, u16),
+        (waited_ns, turns): (u64, Turns),
     ) -> u64 {
-        let managed_here = self.cells.manager(minipage) == node;
-        self.turns[node.index()].window_ns(waited_ns, turns, managed_here)
+        let now_ns = self.processor_ns(node);
+        let at_once = self.running.iter().copied().max().unwrap_or(1);
+        let began_ns = self.turns[node.index()].granted(minipage, now_ns);
+        window(turns, waited_ns, at_once).map_or(0, |Window { time_ns, processor_ns }| {
+            let left_ns = (began_ns + processor_ns).saturating_sub(now_ns);
+            time_ns.min(left_ns / self.running[node.index()])
+        })
     }
 
     /// The access of a thread that holds a minipage is done, or it gives it up.
@@ -349,10 +367,9 @@ impl<T: Timing> Cluster<T> {
         thread: ThreadId,
         minipage: MinipageId,
     ) -> Result<(), Broken> {
-        if self.cells.manager(minipage) != node {
-            self.turns[node.index()].released(minipage, self.now_ns);
-        }
-        self.step(node, Input::Retired { thread, minipage })
+        let now_ns = self.processor_ns(node);
+        let turn_us = self.turns[node.index()].turn_us(minipage, now_ns);
+        self.step(node, Input::Retired { thread, minipage, turn_us })
     }
 
     /// One step of one node.
@@ -372,7 +389,7 @@ impl<T: Timing> Cluster<T> {
         };
         let nodes = self.cells.nodes;
         let mut stage = Stage {
-            at: At { me, now_ns: self.now_ns, leaves_ns, bytes },
+            at: At { me, processor_ns: self.processor_ns(me), leaves_ns, bytes },
             memory: &mut self.memory,
             net: &mut self.net,
             arrived,

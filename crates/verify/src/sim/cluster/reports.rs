@@ -1,6 +1,6 @@
 //! What a cluster reports to its user.
 
-use multigrain_protocol::Words;
+use multigrain_protocol::{Turns, Words};
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use super::trace::Subject;
@@ -34,6 +34,6 @@ pub struct Broken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see there")]
 pub struct Hold {
-    pub turns: u16,
+    pub turns: Turns,
     pub urgent: bool,
 }

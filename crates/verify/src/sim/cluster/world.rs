@@ -7,7 +7,7 @@ use std::sync::Arc;
 use multigrain_protocol::deferral::{SendContext, SendTiming, send_timing};
 use multigrain_protocol::sync::Operand;
 use multigrain_protocol::time_window::Estimator;
-use multigrain_protocol::{Attach, Message, PageMessage, World};
+use multigrain_protocol::{Attach, Message, PageMessage, Turns, World};
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::codec::Frame;
@@ -22,7 +22,8 @@ use super::trace::{Subject, Trace};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) me: NodeId,
-    pub(super) now_ns: u64,
+    /// The processor time that the node has used.
+    pub(super) processor_ns: u64,
     /// When what the step sends leaves the node.
     pub(super) leaves_ns: u64,
     /// Bytes of each minipage that is asked for.
@@ -143,7 +144,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
-            self.turns.revoked(minipage, self.at.now_ns);
+            self.turns.revoked(minipage, self.at.processor_ns);
         }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);
@@ -169,7 +170,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.happened.push_back(Event::Woken { node: self.at.me, thread });
     }
 
-    fn hold(&mut self, _: ThreadId, _: MinipageId, turns: u16, urgent: bool) {
+    fn hold(&mut self, _: ThreadId, _: MinipageId, turns: Turns, urgent: bool) {
         *self.asked_to_hold = Some(Hold { turns, urgent });
     }
 
