@@ -153,6 +153,7 @@ fn a_peer_that_uses_too_many_ids_is_refused() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "its 20,000 waiting threads take Miri more than an hour")]
 fn a_peer_of_which_more_threads_wait_than_a_node_has_is_refused() {
     let arrive = BarrierMessage::Arrive { arrivals: 1, total: 3, quiescent: false };
     for same in [0, 1] {
