@@ -48,6 +48,8 @@ struct Window {
     look_ns: u64,
     /// Its instruction is not through yet.
     stepped: bool,
+    /// Somebody waited when it began.
+    urgent: bool,
 }
 
 /// A time, and the processor time that this node has used by then.
@@ -84,17 +86,19 @@ impl Window {
 pub(crate) struct Ended {
     pub(crate) thread: ThreadId,
     pub(crate) minipage: MinipageId,
+    /// Somebody waits for the minipage.
+    pub(crate) urgent: bool,
 }
 
 impl From<Window> for Ended {
-    fn from(Window { thread, minipage, .. }: Window) -> Self {
-        Self { thread, minipage }
+    fn from(Window { thread, minipage, urgent, .. }: Window) -> Self {
+        Self { thread, minipage, urgent }
     }
 }
 
 impl From<Kept> for Ended {
     fn from((minipage, thread): Kept) -> Self {
-        Self { thread, minipage }
+        Self { thread, minipage, urgent: false }
     }
 }
 
@@ -202,8 +206,8 @@ impl Windows {
     pub(crate) fn begin(
         &self,
         (thread, minipage): (ThreadId, MinipageId),
-        (since_ns, kind): (u64, Kind),
-        turns: Turns,
+        (since_ns, managed_here, kind): (u64, bool, Kind),
+        (turns, urgent): (Turns, bool),
         stepped: bool,
     ) -> bool {
         if turns.count == 0 {
@@ -214,7 +218,9 @@ impl Windows {
         let turn_began_ns = open_windows.turns.granted(minipage, began.processor_ns);
         self.measures.store(true, Ordering::Relaxed);
         let waited_ns = began.ns.saturating_sub(since_ns);
-        let Some(window) = window(turns, waited_ns, self.processors) else { return false };
+        let passage_ns = if managed_here { 0 } else { open_windows.turns.passage_ns() };
+        let waited = (waited_ns, passage_ns);
+        let Some(window) = window(turns, waited, self.processors) else { return false };
         // Readers have their turns side by side, and the first goes on until the last is through.
         let time_ns = match kind {
             Kind::Read => window.time_ns.min(window.processor_ns),
@@ -233,7 +239,7 @@ impl Windows {
         {
             return false;
         }
-        open_windows.open.push(Window { thread, minipage, began, ends, look_ns, stepped });
+        open_windows.open.push(Window { thread, minipage, began, ends, look_ns, stepped, urgent });
         self.any.store(true, Ordering::Relaxed);
         true
     }
@@ -354,19 +360,25 @@ impl Windows {
 
     /// A thread that was told to hold a minipage lets it go: how long its node's turns are, in microseconds of
     /// processor time; 0 if that is not known.
-    pub(crate) fn turn_us(&self, minipage: MinipageId) -> u32 {
+    /// `released`: somebody waits for it, at another node that manages it.
+    pub(crate) fn turn_us(&self, minipage: MinipageId, released: bool) -> u32 {
         if !self.measures.load(Ordering::Relaxed) {
             return 0;
         }
-        let now_ns = read_ns(ClockId::ProcessCPUTime);
-        lock(&self.open_windows).turns.turn_us(minipage, now_ns)
+        let now = Moment::now();
+        let mut open_windows = lock(&self.open_windows);
+        if released {
+            open_windows.turns.released(minipage, now.ns);
+        }
+        open_windows.turns.turn_us(minipage, now.processor_ns)
     }
 
     /// Threads of this node lose access to a minipage.
     pub(crate) fn revoked(&self, minipage: MinipageId) {
         if self.measures.load(Ordering::Relaxed) {
             let mut open_windows = lock(&self.open_windows);
-            open_windows.turns.revoked(minipage, read_ns(ClockId::ProcessCPUTime));
+            let now = Moment::now();
+            open_windows.turns.revoked(minipage, now.processor_ns, now.ns);
             self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
         }
     }
@@ -410,7 +422,7 @@ mod tests {
     fn window(stepped: bool, look_ns: u64) -> Window {
         let ends = Moment { ns: look_ns, processor_ns: u64::MAX };
         let began = Moment::default();
-        Window { thread: THREAD, minipage: PAGE, began, ends, look_ns, stepped }
+        Window { thread: THREAD, minipage: PAGE, began, ends, look_ns, stepped, urgent: true }
     }
 
     #[test]

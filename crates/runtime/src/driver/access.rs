@@ -122,13 +122,14 @@ impl Driver {
         for &minipage in &given_up {
             self.end_windows_on(minipage);
         }
-        given_up.into_iter().for_each(|minipage| self.retire(thread, minipage));
+        given_up.into_iter().for_each(|minipage| self.retire(thread, minipage, true));
         pinned
     }
 
-    /// A thread that was told to hold a minipage lets it go.
-    fn retire(&self, thread: ThreadId, minipage: MinipageId) {
-        let turn_us = self.engine.windows().turn_us(minipage);
+    /// A thread that was told to hold a minipage lets it go; somebody waits for it if that is `urgent`.
+    fn retire(&self, thread: ThreadId, minipage: MinipageId, urgent: bool) {
+        let released = urgent && !self.tables().manages(minipage);
+        let turn_us = self.engine.windows().turn_us(minipage, released);
         self.engine.step_sure(Input::Retired { thread, minipage, turn_us });
     }
 
@@ -149,15 +150,16 @@ impl Driver {
         let kept = match for_ {
             For::Instruction { pinned, since_ns, kind } => {
                 let stepped = pinned && step();
+                let since = (since_ns, self.tables().manages(minipage), kind);
                 let windows = self.engine.windows();
-                windows.begin((thread, minipage), (since_ns, kind), turns, stepped)
+                windows.begin((thread, minipage), since, (turns, urgent), stepped)
                     || stepped
                     || step()
             }
             For::Call => false,
         };
         if !kept {
-            self.retire(thread, minipage);
+            self.retire(thread, minipage, urgent);
         }
     }
 
@@ -207,7 +209,9 @@ impl Driver {
         if let Some((thread, _)) = slots::known() {
             let windows = self.engine.windows();
             let through = |minipage: &MinipageId| windows.is_through(thread, *minipage);
-            held.into_iter().filter(through).for_each(|minipage| self.retire(thread, minipage));
+            held.into_iter()
+                .filter(through)
+                .for_each(|minipage| self.retire(thread, minipage, true));
         }
     }
 
@@ -257,8 +261,8 @@ impl Driver {
     }
 
     fn retire_ended(&self, ended: Vec<Ended>) {
-        for Ended { thread, minipage } in ended {
-            self.retire(thread, minipage);
+        for Ended { thread, minipage, urgent } in ended {
+            self.retire(thread, minipage, urgent);
         }
     }
 

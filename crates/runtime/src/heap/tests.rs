@@ -166,10 +166,10 @@ fn a_window_outlives_its_thread_and_ends_when_that_waits_for_something_else() {
     let turns = Turns { count: 1, longest_us: u32::MAX };
     let short_lived = || {
         let (thread, slot) = driver.my_slot().unwrap();
-        assert!(windows.begin((thread, minipage), (0, Kind::Write), turns, false));
+        assert!(windows.begin((thread, minipage), (0, true, Kind::Write), (turns, true), false));
         driver.end(thread, slot);
         assert_eq!(windows.end_on(minipage).len(), 1, "others of the node may go on with it");
-        assert!(windows.begin((thread, minipage), (0, Kind::Write), turns, false));
+        assert!(windows.begin((thread, minipage), (0, true, Kind::Write), (turns, true), false));
         driver.my_slot().unwrap();
         assert_eq!(windows.end_on(minipage), [], "it calls: its windows are over");
         slots::leave();

@@ -333,6 +333,12 @@ impl SharedTables {
         }
     }
 
+    /// Whether this node keeps the directory entry of a known minipage.
+    pub(crate) fn manages(&self, minipage: MinipageId) -> bool {
+        let area = self.area(minipage.area());
+        area.is_some_and(|area| self.manager_of(area, minipage) == self.me)
+    }
+
     /// What a minipage promises; sequential if it is unknown here.
     pub(crate) fn consistency_of(&self, minipage: MinipageId) -> Consistency {
         self.area(minipage.area()).map_or(Consistency::Sequential, |area| area.record.consistency)

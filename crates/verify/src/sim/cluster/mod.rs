@@ -351,7 +351,7 @@ impl<T: Timing> Cluster<T> {
         let now_ns = self.processor_ns(node);
         let at_once = self.running.iter().copied().max().unwrap_or(1);
         let began_ns = self.turns[node.index()].granted(minipage, now_ns);
-        window(turns, waited_ns, at_once).map_or(0, |Window { time_ns, processor_ns }| {
+        window(turns, (waited_ns, 0), at_once).map_or(0, |Window { time_ns, processor_ns }| {
             let left_ns = (began_ns + processor_ns).saturating_sub(now_ns);
             time_ns.min(left_ns / self.running[node.index()])
         })

@@ -144,7 +144,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
-            self.turns.revoked(minipage, self.at.processor_ns);
+            self.turns.revoked(minipage, self.at.processor_ns, 0);
         }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);
