@@ -97,7 +97,8 @@ unsafe fn pass_on(
 /// number; `more` says whether to ask again when a whole part has come.
 ///
 /// # Safety
-/// `buffer` is writable for `bytes` bytes, and `call` writes no more than it is given room for.
+/// `buffer` is writable for `bytes` bytes, and `call` writes no more than it is given room for, whatever number it
+/// gives: recv(2) with `MSG_TRUNC` gives the length of a datagram that is longer.
 unsafe fn fetch(
     buffer: *mut c_void,
     bytes: usize,
@@ -117,10 +118,10 @@ unsafe fn fetch(
             return if done == 0 { -1 } else { done.cast_signed() };
         };
         let to = buffer.cast::<u8>().wrapping_add(done);
-        // SAFETY: the caller's promise; the call has just written so many bytes.
-        unsafe { to.copy_from_nonoverlapping(bounce.place(), got) };
+        // SAFETY: the caller's promise; the call has just written so many bytes, and at most a part.
+        unsafe { to.copy_from_nonoverlapping(bounce.place(), got.min(part)) };
         done += got;
-        if got < part || done == bytes || !more() {
+        if got != part || done == bytes || !more() {
             return done.cast_signed();
         }
     }

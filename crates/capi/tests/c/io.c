@@ -118,6 +118,12 @@ static void sockets(unsigned char *block)
     CHECK(mg_recv(ends[1], block, SMALL, 0) == 100);
     CHECK(mg_recv(ends[1], block, SMALL, MSG_DONTWAIT) == -1 && errno == EAGAIN);
     filled(block, SMALL);
+    /* The length of a datagram that is cut off: nothing behind the buffer, and the next one stays. */
+    CHECK(mg_send(ends[0], block + 200, 60000, 0) == 60000);
+    CHECK(mg_send(ends[0], block, 3, 0) == 3);
+    CHECK(mg_recv(ends[1], block + 200, 4, MSG_TRUNC) == 60000);
+    CHECK(mg_recv(ends[1], block, 3, MSG_TRUNC) == 3);
+    filled(block, SMALL);
     close(ends[0]);
     close(ends[1]);
 }

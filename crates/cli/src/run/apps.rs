@@ -1,6 +1,7 @@
 //! Several programs in one job, as mpiexec has it: `multigrain run -n 2 ./a 7 : -n 1 ./b`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use super::options::MAX_NODES;
 
@@ -11,8 +12,8 @@ pub(super) struct App {
     pub(super) command: Vec<OsString>,
 }
 
-/// The programs of a command line, the first of which runs on `nodes`. A `:` parts two if `-n` follows it; any other
-/// is an argument.
+/// The programs of a command line, the first of which runs on `nodes`. A `:` parts two if an option follows it, which
+/// is `-n`; any other is an argument.
 ///
 /// # Errors
 /// What is wrong with a part, in words.
@@ -20,7 +21,14 @@ pub(super) fn split(nodes: u32, words: &[OsString]) -> Result<Vec<App>, String> 
     let mut apps = vec![App { nodes, command: Vec::new() }];
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
-        if word == ":" && words.next_if(|next| *next == "-n").is_some() {
+        let is_option = |next: &&OsString| next.as_bytes().starts_with(b"-");
+        if word == ":"
+            && let Some(option) = words.next_if(is_option)
+        {
+            if option != "-n" {
+                let option = option.display();
+                return Err(format!("after ':' comes -n and a number of nodes, not '{option}'"));
+            }
             let count = words.next().and_then(|count| count.to_str()?.parse().ok());
             let nodes = count.filter(|count| (1..=MAX_NODES).contains(count));
             let wrong = || format!("after ': -n' comes a number of nodes, 1 to {MAX_NODES}");
@@ -78,6 +86,10 @@ mod tests {
     fn a_part_that_is_none_is_said_to_be() {
         for wrong in ["./a : -n", "./a : -n 0 ./b", "./a : -n x ./b", "./a : -n 1025 ./b"] {
             assert!(parts(wrong).unwrap_err().contains("a number of nodes"), "{wrong}");
+        }
+        for wrong in ["-np", "--nodes", "-m", "-n1"] {
+            let said = parts(&format!("./a : {wrong} 1 ./b")).unwrap_err();
+            assert!(said.ends_with(&format!("not '{wrong}'")), "{said}");
         }
         assert_eq!(parts("./a : -n 3").unwrap_err(), "after ': -n 3' comes a program");
         assert!(parts("./a : -n 1023 ./b").unwrap_err().contains("1025 nodes in all"));
