@@ -9,7 +9,7 @@ use multigrain_protocol::sync::{
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::sync::{Passed, SyncId, Synchronization};
+use crate::sync::{Passed, SyncId, Synchronization, of_program};
 
 /// The threads that take part in a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,7 @@ fn fitting(result: &[u8], bytes: usize) -> Result<&[u8], Error> {
 }
 
 fn check(party: Party, what: Collective, all: u32) -> Result<(), Error> {
+    of_program("collective operation", party.id)?;
     let root = match what {
         Collective::Broadcast(root) | Collective::Reduce(_, Some(root)) => root,
         Collective::Reduce(_, None) | Collective::Scan(_) => 0,

@@ -191,6 +191,7 @@ impl Synchronization {
         id: u64,
         (kind, tries): (Kind, bool),
     ) -> Result<(), Error> {
+        of_program("read-write lock", id)?;
         let (thread, slot) = driver.my_slot()?;
         synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
         if slot.is_refused() {
@@ -205,6 +206,7 @@ impl Synchronization {
     /// # Errors
     /// [`Error::NotPermitted`] if this thread does not have it.
     pub(crate) fn read_write_unlock(&self, driver: &Driver, id: u64) -> Result<(), Error> {
+        of_program("read-write lock", id)?;
         let (thread, _) = driver.my_slot()?;
         tsan::give(Token::ReadWrite(id));
         driver.end_epoch();
@@ -227,6 +229,7 @@ impl Synchronization {
         id: u64,
         run: impl FnOnce(),
     ) -> Result<(), Error> {
+        of_program("once", id)?;
         let id = id | ONCE;
         if lock(&self.done).contains(&id) {
             tsan::take(Token::Lock(id));

@@ -128,6 +128,11 @@ static void strings(void)
     meet();
 }
 
+static void never(void)
+{
+    CHECK(!"it runs");
+}
+
 static void own_ids_are_refused(void)
 {
     CODE(mg_lock(UINT32_MAX), MG_EINVAL);
@@ -139,6 +144,11 @@ static void own_ids_are_refused(void)
     CODE(mg_cond_wait(UINT32_MAX, 1), MG_EINVAL);
     CODE(mg_cond_wait(1, UINT32_MAX), MG_EINVAL);
     CODE(mg_barrier(UINT32_MAX, 1), MG_EINVAL);
+    CODE(mg_rwlock_rdlock(UINT32_MAX), MG_EINVAL);
+    CODE(mg_rwlock_trywrlock(UINT32_MAX), MG_EINVAL);
+    CODE(mg_rwlock_unlock(UINT32_MAX), MG_EINVAL);
+    CODE(mg_once(UINT32_MAX, never), MG_EINVAL);
+    CODE(mg_broadcast(UINT32_MAX, 1, 0, 0, &me, sizeof me), MG_EINVAL);
 }
 
 int main(int argc, char **argv)
