@@ -109,7 +109,7 @@ pub enum Unavailable {
     #[error("lock {} is held by this thread already", IdName(*.0))]
     OwnLock(u64),
     /// Others have it, or come first.
-    #[error("read-write lock {} is held, by this thread or by others, or others asked before", IdName(*.0))]
+    #[error("read-write lock {} is held by other threads, or was asked for before", IdName(*.0))]
     ReadWriteLock(u64),
     /// It has none.
     #[error("semaphore {} has no unit", IdName(*.0))]

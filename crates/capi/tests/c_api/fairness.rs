@@ -48,7 +48,7 @@ fn nodes_that_compete_for_a_word_get_their_shares() {
         ] {
             let setting = Setting { guard, transport, options, ..Setting::nodes(nodes) };
             for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50")] {
-                let shares = shares(&setting, &[mode, "700", think]);
+                let shares = shares(&setting, &[mode, "1500", think]);
                 assert_nobody_starves(&shares, nodes as usize);
             }
         }
