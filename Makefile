@@ -95,7 +95,7 @@ mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
 
 test-mutants: build-mutants
-	$(MUTANTS) --without-control --jobs 2 --protocol --tools check,check-release
+	$(MUTANTS) --without-control --jobs 2 --protocol --tools check,check-release,sim-shares
 	$(MUTANTS) --without-control --jobs 2 --tools loom,peers,bounds
 
 build-mutants:
