@@ -132,7 +132,9 @@ fn a_deadlock_is_found_and_reported_step_by_step() {
             "node 1 takes {page} Reply {{ kind: Read, attach: Page, ack_now: false, turns: 0 }} }} with 0 of node 0; \
              m0 goes from NoAccess to ReadOnly on node 1; thread 0 wakes"
         ),
-        format!("thread 0 on node 1 resumes to read m0; sends {page} Ack }} (deferred) to node 0"),
+        format!(
+            "thread 0 on node 1 resumes to read m0; sends {page} Ack {{ turn_us: 0 }} }} (deferred) to node 0"
+        ),
         "thread 0 on node 1 does read m0".to_owned(),
         "thread 0 on node 1 waits to wait for semaphore 3".to_owned(),
     ];
