@@ -73,7 +73,7 @@ struct Measured {
     turn_ns: u64,
     /// When the one that is under way began.
     began_ns: Option<u64>,
-    /// When somebody who waits was told, at another node, that he may have it: its passage has begun.
+    /// When its manager, another node, was told that those who wait may have it: its passage has begun.
     released_ns: Option<u64>,
 }
 
@@ -143,6 +143,12 @@ impl Estimator {
         if let Some(released_ns) = turns.released_ns.take() {
             self.passage_ns = average(self.passage_ns, time_ns.saturating_sub(released_ns));
         }
+    }
+
+    /// Whether this node's turns of a minipage are measured.
+    #[must_use]
+    pub fn knows(&self, minipage: MinipageId) -> bool {
+        self.measured.iter().flatten().any(|turns| turns.minipage == minipage)
     }
 
     /// Whether a turn is being measured.

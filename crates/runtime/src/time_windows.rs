@@ -359,14 +359,17 @@ impl Windows {
     }
 
     /// A thread that was told to hold a minipage lets it go: how long its node's turns are, in microseconds of
-    /// processor time; 0 if that is not known.
-    /// `released`: somebody waits for it, at another node that manages it.
+    /// processor time; 0 if that is not known. `released`: others wait for it, and another node manages it, so
+    /// its passage begins.
     pub(crate) fn turn_us(&self, minipage: MinipageId, released: bool) -> u32 {
         if !self.measures.load(Ordering::Relaxed) {
             return 0;
         }
-        let now = Moment::now();
         let mut open_windows = lock(&self.open_windows);
+        if !open_windows.turns.knows(minipage) {
+            return 0;
+        }
+        let now = Moment::now();
         if released {
             open_windows.turns.released(minipage, now.ns);
         }
@@ -377,9 +380,11 @@ impl Windows {
     pub(crate) fn revoked(&self, minipage: MinipageId) {
         if self.measures.load(Ordering::Relaxed) {
             let mut open_windows = lock(&self.open_windows);
-            let now = Moment::now();
-            open_windows.turns.revoked(minipage, now.processor_ns, now.ns);
-            self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
+            if open_windows.turns.knows(minipage) {
+                let now = Moment::now();
+                open_windows.turns.revoked(minipage, now.processor_ns, now.ns);
+                self.measures.store(open_windows.turns.measures(), Ordering::Relaxed);
+            }
         }
     }
 

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 mod counts;
-mod fairness;
 mod memory;
 #[path = "../support/mod.rs"]
 mod support;

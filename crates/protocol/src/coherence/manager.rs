@@ -4,8 +4,8 @@
 //! meanwhile wait here and nowhere else, in order of arrival; but readers that wait are served
 //! together, when the first of them has its turn, so that nobody's copy outlasts others' turns.
 //!
-//! A grant says for how many turns of others its node has waited, so that the node can have as long a turn
-//! itself. (The ack of another node takes time to travel, and so does what takes the minipage away from that
+//! A grant says for how many turns of others its node has waited and how long the longest was, which acks
+//! tell, so that the node can have as long a turn itself. (The ack of another node takes time to travel, and so does what takes the minipage away from that
 //! node again; the manager's own ack takes none. See ADR 17.)
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub struct Entry {
 struct Transaction {
     request: Request,
     phase: Phase,
-    /// The longest turn of late, this one included: what is older counts for less.
+    /// The longest of the turns before this one: what is older counts for less.
     late_us: u32,
     /// The longest turn of those who have acknowledged this one.
     turn_us: u32,

@@ -80,8 +80,9 @@ struct Thread {
     accesses: Accesses<()>,
     pinned: bool,
     trapped_ns: u64,
-    /// A window keeps the minipage for it.
+    /// A window keeps the minipage for it; somebody waited when it was told to hold it.
     in_window: bool,
+    urgent: bool,
     done: u64,
     turns: u64,
     faults: u32,
@@ -146,6 +147,7 @@ impl Thread {
             pinned: false,
             trapped_ns: 0,
             in_window: false,
+            urgent: false,
             done: 0,
             turns: 0,
             faults: 0,
@@ -234,7 +236,7 @@ impl Run {
         let Thread { node, local: thread, kind, .. } = *thread;
         let Asking { given_up, pinned } = self.threads[number].accesses.fault((), minipage);
         for minipage in given_up {
-            self.cluster.retire(node, thread, minipage)?;
+            self.cluster.retire(node, thread, minipage, true)?;
         }
         self.threads[number].pinned = pinned;
         self.threads[number].trapped_ns = self.cluster.now_ns();
@@ -270,6 +272,7 @@ impl Run {
     /// does.
     fn hold(&mut self, number: usize, told: Hold) -> Result<(), Broken> {
         let Thread { node, trapped_ns, pinned, .. } = self.threads[number];
+        self.threads[number].urgent = told.urgent;
         let waited_ns = self.cluster.now_ns() - trapped_ns;
         let window_ns = match told.turns.count {
             0 => 0,
@@ -297,15 +300,15 @@ impl Run {
     }
 
     fn retire_one(&mut self, number: usize) -> Result<(), Broken> {
-        let Thread { node, local: thread, .. } = self.threads[number];
-        self.cluster.retire(node, thread, self.minipage)
+        let Thread { node, local: thread, urgent, .. } = self.threads[number];
+        self.cluster.retire(node, thread, self.minipage, urgent)
     }
 
     fn retire(&mut self, number: usize) -> Result<(), Broken> {
-        let Thread { node, local: thread, in_window, .. } = self.threads[number];
+        let Thread { node, local: thread, in_window, urgent, .. } = self.threads[number];
         for minipage in self.threads[number].accesses.retire() {
             if !in_window {
-                self.cluster.retire(node, thread, minipage)?;
+                self.cluster.retire(node, thread, minipage, urgent)?;
             }
         }
         Ok(())

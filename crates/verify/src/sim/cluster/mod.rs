@@ -351,13 +351,19 @@ impl<T: Timing> Cluster<T> {
         let now_ns = self.processor_ns(node);
         let at_once = self.running.iter().copied().max().unwrap_or(1);
         let began_ns = self.turns[node.index()].granted(minipage, now_ns);
-        window(turns, (waited_ns, 0), at_once).map_or(0, |Window { time_ns, processor_ns }| {
-            let left_ns = (began_ns + processor_ns).saturating_sub(now_ns);
-            time_ns.min(left_ns / self.running[node.index()])
-        })
+        let managed_here = self.cells.manager(minipage) == node;
+        let passage_ns = if managed_here { 0 } else { self.turns[node.index()].passage_ns() };
+        window(turns, (waited_ns, passage_ns), at_once).map_or(
+            0,
+            |Window { time_ns, processor_ns }| {
+                let left_ns = (began_ns + processor_ns).saturating_sub(now_ns);
+                time_ns.min(left_ns / self.running[node.index()])
+            },
+        )
     }
 
-    /// The access of a thread that holds a minipage is done, or it gives it up.
+    /// The access of a thread that holds a minipage is done, or it gives it up; `urgent`: others waited for
+    /// the minipage when it was told to hold it.
     ///
     /// # Errors
     /// As [`Cluster::step`].
@@ -366,9 +372,14 @@ impl<T: Timing> Cluster<T> {
         node: NodeId,
         thread: ThreadId,
         minipage: MinipageId,
+        urgent: bool,
     ) -> Result<(), Broken> {
-        let now_ns = self.processor_ns(node);
-        let turn_us = self.turns[node.index()].turn_us(minipage, now_ns);
+        let processor_ns = self.processor_ns(node);
+        let turns = &mut self.turns[node.index()];
+        if urgent && self.cells.manager(minipage) != node {
+            turns.released(minipage, self.now_ns);
+        }
+        let turn_us = turns.turn_us(minipage, processor_ns);
         self.step(node, Input::Retired { thread, minipage, turn_us })
     }
 
@@ -389,7 +400,13 @@ impl<T: Timing> Cluster<T> {
         };
         let nodes = self.cells.nodes;
         let mut stage = Stage {
-            at: At { me, processor_ns: self.processor_ns(me), leaves_ns, bytes },
+            at: At {
+                me,
+                now_ns: self.now_ns,
+                processor_ns: self.processor_ns(me),
+                leaves_ns,
+                bytes,
+            },
             memory: &mut self.memory,
             net: &mut self.net,
             arrived,

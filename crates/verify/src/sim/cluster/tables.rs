@@ -54,6 +54,10 @@ impl Cells {
         &self.entries[minipage.index() as usize]
     }
 
+    pub(super) fn manager(&self, minipage: MinipageId) -> NodeId {
+        self.places[minipage.index() as usize].manager
+    }
+
     pub(super) fn sync(&self, node: NodeId) -> &SyncTables {
         &self.sync[node.index()]
     }

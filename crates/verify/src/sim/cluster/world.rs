@@ -22,7 +22,8 @@ use super::trace::{Subject, Trace};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) me: NodeId,
-    /// The processor time that the node has used.
+    /// The time, and the processor time that the node has used.
+    pub(super) now_ns: u64,
     pub(super) processor_ns: u64,
     /// When what the step sends leaves the node.
     pub(super) leaves_ns: u64,
@@ -144,7 +145,7 @@ impl<T: Timing> World for Stage<'_, T> {
         self.trace
             .note(Subject::Minipage(minipage), || format!("  {me} goes from {from:?} to {to:?}"));
         if to < from {
-            self.turns.revoked(minipage, self.at.processor_ns, 0);
+            self.turns.revoked(minipage, self.at.processor_ns, self.at.now_ns);
         }
         if to == Access::NoAccess {
             self.given_up = Some(minipage);

@@ -1,9 +1,21 @@
-//! Threads that compete for minipages all get their turns, and instructions that hold some (ADR 17).
+//! Threads that compete for minipages all get their turns, and instructions that hold some (ADR 17). A program
+//! of tests apart, one test at a time: beside other jobs the scheduler's shares would be measured.
+#![allow(clippy::unwrap_used, reason = "this is test code")]
+
+mod support;
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::support::c::{compile, guards, launcher};
-use crate::support::{Setting, TestDir, run, run_well};
+use support::c::{compile, guards, launcher};
+use support::{Setting, TestDir, run, run_well};
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// No other test here runs meanwhile.
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What `share` says of each thread: its node, what it did, and the faults of its node.
 fn shares(setting: &Setting, arguments: &[&str]) -> Vec<[u64; 3]> {
@@ -25,20 +37,22 @@ fn shares(setting: &Setting, arguments: &[&str]) -> Vec<[u64; 3]> {
     all
 }
 
-/// What nodes do comes within a factor of 2 on a quiet machine; where nodes are more than processors, and
-/// others want those as well, a factor of 4 stands for who starves.
-fn assert_nobody_starves(shares: &[[u64; 3]], threads: usize) {
+/// What nodes do comes within a factor of 2 on a quiet machine. Where nodes are more than processors, and
+/// others want those as well, a factor of 4 stands for who starves; or what the scheduler gives a node of several
+/// threads, if that is more.
+fn assert_nobody_starves(shares: &[[u64; 3]], threads: usize, factor: u64) {
     assert_eq!(shares.len(), threads);
     let mut nodes = BTreeMap::<u64, u64>::new();
     for [node, done, _] in shares {
         *nodes.entry(*node).or_default() += done;
     }
     let most = nodes.values().max().copied().unwrap_or_default();
-    assert!(nodes.values().all(|done| *done >= most / 4), "{shares:?}");
+    assert!(nodes.values().all(|done| *done >= most / factor), "{shares:?}");
 }
 
 #[test]
 fn nodes_that_compete_for_a_word_get_their_shares() {
+    let _alone = alone();
     for &guard in guards() {
         for (nodes, transport, options) in [
             (4, "unix", &[][..]),
@@ -48,8 +62,8 @@ fn nodes_that_compete_for_a_word_get_their_shares() {
         ] {
             let setting = Setting { guard, transport, options, ..Setting::nodes(nodes) };
             for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50")] {
-                let shares = shares(&setting, &[mode, "1500", think]);
-                assert_nobody_starves(&shares, nodes as usize);
+                let shares = shares(&setting, &[mode, "1000", think]);
+                assert_nobody_starves(&shares, nodes as usize, 4);
             }
         }
     }
@@ -57,14 +71,16 @@ fn nodes_that_compete_for_a_word_get_their_shares() {
 
 #[test]
 fn threads_of_one_node_against_one_thread_all_get_their_shares() {
+    let _alone = alone();
     for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "0")] {
         let shares = shares(&Setting::nodes(2), &[mode, "1000", think, "8"]);
-        assert_nobody_starves(&shares, 9);
+        assert_nobody_starves(&shares, 9, 8);
     }
 }
 
 #[test]
 fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
+    let _alone = alone();
     let dir = TestDir::new();
     let program = compile(&dir, "nested");
     for &guard in guards() {
@@ -74,6 +90,7 @@ fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
 
 #[test]
 fn a_thread_that_ends_in_the_middle_of_a_held_instruction_holds_it_no_longer() {
+    let _alone = alone();
     let dir = TestDir::new();
     let program = compile(&dir, "leaves");
     for &guard in guards() {
@@ -83,6 +100,7 @@ fn a_thread_that_ends_in_the_middle_of_a_held_instruction_holds_it_no_longer() {
 
 #[test]
 fn a_breakpoint_of_the_program_ends_it() {
+    let _alone = alone();
     let dir = TestDir::new();
     let program = compile(&dir, "breakpoint");
     for arguments in [&[][..], &["raise"]] {
@@ -94,12 +112,13 @@ fn a_breakpoint_of_the_program_ends_it() {
 
 #[test]
 fn instructions_across_two_minipages_take_few_faults() {
+    let _alone = alone();
     for &guard in guards() {
         for nodes in [3, 4] {
             for mode in ["cross", "store"] {
                 let setting = Setting { guard, ..Setting::nodes(nodes) };
                 let shares = shares(&setting, &[mode, "700", "0"]);
-                assert_nobody_starves(&shares, nodes as usize);
+                assert_nobody_starves(&shares, nodes as usize, 4);
                 let few = |&[_, done, faults]: &[u64; 3]| faults <= 5 * done;
                 assert!(shares.iter().all(few), "{shares:?}");
             }
