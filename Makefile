@@ -7,7 +7,7 @@
 #   make soak                     the applications on all kinds of jobs, 20 times each
 #   make test-hosts-long          over hosts with sshd, made of namespaces: 120 runs, and 200 random faults
 #   make mutants                  seeded faults: every tool against each, and the table of them
-#   make fuzz                     hostile input for an hour; `make fuzz-short`: half a minute
+#   make fuzz                     hostile input for an hour; `make fuzz-short`: its corpus and inputs near that
 #   make miri shuttle loom asan tsan  memory and data-race tools, one each; see docs/TOOLS.md
 #   make install [PREFIX=/usr/local] [LIBDIR=lib] [DESTDIR=]
 #   make deb                      packages for Debian and Ubuntu, in build/deb
@@ -102,13 +102,16 @@ build-mutants:
 	$(CARGO) build -p multigrain-cli --features mutants
 	install -D $(TARGET)/debug/multigrain $(TARGET)/mutants/multigrain
 
-# Hostile input (fuzz/fuzz_targets): the corpus again, then new input. Needs g++ for libFuzzer.
+# Hostile input (fuzz/fuzz_targets): the corpus again, then new input, guided by coverage. Needs g++ for libFuzzer.
 fuzz:
 	fuzz/run.sh 3600 --proof docs/PROOF.md
 
-# The corpus once more, and a few seconds of new input for each target.
+# The corpus once more, and inputs near it for two seconds each. An ordinary build, which shares all it can.
 fuzz-short:
-	fuzz/run.sh 24
+	$(CARGO) build -p multigrain-fuzz --features targets
+	for target in $(notdir $(wildcard fuzz/corpus/*)); do \
+		echo "fuzz $$target"; timeout 120 $(TARGET)/debug/$$target 2 fuzz/corpus/$$target || exit 1; \
+	done
 
 # Memory and data-race tools; docs/TOOLS.md says what each sees. Miri is a part of nightly Rust.
 miri: export MIRIFLAGS = -Zmiri-disable-isolation

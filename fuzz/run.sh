@@ -30,8 +30,8 @@ cores=$(nproc)
 each=$((seconds * cores / ${#targets[@]}))
 ((each > 0)) || each=1
 host=$(rustc -vV | sed -n 's/^host: //p')
-out=${CARGO_TARGET_DIR:-$PWD/target}
-bin=$out/$host/release
+out=${CARGO_TARGET_DIR:-$PWD/../target}/fuzz
+bin=$out/$host/fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p artifacts
@@ -41,7 +41,7 @@ coverage="--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module"
 for option in level=4 inline-8bit-counters pc-table trace-compares; do
     coverage+=" -Cllvm-args=-sanitizer-coverage-$option"
 done
-RUSTFLAGS="${RUSTFLAGS:-} $coverage" cargo build --quiet --release --locked \
+RUSTFLAGS="${RUSTFLAGS:-} $coverage" cargo build --quiet --profile fuzz --locked --features targets \
     --target "$host" --target-dir "$out" "${targets[@]/#/--bin=}"
 
 # One target, in a directory of its own; its log and its exit status stay there.

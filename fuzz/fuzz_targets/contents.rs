@@ -2,12 +2,11 @@
 //! is encoded is decoded.
 //!
 //! Input: a codec, the bytes of the contents, and their code.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::cell::RefCell;
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_runtime::fuzzing::Codecs;
 use multigrain_types::Compression;
 

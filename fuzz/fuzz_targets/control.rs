@@ -2,10 +2,9 @@
 //!
 //! Input: the victim, then requests: peer, kind, thread, subject, value, and a body: bytes, or the
 //! fields of an area.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::{Input, ends_well, peer, victim};
+use multigrain_fuzz::{Input, ends_well, fuzz_target, peer, victim};
 use multigrain_runtime::fuzzing::Outcome;
 use multigrain_transport::Header;
 

@@ -3,10 +3,9 @@
 //! A bundle is one frame to the stream, and its members to the sink.
 //!
 //! Input: counted cuts (a cut of 0 is a read that a signal interrupts), then the stream.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_transport::fuzzing::Stream;
 use multigrain_transport::{Header, LAST_KIND, LostReason, MAX_BUFFER, Place, Sink};
 use multigrain_types::NodeId;

@@ -2,10 +2,9 @@
 //! and no verdict changes as more bytes come.
 //!
 //! Input: a byte that chooses the side, then what the other one says.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_transport::fuzzing::Shaker;
 use multigrain_types::NodeId;
 

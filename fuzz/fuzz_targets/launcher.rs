@@ -1,15 +1,14 @@
 //! What a node tells its launcher: lines over a stream cut anywhere, against a plain split.
 //!
 //! Input: counted cuts, then what the node says.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/cli/src/run/control.rs"]
 #[allow(dead_code, reason = "the launcher uses more of it")]
 mod control;
 
 use control::{Channel, Message, Received};
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 

@@ -2,10 +2,9 @@
 //! of it has a place of its own inside, and addresses lead back to it.
 //!
 //! Input: a choice between wild and likely fields, the fields, then indices.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_memory::{Area, Shape, VIEW_ALIGN, VIEWS_BASE, VIEWS_END};
 use multigrain_types::{AreaId, PAGE_BYTES};
 

@@ -4,10 +4,10 @@
 //! Input: the node, then steps: what its own threads do, and messages and news of its peers. Of the
 //! minipages all are sequentially consistent, or one is so, one eagerly and one lazily release consistent,
 //! and one auto.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use multigrain_fuzz::Input as Bytes;
+use multigrain_fuzz::fuzz_target;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
 use multigrain_protocol::sync::{Awaited, Operand, SyncInput};

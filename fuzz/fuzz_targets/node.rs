@@ -4,10 +4,9 @@
 //! Input: the victim, then steps. A step is a deed of its own, bytes on a link, or a whole frame
 //! about a minipage that exists, whose payload has the right length or nearly. Of the frames a quarter
 //! are for release consistent areas: contents, diffs, news, and bundles of them.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::{Input, ends_well, peer, relaxed, victim};
+use multigrain_fuzz::{Input, ends_well, fuzz_target, peer, relaxed, victim};
 use multigrain_runtime::fuzzing::{AREAS, MINIPAGES, NODES, Outcome, Victim};
 use multigrain_transport::Header;
 use multigrain_transport::fuzzing::Stream;

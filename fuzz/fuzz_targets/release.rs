@@ -2,10 +2,9 @@
 //!
 //! Input: nodes of the job, length of the page in steps of 8 bytes, then the bytes, read as news and
 //! as a diff.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_memory::diff::{Diff, apply_to};
 use multigrain_protocol::release::WriteNotices;
 

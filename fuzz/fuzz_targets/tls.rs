@@ -5,10 +5,9 @@
 //! - to a stranger, at one end or the other: lengths, and what it says in pieces of them;
 //! - to a handshake of two nodes, on the way: who is changed, at which byte, and how;
 //! - after one: lengths, and what comes in place of what the other node says.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
-use multigrain_fuzz::Input;
+use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_transport::fuzzing::{TlsEnd, exchange};
 use multigrain_types::NodeId;
 

@@ -1,6 +1,13 @@
 //! What the targets share: taking an input apart, and the node that is attacked.
+#![cfg(feature = "targets")]
 
 pub mod relaxed;
+#[cfg(not(fuzzing))]
+pub mod replay;
+
+/// A target takes bytes. libFuzzer calls it in a build with `--cfg fuzzing` (`run.sh`), a `main` otherwise.
+#[cfg(fuzzing)]
+pub use libfuzzer_sys::fuzz_target;
 
 use multigrain_memory::{VIEW_ALIGN, VIEWS_BASE};
 use multigrain_runtime::fuzzing::{NODES, Outcome, Victim};
