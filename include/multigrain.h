@@ -23,7 +23,8 @@
  * A child made by fork() is outside of the job: the functions below give MG_ENOTINIT there, shared memory
  * ends it with one line, and it may exit or exec as it likes. The library keeps its file descriptors and
  * the protection of shared memory to itself: close, close_range, closefrom, dup2 and dup3 leave the ones
- * alone, and mprotect refuses the other with EACCES. mlockall locks what is the program's, but no shared
+ * alone, and mprotect, munmap, mremap and mmap with MAP_FIXED refuse the other with EACCES, and a line on stderr
+ * (mg_free takes memory away). mlockall locks what is the program's, but no shared
  * memory, and what was mapped with MAP_NORESERVE, such as the library's tables, only as it is used. Do not
  * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
  * needs a stack of 64 KiB.
@@ -396,7 +397,8 @@ int mg_write_unlock(const void *p, size_t bytes);
  * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
  * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
  * A shared buffer that ends beyond its allocation is refused before anything is done: -1 and EFAULT, of
- * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL.
+ * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL. After other failures it gives
+ * MG_ESYS, and mg_strerror(mg_last_error()) is the call and what errno means.
  */
 
 ssize_t mg_read(int file, void *buffer, size_t bytes);

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 
 use multigrain_runtime::runtime;
 
-use crate::status::failed;
+use crate::status::{failed, system_call_failed};
 
 /// Bytes that are passed on at a time: more than any datagram has, and than a pipe takes at once.
 const MOST_BYTES: usize = 4 << 20;
@@ -57,17 +57,27 @@ impl Buffer {
     }
 }
 
-/// Passes `bytes` from shared memory to `call`, which gives how many it took or a negative number.
+/// What a call gives; if it failed, this thread remembers why.
+fn or_failed(name: &str, given: isize) -> isize {
+    if given < 0 {
+        system_call_failed(name);
+    }
+    given
+}
+
+/// Passes `bytes` from shared memory to `call`, which has this name, and gives how many it took or a negative
+/// number.
 ///
 /// # Safety
 /// `buffer` is readable for `bytes` bytes, and `call` only reads what it is given.
 unsafe fn pass_on(
+    name: &str,
     buffer: *const c_void,
     bytes: usize,
     mut call: impl FnMut(*const c_void, usize, usize) -> isize,
 ) -> isize {
     match Buffer::of(buffer, bytes) {
-        Buffer::Private => return call(buffer, bytes, 0),
+        Buffer::Private => return or_failed(name, call(buffer, bytes, 0)),
         Buffer::Refused => return -1,
         Buffer::Shared => {}
     }
@@ -80,7 +90,7 @@ unsafe fn pass_on(
         unsafe { bounce.place().copy_from_nonoverlapping(from, part) };
         match usize::try_from(call(bounce.place().cast(), part, done)) {
             // What was taken before counts; who goes on meets the error again.
-            Err(_) if done == 0 => return -1,
+            Err(_) if done == 0 => return or_failed(name, -1),
             Err(_) => break,
             Ok(taken) => {
                 done += taken;
@@ -93,20 +103,21 @@ unsafe fn pass_on(
     done.cast_signed()
 }
 
-/// Fetches up to `bytes` for shared memory from `call`, which gives how many there were or a negative
-/// number; `more` says whether to ask again when a whole part has come.
+/// Fetches up to `bytes` for shared memory from `call`, which has this name, and gives how many there were or a
+/// negative number; `more` says whether to ask again when a whole part has come.
 ///
 /// # Safety
 /// `buffer` is writable for `bytes` bytes, and `call` writes no more than it is given room for, whatever number it
 /// gives: recv(2) with `MSG_TRUNC` gives the length of a datagram that is longer.
 unsafe fn fetch(
+    name: &str,
     buffer: *mut c_void,
     bytes: usize,
     mut call: impl FnMut(*mut c_void, usize, usize) -> isize,
     more: impl Fn() -> bool,
 ) -> isize {
     match Buffer::of(buffer, bytes) {
-        Buffer::Private => return call(buffer, bytes, 0),
+        Buffer::Private => return or_failed(name, call(buffer, bytes, 0)),
         Buffer::Refused => return -1,
         Buffer::Shared => {}
     }
@@ -115,7 +126,7 @@ unsafe fn fetch(
     loop {
         let part = (bytes - done).min(MOST_BYTES);
         let Ok(got) = usize::try_from(call(bounce.place().cast(), part, done)) else {
-            return if done == 0 { -1 } else { done.cast_signed() };
+            return if done == 0 { or_failed(name, -1) } else { done.cast_signed() };
         };
         let to = buffer.cast::<u8>().wrapping_add(done);
         // SAFETY: the caller's promise; the call has just written so many bytes, and at most a part.
@@ -145,7 +156,7 @@ pub unsafe extern "C" fn mg_write(file: c_int, buffer: *const c_void, bytes: usi
         unsafe { libc::write(file, from, bytes) }
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { pass_on(buffer, bytes, call) }
+    unsafe { pass_on("write", buffer, bytes, call) }
 }
 
 /// As read(2).
@@ -159,7 +170,7 @@ pub unsafe extern "C" fn mg_read(file: c_int, buffer: *mut c_void, bytes: usize)
         unsafe { libc::read(file, to, bytes) }
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { fetch(buffer, bytes, call, || is_readable(file)) }
+    unsafe { fetch("read", buffer, bytes, call, || is_readable(file)) }
 }
 
 /// As pwrite(2).
@@ -178,7 +189,7 @@ pub unsafe extern "C" fn mg_pwrite(
         unsafe { libc::pwrite64(file, from, bytes, offset.saturating_add_unsigned(done as u64)) }
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { pass_on(buffer, bytes, call) }
+    unsafe { pass_on("pwrite", buffer, bytes, call) }
 }
 
 /// As pread(2).
@@ -197,7 +208,7 @@ pub unsafe extern "C" fn mg_pread(
         unsafe { libc::pread64(file, to, bytes, offset.saturating_add_unsigned(done as u64)) }
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { fetch(buffer, bytes, call, || true) }
+    unsafe { fetch("pread", buffer, bytes, call, || true) }
 }
 
 /// As send(2).
@@ -216,7 +227,7 @@ pub unsafe extern "C" fn mg_send(
         unsafe { libc::send(socket, from, bytes, flags) }
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { pass_on(buffer, bytes, call) }
+    unsafe { pass_on("send", buffer, bytes, call) }
 }
 
 /// As recv(2).
@@ -239,7 +250,18 @@ pub unsafe extern "C" fn mg_recv(
         !peek && (all || is_readable(socket))
     };
     // SAFETY: the caller's promise is the system call's.
-    unsafe { fetch(buffer, bytes, call, more) }
+    unsafe { fetch("recv", buffer, bytes, call, more) }
+}
+
+/// Whether a call on a stream that did a part of its bytes failed, and did not just come to the end.
+///
+/// # Safety
+/// `file` is an open stream.
+unsafe fn has_failed(file: *mut libc::FILE) -> bool {
+    // SAFETY: the caller's promise.
+    let ended = unsafe { libc::feof(file) } != 0;
+    // SAFETY: the caller's promise.
+    !ended && unsafe { libc::ferror(file) } != 0
 }
 
 /// As fwrite(3).
@@ -255,10 +277,15 @@ pub unsafe extern "C" fn mg_fwrite(
 ) -> usize {
     let call = |from, bytes, _| {
         // SAFETY: it is given so many bytes, and a stream.
-        unsafe { libc::fwrite(from, 1, bytes, file) }.cast_signed()
+        let done = unsafe { libc::fwrite(from, 1, bytes, file) };
+        // SAFETY: as above.
+        if done < bytes && unsafe { has_failed(file) } {
+            system_call_failed("fwrite");
+        }
+        done.cast_signed()
     };
     // SAFETY: the caller's promise.
-    items(size, count, |bytes| unsafe { pass_on(buffer, bytes, call) })
+    items(size, count, |bytes| unsafe { pass_on("fwrite", buffer, bytes, call) })
 }
 
 /// As fread(3).
@@ -274,10 +301,15 @@ pub unsafe extern "C" fn mg_fread(
 ) -> usize {
     let call = |to, bytes, _| {
         // SAFETY: it is given room for so many bytes, and a stream.
-        unsafe { libc::fread(to, 1, bytes, file) }.cast_signed()
+        let done = unsafe { libc::fread(to, 1, bytes, file) };
+        // SAFETY: as above.
+        if done < bytes && unsafe { has_failed(file) } {
+            system_call_failed("fread");
+        }
+        done.cast_signed()
     };
     // SAFETY: the caller's promise.
-    items(size, count, |bytes| unsafe { fetch(buffer, bytes, call, || true) })
+    items(size, count, |bytes| unsafe { fetch("fread", buffer, bytes, call, || true) })
 }
 
 /// Whole items of those bytes that a call on a stream has done.

@@ -12,12 +12,16 @@ const TEXT_BYTES: usize = 320;
 /// The last call of a thread that failed. Without destructor: there is one to the thread's very end.
 struct Failure {
     code: Cell<c_int>,
+    /// What the call gave: its code, or -1 of one that fails as a system call does.
+    given: Cell<c_int>,
     text: Cell<[u8; TEXT_BYTES]>,
 }
 
 thread_local! {
     static LAST: Failure =
-        const { Failure { code: Cell::new(0), text: Cell::new([0; TEXT_BYTES]) } };
+        const {
+            Failure { code: Cell::new(0), given: Cell::new(0), text: Cell::new([0; TEXT_BYTES]) }
+        };
 }
 
 impl Failure {
@@ -31,12 +35,15 @@ impl Failure {
             core::str::from_utf8(&text[..used]).map_or_else(|cut| cut.valid_up_to(), str::len);
         text[whole..].fill(0);
         self.code.set(error.code());
+        self.given.set(error.code());
         self.text.set(text);
     }
 
-    /// What the last call with this code said, if it was the last that failed and said anything.
+    /// What the last call with this code, or that gave this number, said, if it was the last that failed and said
+    /// anything.
     fn text_of(&self, code: c_int) -> Option<*const c_char> {
-        let said = code != 0 && self.code.get() == code && self.text.get()[0] != 0;
+        let is_it = self.code.get() == code || self.given.get() == code;
+        let said = code != 0 && is_it && self.text.get()[0] != 0;
         said.then(|| self.text.as_ptr().cast::<c_char>().cast_const())
     }
 }
@@ -45,6 +52,19 @@ impl Failure {
 pub(crate) fn failed(error: &Error) -> c_int {
     LAST.with(|last| last.set(error));
     error.code()
+}
+
+/// A call of the C library failed, and gives -1 and errno as it does itself: this thread remembers `MG_ESYS` and why.
+pub(crate) fn system_call_failed(name: &str) {
+    let why = std::io::Error::last_os_error();
+    LAST.with(|last| {
+        last.set(&Error::System(format!("{name}: {why}")));
+        last.given.set(-1);
+    });
+    // SAFETY: it gives the place of this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: that place is valid.
+    unsafe { errno.write(why.raw_os_error().unwrap_or(0)) };
 }
 
 /// The code of a call's result.

@@ -26,7 +26,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 /// Functions of the C library in whose place the program finds the library's.
-const INTERPOSED: [&str; 12] = [
+const INTERPOSED: [&str; 16] = [
     "__sysv_signal",
     "close",
     "close_range",
@@ -34,7 +34,11 @@ const INTERPOSED: [&str; 12] = [
     "dup2",
     "dup3",
     "mlockall",
+    "mmap",
+    "mmap64",
     "mprotect",
+    "mremap",
+    "munmap",
     "pthread_sigmask",
     "sigaction",
     "signal",

@@ -184,6 +184,25 @@ fn locked_memory_is_the_program_s_and_shared_memory_is_protected_by_the_library_
 }
 
 #[test]
+fn shared_memory_is_neither_unmapped_nor_replaced_by_a_program_and_what_it_does_anyway_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "mappings");
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, &program, &[]);
+        assert_eq!(ended.code, Some(0), "{guard}: {ended:?}");
+        let refused = ended.err.matches("munmap of addresses of shared memory at 0x1").count();
+        assert_eq!(refused, 2, "once a node: {ended:?}");
+        for how in ["unmap", "move", "asked"] {
+            let ended = run(&launcher(), &setting, &program, &[how]);
+            assert!(ended.code != Some(0) && ended.err.contains("node 0 ("), "{how}: {ended:?}");
+            let named = ended.err.contains("by a system call of its own");
+            assert!(named && !ended.err.contains("max_map_count"), "{guard}, {how}: {ended:?}");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
     let dir = TestDir::new();
     let program = compile(&dir, "closes");

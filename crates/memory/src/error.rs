@@ -127,6 +127,28 @@ pub enum MemoryError {
         /// Its views.
         views: u16,
     },
+    /// The limit of a process's addresses leaves no room for the views of an area.
+    #[error(
+        "no room to map {views} views of area {}: `ulimit -v` allows {limit} bytes of addresses, which are used \
+         up: raise it, or allocate less", .id.0
+    )]
+    AddressLimit {
+        /// The area's id.
+        id: AreaId,
+        /// Its views.
+        views: u16,
+        /// Bytes of addresses that the limit allows.
+        limit: u64,
+    },
+    /// What this crate has mapped is not mapped any more, or not guarded.
+    #[error(
+        "shared memory at {address:#x} is not mapped as it was: this program has unmapped or replaced it by a \
+         system call of its own, and only mg_free takes it away"
+    )]
+    Unmapped {
+        /// The first address of what was to be changed.
+        address: usize,
+    },
     /// A guard that was asked for by name does not work here.
     #[error(
         "the {guard} guard does not work here ({call}: {errno}): allow userfaultfd in the \

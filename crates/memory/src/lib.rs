@@ -29,6 +29,7 @@ mod object;
 mod privileged;
 mod segment;
 mod segments;
+mod shortage;
 mod signal_frame;
 mod table;
 mod track;

@@ -21,6 +21,7 @@ use crate::guard::Guard;
 use crate::layout::Area;
 use crate::object::{Object, Over, open, seal, settle, taken_or, unlock, unmap};
 use crate::privileged::PrivilegedView;
+use crate::shortage::address_limit;
 use crate::table::ZeroTable;
 
 #[derive(Debug)]
@@ -174,13 +175,18 @@ impl Segment {
             let address = area.base + view * bytes;
             let mapped = self.object.map(address, bytes, area.file_offset, first, over);
             let Err(errno) = mapped else { continue };
+            let (id, views) = (area.id, area.views());
+            let error = match errno {
+                Errno::NOMEM => match address_limit(bytes) {
+                    Some(limit) => MemoryError::AddressLimit { id, views, limit },
+                    None => MemoryError::TooManyViews { id, views },
+                },
+                errno => taken_or("mmap", address, bytes, errno),
+            };
             if view > 0 {
                 self.unmap_views(area, view * bytes)?;
             }
-            return Err(match errno {
-                Errno::NOMEM => MemoryError::TooManyViews { id: area.id, views: area.views() },
-                errno => taken_or("mmap", address, bytes, errno),
-            });
+            return Err(error);
         }
         let Place::Views = &self.place else { return Ok(()) };
         let (address, bytes) = (area.base, area.span_bytes());

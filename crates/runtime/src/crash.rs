@@ -9,7 +9,7 @@
 use core::ffi::{c_int, c_void};
 use core::fmt;
 
-use multigrain_memory::Memory;
+use multigrain_memory::{Memory, instruction};
 use multigrain_types::Access;
 
 /// Accesses so low are through a NULL pointer, to a field or an element perhaps: nothing can be mapped
@@ -35,6 +35,15 @@ fn stack_pointer(context: *const c_void) -> Option<usize> {
     usize::try_from(pointer).ok()
 }
 
+/// Where the instruction begins that was refused.
+fn instruction_at(context: *const c_void) -> usize {
+    if context.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so the kernel's own context of the signal being handled.
+    unsafe { instruction(context) }
+}
+
 /// Where an access went that the processor refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
@@ -44,6 +53,8 @@ pub(crate) enum Crash {
     At(usize),
     /// Through a NULL pointer, with other nodes in the job.
     NearNull(usize),
+    /// In shared memory that the program has unmapped or replaced, by a system call of its own.
+    Unmapped(usize),
     /// Shared memory may lie there, and none does.
     Unallocated(usize),
     /// In a named segment that this node is not attached to, or only to read.
@@ -82,7 +93,14 @@ impl Crash {
                     match area.map(|area| memory.limit(area)) {
                         Some(Access::NoAccess) => Self::Detached(address),
                         Some(Access::ReadOnly) => Self::AttachedToRead(address),
-                        Some(Access::ReadWrite) | None => Self::Unallocated(address),
+                        // An instruction that lies there, or a bus error: nothing about mappings.
+                        Some(Access::ReadWrite)
+                            if signal == libc::SIGBUS || instruction_at(context) == address =>
+                        {
+                            Self::At(address)
+                        }
+                        Some(Access::ReadWrite) => Self::Unmapped(address),
+                        None => Self::Unallocated(address),
                     }
                 } else if address < NEAR_NULL && nodes > 1 {
                     Self::NearNull(address)
@@ -121,6 +139,11 @@ impl fmt::Display for Crash {
             Self::AttachedToRead(address) => write!(
                 f,
                 "at address {address:#x}, in a named segment that this node is attached to for reading alone"
+            ),
+            Self::Unmapped(address) => write!(
+                f,
+                "at address {address:#x}, in shared memory that this program has unmapped, protected or \
+                 replaced by a system call of its own: only mg_free takes it away"
             ),
             Self::Unallocated(address) => write!(
                 f,

@@ -111,6 +111,9 @@ pub enum Unavailable {
     /// Others have it, or come first.
     #[error("read-write lock {} is held by other threads, or was asked for before", IdName(*.0))]
     ReadWriteLock(u64),
+    /// The thread itself has it.
+    #[error("read-write lock {} is held by this thread already", IdName(*.0))]
+    OwnReadWriteLock(u64),
     /// It has none.
     #[error("semaphore {} has no unit", IdName(*.0))]
     Semaphore(u64),

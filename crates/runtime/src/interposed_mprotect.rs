@@ -19,19 +19,20 @@ use crate::launcher::Launcher;
 
 /// The memory that is kept from the program, and the launcher that tells it so.
 #[derive(Debug)]
-struct Kept {
-    memory: &'static Memory,
-    launcher: &'static Launcher,
+pub(crate) struct Kept {
+    pub(crate) memory: &'static Memory,
+    pub(crate) launcher: &'static Launcher,
 }
 
 static KEPT: OnceLock<Kept> = OnceLock::new();
 
-/// From now on the program does not protect or lock what this memory has mapped.
+/// From now on the program does not protect, lock, unmap or replace what this memory has mapped.
 pub(crate) fn keep(memory: &'static Memory, launcher: &'static Launcher) {
     let _ = KEPT.set(Kept { memory, launcher });
 }
 
-fn kept() -> Option<&'static Kept> {
+/// None in a child, which has no mapping of it.
+pub(crate) fn kept() -> Option<&'static Kept> {
     KEPT.get().filter(|_| !child::is_one())
 }
 

@@ -54,6 +54,8 @@ pub mod hostile_peer;
 mod hostile_tests;
 mod interposed_close;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
+mod interposed_mmap;
+#[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed_mprotect;
 mod job;
 mod launcher;

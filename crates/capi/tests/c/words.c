@@ -40,6 +40,14 @@ static void not_to_be_had(void)
     SAYS(mg_rwlock_trywrlock(5), MG_EBUSY, "read-write lock 5 is held by other threads");
     pthread_barrier_wait(&both);
     CHECK(pthread_join(thread, NULL) == 0 && pthread_barrier_destroy(&both) == 0);
+    OK(mg_rwlock_rdlock(5));
+    SAYS(mg_rwlock_trywrlock(5), MG_EBUSY, "read-write lock 5 is held by this thread already");
+    OK(mg_rwlock_unlock(5));
+    OK(mg_rwlock_wrlock(5));
+    SAYS(mg_rwlock_tryrdlock(5), MG_EBUSY, "read-write lock 5 is held by this thread already");
+    SAYS(mg_rwlock_trywrlock(5), MG_EBUSY, "read-write lock 5 is held by this thread already");
+    SAYS(mg_rwlock_wrlock(5), MG_EPERM, "read-write lock 5 is held by this thread already");
+    OK(mg_rwlock_unlock(5));
     SAYS(mg_sem_trywait(9), MG_EBUSY, "semaphore 9 has no unit");
     SAYS(mg_sem_timedwait(9, &past), MG_ETIMEDOUT, "the deadline came first: semaphore 9 has no unit");
     OK(mg_lock(7));
@@ -55,6 +63,30 @@ static void *other(void *arg)
     CHECK(mg_last_error() == MG_OK);
     CHECK(strstr(mg_strerror(MG_EPERM), "lock 7") == NULL);
     return arg;
+}
+
+/* What fails as a system call does gives -1 and errno; its words are those of errno, by either number. */
+static void system_calls(void)
+{
+    char own[8] = {0}, *shared = MUST(mg_calloc(8, 1));
+    FILE *full = fopen("/dev/full", "w");
+
+    for (int i = 0; i < 2; i++) {
+        char *buffer = i == 0 ? own : shared;
+        CHECK(mg_read(-1, buffer, 8) == -1 && errno == EBADF && mg_last_error() == MG_ESYS);
+        CHECK(strstr(mg_strerror(MG_ESYS), "read: Bad file descriptor") != NULL);
+        CHECK(strstr(mg_strerror(-1), "read: Bad file descriptor") != NULL);
+        CHECK(mg_send(1 << 20, buffer, 8, 0) == -1 && errno == EBADF);
+        CHECK(strstr(mg_strerror(mg_last_error()), "send: Bad file descriptor") != NULL);
+        CHECK(mg_element(NULL, 1) == NULL && strstr(mg_strerror(-1), "Bad file") == NULL);
+        if (full != NULL) {
+            setvbuf(full, NULL, _IONBF, 0);
+            CHECK(mg_fwrite(buffer, 1, 8, full) == 0 && errno == ENOSPC);
+            CHECK(strstr(mg_strerror(mg_last_error()), "fwrite: No space left on device") != NULL);
+        }
+    }
+    if (full != NULL)
+        fclose(full);
 }
 
 int main(int argc, char **argv)
@@ -76,6 +108,7 @@ int main(int argc, char **argv)
     CHECK(strstr(mg_strerror(MG_EINVAL), "index 10, counted from 0, of an array of 10 elements") != NULL);
     if (mg_node() == 0)
         not_to_be_had();
+    system_calls();
     SAYS(mg_init(&argc, &argv), MG_EAGAIN, "already");
     CHECK(mg_malloc(SIZE_MAX) == NULL && mg_last_error() == MG_ENOMEM);
     CHECK(strstr(mg_strerror(mg_last_error()), "out of shared memory: ") != NULL);

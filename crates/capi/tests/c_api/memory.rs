@@ -59,6 +59,19 @@ fn a_system_that_maps_no_more_areas_is_named_and_the_job_goes_on() {
 }
 
 #[test]
+fn a_limit_of_addresses_that_is_reached_later_is_named_and_not_that_of_mappings() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "areas");
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, &program, &["limited"]);
+        assert_eq!(ended.code, Some(0), "{guard}: {ended:?}");
+        assert!(ended.err.contains("`ulimit -v` allows "), "{guard}: {ended:?}");
+        assert!(!ended.err.contains("raise vm.max_map_count"), "{guard}: {ended:?}");
+    }
+}
+
+#[test]
 fn hints_and_system_calls_on_shared_buffers_work() {
     run_in_every_way("hints", &[1, 2, 4], 1);
 }

@@ -15,6 +15,7 @@ use super::{Guard, Vpages};
 use crate::error::MemoryError;
 use crate::names::GuardKind;
 use crate::privileged::allocate;
+use crate::shortage::is_unmapped;
 
 /// Stateless: the protection lives in the kernel's mappings.
 #[derive(Debug)]
@@ -56,6 +57,9 @@ impl Guard for Mprotect {
         // SAFETY: the range lies in a view this crate mapped; applications expect its traps.
         match unsafe { mprotect(start, bytes, flags) } {
             Ok(()) => Ok(()),
+            Err(Errno::NOMEM) if is_unmapped(address, bytes) => {
+                Err(MemoryError::Unmapped { address })
+            }
             Err(Errno::NOMEM) => Err(MemoryError::TooManyMinipages { address }),
             Err(errno) => Err(MemoryError::System { call: "mprotect", address, bytes, errno }),
         }

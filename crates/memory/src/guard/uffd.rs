@@ -19,6 +19,7 @@ use super::{Guard, Vpages};
 use crate::error::MemoryError;
 use crate::names::GuardKind;
 use crate::privileged::{allocate, touch};
+use crate::shortage::is_unmapped;
 
 /// One userfaultfd over all areas.
 #[derive(Debug)]
@@ -68,10 +69,7 @@ impl Uffd {
                     allocate(vpages.privileged().wrapping_add(done), rest)?;
                     allocated = true;
                 }
-                Err((_, errno)) => {
-                    let call = "UFFDIO_CONTINUE";
-                    return Err(MemoryError::System { call, address: at, bytes: rest, errno });
-                }
+                Err((_, errno)) => return Err(failed("UFFDIO_CONTINUE", (at, rest), errno)),
             }
         }
         Ok(())
@@ -84,13 +82,8 @@ impl Uffd {
         bytes: usize,
         protect: bool,
     ) -> Result<(), MemoryError> {
-        let call = "UFFDIO_WRITEPROTECT";
-        self.userfault.write_protect(address, bytes, protect).map_err(|errno| MemoryError::System {
-            call,
-            address,
-            bytes,
-            errno,
-        })
+        let protected = self.userfault.write_protect(address, bytes, protect);
+        protected.map_err(|errno| failed("UFFDIO_WRITEPROTECT", (address, bytes), errno))
     }
 
     /// Takes write access away. Fresh pages nobody touched are allocated first: the mark alone
@@ -111,12 +104,7 @@ impl Uffd {
             unsafe { touch(vpages.privileged(), vpages.bytes) };
         }
         let Vpages { address, bytes, .. } = vpages;
-        dont_need(address, bytes).map_err(|errno| MemoryError::System {
-            call: "madvise",
-            address,
-            bytes,
-            errno,
-        })
+        dont_need(address, bytes).map_err(|errno| failed("madvise", (address, bytes), errno))
     }
 }
 
@@ -176,6 +164,16 @@ impl Guard for Uffd {
             self.map(vpages, Access::ReadWrite, Present::Leave)?;
         }
         Ok(())
+    }
+}
+
+/// What the kernel says of vpages that were mapped and registered: ENOENT where they are not registered any
+/// more, ENOMEM for some requests where they are not mapped.
+fn failed(call: &'static str, (address, bytes): (usize, usize), errno: Errno) -> MemoryError {
+    match errno {
+        Errno::NOENT => MemoryError::Unmapped { address },
+        Errno::NOMEM if is_unmapped(address, bytes) => MemoryError::Unmapped { address },
+        errno => MemoryError::System { call, address, bytes, errno },
     }
 }
 

@@ -40,7 +40,7 @@ const ROOM: (&str, &str) = (
 );
 const AREAS: (&str, &str) = (
     "MG_ELIMIT",
-    "Too many minipages, views or areas, or vm.max_map_count: mg_strerror(3) says which.",
+    "Too many minipages, views or areas, vm.max_map_count, or ulimit -v: mg_strerror(3) or stderr says which.",
 );
 
 /// All pages.
@@ -211,7 +211,11 @@ const PAGES: &[Entry] = &[
                 "A buffer in shared memory ends beyond its allocation. Nothing was done, and \
                         mg_last_error(3) gives MG_EINVAL.",
             ),
-            ("others", "As read(2), write(2), recv(2), send(2), fread(3) and fwrite(3)."),
+            (
+                "others",
+                "As read(2), write(2), recv(2), send(2), fread(3) and fwrite(3). mg_last_error(3) gives MG_ESYS, and \
+                 mg_strerror(3) the call and what errno means.",
+            ),
         ],
         see: &["mg_touch_read", "read(2)", "write(2)", "fread(3)"],
     },
