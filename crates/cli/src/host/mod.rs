@@ -10,8 +10,9 @@
 //! | `addresses` | address randomization, limits of addresses |
 //! | `kernel` | version, process descriptors, processors, huge pages |
 //! | `limits` | descriptors, processes, locked memory, mappings |
-//! | `memory` | memory objects, guards, /dev/shm |
+//! | `memory` | memory objects, /dev/shm |
 //! | `network` | the loopback interface, addresses, ports |
+//! | `userfaultfd` | the guard of that name and its sysctl, or the other; scans for written pages |
 
 mod addresses;
 mod finding;
@@ -19,6 +20,7 @@ mod kernel;
 mod limits;
 mod memory;
 mod network;
+mod userfaultfd;
 
 pub(crate) use addresses::{fix_addresses, randomized};
 pub(crate) use finding::{Finding, Level};
@@ -45,7 +47,7 @@ pub(crate) struct Needs {
 
 /// All findings, good and bad.
 pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
-    let (memory, guard) = memory::objects_and_guard(needs.shared_bytes);
+    let (memory, guard) = userfaultfd::objects_and_guard(needs.shared_bytes);
     let mut findings = vec![
         kernel::version(),
         kernel::process_descriptors(),
@@ -53,7 +55,7 @@ pub(crate) fn examine(needs: &Needs) -> Vec<Finding> {
         addresses::limit(),
         memory,
         guard,
-        memory::scans(),
+        userfaultfd::scans(),
         limits::mappings(),
         memory::shm(),
         kernel::huge_pages(),
