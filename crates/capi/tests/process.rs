@@ -138,6 +138,19 @@ fn signals_are_blocked_handled_and_threads_cancelled_beside_accesses() {
 }
 
 #[test]
+fn a_signal_that_a_system_call_blocks_is_one_of_the_reasons_that_are_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "signals");
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, &program, &["blocked"]);
+        assert!(ended.code > Some(128), "{guard}: {ended:?}");
+        let words = "or a system call of the program's own blocks it";
+        assert!(ended.err.contains(words), "{guard}: {ended:?}");
+    }
+}
+
+#[test]
 fn atomics_on_release_consistent_memory_are_named_once_a_node() {
     let dir = TestDir::new();
     let program = compile(&dir, "reduce");

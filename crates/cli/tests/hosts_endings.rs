@@ -211,6 +211,11 @@ fn mistakes_get_one_line_that_names_host_and_remedy() {
             "host a: --interface: it has no address on the interface nix0",
         ),
         (
+            "--hosts a --interface nix0",
+            2,
+            "host a: --interface: it has no address on the interface nix0",
+        ),
+        (
             "--hosts a,locked",
             125,
             "host locked: no agent could be started (exit status: 255): Permission denied",

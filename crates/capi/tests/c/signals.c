@@ -137,6 +137,18 @@ static void cancel(void)
     OK(mg_barrier(1, 0));
 }
 
+/* A system call of its own blocks what accesses raise: the next one ends the node in the kernel. */
+static void blocked(void)
+{
+    uint64_t all = ~(uint64_t)0;
+
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all) == 0);
+    for (int i = 0; i < 1000; i++) {
+        __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
+        usleep(1000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
@@ -146,6 +158,8 @@ int main(int argc, char **argv)
         mask();
     else if (strcmp(argv[1], "handler") == 0)
         handler();
+    else if (strcmp(argv[1], "blocked") == 0)
+        blocked();
     else
         cancel();
     OK(mg_barrier(2, 0));

@@ -1,7 +1,6 @@
 //! Several programs in one job, as mpiexec has it: `multigrain run -n 2 ./a 7 : -n 1 ./b`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 
 use super::options::MAX_NODES;
 
@@ -12,22 +11,21 @@ pub(super) struct App {
     pub(super) command: Vec<OsString>,
 }
 
-/// The programs of a command line, the first of which runs on `nodes`. A `:` parts two if an option follows it, which
-/// is `-n`; any other is an argument.
+/// The programs of a command line, the first of which runs on `nodes`. A `:` of its own parts two, whatever follows, for
+/// one that is mistyped would hand the second program to the first as arguments.
 ///
 /// # Errors
 /// What is wrong with a part, in words.
 pub(super) fn split(nodes: u32, words: &[OsString]) -> Result<Vec<App>, String> {
     let mut apps = vec![App { nodes, command: Vec::new() }];
-    let mut words = words.iter().peekable();
+    let mut words = words.iter();
     while let Some(word) = words.next() {
-        let is_option = |next: &&OsString| next.as_bytes().starts_with(b"-");
-        if word == ":"
-            && let Some(option) = words.next_if(is_option)
-        {
-            if option != "-n" {
-                let option = option.display();
-                return Err(format!("after ':' comes -n and a number of nodes, not '{option}'"));
+        if word == ":" {
+            let wanted = "after ':' comes -n and a number of nodes";
+            match words.next() {
+                Some(option) if option == "-n" => {}
+                Some(other) => return Err(format!("{wanted}, not '{}'", other.display())),
+                None => return Err(format!("{wanted}, and then a program")),
             }
             let count = words.next().and_then(|count| count.to_str()?.parse().ok());
             let nodes = count.filter(|count| (1..=MAX_NODES).contains(count));
@@ -76,9 +74,9 @@ mod tests {
             App { nodes, command }
         };
         assert_eq!(parts("./a -n 3").unwrap(), [app(2, &["./a", "-n", "3"])]);
-        assert_eq!(parts("./a : x").unwrap(), [app(2, &["./a", ":", "x"])]);
-        let two = parts("./a 7 : -n 3 ./b : c").unwrap();
-        assert_eq!(two, [app(2, &["./a", "7"]), app(3, &["./b", ":", "c"])]);
+        assert_eq!(parts("./a :x y:").unwrap(), [app(2, &["./a", ":x", "y:"])]);
+        let two = parts("./a 7 : -n 3 ./b c").unwrap();
+        assert_eq!(two, [app(2, &["./a", "7"]), app(3, &["./b", "c"])]);
         assert_eq!((nodes(&two), counts(&two)), (5, "2,3".to_owned()));
     }
 
@@ -87,9 +85,13 @@ mod tests {
         for wrong in ["./a : -n", "./a : -n 0 ./b", "./a : -n x ./b", "./a : -n 1025 ./b"] {
             assert!(parts(wrong).unwrap_err().contains("a number of nodes"), "{wrong}");
         }
-        for wrong in ["-np", "--nodes", "-m", "-n1"] {
+        for wrong in ["-np", "--nodes", "-m", "-n1", "./b", ":"] {
             let said = parts(&format!("./a : {wrong} 1 ./b")).unwrap_err();
             assert!(said.ends_with(&format!("not '{wrong}'")), "{said}");
+        }
+        for wrong in ["./a :", "./a : -n 1 ./b :"] {
+            let said = "after ':' comes -n and a number of nodes, and then a program";
+            assert_eq!(parts(wrong).unwrap_err(), said);
         }
         assert_eq!(parts("./a : -n 3").unwrap_err(), "after ': -n 3' comes a program");
         assert!(parts("./a : -n 1023 ./b").unwrap_err().contains("1025 nodes in all"));

@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     pub(super) output: OutputArgs,
 
     /// The program, by path or by name in PATH, and its arguments. Others follow, each behind `: -n N`: they are nodes
-    /// of the same job, on this host.
+    /// of the same job, on this host. A `:` of its own is never an argument.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
     pub(super) command: Vec<OsString>,
 }
@@ -235,6 +235,10 @@ impl PlaceArgs {
         }
         let read = self.hostfile.as_deref().map(HostList::of_file).transpose()?;
         let hosts = self.hosts.as_ref().or(read.as_ref());
+        if hosts.is_none() && self.interface.is_some() {
+            let why = "--interface says where hosts meet, and this job has this host alone: leave it out, or name --hosts";
+            return Err(why.to_owned());
+        }
         hosts.map(|hosts| hosts.place(self.nodes, MAX_NODES)).transpose()
     }
 

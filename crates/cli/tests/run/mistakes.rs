@@ -129,6 +129,24 @@ fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
 }
 
 #[test]
+fn what_would_be_passed_by_in_silence_is_refused() {
+    for (words, line) in [
+        ("run -n 2 echo :", "after ':' comes -n and a number of nodes, and then a program"),
+        ("run -n 2 echo : echo", "after ':' comes -n and a number of nodes, not 'echo'"),
+        ("run --interface nix0 -n 2 echo", "--interface says where hosts meet, and this job has"),
+        ("run --interface lo --transport tcp -n 2 echo", "--interface says where hosts meet"),
+        (
+            "doctor --interface nix0",
+            "--interface says where hosts meet, and this job has this host",
+        ),
+    ] {
+        let ended = run(multigrain().args(words.split(' ')));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{words}: {ended:?}");
+        assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{words}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_mistyped_command_gets_a_hint() {
     for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
         let ended = run(multigrain().arg(given));

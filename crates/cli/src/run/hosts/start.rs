@@ -100,17 +100,18 @@ impl Start<'_> {
 
     /// The address of each host for its nodes' TCP sockets, if they have any.
     fn tcp(&self, found: &[Found]) -> Result<Vec<Option<IpAddr>>, LaunchError> {
-        if found.len() == 1 && self.args.links.transport != Some(Transport::Tcp) {
+        let interface = self.args.place.interface.as_ref();
+        let alone = found.len() == 1 && self.args.links.transport != Some(Transport::Tcp);
+        if alone && interface.is_none() {
             return Ok(vec![None]);
         }
         let hosts: Vec<Whereabouts> = found.iter().map(|host| host.whereabouts.clone()).collect();
-        let interface = self.args.place.interface.as_ref();
         let chosen = interfaces::choose(&hosts, interface);
         let option = if interface.is_some() { "--interface: " } else { "" };
         let refused = |(place, why): (usize, String)| {
             LaunchError::of_host(&self.reach.shares[place].host, 2, format!("{option}{why}"))
         };
         let chosen = chosen.map_err(refused)?;
-        Ok(chosen.into_iter().map(Some).collect())
+        Ok(chosen.into_iter().map(|address| (!alone).then_some(address)).collect())
     }
 }
