@@ -23,7 +23,7 @@ fn minipage(choice: u8) -> MinipageId {
 
 /// Bytes of the minipages of an area.
 fn bytes_of(minipage: MinipageId) -> usize {
-    if minipage.area().0 % 2 == 0 { 1024 } else { 4096 }
+    if minipage.area().0.is_multiple_of(2) { 1024 } else { 4096 }
 }
 
 /// A number that may be one of a flush, an epoch or a writer.

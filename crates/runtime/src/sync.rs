@@ -195,9 +195,10 @@ impl Synchronization {
         let (thread, slot) = driver.my_slot()?;
         synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
         if slot.is_refused() {
-            return Err(Error::Busy(match driver.tables().owns_read_write_lock(thread, id) {
-                true => Unavailable::OwnReadWriteLock(id),
-                false => Unavailable::ReadWriteLock(id),
+            return Err(Error::Busy(if driver.tables().owns_read_write_lock(thread, id) {
+                Unavailable::OwnReadWriteLock(id)
+            } else {
+                Unavailable::ReadWriteLock(id)
             }));
         }
         tsan::take(Token::ReadWrite(id));

@@ -169,6 +169,12 @@ impl SyncTables {
         self.locks.get(&lock)?.owner()
     }
 
+    /// Whether a thread of this node holds a read-write lock, be it to read.
+    #[must_use]
+    pub fn holds_read_write_lock(&self, thread: ThreadId, lock: u64) -> bool {
+        self.read_writes.get(&lock).is_some_and(|lock| lock.is_held_by(thread))
+    }
+
     /// Whether this node has declared to a barrier's manager that all its threads wait there.
     #[must_use]
     pub fn is_declared_quiescent(&self, id: u64) -> bool {

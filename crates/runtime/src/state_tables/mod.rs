@@ -27,7 +27,6 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::{Lock, SyncTables};
-use multigrain_types::sync_id::IdName;
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
@@ -247,7 +246,7 @@ impl SharedTables {
 
     /// Whether a thread of this node holds a read-write lock, be it to read.
     pub(crate) fn owns_read_write_lock(&self, thread: ThreadId, id: u64) -> bool {
-        self.held_by(thread).contains(&format!("read-write lock {}", IdName(id)))
+        lock(&self.sync).holds_read_write_lock(thread, id)
     }
 
     /// Whether the token of a lock stays here for a window.
