@@ -11,7 +11,7 @@
 #define PAGE 4096
 #define STARTERS 8
 #define RELEASERS 2
-#define ROUNDS 150
+#define ROUNDS 60
 
 static unsigned char *pages;
 static volatile int done;
