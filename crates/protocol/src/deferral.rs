@@ -2,10 +2,10 @@
 //!
 //! Role: the only place that decides this, as one pure table; the runtime asks it for every message, and so do
 //! the sequential model checker and the simulator. The world of release consistency (`verify::release`) delivers
-//! messages one by one, since batches change no order. The caller says whether somebody waits for the message; for a
-//! sequentially consistent ack `coherence/holder/grant.rs` does (`AckTiming`). How frames then wait is up to the
-//! transport (its `outbox`), which also keeps the order: a deferred frame goes before what follows it to the same
-//! node.
+//! messages one by one, since batches change no order; so acknowledgements are merged in the runtime alone. The caller
+//! says whether somebody waits for the message; for a sequentially consistent ack `coherence/holder/grant.rs` does
+//! (`AckTiming`). How frames then wait is up to the transport (its `outbox`), which also keeps the order: a deferred
+//! frame goes before what follows it to the same node.
 //!
 //! | message                                          | goes                                           |
 //! |--------------------------------------------------|------------------------------------------------|

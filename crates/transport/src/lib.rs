@@ -81,7 +81,7 @@ pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use link::{bind, bind_within};
 pub use mesh::{LinkEvent, Mesh};
-pub use outbox::Payload;
+pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
 pub use sink::{LostReason, MAX_BUFFER, Place, Sink};

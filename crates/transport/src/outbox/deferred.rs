@@ -3,8 +3,8 @@
 
 use crate::frame_header::Header;
 
-/// Frames that may be deferred outside a batch; the next one goes with them at once.
-pub(super) const MAX_DEFERRED: usize = 8;
+/// Frames that may be deferred for a node outside a batch; the next one goes with them at once.
+pub const MAX_DEFERRED: usize = 8;
 
 /// Headers in a row. There is room for one more than may be deferred: that of the frame they go with.
 #[derive(Debug)]

@@ -40,7 +40,8 @@ use crate::reply_bound::ReplyBound;
 use crate::shim;
 use crate::span::{self, Span};
 use batch::{Batch, MAX_JOINING};
-use deferred::{Deferred, MAX_DEFERRED};
+use deferred::Deferred;
+pub use deferred::MAX_DEFERRED;
 use queue::{AT_ONCE, Cause, Queue};
 use rustix::io::Errno;
 

@@ -1,14 +1,11 @@
 //! The network: frames under way, and deferred ones that wait for the next frame to the same node.
 
-use multigrain_transport::Header;
+use multigrain_transport::{Header, MAX_DEFERRED};
 use multigrain_types::NodeId;
 
 use super::codec::Frame;
 use super::links::{Links, Timing};
 use super::queue::Queue;
-
-/// Frames a link defers at most; with the next one all are sent (as in the transport).
-const MOST_DEFERRED: usize = 8;
 
 /// What the queue holds.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +79,7 @@ impl<T: Timing> Net<T> {
     /// Keeps a frame until there is another for the same node, or [`Net::flush`].
     pub(super) fn defer(&mut self, from: NodeId, frame: Frame, at: u64) -> Result<(), String> {
         let deferred = &mut self.deferred[from.index()];
-        if deferred.iter().filter(|other| other.to == frame.to).count() == MOST_DEFERRED {
+        if deferred.iter().filter(|other| other.to == frame.to).count() == MAX_DEFERRED {
             return self.post(from, frame, at, true);
         }
         deferred.push(frame);
