@@ -191,6 +191,8 @@ mod tests {
             Ok(())
         }
 
+        fn look_after(&self) {}
+
         fn authenticate(&self) -> Poll<Result<(), Refusal>> {
             Poll::Ready(Ok(()))
         }

@@ -17,6 +17,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,6 +70,7 @@ conformance! {
     memory_that_is_not_mapped_is_an_error
     connecting_where_nobody_listens_fails
     both_ends_are_authenticated_tuned_and_described
+    the_time_out_of_a_link_that_was_in_vain_is_taken_back
     another_user_is_refused_where_the_transport_knows_users
     binding_gives_an_address_to_connect_to
 }
@@ -458,6 +460,18 @@ fn both_ends_are_authenticated_tuned_and_described(place: &Place) {
         link.tune().unwrap();
         let who = link.describe();
         assert!(!who.is_empty() && !who.contains("unknown") && !who.contains('\n'), "{who}");
+    }
+}
+
+/// As after an outage of the network: what is sent arrives again (ADR 45).
+fn the_time_out_of_a_link_that_was_in_vain_is_taken_back(place: &Place) {
+    if matches!(place.address, Address::Unix(_)) {
+        return;
+    }
+    for link in links(place) {
+        sockopt::set_tcp_user_timeout(link.readiness(), 4_000).unwrap();
+        link.look_after();
+        assert_eq!(sockopt::tcp_user_timeout(link.readiness()), Ok(0));
     }
 }
 

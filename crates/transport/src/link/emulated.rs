@@ -263,6 +263,12 @@ impl Link for Emulated {
         self.takes_input.load(Ordering::Relaxed)
     }
 
+    /// Never, though a Unix socket below may: what was taken has still its latency before it, so that the reply is far
+    /// (ADR 43).
+    fn tells_taken(&self) -> bool {
+        false
+    }
+
     /// What is due, or what the link below holds and there is room for.
     fn holds_input(&self) -> bool {
         let due = lock(&self.wire).has_due(Instant::now());
@@ -283,6 +289,10 @@ impl Link for Emulated {
 
     fn tune(&self) -> Result<(), Errno> {
         self.link.tune()
+    }
+
+    fn look_after(&self) {
+        self.link.look_after();
     }
 
     fn authenticate(&self) -> Poll<Result<(), Refusal>> {

@@ -168,8 +168,8 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     fn tune(&self) -> Result<(), Errno>;
 
     /// Ends the link with an error if the other end's host does not take what was sent, and has not answered at all
-    /// for some seconds: to be called a few times a second.
-    fn look_after(&self) {}
+    /// for some seconds: to be called a few times a second. It has no default, for a link over another passes it on.
+    fn look_after(&self);
 
     /// What the transport itself proves about the other end, before that has said anything: nothing is sent or
     /// received until it is ready. While it is not, it is asked again whenever the link is readable. It has no

@@ -92,6 +92,9 @@ impl Link for UnixLink {
         sockopt::set_socket_recv_buffer_size(&self.0, BUFFER_BYTES)
     }
 
+    /// Its other end is on this host.
+    fn look_after(&self) {}
+
     /// The peer runs as the user we run as.
     fn authenticate(&self) -> Poll<Result<(), Refusal>> {
         Poll::Ready(match sockopt::socket_peercred(&self.0) {

@@ -52,6 +52,8 @@ impl Link for Fake {
         Ok(())
     }
 
+    fn look_after(&self) {}
+
     fn authenticate(&self) -> Poll<Result<(), Refusal>> {
         Poll::Ready(Ok(()))
     }
