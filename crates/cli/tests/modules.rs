@@ -380,6 +380,62 @@ fn documents_and_comments_name_files_that_exist() {
     assert!(checked > 200, "{checked} paths");
 }
 
+/// The rows of the runtime's drawing of its modules: the names in each, before a colon.
+fn drawn_rows(head: &str) -> Vec<Vec<String>> {
+    let drawing = head.split("//! ```text\n").nth(1).unwrap().split("//! ```\n").next().unwrap();
+    let names = |row: &str| row.trim_start_matches("//!").split(':').next().unwrap().to_owned();
+    let words = |row: &str| names(row).split_whitespace().map(str::to_owned).collect();
+    drawing.lines().map(words).collect()
+}
+
+/// A name stands in the drawing once, and is that of a module; a module sees those of its row and below.
+#[test]
+fn the_drawing_of_the_runtime_has_its_modules_in_their_order() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
+    let rows = drawn_rows(&fs::read_to_string(root.join("src/lib.rs")).unwrap());
+    let sources = sources(&root);
+    let all = sources.iter().filter(|source| source.module.len() == 1);
+    let modules: BTreeSet<&str> = all.map(|source| &*source.module[0]).collect();
+    let mut places = BTreeMap::new();
+    for (row, name) in rows
+        .iter()
+        .enumerate()
+        .flat_map(|(row, names)| names.iter().map(move |name| (row, &**name)))
+    {
+        assert!(modules.contains(name), "no module is called {name}");
+        assert_eq!(places.insert(name, row), None, "{name} stands there twice");
+    }
+    let missing: Vec<_> = modules.iter().filter(|name| !places.contains_key(*name)).collect();
+    assert!(missing.is_empty(), "not in the drawing: {missing:?}");
+    let neighbours = neighbours(&sources);
+    let mut upwards = Vec::new();
+    for (from, to) in &neighbours[&Module::new()] {
+        let above = to.iter().filter(|to| places[&***to] < places[&**from]);
+        upwards.extend(above.map(|to| format!("{from} sees {to}")));
+    }
+    assert!(upwards.is_empty(), "upwards in the drawing: {upwards:?}");
+}
+
+/// Bare names in the second column of a table of layers are names of modules.
+#[test]
+fn the_table_of_the_runtime_s_layers_names_modules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("../../docs/ARCHITECTURE.md")).unwrap();
+    let table = text.split("| layer | modules | what it is |\n").nth(1).unwrap();
+    let mut checked = 0;
+    for row in table.lines().take_while(|line| line.starts_with('|')).skip(1) {
+        for name in row.split('|').nth(2).unwrap().split('`').skip(1).step_by(2) {
+            let place = root.join("../runtime/src").join(name);
+            assert!(
+                place.exists() || place.with_extension("rs").exists(),
+                "no module {name}: {row}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 15, "{checked} names");
+}
+
 #[test]
 fn the_reader_of_structs_counts_their_fields() {
     let code = "struct A {\na: u8,\n#[arg(long)]\nb: Vec<(u8, u8)>,\n}\n#[repr(C)]\npub struct B {\npub a: u8,\n}\n\

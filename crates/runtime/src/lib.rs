@@ -5,25 +5,28 @@
 //! keeps the directory of areas, allocates, and starts threads. The C and Rust interfaces are thin
 //! layers over [`Runtime`].
 //!
-//! Modules see those below them alone:
+//! Modules see those of their row and below alone (`cli/tests/modules.rs` reads this drawing):
 //!
 //! ```text
-//! job        joining, leaving, and the calls of a program    trap      faults and steps come in
-//! process_manager
-//!                                                                unsupported_atomics   looks at instructions
-//! collective
-//! sync       prefetch     threads      heap
-//! deadlines  segments                  directory             services
-//! driver     a step and what it waits for; requests between nodes
-//! engine     the protocol's effects become protections, frames and wake-ups
-//! races  false_sharing  allocation_sites  windows  platform  tables  receiver   what the engines stand on
-//! turns  compression  area  minipage_run  membership  launcher  stats  frames  crash  program  config  error  shim
-//! signals  child  interposed_close  interposed_mprotect  pthread   between the program and the C library
+//! job  process_manager  trap                         : joining, leaving, and the calls of a program; faults come in
+//! unsupported_atomics                                : looks at the instructions that trap
+//! collective  sync  deadlines  deadlock              : services: what is asked of this node
+//! prefetch  threads  segments  heap  directory       : the same
+//! driver                                             : a step and what it waits for; requests between nodes
+//! engine                                             : the protocol's effects become protections, frames, wake-ups
+//! races  false_sharing  allocation_sites             : what the engines stand on
+//! platform  stats  state_tables  compression         : the same: memory, links, states of minipages, counters
+//! config  program  programs  secret                  : the same: what a node is told, and which program it runs
+//! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
+//! area  minipage_run  turns  live_items              : what the tables hold
+//! interposed_mmap  interposed_mprotect  child        : between the program and the C library
+//! interposed_close  signals  pthread  errno          : the same
+//! launcher  crash  error  shim  tsan                 : what all of them use
 //! ```
 //!
-//! The path of a fault (no hand-over between threads): [`trap`] -> [`driver`] -> `Node::step` in the
-//! faulting thread -> frames out -> [`receiver`]: the same thread receives until its wake-up is there
-//! -> the ack -> the instruction is retried.
+//! The path of a fault: [`trap`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
+//! same thread receives until its wake-up is there, unless another has the receiver's role and wakes it -> the ack ->
+//! the instruction is retried.
 
 mod allocation_sites;
 mod area;
