@@ -67,7 +67,7 @@ impl Deadline {
 pub(crate) struct Deadlines {
     waits: Mutex<BTreeMap<(Deadline, ThreadId), Awaited>>,
     /// Changes when the helper has to look anew; a futex.
-    news: core::sync::atomic::AtomicU32,
+    rescan: core::sync::atomic::AtomicU32,
     helper: OnceLock<Result<(), String>>,
 }
 
@@ -91,8 +91,8 @@ impl Deadlines {
         let mut waits = lock(&self.waits);
         waits.insert((deadline, thread), from);
         if waits.first_key_value().is_some_and(|(&first, _)| first == (deadline, thread)) {
-            self.news.fetch_add(1, Ordering::Release);
-            let _ = futex::wake(&self.news, futex::Flags::PRIVATE, 1);
+            self.rescan.fetch_add(1, Ordering::Release);
+            let _ = futex::wake(&self.rescan, futex::Flags::PRIVATE, 1);
         }
         Ok(())
     }
@@ -105,10 +105,10 @@ impl Deadlines {
     /// The helper: sleeps until the first deadline, withdraws whose time is over.
     fn keep(&self, driver: &Driver) {
         loop {
-            let news = self.news.load(Ordering::Acquire);
+            let seen = self.rescan.load(Ordering::Acquire);
             let until = self.withdraw_due(driver).map(Deadline::timespec);
             let flags = futex::Flags::PRIVATE | futex::Flags::CLOCK_REALTIME;
-            let _ = futex::wait_bitset(&self.news, flags, news, until.as_ref(), NonZeroU32::MAX);
+            let _ = futex::wait_bitset(&self.rescan, flags, seen, until.as_ref(), NonZeroU32::MAX);
         }
     }
 
