@@ -13,7 +13,7 @@ impl Job<'_> {
     /// What agents have said before the event loop began.
     pub(super) fn begin_elsewhere(&mut self) {
         for host in 0..self.agents.hosts() {
-            self.hear(host);
+            self.receive(host);
         }
         self.feed_when_ready(&mut vec![0; super::job::BUFFER_BYTES]);
     }
@@ -33,7 +33,7 @@ impl Job<'_> {
 
     pub(super) fn on_agent(&mut self, host: usize, buffer: &mut [u8]) {
         let read = self.agents.read(host, buffer);
-        self.hear(host);
+        self.receive(host);
         if let Err(why) = read {
             self.lose(host, &why);
         }
@@ -47,14 +47,14 @@ impl Job<'_> {
     }
 
     /// All that an agent has said and that is here as a whole.
-    fn hear(&mut self, host: usize) {
+    fn receive(&mut self, host: usize) {
         loop {
-            let heard = match self.agents.next(host) {
+            let received = match self.agents.next(host) {
                 Ok(None) => return,
                 Ok(Some(word)) => self.on_word(host, word),
                 Err(why) => Err(why),
             };
-            if let Err(why) = heard {
+            if let Err(why) = received {
                 return self.lose(host, &why);
             }
         }

@@ -33,7 +33,7 @@ pub(super) struct Channel {
     inbox: Inbox,
     /// What is not written yet.
     outbox: Vec<u8>,
-    heard: Instant,
+    received: Instant,
     looked: Instant,
     said: Option<Instant>,
     /// Nothing more can be written.
@@ -42,7 +42,7 @@ pub(super) struct Channel {
 
 /// How a read went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Something,
     Nothing,
     End,
@@ -53,7 +53,7 @@ impl Channel {
     pub(super) fn new(end: End, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
-        let (heard, looked) = (Instant::now(), Instant::now());
+        let (received, looked) = (Instant::now(), Instant::now());
         Ok(Self {
             end,
             pieces: Pieces::default(),
@@ -61,7 +61,7 @@ impl Channel {
             output,
             inbox: Inbox::default(),
             outbox: Vec::new(),
-            heard,
+            received,
             looked,
             said: None,
             broken: false,
@@ -79,19 +79,19 @@ impl Channel {
     }
 
     /// Reads what is there, at most one `buffer` full.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Heard {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Received {
         match rustix::io::read(&self.input, &mut *buffer) {
-            Ok(0) => Heard::End,
+            Ok(0) => Received::End,
             Ok(count) => {
-                self.heard = Instant::now();
+                self.received = Instant::now();
                 match self.end {
                     End::Launcher => self.inbox.feed(&buffer[..count]),
                     End::Agent => self.pieces.open(&buffer[..count], |part| self.inbox.feed(part)),
                 }
-                Heard::Something
+                Received::Something
             }
-            Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
-            Err(_) => Heard::End,
+            Err(Errno::AGAIN | Errno::INTR) => Received::Nothing,
+            Err(_) => Received::End,
         }
     }
 
@@ -168,14 +168,14 @@ impl Channel {
         let (now, looked) = (Instant::now(), self.looked);
         self.looked = now;
         if now.duration_since(looked) > PATIENCE / 2 {
-            self.heard = now;
+            self.received = now;
         }
-        now.duration_since(self.heard) >= PATIENCE
+        now.duration_since(self.received) >= PATIENCE
     }
 
     /// Restarts the silence timer.
     pub(super) fn forgive(&mut self) {
-        self.heard = Instant::now();
+        self.received = Instant::now();
     }
 }
 
@@ -198,15 +198,15 @@ mod tests {
         assert!(one.backlog() > 0, "a pipe holds less");
         let (mut buffer, mut orders) = (vec![0; 1 << 16], 0);
         while orders < 3 {
-            assert_eq!(other.read(&mut buffer), Heard::Something);
+            assert_eq!(other.read(&mut buffer), Received::Something);
             while let Some(got) = other.next::<Order>().unwrap() {
                 assert!(got == order);
                 orders += 1;
             }
             one.flush();
         }
-        assert_eq!((one.backlog(), other.read(&mut buffer)), (0, Heard::Nothing));
+        assert_eq!((one.backlog(), other.read(&mut buffer)), (0, Received::Nothing));
         drop(one);
-        assert_eq!(other.read(&mut buffer), Heard::End);
+        assert_eq!(other.read(&mut buffer), Received::End);
     }
 }

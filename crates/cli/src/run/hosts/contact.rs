@@ -6,7 +6,7 @@ use super::super::host_slots::Share;
 use super::super::signals::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
-use super::channel::{Channel, End, Heard};
+use super::channel::{Channel, End, Received};
 use super::messages::{GREETING, Order, Word};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -228,8 +228,8 @@ impl Contact {
     /// Nothing more will come: why, in words.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<(), String> {
         match self.channel.read(buffer) {
-            Heard::Something | Heard::Nothing => Ok(()),
-            Heard::End => Err(self.lose()),
+            Received::Something | Received::Nothing => Ok(()),
+            Received::End => Err(self.lose()),
         }
     }
 

@@ -16,7 +16,7 @@ use super::super::program;
 use super::super::signals::Signals;
 use super::super::warden::{Ward, Warden};
 use super::builds;
-use super::channel::{Channel, End, Heard, PERIOD};
+use super::channel::{Channel, End, PERIOD, Received};
 use super::messages::{GREETING, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
@@ -192,9 +192,9 @@ impl Agent {
 
     fn on_channel(&mut self, buffer: &mut [u8]) -> Turn {
         match self.channel.read(buffer) {
-            Heard::End => return Turn::Over,
-            Heard::Nothing => return Turn::On,
-            Heard::Something => {}
+            Received::End => return Turn::Over,
+            Received::Nothing => return Turn::On,
+            Received::Something => {}
         }
         loop {
             match self.channel.next() {
