@@ -61,7 +61,7 @@ fn nodes_that_compete_for_a_word_get_their_shares() {
             (4, "unix", &["--wait", "block"]),
         ] {
             let setting = Setting { guard, transport, options, ..Setting::nodes(nodes) };
-            for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50")] {
+            for (mode, think) in [("add", "0"), ("add", "50"), ("mix", "50"), ("touch", "0")] {
                 let shares = shares(&setting, &[mode, "1000", think]);
                 assert_nobody_starves(&shares, nodes as usize, 4);
             }

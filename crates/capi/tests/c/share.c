@@ -3,6 +3,7 @@
  *
  * add    fetch and add of one word
  * mix    even ranks add, odd ranks read
+ * touch  mg_touch_write before each add
  * cross  locked add across the border of two pages
  * store  plain store across that border */
 #include "check.h"
@@ -59,8 +60,11 @@ static void *work(void *argument)
 
         if (mode == 's')
             store(place, self->done);
-        else if (self->adds)
+        else if (self->adds) {
+            if (mode == 't')
+                OK(mg_touch_write((char *)place, 8));
             add(place);
+        }
         else
             (void)*(volatile uint64_t *)place;
         self->done++;

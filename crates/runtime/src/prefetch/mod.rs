@@ -147,11 +147,15 @@ impl Prefetcher {
         bytes: usize,
         kind: Kind,
     ) -> Result<(), Error> {
-        let (thread, slot) = driver.my_slot()?;
         let mut candidates = Vec::new();
         each_run(driver, address, bytes, |run| {
             candidates.extend(run.minipages().map(|minipage| (minipage, kind)));
         })?;
+        // A thread that waits for nothing keeps its turn (ADR 17).
+        if candidates.iter().all(|&wanted| is_here(driver, wanted)) {
+            return Ok(());
+        }
+        let (thread, slot) = driver.my_slot()?;
         self.obtain(driver, thread, slot, &candidates);
         Ok(())
     }
@@ -187,16 +191,22 @@ impl Prefetcher {
         }
         driver.mesh().flush_deferred();
         for (minipage, kind) in candidates {
-            let access = driver.tables().lock(minipage).access();
-            let enough = match kind {
-                Kind::Read => access != Access::NoAccess,
-                Kind::Write => access == Access::ReadWrite,
-            };
-            // A watched minipage may be closed though its engine has access.
-            if !enough || driver.races().are_checked() {
+            if !is_here(driver, (minipage, kind)) {
                 self.fetch(driver, (thread, slot), minipage, kind, For::Call);
             }
         }
+    }
+}
+
+/// Whether this node has a minipage that exists for a kind of access.
+fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
+    // A watched minipage may be closed though its engine has access.
+    if driver.races().are_checked() || driver.memory().area(minipage.area()).is_none() {
+        return false;
+    }
+    match (kind, driver.tables().lock(minipage).access()) {
+        (Kind::Read, Access::ReadOnly) | (_, Access::ReadWrite) => true,
+        (Kind::Write, Access::ReadOnly) | (_, Access::NoAccess) => false,
     }
 }
 
