@@ -98,14 +98,14 @@ fn frame(message: Message, from: u16, bytes: usize) -> Vec<u8> {
 fn frames() -> Vec<Vec<u8>> {
     let all: Vec<u8> = messages().into_iter().flat_map(|message| frame(message, 1, 64)).collect();
     let bye = Header { kind: 243, from: 1, ..Header::default() }.encode();
-    let bundle =
+    let batch =
         Header { kind: 244, from: 1, payload: all.len() as u64, ..Header::default() }.encode();
     let body = Header { kind: 68, flags: 1, from: 1, payload: 3, ..Header::default() }.encode();
     vec![
         [&[3, 10, 0, 200], &all[..]].concat(),
         [&[1, 33], &body[..], b"sum", &bye].concat(),
         [&[2, 0, 31], &all[..80]].concat(),
-        [&[2, 40, 255], &bundle[..], &all, &bye].concat(),
+        [&[2, 40, 255], &batch[..], &all, &bye].concat(),
     ]
 }
 

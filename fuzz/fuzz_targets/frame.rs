@@ -1,6 +1,6 @@
 //! The frame decoder of the mesh, over a stream cut anywhere, against a decoder of ten lines.
 //!
-//! A bundle is one frame to the stream, and its members to the sink.
+//! A batch is one frame to the stream, and its members to the sink.
 //!
 //! Input: counted cuts (a cut of 0 is a read that a signal interrupts), then the stream.
 #![cfg_attr(fuzzing, no_main)]
@@ -12,11 +12,11 @@ use multigrain_types::NodeId;
 
 const PEER: NodeId = NodeId(1);
 const BYE: u8 = 243;
-const BUNDLE: u8 = 244;
-/// The flag of a bundle that more follows.
+const BATCH: u8 = 244;
+/// The flag of a batch that more follows.
 const MORE: u8 = 1;
-/// The longest payload of a bundle: 64 KiB, and a last member.
-const MAX_BUNDLE: u64 = (64 << 10) + Header::BYTES as u64 + MAX_BUFFER;
+/// The longest payload of a batch: 64 KiB, and a last member.
+const MAX_BATCH: u64 = (64 << 10) + Header::BYTES as u64 + MAX_BUFFER;
 /// The longest payload that has a place by address.
 const ROOM: usize = 1 << 16;
 
@@ -62,11 +62,11 @@ unsafe impl Sink for Log {
     fn refused(&mut self, _: String) {}
 }
 
-/// The frames of a bundle, as far as they are right, and whether one is not.
-fn members(mut bundle: &[u8], frames: &mut Vec<(Header, Vec<u8>)>) -> bool {
-    while !bundle.is_empty() {
-        let Ok(header) = Header::decode(bundle) else { return true };
-        let body = bundle[Header::BYTES..].get(..header.payload as usize);
+/// The frames of a batch, as far as they are right, and whether one is not.
+fn members(mut batch: &[u8], frames: &mut Vec<(Header, Vec<u8>)>) -> bool {
+    while !batch.is_empty() {
+        let Ok(header) = Header::decode(batch) else { return true };
+        let body = batch[Header::BYTES..].get(..header.payload as usize);
         let (Some(body), 1..=LAST_KIND, PEER) = (body, header.kind, NodeId(header.from)) else {
             return true;
         };
@@ -74,7 +74,7 @@ fn members(mut bundle: &[u8], frames: &mut Vec<(Header, Vec<u8>)>) -> bool {
             return true;
         }
         frames.push((header, body.to_vec()));
-        bundle = &bundle[Header::BYTES + body.len()..];
+        batch = &batch[Header::BYTES + body.len()..];
     }
     false
 }
@@ -90,20 +90,20 @@ fn oracle(mut stream: &[u8]) -> (Vec<(Header, Vec<u8>)>, bool) {
     while let Some((head, rest)) = stream.split_at_checked(Header::BYTES) {
         let Ok(header) = Header::decode(head) else { return (frames, true) };
         let bye = header.kind == BYE && header.payload == 0;
-        let bundle = header.kind == BUNDLE
+        let batch = header.kind == BATCH
             && header.flags & !MORE == 0
-            && (1..=MAX_BUNDLE).contains(&header.payload);
-        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye && !bundle) {
+            && (1..=MAX_BATCH).contains(&header.payload);
+        if header.from != PEER.0 || (header.kind > LAST_KIND && !bye && !batch) {
             return (frames, true);
         }
         if bye {
             return (frames, !rest.is_empty());
         }
-        if !bundle && header.payload > 0 && refused(&header) {
+        if !batch && header.payload > 0 && refused(&header) {
             return (frames, true);
         }
         let Some((body, next)) = rest.split_at_checked(header.payload as usize) else { break };
-        if !bundle {
+        if !batch {
             frames.push((header, body.to_vec()));
         } else if members(body, &mut frames) {
             return (frames, true);

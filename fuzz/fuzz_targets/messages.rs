@@ -1,7 +1,7 @@
 //! Messages as words and back, and any of them in any order given to the protocol: an answer or a
 //! violation, never a panic, nothing sent beyond the job, and no queue without bound.
 //!
-//! Input: the node, then steps: what its own threads do, and messages and news of its peers. Of the
+//! Input: the node, then steps: what its own threads do, and messages and write notices of its peers. Of the
 //! minipages all are sequentially consistent, or one is so, one eagerly and one lazily release consistent,
 //! and one auto.
 #![cfg_attr(fuzzing, no_main)]
@@ -116,7 +116,7 @@ impl World for Watched {
 
 impl ReleaseWorld for Watched {
     fn send_notices(&mut self, to: NodeId, _: WriteNotices) {
-        assert!(to != self.me && to.0 < NODES, "news to {to}");
+        assert!(to != self.me && to.0 < NODES, "write notices to {to}");
         self.effects += 1;
     }
 
@@ -225,7 +225,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
 }
 
 /// Write notices of a peer, of nodes and minipages that exist.
-fn news(input: &mut Bytes<'_>) -> WriteNotices {
+fn write_notices(input: &mut Bytes<'_>) -> WriteNotices {
     let node = |byte: u8| NodeId(u16::from(byte) % NODES);
     let clock = |input: &mut Bytes<'_>| -> Vec<u64> {
         (0..NODES).map(|_| u64::from(input.byte() & 3)).collect()
@@ -308,7 +308,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             let from = NodeId((me.0 + 1 + u16::from(op >> 2) % (NODES - 1)) % NODES);
             if relaxed && op & 0x80 != 0 {
-                Input::WriteNotices { from, notices: news(&mut input) }
+                Input::WriteNotices { from, notices: write_notices(&mut input) }
             } else {
                 let Some(message) = spelled(&words(&mut input, op & 2 != 0)) else { continue };
                 // The receiver lets no other through.

@@ -3,7 +3,7 @@
 //!
 //! Input: the victim, then steps. A step is a deed of its own, bytes on a link, or a whole frame
 //! about a minipage that exists, whose payload has the right length or nearly. Of the frames a quarter
-//! are for release consistent areas: contents, diffs, news, and bundles of them.
+//! are for release consistent areas: contents, diffs, write notices, and batches of them.
 #![cfg_attr(fuzzing, no_main)]
 
 use multigrain_fuzz::{Input, ends_well, fuzz_target, peer, relaxed, victim};

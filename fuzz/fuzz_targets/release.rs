@@ -1,6 +1,6 @@
-//! What release consistency reads from peers: news, and diffs of a page.
+//! What release consistency reads from peers: write notices, and diffs of a page.
 //!
-//! Input: nodes of the job, length of the page in steps of 8 bytes, then the bytes, read as news and
+//! Input: nodes of the job, length of the page in steps of 8 bytes, then the bytes, read as write notices and
 //! as a diff.
 #![cfg_attr(fuzzing, no_main)]
 
@@ -12,10 +12,13 @@ fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);
     let (nodes, steps) = (u16::from(input.byte()), usize::from(input.byte()));
     let bytes = input.0;
-    if let Ok(news) = WriteNotices::from_bytes(bytes, nodes) {
-        assert_eq!(news.to_bytes(), bytes, "news have one spelling");
-        let parts = news.clone().into_parts(3);
-        assert_eq!(parts.iter().map(|part| part.notices.len()).sum::<usize>(), news.notices.len());
+    if let Ok(notices) = WriteNotices::from_bytes(bytes, nodes) {
+        assert_eq!(notices.to_bytes(), bytes, "write notices have one spelling");
+        let parts = notices.clone().into_parts(3);
+        assert_eq!(
+            parts.iter().map(|part| part.notices.len()).sum::<usize>(),
+            notices.notices.len()
+        );
     }
     let before = vec![0xa5; 8 * steps + 3];
     let mut page = before.clone();

@@ -9,10 +9,10 @@ use multigrain_types::{AreaId, MinipageId, NodeId};
 
 use crate::Input;
 
-/// The runtime's own frame that brings news.
-const NEWS: u8 = 73;
+/// The runtime's own frame that brings notices.
+const WRITE_NOTICES: u8 = 73;
 /// Frames that travel as one message.
-const BUNDLE: u8 = 244;
+const BATCH: u8 = 244;
 /// Kinds of the protocol's messages, those of synchronization first.
 const KINDS: u8 = 64;
 
@@ -50,7 +50,7 @@ fn diff(input: &mut Input<'_>) -> Vec<u8> {
 }
 
 /// Write notices of nodes and minipages that exist, most of the time.
-fn news(input: &mut Input<'_>) -> Vec<u8> {
+fn write_notices(input: &mut Input<'_>) -> Vec<u8> {
     if input.byte() & 15 == 15 {
         return input.counted().to_vec();
     }
@@ -91,8 +91,8 @@ fn frame(input: &mut Input<'_>, from: NodeId) -> Vec<u8> {
         1 | 2 => (kind, about.0, diff(input)),
         3 => (kind, about.0, vec![op; bytes_of(about)]),
         4 => (kind, about_sync, Vec::new()),
-        5 => (kind, about_sync, news(input)),
-        6 => (NEWS, 0, news(input)),
+        5 => (kind, about_sync, write_notices(input)),
+        6 => (WRITE_NOTICES, 0, write_notices(input)),
         _ => (kind, about.0, input.counted().to_vec()),
     };
     let payload = body.len() as u64;
@@ -118,7 +118,7 @@ pub fn step(
         _ => {
             let members: Vec<u8> = (0..2 + (op >> 6)).flat_map(|_| frame(input, from)).collect();
             let (flags, payload) = (op >> 2 & 1, members.len() as u64);
-            let header = Header { kind: BUNDLE, flags, from: from.0, payload, ..Header::default() };
+            let header = Header { kind: BATCH, flags, from: from.0, payload, ..Header::default() };
             [header.encode().as_slice(), &members].concat()
         }
     };
