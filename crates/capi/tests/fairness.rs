@@ -78,24 +78,25 @@ fn threads_of_one_node_against_one_thread_all_get_their_shares() {
     }
 }
 
+/// Runs a program under every guard.
+fn run_guarded(name: &str, nodes: u32) {
+    let dir = TestDir::new();
+    let program = compile(&dir, name);
+    for &guard in guards() {
+        run_well(&launcher(), &Setting { guard, ..Setting::nodes(nodes) }, &program, &[]);
+    }
+}
+
 #[test]
 fn a_handler_in_the_middle_of_a_held_instruction_may_hold_as_well() {
     let _alone = alone();
-    let dir = TestDir::new();
-    let program = compile(&dir, "nested");
-    for &guard in guards() {
-        run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
-    }
+    run_guarded("nested", 2);
 }
 
 #[test]
 fn a_thread_that_ends_in_the_middle_of_a_held_instruction_holds_it_no_longer() {
     let _alone = alone();
-    let dir = TestDir::new();
-    let program = compile(&dir, "leaves");
-    for &guard in guards() {
-        run_well(&launcher(), &Setting { guard, ..Setting::nodes(3) }, &program, &[]);
-    }
+    run_guarded("leaves", 3);
 }
 
 #[test]

@@ -137,16 +137,15 @@ static void cancel(void)
     OK(mg_barrier(1, 0));
 }
 
-/* A system call of its own blocks what accesses raise: the next one ends the node in the kernel. */
+/* A system call of its own blocks what accesses raise: node 1's first access ends it in the kernel. */
 static void blocked(void)
 {
     uint64_t all = ~(uint64_t)0;
 
+    if (mg_node() != 1)
+        return;
     CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all) == 0);
-    for (int i = 0; i < 1000; i++) {
-        __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
-        usleep(1000);
-    }
+    __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
 }
 
 int main(int argc, char **argv)
