@@ -78,6 +78,15 @@ fn threads_of_one_node_against_one_thread_all_get_their_shares() {
     }
 }
 
+#[test]
+fn a_program_that_steps_itself_holds_no_longer_than_others() {
+    let _alone = alone();
+    for &guard in guards() {
+        let shares = shares(&Setting { guard, ..Setting::nodes(3) }, &["debug", "1000", "0"]);
+        assert_nobody_starves(&shares, 3, 4);
+    }
+}
+
 /// Runs a program under every guard.
 fn run_guarded(name: &str, nodes: u32) {
     let dir = TestDir::new();

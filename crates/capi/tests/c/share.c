@@ -5,10 +5,12 @@
  * mix    even ranks add, odd ranks read
  * touch  mg_touch_write before each add
  * cross  locked add across the border of two pages
- * store  plain store across that border */
+ * store  plain store across that border
+ * debug  as cross, and the program steps itself over it */
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 enum { MOST = 64 };
@@ -41,6 +43,27 @@ static void add(volatile char *word)
 #endif
 }
 
+static __thread volatile int traps;
+
+static void count_trap(int signal)
+{
+    (void)signal;
+    traps++;
+}
+
+/* The program's own steps trap, each once, whatever the runtime does. */
+static void add_stepped(volatile char *word)
+{
+#ifdef __x86_64__
+    traps = 0;
+    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq; lock addq $1, (%0); nop; pushfq; andq $~0x100, (%%rsp); popfq"
+                     : : "r"(word) : "memory", "cc");
+    CHECK(traps == 5 || traps == 6);
+#else
+    add(word);
+#endif
+}
+
 static void store(volatile char *word, uint64_t value)
 {
 #ifdef __x86_64__
@@ -63,7 +86,10 @@ static void *work(void *argument)
         else if (self->adds) {
             if (mode == 't')
                 OK(mg_touch_write((char *)place, 8));
-            add(place);
+            if (mode == 'd')
+                add_stepped(place);
+            else
+                add(place);
         }
         else
             (void)*(volatile uint64_t *)place;
@@ -95,7 +121,9 @@ int main(int argc, char **argv)
     think_us = atof(argv[3]);
     threads = argc > 4 && mg_node() == 0 ? atoi(argv[4]) : 1;
     CHECK(threads >= 1 && threads <= MOST);
-    crosses = mode == 'c' || mode == 's';
+    crosses = mode == 'c' || mode == 's' || mode == 'd';
+    if (mode == 'd')
+        CHECK(signal(SIGTRAP, count_trap) != SIG_ERR);
     pages = SHARE("pages", mg_nodes() - 1, mg_malloc_grain(8192, 4096));
     counter = SHARE("counter", 0, mg_malloc(sizeof *counter));
     sum = SHARE("sum", 0, mg_calloc(1, sizeof *sum));

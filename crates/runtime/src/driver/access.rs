@@ -43,32 +43,62 @@ thread_local! {
 /// Handlers that are left by `siglongjmp` leave theirs behind: of so many, the oldest are forgotten.
 const DEEPEST: usize = 4;
 
-/// Instructions that are stepped, each by the signals that its thread had blocked.
+/// Where an instruction lies, and its stack.
+type Place = [i64; 2];
+
+/// An instruction that is stepped.
+#[derive(Clone, Copy)]
+struct Step {
+    place: Place,
+    /// The signals that its thread had blocked.
+    blocked: u64,
+    /// The program steps through itself.
+    by_program: bool,
+}
+
+impl Step {
+    const NONE: Self = Self { place: [0; 2], blocked: 0, by_program: false };
+}
+
+/// Instructions that are stepped.
 #[derive(Clone, Copy)]
 struct Stepped {
-    blocked: [u64; DEEPEST],
+    steps: [Step; DEEPEST],
     count: usize,
 }
 
 impl Stepped {
-    const NONE: Self = Self { blocked: [0; DEEPEST], count: 0 };
+    const NONE: Self = Self { steps: [Step::NONE; DEEPEST], count: 0 };
 
-    fn push(mut self, blocked: u64) -> Self {
+    fn push(mut self, step: Step) -> Self {
         if self.count == DEEPEST {
-            self.blocked.rotate_left(1);
+            self.steps.rotate_left(1);
             self.count -= 1;
         }
-        self.blocked[self.count] = blocked;
+        self.steps[self.count] = step;
         self.count += 1;
         self
     }
 
-    fn pop() -> Option<u64> {
+    fn pop() -> Option<Step> {
         let mut stepped = STEPPED.with(Cell::get);
         stepped.count = stepped.count.checked_sub(1)?;
         STEPPED.with(|place| place.set(stepped));
-        Some(stepped.blocked[stepped.count])
+        Some(stepped.steps[stepped.count])
     }
+}
+
+/// Whether the instruction that trapped is stepped by this runtime, perhaps beside the program.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+unsafe fn is_stepped_here(context: *const c_void) -> bool {
+    let Stepped { steps, count } = STEPPED.with(Cell::get);
+    let innermost = count.checked_sub(1).map(|last| steps[last].place);
+    // SAFETY: as the caller says.
+    innermost.is_some()
+        && unsafe { single_step::is_stepped(context) }
+        && innermost == Some(unsafe { single_step::place(context) })
 }
 
 fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
@@ -114,7 +144,7 @@ impl Driver {
         // SAFETY: the kernel gave the handler this context.
         let Some(at) = (unsafe { single_step::instruction(context) }) else { return false };
         // SAFETY: as above.
-        if !unsafe { single_step::is_stepped(context) } && with(|accesses| accesses.holds_any()) {
+        if !unsafe { is_stepped_here(context) } && with(|accesses| accesses.holds_any()) {
             // Another instruction, in a handler that the stepped one has run into.
             self.retire_all();
         }
@@ -269,25 +299,25 @@ impl Driver {
     /// The instruction ends in somebody else's handler.
     pub(crate) fn abandon_step(&self, context: *mut c_void) {
         // SAFETY: the kernel gave the handler this context.
-        if !unsafe { single_step::is_stepped(context) } {
-            return;
-        }
-        if let Some(blocked) = Stepped::pop() {
-            // SAFETY: as above; the handler returns to it.
-            unsafe { single_step::end_step(context, blocked) };
-            self.retire_all();
+        if unsafe { is_stepped_here(context) } {
+            self.end_step(context);
         }
     }
 
-    /// SIGTRAP: true if it came from an instruction that was stepped here.
+    /// The innermost step is over: whether the program does not step itself there.
+    fn end_step(&self, context: *mut c_void) -> bool {
+        let Some(Step { blocked, by_program, .. }) = Stepped::pop() else { return false };
+        // SAFETY: the kernel gave the handler this context, which it returns to.
+        unsafe { single_step::end_step(context, blocked, by_program) };
+        self.retire_all();
+        !by_program
+    }
+
+    /// SIGTRAP: true if it came from an instruction that was stepped here, and only here.
     pub(crate) fn on_step(&self, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
         // SAFETY: the kernel gave the handler this information.
         let code: c_int = unsafe { (*info).si_code };
-        if code != libc::TRAP_TRACE || STEPPED.with(Cell::get).count == 0 {
-            return false;
-        }
-        self.abandon_step(context);
-        true
+        code == libc::TRAP_TRACE && self.end_step(context)
     }
 }
 
@@ -321,11 +351,17 @@ pub(crate) fn leave(context: *mut c_void) {
         return;
     }
     // SAFETY: the kernel gave the handler this context, which it returns to.
-    if unsafe { single_step::is_stepped(context) } {
+    if unsafe { is_stepped_here(context) } {
         // A second trap of the same instruction.
         return;
     }
     // SAFETY: as above.
-    let blocked = unsafe { single_step::step(context) };
-    STEPPED.with(|stepped| stepped.set(stepped.get().push(blocked)));
+    let step = unsafe {
+        Step {
+            place: single_step::place(context),
+            by_program: single_step::is_stepped(context),
+            blocked: single_step::step(context),
+        }
+    };
+    STEPPED.with(|stepped| stepped.set(stepped.get().push(step)));
 }

@@ -4,7 +4,7 @@
 
 use core::ffi::c_void;
 
-use super::Instruction;
+use super::{Instruction, Place};
 
 pub(super) unsafe fn instruction(_: *const c_void) -> Option<Instruction> {
     None
@@ -23,6 +23,10 @@ pub(super) unsafe fn step(_: *mut c_void) -> u64 {
     unreachable!("nothing is held here")
 }
 
-pub(super) unsafe fn end_step(_: *mut c_void, _: u64) {
+pub(super) unsafe fn place(_: *const c_void) -> Place {
+    [0; 2]
+}
+
+pub(super) unsafe fn end_step(_: *mut c_void, _: u64, _: bool) {
     unreachable!("nothing is stepped here")
 }

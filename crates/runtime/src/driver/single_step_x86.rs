@@ -4,7 +4,7 @@
 
 use core::ffi::c_void;
 
-use super::Instruction;
+use super::{Instruction, Place};
 use crate::signals;
 
 /// The trap flag, and the resume flag, which traps set.
@@ -45,7 +45,20 @@ pub(super) fn is_ours() -> bool {
     signals::handles(libc::SIGTRAP)
 }
 
-/// Whether the instruction that trapped is stepped. The kernel enters handlers without the flag.
+/// Where the instruction lies, and its stack: the same when it traps again, also if it has copied some already.
+///
+/// # Safety
+/// As for [`instruction`].
+pub(super) unsafe fn place(context: *const c_void) -> Place {
+    let context = context.cast::<libc::ucontext_t>();
+    [libc::REG_RIP, libc::REG_RSP].map(|register| {
+        // SAFETY: as the caller says.
+        unsafe { (*context).uc_mcontext.gregs[usize::try_from(register).unwrap_or_default()] }
+    })
+}
+
+/// Whether the instruction that trapped is stepped, by this runtime or by the program itself. The kernel enters
+/// handlers without the flag.
 ///
 /// # Safety
 /// As for [`instruction`].
@@ -67,11 +80,14 @@ pub(super) unsafe fn step(context: *mut c_void) -> u64 {
     unsafe { change(context, |flags| flags | TRAP, !own) }
 }
 
+/// What the thread has blocked again; it goes on without steps, unless they are the program's own as well.
+///
 /// # Safety
 /// As for [`step`].
-pub(super) unsafe fn end_step(context: *mut c_void, before: u64) {
+pub(super) unsafe fn end_step(context: *mut c_void, before: u64, goes_on: bool) {
+    let flag = if goes_on { TRAP } else { 0 };
     // SAFETY: as the caller says.
-    unsafe { change(context, |flags| flags & !TRAP, before) };
+    unsafe { change(context, |flags| flags & !TRAP | flag, before) };
 }
 
 /// Changes the flags, and the blocked signals, which it returns as they were. The kernel's set
