@@ -46,13 +46,13 @@ grep -q sor "$said" || failed "the demonstration shows nothing"
 
 say "README: an installation, and the first program"
 block sh 2 | as_written "$top" > "$said" 2>&1 || failed "the installation failed"
-block c 1 > "$dir/work/sum.c"
+block c 1 > "$dir/work/first.c"
 block sh 3 | as_written "$dir/work" > "$said" 2>&1 || failed "the first program failed"
 for node in 0 1 2 3; do
     # Once with the shared library, once without.
     test "$(grep -c "^\[$node\] node $node sees 6$" "$said")" = 2 || failed "node $node does not see 6"
 done
-if readelf -d "$dir/work/sum" | grep -q NEEDED; then
+if readelf -d "$dir/work/first" | grep -q NEEDED; then
     failed "the program linked with -static needs libraries"
 fi
 

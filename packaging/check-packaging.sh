@@ -30,13 +30,13 @@ done
 if dpkg-deb -c "$packages"/multigrain_*.deb | grep -q modulefiles; then fail "a module file in a package"; fi
 
 say "a program is compiled against them and runs"
-awk '$0 == "```c" { inside = 1; next } /^```/ && inside { exit } inside' "$top/README.md" > "$dir/work/sum.c"
+awk '$0 == "```c" { inside = 1; next } /^```/ && inside { exit } inside' "$top/README.md" > "$dir/work/first.c"
 library=$(dirname "$(find "$root/usr/lib" -name libmultigrain.a)")
 export PKG_CONFIG_SYSROOT_DIR="$root" PKG_CONFIG_LIBDIR="$library/pkgconfig"
 # shellcheck disable=SC2046 # words, not one argument
-cc "$dir/work/sum.c" -o "$dir/work/sum" $(pkg-config --cflags --libs multigrain) "-I$root/usr/include" "-L$library"
-if readelf -d "$dir/work/sum" | grep -q 'RUNPATH\|RPATH'; then fail "a program of the system's library has a path to it"; fi
-LD_LIBRARY_PATH=$library "$root/usr/bin/multigrain" run -n 4 "$dir/work/sum" > "$dir/said"
+cc "$dir/work/first.c" -o "$dir/work/first" $(pkg-config --cflags --libs multigrain) "-I$root/usr/include" "-L$library"
+if readelf -d "$dir/work/first" | grep -q 'RUNPATH\|RPATH'; then fail "a program of the system's library has a path to it"; fi
+LD_LIBRARY_PATH=$library "$root/usr/bin/multigrain" run -n 4 "$dir/work/first" > "$dir/said"
 test "$(grep -c 'sees 6$' "$dir/said")" = 4 || { cat "$dir/said"; fail "the program is wrong"; }
 test -s "$root/usr/share/man/man1/multigrain-run.1.gz" || fail "no manual"
 test -s "$root/usr/share/zsh/vendor-completions/_multigrain" || fail "no completions"
@@ -45,7 +45,7 @@ if command -v cmake > /dev/null; then
 cmake_minimum_required(VERSION 3.10)
 project(check C)
 find_package(Multigrain 0.1 REQUIRED)
-add_executable(with_cmake sum.c)
+add_executable(with_cmake first.c)
 target_link_libraries(with_cmake Multigrain::multigrain)
 END
     cmake -S "$dir/work" -B "$dir/work/build" -DMultigrain_DIR="$library/cmake/Multigrain" > /dev/null
