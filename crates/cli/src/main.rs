@@ -10,6 +10,7 @@ mod host;
 mod inject;
 mod litmus;
 mod man;
+mod mistakes;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod proof;
@@ -20,8 +21,7 @@ mod scale;
 mod series;
 mod sim;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,6 +48,9 @@ enum Command {
     /// Serves the launcher of a job on many hosts, which starts it.
     #[command(hide = true)]
     Agent,
+    /// Says the version, as --version does.
+    #[command(hide = true)]
+    Version,
     #[command(hide = true)]
     Bounds(bounds::BoundsArgs),
     #[command(hide = true)]
@@ -69,7 +72,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::try_parse().unwrap_or_else(|error| with_hint(error).exit()).command;
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let parsed = Cli::try_parse().unwrap_or_else(|error| mistakes::end(error, &words));
+    let command = parsed.command;
     if let Command::Run(args) = &command {
         return run::run(args);
     }
@@ -81,24 +86,6 @@ fn main() -> ExitCode {
     }
     run::notice_children();
     broken_pipe::until_unread(|| start(command))
-}
-
-/// Names the command that was meant where letters have changed places, which clap takes for no likeness.
-fn with_hint(mut error: clap::Error) -> clap::Error {
-    let (Some(ContextValue::String(given)), None) =
-        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
-    else {
-        return error;
-    };
-    let commands = Cli::command();
-    let known = commands.get_subcommands().filter(|command| !command.is_hide_set());
-    let distance = |name: &str| strsim::damerau_levenshtein(name, given);
-    let nearest = known.map(clap::Command::get_name).min_by_key(|name| distance(name));
-    if let Some(name) = nearest.filter(|name| distance(name) <= 2) {
-        let hint = ContextValue::Strings(vec![name.to_owned()]);
-        error.insert(ContextKind::SuggestedSubcommand, hint);
-    }
-    error
 }
 
 /// Any command; `run` sees to broken pipes itself.
@@ -121,6 +108,10 @@ fn start(command: Command) -> ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         #[cfg(feature = "mutants")]
         Command::Scenes(args) => mutants::play(&args),
+        Command::Version => {
+            println!("multigrain {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
         Command::Man { completions, directory } => {
             let write = if completions { man::write_completions } else { man::write_pages };
             match write(&directory) {

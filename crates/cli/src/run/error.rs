@@ -10,10 +10,12 @@ use std::time::Duration;
 #[non_exhaustive]
 pub(super) enum LaunchError {
     /// No such file.
-    #[error("{program}: no such program; give a path or a name that is in PATH")]
+    #[error("{program}: no such program{hint}")]
     NoProgram {
         /// As the user wrote it.
         program: String,
+        /// Where it was looked for, and what to do.
+        hint: String,
     },
     /// There is such a file, but it cannot be executed.
     #[error("{}: {why}", path.display())]

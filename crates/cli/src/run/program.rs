@@ -4,6 +4,8 @@ use super::error::LaunchError;
 use rustix::fs::{Access, access};
 use std::env;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +18,11 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
 }
 
 fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
-    let missing = || LaunchError::NoProgram { program: name.to_string_lossy().into_owned() };
+    let missing = || missing(name);
     if name.is_empty() {
         return Err(missing());
     }
-    if name.as_bytes().contains(&b'/') {
+    if name.as_bytes().contains(&b'/') || name == "." || name == ".." {
         let file = PathBuf::from(name);
         return match fault_of(&file) {
             None => Ok(file),
@@ -42,6 +44,38 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
     Err(unusable.unwrap_or_else(missing))
 }
 
+/// Says what was probably meant: a file here, or a number of nodes.
+fn missing(name: &OsStr) -> LaunchError {
+    let program = name.to_string_lossy().into_owned();
+    let here = Path::new(".").join(name);
+    let is_path = name.is_empty() || name.as_bytes().contains(&b'/');
+    let hint = match fault_of(&here) {
+        None if !is_path => format!(" in PATH; say ./{program} for the one in this directory"),
+        Some(Fault::Unusable(why)) if !is_path => {
+            return LaunchError::NotExecutable { path: here, why };
+        }
+        Some(Fault::Missing) if program.parse::<u32>().is_ok() => {
+            "; the number of nodes is -n: multigrain run -n 2 ./app".to_owned()
+        }
+        None | Some(_) => "; give a path or a name that is in PATH".to_owned(),
+    };
+    LaunchError::NoProgram { program, hint }
+}
+
+const SOURCE: &str = "is source; compile it and name the program that comes of it: \
+    cc app.c -o app $(pkg-config --cflags --libs multigrain)";
+
+/// Whether a file's name says that it is for a compiler.
+fn is_source(file: &Path) -> bool {
+    let kinds = ["c", "cc", "cpp", "cxx", "h", "hpp", "f90", "rs"];
+    file.extension().is_some_and(|kind| kinds.iter().any(|known| kind == *known))
+}
+
+fn begins_with(file: &Path, bytes: &[u8]) -> bool {
+    let mut begin = vec![0; bytes.len()];
+    File::open(file).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == bytes
+}
+
 enum Fault {
     Missing,
     Unusable(&'static str),
@@ -56,6 +90,8 @@ fn fault_of(file: &Path) -> Option<Fault> {
         Ok(metadata) if metadata.is_dir() => {
             Some(Fault::Unusable("is a directory; name a program"))
         }
+        // A script says what runs it, whatever its name.
+        Ok(_) if is_source(file) && !begins_with(file, b"#!") => Some(Fault::Unusable(SOURCE)),
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
             Some(Fault::Unusable("is not executable; use chmod +x if it is a program"))
         }
@@ -83,5 +119,6 @@ mod tests {
         assert_eq!(code(""), 127);
         assert_eq!(code("/etc/passwd"), 126);
         assert_eq!(code("/tmp"), 126);
+        assert_eq!(code("."), 126);
     }
 }

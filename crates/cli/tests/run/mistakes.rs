@@ -2,6 +2,9 @@
 
 use super::SOON;
 use crate::support::{Ended, assert_gone_within, multigrain, run, unique_time};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -115,17 +118,105 @@ fn a_missing_dev_is_named_as_the_cause_and_the_warden_does_without() {
 #[test]
 fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
     for (words, line) in [
-        ("run --gaurd uffd -n 2 true", "error: unexpected argument '--gaurd' found"),
-        ("run -np 4 true", "error: invalid value 'p' for '--nodes <N>'"),
-        ("run --version", "error: unexpected argument '--version' found"),
-        ("run -z -- true", "error: unexpected argument '-z' found"),
+        (
+            "run --gaurd uffd -n 2 true",
+            "unexpected argument '--gaurd' found; a similar argument exists: '--guard'; see multigrain run --help",
+        ),
+        ("run --version", "unexpected argument '--version' found; see multigrain run --help"),
+        ("run -z -- true", "unexpected argument '-z' found; see multigrain run --help"),
+        ("run -n two true", "invalid value 'two' for '--nodes <N>': it is no number; see"),
+        ("run -n 0 true", "invalid value '0' for '--nodes <N>': 0 is not in 1 to 1024; see"),
+        ("bench foo", "unrecognized subcommand 'foo'; see multigrain bench --help"),
     ] {
-        let ended = run(multigrain().args(words.split(' ')));
-        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
-        assert!(ended.err.starts_with(line), "{ended:?}");
+        assert_refused(words, line);
     }
-    let ended = run(multigrain().args(["run", "--gaurd", "uffd", "true"]));
-    assert!(ended.err.contains("a similar argument exists: '--guard'"), "{ended:?}");
+}
+
+/// A wrong command line: one line, and nothing is run.
+fn assert_refused(words: &str, line: &str) {
+    let ended = run(multigrain().args(words.split(' ')));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{words}: {ended:?}");
+    assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{words}: {ended:?}");
+    assert_eq!(ended.err.lines().count(), 1, "{words}: {ended:?}");
+}
+
+#[test]
+fn options_of_other_launchers_are_named_as_they_are_here() {
+    const NODES: &str = "the number of nodes is -n: multigrain run -n 2 ./app";
+    const HOSTS: &str = "hosts are named by --hosts a:2,b:2";
+    for (words, option, hint) in [
+        ("run -np 4 true", "-np", NODES),
+        ("run -np4 true", "-np", NODES),
+        ("run --np=4 true", "--np", NODES),
+        ("run -N 2 true", "-N", NODES),
+        ("doctor -N2", "-N", NODES),
+        ("run -H a,b true", "-H", HOSTS),
+        ("run --host a true", "--host", HOSTS),
+        ("run -machinefile f true", "-machinefile", "a file of hosts is named by --hostfile FILE"),
+        ("run -hostfile f true", "-hostfile", "it has two dashes: --hostfile"),
+        ("run --summary -timeout 5 true", "-timeout", "it has two dashes: --timeout"),
+        ("run -stats=f true", "-stats", "it has two dashes: --stats"),
+        ("run -genv A 1 true", "-genv", "a variable is set by -x VAR=VALUE"),
+        ("run -v true", "-v", "--summary says what the nodes did"),
+    ] {
+        assert_refused(words, &format!("there is no option {option}; {hint}"));
+    }
+    // A program's own options are its own, and -h is help.
+    assert_refused("run -n two true -np 4", "invalid value 'two'");
+    let help = run(multigrain().args(["run", "-h"]));
+    assert!(help.code == Some(0) && help.out.contains("Usage: multigrain run"), "{help:?}");
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_command_is_understood() {
+    const RUN: &str = "a program is run by multigrain run -n 2 ./app";
+    assert_refused("run", "run needs a program: multigrain run -n 2 ./app");
+    assert_refused("run -n 2", "run needs a program: multigrain run -n 2 ./app");
+    for word in ["./app", "/bin/true", "mpirun", "4"] {
+        assert_refused(
+            &format!("{word} -n 2 true"),
+            &format!("{word} is no command of multigrain; {RUN}"),
+        );
+    }
+    for option in ["-n", "-np", "--hosts", "-hosts", "--nodes=2"] {
+        assert_refused(&format!("{option} 2 true"), "options follow the command: multigrain run");
+    }
+    assert_refused("-v", "there is no option -v; the version is said by multigrain -V");
+    let (word, option) = (run(multigrain().arg("version")), run(multigrain().arg("--version")));
+    assert_eq!((word.code, word.out.as_str()), (Some(0), option.out.as_str()), "{word:?}");
+}
+
+#[test]
+fn what_is_no_program_says_what_to_do() {
+    let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-programs");
+    fs::create_dir_all(here.join("directory")).unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        fs::write(here.join(name), text).unwrap();
+        fs::set_permissions(here.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    file("first.c", "int main(void) { return 0; }", 0o644);
+    file("open.c", "int main(void) { return 0; }", 0o755);
+    file("script.rs", "#!/bin/sh\nexit 3\n", 0o755);
+    file("not-in-path", "#!/bin/sh\n", 0o755);
+    file("notes", "", 0o644);
+    for (program, code, line) in [
+        ("first.c", 126, "./first.c: is source; compile it"),
+        ("./first.c", 126, "./first.c: is source; compile it"),
+        ("./open.c", 126, "./open.c: is source; compile it"),
+        (".", 126, ".: is a directory; name a program"),
+        ("directory", 126, "./directory: is a directory; name a program"),
+        ("notes", 126, "./notes: is not executable; use chmod +x"),
+        ("not-in-path", 127, "not-in-path: no such program in PATH; say ./not-in-path for"),
+        ("4", 127, "4: no such program; the number of nodes is -n: multigrain run -n 2 ./app"),
+        ("./first", 127, "./first: no such program; give a path"),
+    ] {
+        let ended = run(multigrain().current_dir(&here).args(["run", "-n", "2", program]));
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{program}: {ended:?}");
+        assert!(ended.line().starts_with(&format!("multigrain: {line}")), "{program}: {ended:?}");
+    }
+    let script = run(multigrain().current_dir(&here).args(["run", "./script.rs"]));
+    assert_eq!(script.code, Some(3), "{script:?}");
+    fs::remove_dir_all(here).unwrap();
 }
 
 #[test]
@@ -151,8 +242,8 @@ fn a_mistyped_command_gets_a_hint() {
     for (given, meant) in [("rnu", "run"), ("ru", "run"), ("chekc", "check"), ("sacle", "scale")] {
         let ended = run(multigrain().arg(given));
         assert_eq!(ended.code, Some(2));
-        let hint = ended.err.lines().find(|line| line.contains("similar subcommand"));
-        assert!(hint.is_some_and(|hint| hint.contains(&format!("'{meant}'"))), "{ended:?}");
+        let (_, hint) = ended.line().split_once("similar subcommand").unwrap();
+        assert!(hint.contains(&format!("'{meant}'")), "{ended:?}");
     }
     let ended = run(multigrain().arg("something"));
     assert!(ended.code == Some(2) && !ended.err.contains("similar"), "{ended:?}");

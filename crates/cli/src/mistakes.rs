@@ -1,0 +1,155 @@
+//! What is wrong with a command line, as one line that says what to do. What clap knows is in its own words; options
+//! and commands as other launchers have them are named with what they are called here.
+
+use crate::Cli;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, Error};
+use std::ffi::OsString;
+use std::path::Path;
+
+const RUN: &str = "multigrain run -n 2 ./app";
+
+/// Options of other launchers, and what they are here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (
+        &["-np", "--np", "-N", "-c", "--ntasks"],
+        "the number of nodes is -n: multigrain run -n 2 ./app",
+    ),
+    (&["-H", "-host", "--host"], "hosts are named by --hosts a:2,b:2"),
+    (&["-f", "-machinefile", "--machinefile"], "a file of hosts is named by --hostfile FILE"),
+    (
+        &["-ppn", "-perhost", "-npernode", "--npernode"],
+        "nodes a host are its slots: --hosts a:2,b:2",
+    ),
+    (&["-genv", "-e"], "a variable is set by -x VAR=VALUE"),
+    (&["-v", "--verbose"], "--summary says what the nodes did"),
+];
+
+/// Ends the process with the mistake in one line, or as clap does where there is none: after `--help`, say.
+pub(crate) fn end(error: Error, words: &[OsString]) -> ! {
+    let error = with_hint(error);
+    let words: Vec<&str> = words.iter().map_while(|word| word.to_str()).collect();
+    match line(&error, &words) {
+        Some(line) => {
+            eprintln!("multigrain: {line}");
+            std::process::exit(2)
+        }
+        None => error.exit(),
+    }
+}
+
+/// The mistake, if it is one.
+fn line(error: &Error, words: &[&str]) -> Option<String> {
+    let (first, others) = words.split_first()?;
+    let known = Cli::command();
+    let command = known.find_subcommand(first);
+    let hint = match command {
+        Some(command) => of_other_launchers(error, command, others),
+        None => no_command(error, &known, first),
+    };
+    let is_mistake =
+        error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    hint.or_else(|| is_mistake.then(|| in_one_line(error, command)))
+}
+
+/// What the word that the error is about is called here, if it is an option as other launchers have it.
+fn of_other_launchers(error: &Error, command: &Command, words: &[&str]) -> Option<String> {
+    if !["run", "doctor"].contains(&command.get_name()) {
+        return None;
+    }
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        return Some(format!("{} needs a program: {RUN}", command.get_name()));
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(_) | None => None,
+    };
+    // Where short options are written together, clap has one letter, or takes the others for its value.
+    let kind = error.kind();
+    let is_it = |word: &&&str| {
+        if kind == ErrorKind::UnknownArgument {
+            let option = text(ContextKind::InvalidArg).unwrap_or_default();
+            let is_long = option.starts_with("--");
+            if is_long { word.split('=').next() == Some(option) } else { word.starts_with(option) }
+        } else if kind == ErrorKind::InvalidValue || kind == ErrorKind::ValueValidation {
+            let value = text(ContextKind::InvalidValue);
+            !word.starts_with("--") && word.get(2..).is_some_and(|rest| Some(rest) == value)
+        } else {
+            kind == ErrorKind::DisplayHelp && word.starts_with("-h")
+        }
+    };
+    let word = words.iter().find(is_it)?;
+    let name = word.split('=').next()?.trim_end_matches(|c: char| c.is_ascii_digit());
+    let there_is_none = format!("there is no option {name}");
+    if let Some((_, hint)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
+        return Some(format!("{there_is_none}; {hint}"));
+    }
+    let long = name.strip_prefix('-').filter(|name| name.len() > 1)?;
+    has_long(command, long).then(|| format!("{there_is_none}; it has two dashes: --{long}"))
+}
+
+/// What was given in the place of a command, if that is a program, a number of nodes or an option of `run`.
+fn no_command(error: &Error, known: &Command, word: &str) -> Option<String> {
+    let name = word.trim_start_matches('-').split('=').next()?;
+    let letter = word.chars().nth(1).filter(|_| word.starts_with('-'));
+    let run = known.find_subcommand("run")?;
+    if has_long(run, name) && letter.is_some() {
+        return Some(format!("options follow the command: {RUN} (multigrain run --help)"));
+    }
+    if !error.use_stderr() {
+        return None;
+    }
+    match letter {
+        Some('v') => Some("there is no option -v; the version is said by multigrain -V".to_owned()),
+        Some('n' | 't' | 'x' | 'N') => Some(format!("options follow the command: {RUN}")),
+        Some(_) => None,
+        None => {
+            let starters = ["mpirun", "mpiexec", "srun", "start", "launch", "exec"];
+            let runs = starters.contains(&word) || word.parse::<u32>().is_ok();
+            let is_program = word.contains('/') || Path::new(word).is_file();
+            let line = format!("{word} is no command of multigrain; a program is run by {RUN}");
+            (runs || is_program).then_some(line)
+        }
+    }
+}
+
+fn has_long(command: &Command, name: &str) -> bool {
+    command.get_arguments().any(|argument| argument.get_long() == Some(name))
+}
+
+/// Names the command that was meant where letters have changed places, which clap takes for no likeness.
+fn with_hint(mut error: Error) -> Error {
+    // Clap says how a word would be an argument of the program, which nobody meant before it.
+    error.remove(ContextKind::Suggested);
+    let (Some(ContextValue::String(given)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    else {
+        return error;
+    };
+    let commands = Cli::command();
+    let known = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let distance = |name: &str| strsim::damerau_levenshtein(name, given);
+    let nearest = known.map(Command::get_name).min_by_key(|name| distance(name));
+    if let Some(name) = nearest.filter(|name| distance(name) <= 2) {
+        let hint = ContextValue::Strings(vec![name.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, hint);
+    }
+    error
+}
+
+/// What clap says, without the usage.
+fn in_one_line(error: &Error, command: Option<&Command>) -> String {
+    let text = error.to_string();
+    let mut said = String::new();
+    let what = text.lines().take_while(|line| !line.is_empty());
+    let tips = text.lines().filter(|line| line.trim_start().starts_with("tip: "));
+    for (number, line) in what.chain(tips).map(str::trim).enumerate() {
+        let separator = if line.starts_with("tip: ") { "; " } else { " " };
+        said.push_str(if number == 0 { "" } else { separator });
+        said.push_str(line.trim_start_matches("error: ").trim_start_matches("tip: "));
+    }
+    let said =
+        said.replace("invalid digit found in string", "it is no number").replace("..=", " to ");
+    let name = command.map_or_else(String::new, |command| format!("{} ", command.get_name()));
+    format!("{said}; see multigrain {name}--help")
+}
