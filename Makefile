@@ -22,6 +22,11 @@ TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 RELEASE = $(TARGET)/release
 APPS = $(CURDIR)/build/apps
 
+# What is built names its sources from here on, and not by a place of the machine that built it.
+SOURCES = $(CURDIR)=multigrain $(TARGET)=build $(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+RELEASE_FLAGS = RUSTFLAGS="$(strip $(RUSTFLAGS) $(SOURCES:%=--remap-path-prefix=%))" \
+	CFLAGS="$(strip $(CFLAGS) $(SOURCES:%=-ffile-prefix-map=%))"
+
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 MAJOR := $(word 1,$(subst ., ,$(VERSION)))
 MINOR := $(word 2,$(subst ., ,$(VERSION)))
@@ -51,7 +56,7 @@ FISH = share/fish/vendor_completions.d/multigrain.fish
 .PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install uninstall deb clean
 
 all:
-	$(CARGO) build --release -p multigrain-capi -p multigrain-cli
+	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli
 	ln -sf libmultigrain.so $(RELEASE)/$(SONAME)
 
 apps: all

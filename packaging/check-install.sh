@@ -130,6 +130,13 @@ fi
 test -s "$prefix/share/man/man1/multigrain-run.1"
 test -s "$prefix/share/man/man3/mg_lock.3"
 
+say "what is installed names no place of the machine that built it"
+for file in bin/multigrain lib/libmultigrain.a lib/libmultigrain.so; do
+    if grep -qaF -e "$top/" -e "${CARGO_HOME:-$HOME/.cargo}/" "$prefix/$file"; then
+        failed "$file holds a path of this machine"
+    fi
+done
+
 "${MAKE:-make}" -s -C "$top" uninstall PREFIX="$prefix"
 left=$(find "$prefix" -type f -o -type l)
 if [ -n "$left" ]; then
