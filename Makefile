@@ -38,6 +38,7 @@ STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
 # The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
 HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
+DOCUMENTS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE
 
 TO = $(DESTDIR)$(PREFIX)
 TO_LIB = $(TO)/$(LIBDIR)
@@ -155,7 +156,7 @@ check-install: all
 
 install: all
 	install -d $(TO)/bin $(TO)/include $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/Multigrain \
-		$(TO)/share/man/man1 $(TO)/share/man/man3
+		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7 $(TO)/share/doc/multigrain
 	install -m 755 $(RELEASE)/multigrain $(TO)/bin/multigrain
 	install -m 755 $(RELEASE)/libmultigrain.so $(TO_LIB)/libmultigrain.so.$(VERSION)
 	ln -sf libmultigrain.so.$(VERSION) $(TO_LIB)/$(SONAME)
@@ -168,6 +169,8 @@ install: all
 	done
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
 	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
+	mv $(TO)/share/man/man1/*.7 $(TO)/share/man/man7
+	install -m 644 $(DOCUMENTS) $(TO)/share/doc/multigrain
 	install -D -m 644 packaging/completions/multigrain $(TO)/$(BASH)
 	install -D -m 644 packaging/completions/_multigrain $(TO)/$(ZSH)
 	install -D -m 644 packaging/completions/multigrain.fish $(TO)/$(FISH)
@@ -179,8 +182,9 @@ uninstall:
 		$(TO_LIB)/libmultigrain.so $(TO_LIB)/$(SONAME) $(TO_LIB)/libmultigrain.so.$(VERSION) \
 		$(TO_LIB)/pkgconfig/multigrain.pc $(TO)/share/man/man1/multigrain.1 \
 		$(TO)/share/man/man1/multigrain-*.1 $(TO)/share/man/man3/mg_*.3 \
+		$(TO)/share/man/man3/multigrain.3 $(TO)/share/man/man7/multigrain.7 \
 		$(TO)/$(BASH) $(TO)/$(ZSH) $(TO)/$(FISH) $(MODULEFILE)
-	rm -rf $(TO_LIB)/cmake/Multigrain
+	rm -rf $(TO_LIB)/cmake/Multigrain $(TO)/share/doc/multigrain
 
 # Packages of the library, of what programs are built with, and of the command. Needs dpkg-dev.
 deb: all

@@ -39,6 +39,11 @@ if readelf -d "$dir/work/first" | grep -q 'RUNPATH\|RPATH'; then fail "a program
 LD_LIBRARY_PATH=$library "$root/usr/bin/multigrain" run -n 4 "$dir/work/first" > "$dir/said"
 test "$(grep -c 'sees 6$' "$dir/said")" = 4 || { cat "$dir/said"; fail "the program is wrong"; }
 test -s "$root/usr/share/man/man1/multigrain-run.1.gz" || fail "no manual"
+test -s "$root/usr/share/man/man7/multigrain.7.gz" || fail "no overview in the manual"
+test -s "$root/usr/share/doc/multigrain/CONTRIBUTING.md" || fail "no documents"
+for package in libmultigrain0 libmultigrain-dev multigrain; do
+    grep -q 'Apache License' "$root/usr/share/doc/$package/copyright" || fail "$package has no licence"
+done
 test -s "$root/usr/share/zsh/vendor-completions/_multigrain" || fail "no completions"
 if command -v cmake > /dev/null; then
     cat > "$dir/work/CMakeLists.txt" << 'END'

@@ -27,7 +27,7 @@ take() {
 }
 take "$library" "$libdir/$soname" "$libdir/libmultigrain.so.$version"
 take libmultigrain-dev include "$libdir" share/man/man3
-take multigrain bin share/man/man1 share/bash-completion share/fish
+take multigrain bin share/man/man1 share/man/man7 share/doc share/bash-completion share/fish
 mkdir -p "$stage/multigrain/usr/share/zsh"
 mv "$stage/all/usr/share/zsh/site-functions" "$stage/multigrain/usr/share/zsh/vendor-completions"
 # Modules are for what lies beside the system.

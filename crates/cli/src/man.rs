@@ -2,6 +2,7 @@
 //! completion scripts of shells.
 
 mod library;
+mod overview;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
@@ -91,6 +92,7 @@ pub(crate) fn write_pages(directory: &Path) -> Result<()> {
         let name = format!("multigrain-{}", command.get_name());
         write_page(directory, &name, command)?;
     }
+    write(directory, "multigrain.7", &overview::page())?;
     for (name, page) in library::pages() {
         write(directory, &name, &page)?;
     }

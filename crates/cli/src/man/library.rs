@@ -3,6 +3,7 @@
 //! A comment of the header is about the declarations below it. A page has those of several functions, each
 //! under their names; what is not in the table gets a page of its own.
 
+mod index;
 mod pages;
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -18,7 +19,9 @@ pub(super) type Page = (String, Vec<u8>);
 struct Group {
     text: Vec<String>,
     declarations: Vec<String>,
-    /// What the part of the header it stands in begins with.
+    /// The part of the header it stands in.
+    part: String,
+    /// What that begins with.
     notes: Vec<String>,
 }
 
@@ -49,7 +52,7 @@ fn kind_of_data(declaration: &str) -> Option<&str> {
 fn groups() -> Vec<Group> {
     let body = HEADER.split_once("extern \"C\" {\n#endif\n").map_or("", |(_, body)| body);
     let mut groups: Vec<Group> = vec![Group::default()];
-    let mut notes = Vec::new();
+    let (mut part, mut notes) = ("Errors and version".to_owned(), Vec::new());
     let mut lines = body.lines().peekable();
     while let Some(line) = lines.next() {
         let last = groups.last_mut();
@@ -59,8 +62,8 @@ fn groups() -> Vec<Group> {
                 comment.extend(lines.next());
             }
             let text = plain(&comment);
-            if comment.iter().any(|line| line.contains("----")) {
-                notes = text;
+            if let Some(title) = comment.iter().find_map(|line| title(line)) {
+                (part, notes) = (title.to_owned(), text);
                 groups.push(Group::default());
             } else {
                 groups.push(Group { text, ..Group::default() });
@@ -78,11 +81,18 @@ fn groups() -> Vec<Group> {
                 declaration.push_str(lines.next().unwrap_or_default());
             }
             group.declarations.push(declaration);
+            group.part.clone_from(&part);
             group.notes.clone_from(&notes);
         }
     }
     groups.retain(|group| !group.declarations.is_empty());
     groups
+}
+
+/// What a part of the header is called, where one begins; not what is said behind a colon.
+fn title(line: &str) -> Option<&str> {
+    let title = line.split_once("----")?.1.trim_matches([' ', '-', '*', '/']);
+    title.split(':').next()
 }
 
 /// A declaration's line without its comment.
@@ -124,6 +134,7 @@ pub(super) fn pages() -> Vec<Page> {
             pages.extend(files(&own, &render(&parts, &groups)));
         }
     }
+    pages.push(("multigrain.3".to_owned(), index::page()));
     pages
 }
 
@@ -206,7 +217,9 @@ fn render(parts: &Parts<'_>, groups: &[Group]) -> Vec<u8> {
         roff.text([roman(cause)]);
     }
     roff.control("SH", ["SEE ALSO"]);
-    let more = ["mg_error", "multigrain(1)"].into_iter().filter(|it| !parts.names.contains(it));
+    let more = ["mg_error", "multigrain", "multigrain(1)"]
+        .into_iter()
+        .filter(|it| !parts.names.contains(it));
     let see: Vec<String> = parts
         .see
         .iter()
