@@ -21,7 +21,7 @@
 //! area  minipage_run  turns  live_items              : what the tables hold
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
-//! launcher  crash  error  shim  tsan                 : what all of them use
+//! launcher  crash  error  shim  tsan  source_place   : what all of them use
 //! ```
 //!
 //! The path of a fault: [`trap`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
@@ -87,6 +87,7 @@ mod shim;
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod signals;
+mod source_place;
 mod state_tables;
 mod stats;
 mod sync;

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use multigrain_types::{Consistency, MinipageId};
 
 use crate::driver::Driver;
+use crate::source_place::symbols;
 
 /// Whether the program was told.
 static TOLD: AtomicBool = AtomicBool::new(false);
@@ -58,25 +59,15 @@ fn tell(driver: &Driver, consistency: Consistency, (instruction, address): (usiz
 
 /// Function, file and line of an instruction, as far as the program says.
 fn place(instruction: usize) -> Option<String> {
-    let mut found = None;
     // What is asked for is a return address, which lies behind the instruction it is about.
-    let behind = core::ptr::without_provenance_mut(instruction + 1);
-    backtrace::resolve(behind, |symbol| {
-        // The first is the innermost of inlined functions.
-        let known: &mut Option<String> = &mut found;
-        if known.is_some() {
-            return;
-        }
-        let file =
-            symbol.filename().and_then(|file| file.file_name()).and_then(|name| name.to_str());
-        *known = match (file, symbol.lineno(), symbol.name()) {
-            (Some(file), Some(line), Some(name)) => Some(format!("{file}:{line} ({name:#})")),
-            (Some(file), Some(line), None) => Some(format!("{file}:{line}")),
-            (_, _, Some(name)) => Some(format!("{instruction:#x} in {name:#}")),
-            (_, _, None) => None,
-        };
-    });
-    found
+    let symbols = symbols(instruction + 1);
+    let symbol = symbols.first()?;
+    match (symbol.line.and_then(|_| symbol.place()), &symbol.name) {
+        (Some(place), Some(name)) => Some(format!("{place} ({name})")),
+        (Some(place), None) => Some(place),
+        (None, Some(name)) => Some(format!("{instruction:#x} in {name}")),
+        (None, None) => None,
+    }
 }
 
 fn is_atomic_at(instruction: usize) -> bool {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use super::run_in_every_way;
-use crate::support::c::{compile, guards, launcher};
+use crate::support::c::{compile, guards, launcher, must_succeed, source};
 use crate::support::{Setting, TestDir, run_well, settings};
 use serde_json::Value;
 
@@ -107,5 +107,30 @@ fn every_release_and_acquire_ends_an_interval_of_the_sharing_counts() {
         let sum = |count: &str| shared.clone().map(|of| of[count].as_u64().unwrap()).sum::<u64>();
         assert!(sum("faults") >= 4, "{by}: {stats}");
         assert_eq!(sum("again"), 0, "{by}: {stats}");
+    }
+}
+
+/// The line about false sharing says where the allocation was made: by file and line, and in a program without
+/// names by its place in the executable.
+#[test]
+fn an_allocation_of_any_size_is_named_by_its_place_in_the_program() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "places");
+    let stripped = dir.path().join("stripped");
+    must_succeed(Command::new("strip").arg(&program).arg("-o").arg(&stripped));
+    let line = fs::read_to_string(source("places.c")).unwrap();
+    let line = line.lines().position(|line| line.contains("the place")).unwrap() + 1;
+    for bytes in ["256", "65536"] {
+        for (program, place) in
+            [(&program, format!("(main, places.c:{line})")), (&stripped, "(stripped+0x".to_owned())]
+        {
+            let mut command = Command::new(launcher());
+            command.args(["run", "-n", "2", "--summary", "--timeout", "60"]);
+            let ended = command.arg(program).arg(bytes).stdin(Stdio::null()).output().unwrap();
+            let said = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(0), "{said}");
+            let sharing = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or(&said);
+            assert!(sharing.contains(&place), "{bytes} bytes, {place}: {sharing}");
+        }
     }
 }

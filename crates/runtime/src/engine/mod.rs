@@ -75,7 +75,7 @@ impl Engine {
             pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
             sharing: counts_sharing.then(Sharing::default),
-            sites: (checks_races || counts_sharing).then(Sites::default),
+            sites: (checks_races || counts_sharing).then(|| Sites::new(checks_races)),
             windows: Windows::new()?,
             untaken: Untaken::default(),
         })

@@ -5,7 +5,6 @@ use core::fmt::Write as _;
 use super::Races;
 use super::judge::Race;
 use super::orders::Object;
-use multigrain_types::PAGE_BYTES;
 
 impl Races<'_> {
     /// Remembers an allocation, before it is used; it follows the free of what was there before.
@@ -13,10 +12,7 @@ impl Races<'_> {
         if self.checker.is_some() {
             self.follow(&Object::Freed(address));
         }
-        // A report about sharing names what has pages of its own; one about a race names everything.
-        if let Some(sites) = self.sites
-            && (self.checker.is_some() || bytes >= PAGE_BYTES)
-        {
+        if let Some(sites) = self.sites {
             sites.note(address, bytes);
         }
     }
