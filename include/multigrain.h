@@ -619,7 +619,7 @@ struct mg_stats {
     uint64_t invalidations;    /* copies this node lost */
     uint64_t competing;        /* requests queued here behind another for the same minipage */
     uint64_t barriers;         /* mg_barrier calls, and pieces of collective operations, of this node's threads, counted on entry; without mg_finalize's */
-    uint64_t locks;            /* mg_lock calls of this node's threads */
+    uint64_t locks;            /* calls of mg_lock, mg_trylock and mg_timedlock of this node's threads */
     uint64_t lock_messages;    /* of them, those that needed a message */
     uint64_t minipages;        /* made by this node's allocations; the job's are the sum */
     uint64_t shared_bytes;     /* in this node's live allocations; the job's are the sum */
@@ -638,7 +638,16 @@ struct mg_stats {
     uint64_t fault_wait_ns;    /* waiting for minipages */
     uint64_t lock_wait_ns;     /* waiting in mg_lock */
     uint64_t barrier_wait_ns;  /* waiting in mg_barrier */
-    uint64_t other_wait_ns;    /* waiting for semaphores, conditions, threads, names and other nodes' answers */
+    uint64_t other_wait_ns;    /* waiting for semaphores, conditions, read-write locks, threads, names and other nodes' answers */
+    /*
+     * Calls of this node's threads, by numbers and by addresses, counted on entry. mg_once is none of them.
+     */
+    uint64_t rwlock_reads;     /* mg_rwlock_rdlock and mg_rwlock_tryrdlock */
+    uint64_t rwlock_writes;    /* mg_rwlock_wrlock and mg_rwlock_trywrlock */
+    uint64_t sem_waits;        /* mg_sem_wait, mg_sem_trywait and mg_sem_timedwait */
+    uint64_t sem_posts;        /* mg_sem_post, of however many units */
+    uint64_t cond_waits;       /* mg_cond_wait and mg_cond_timedwait */
+    uint64_t cond_signals;     /* mg_cond_signal and mg_cond_broadcast */
 };
 /*
  * This node's counters since mg_init; `size` is sizeof(struct mg_stats). Later versions append counters:

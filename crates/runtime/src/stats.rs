@@ -41,6 +41,12 @@ pub struct Stats {
     pub lock_wait_ns: u64,
     pub barrier_wait_ns: u64,
     pub other_wait_ns: u64,
+    pub rwlock_reads: u64,
+    pub rwlock_writes: u64,
+    pub sem_waits: u64,
+    pub sem_posts: u64,
+    pub cond_waits: u64,
+    pub cond_signals: u64,
 }
 
 /// What the runtime itself counts; the mesh counts frames.
@@ -70,10 +76,16 @@ pub(crate) enum Count {
     LockWait,
     BarrierWait,
     OtherWait,
+    ReadLocks,
+    WriteLocks,
+    SemaphoreWaits,
+    SemaphorePosts,
+    ConditionWaits,
+    ConditionSignals,
 }
 
 /// How many there are.
-const COUNTS: usize = Count::OtherWait as usize + 1;
+const COUNTS: usize = Count::ConditionSignals as usize + 1;
 
 /// The counters of a node.
 #[derive(Debug, Default)]
@@ -160,6 +172,12 @@ impl Stats {
             lock_wait_ns,
             barrier_wait_ns,
             other_wait_ns,
+            rwlock_reads: read(Count::ReadLocks),
+            rwlock_writes: read(Count::WriteLocks),
+            sem_waits: read(Count::SemaphoreWaits),
+            sem_posts: read(Count::SemaphorePosts),
+            cond_waits: read(Count::ConditionWaits),
+            cond_signals: read(Count::ConditionSignals),
         }
     }
 }

@@ -141,7 +141,7 @@ impl Synchronization {
     ) -> Result<(), Error> {
         of_program("lock", id)?;
         let (thread, slot) = driver.my_slot()?;
-        driver.counters().add(Count::Locks, 1);
+        count_call(driver, Count::Locks, id);
         let input = match patience {
             Patience::Endless => SyncInput::Lock { thread, id },
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
@@ -193,6 +193,11 @@ impl Synchronization {
     ) -> Result<(), Error> {
         of_program("read-write lock", id)?;
         let (thread, slot) = driver.my_slot()?;
+        let counter = match kind {
+            Kind::Read => Count::ReadLocks,
+            Kind::Write => Count::WriteLocks,
+        };
+        count_call(driver, counter, id);
         synchronize(driver, slot, SyncInput::ReadWriteLock { thread, id, kind, tries })?;
         if slot.is_refused() {
             return Err(Error::Busy(if driver.tables().owns_read_write_lock(thread, id) {
@@ -305,6 +310,7 @@ impl Synchronization {
     ) -> Result<(), Error> {
         of_program("semaphore", id)?;
         let (thread, slot) = driver.my_slot()?;
+        count_call(driver, Count::SemaphoreWaits, id);
         let input = match patience {
             Patience::Endless | Patience::Until(_) => SyncInput::SemaphoreWait { thread, id },
             Patience::None => SyncInput::SemaphoreTry { thread, id },
@@ -321,6 +327,7 @@ impl Synchronization {
     /// [`Error::Limit`] when the node has too many threads or ids in use.
     pub(crate) fn semaphore_post(&self, driver: &Driver, id: u64, count: u32) -> Result<(), Error> {
         of_program("semaphore", id)?;
+        count_call(driver, Count::SemaphorePosts, id);
         tsan::give(Token::Semaphore(id));
         driver.end_epoch();
         critical_section::give_unit();
@@ -342,6 +349,7 @@ impl Synchronization {
         of_program("condition", id)?;
         of_program("lock", lock)?;
         let (thread, slot) = driver.my_slot()?;
+        count_call(driver, Count::ConditionWaits, id);
         tsan::give(Token::Lock(lock));
         driver.end_epoch();
         let input = SyncInput::ConditionWait { thread, id, lock };
@@ -367,6 +375,7 @@ impl Synchronization {
         all: bool,
     ) -> Result<(), Error> {
         of_program("condition", id)?;
+        count_call(driver, Count::ConditionSignals, id);
         tsan::give(Token::Condition(id));
         let signal = SyncInput::ConditionSignal { id, all };
         driver.step(Input::Sync(signal))?;
@@ -426,6 +435,13 @@ const FIRST_GIVEN: u32 = 1 << 31;
 
 fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncContext::new(driver.me(), driver.nodes(), id).manager
+}
+
+/// One more call of the program; what `once` calls for itself is none.
+fn count_call(driver: &Driver, call: Count, id: u64) {
+    if id & ONCE == 0 {
+        driver.counters().add(call, 1);
+    }
 }
 
 /// Asks.

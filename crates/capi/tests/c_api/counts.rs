@@ -134,3 +134,24 @@ fn an_allocation_of_any_size_is_named_by_its_place_in_the_program() {
         }
     }
 }
+
+#[test]
+fn calls_that_synchronize_are_counted_by_their_kind_and_summed() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "calls");
+    let file = dir.path().join("stats.json");
+    let mut command = Command::new(launcher());
+    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    for line in [
+        "  rwlocks            4 read calls            2 write calls\n",
+        "  sems               6 wait calls            2 post calls\n",
+        "  conds              2 wait calls            4 signal calls\n",
+    ] {
+        assert!(said.contains(line), "{line}{said}");
+    }
+    let stats: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(stats["total"]["sem_waits"], 6, "{stats}");
+}

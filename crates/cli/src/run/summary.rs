@@ -15,7 +15,7 @@ const LARGEST: [&str; 1] = ["views"];
 /// One line of the summary: its title, and the counters in it with the words after each. The other
 /// counters are in the JSON file only.
 type Row = (&'static str, &'static [(&'static str, &'static str)]);
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 9] = [
     (
         "faults",
         &[("read_faults", "read"), ("write_faults", "write"), ("local_faults", "answered locally")],
@@ -45,6 +45,9 @@ const ROWS: [Row; 6] = [
             ("lock_messages", "of them remote"),
         ],
     ),
+    ("rwlocks", &[("rwlock_reads", "read calls"), ("rwlock_writes", "write calls")]),
+    ("sems", &[("sem_waits", "wait calls"), ("sem_posts", "post calls")]),
+    ("conds", &[("cond_waits", "wait calls"), ("cond_signals", "signal calls")]),
     (
         "memory",
         &[("minipages", "minipages"), ("shared_bytes", "shared"), ("views", "views at most")],
