@@ -436,7 +436,8 @@ uint32_t mg_new_id(void);
 
 /*
  * A lock belongs to the thread that took it. A thread that ends with a lock keeps it for ever: one line on
- * stderr names it, and nobody can unlock it.
+ * stderr names it, and nobody can unlock it. So it is of the thread that leaves the job, by mg_finalize or by
+ * its return from main.
  */
 int mg_lock(uint32_t id);
 int mg_unlock(uint32_t id);

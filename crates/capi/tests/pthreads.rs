@@ -75,6 +75,23 @@ fn what_an_ending_thread_holds_is_named_and_nobody_can_unlock_it() {
 }
 
 #[test]
+fn what_the_main_thread_holds_when_it_returns_or_finalizes_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ends");
+    for nodes in [1, 2] {
+        for arguments in [&["held-by-main"][..], &["held-by-main", "finalize"]] {
+            let ended = run(&launcher(), &Setting::nodes(nodes), &program, arguments);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            for of in ["lock 7", "read-write lock 9"] {
+                let line = format!("a thread left the job holding {of}: nobody can unlock it any more");
+                assert_eq!(ended.err.matches(&line).count(), 1, "{of}: {ended:?}");
+            }
+            assert_eq!(ended.err.matches(" holding ").count(), 2, "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn tries_deadlines_read_write_locks_once_and_addresses_work() {
     let dir = TestDir::new();
     let program = compile(&dir, "tries");

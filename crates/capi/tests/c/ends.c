@@ -191,6 +191,21 @@ static void held(void)
     meet();
 }
 
+/* The main thread of node 0 returns with what it holds, or finalizes; the other one takes a lock of its own. */
+static int held_by_main(int finalizes)
+{
+    if (me > 0) {
+        OK(mg_lock(2));
+        OK(mg_unlock(2));
+        return 0;
+    }
+    OK(mg_lock(7));
+    OK(mg_rwlock_wrlock(9));
+    OK(mg_lock(8));
+    OK(mg_unlock(8));
+    return finalizes ? mg_finalize() : 0;
+}
+
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
@@ -198,6 +213,8 @@ int main(int argc, char **argv)
     nodes = mg_nodes();
     if (argc > 1 && strcmp(argv[1], "main") == 0)
         main_ends();
+    else if (argc > 1 && strcmp(argv[1], "held-by-main") == 0)
+        return held_by_main(argc > 2);
     else if (argc > 1 && strcmp(argv[1], "held") == 0)
         held();
     else

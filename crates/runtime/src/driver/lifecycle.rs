@@ -145,11 +145,16 @@ impl Driver {
         if let Some(since_ns) = slot.end() {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
-            for held in self.tables().held_by(thread) {
-                let line = format!("a thread ended holding {held}: nobody can unlock it any more");
-                self.platform().launcher().warn(&line);
-            }
+            self.warn_of_held(thread, "a thread ended");
             self.engine.step_sure(Input::Sync(SyncInput::End { thread }));
+        }
+    }
+
+    /// Names what a thread holds that comes to its end so.
+    pub(crate) fn warn_of_held(&self, thread: ThreadId, how: &str) {
+        for held in self.tables().held_by(thread) {
+            let line = format!("{how} holding {held}: nobody can unlock it any more");
+            self.platform().launcher().warn(&line);
         }
     }
 

@@ -263,6 +263,7 @@ impl Runtime {
         let end_ns = now_ns();
         if let Some((thread, _)) = slots::known() {
             driver.unlock_pages_of(thread);
+            driver.warn_of_held(thread, "a thread left the job");
         }
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
