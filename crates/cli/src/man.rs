@@ -55,6 +55,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "MULTIGRAIN_CONTROL_FD",
         "Descriptor of the stream to the launcher; its end means that the launcher is gone.",
     ),
+    ("MULTIGRAIN_TRANSPORT", "What makes links to the addresses of peers (--transport)."),
     ("MULTIGRAIN_EMULATE", "The network that links are to be like (--emulate), such as 50us,10G."),
     ("MULTIGRAIN_GUARD", "auto, uffd or mprotect (--guard)."),
     ("MULTIGRAIN_TRACKING", "faults or scans (--tracking)."),

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use multigrain_memory::{Config as MemoryConfig, GuardChoice, TrackingKind};
-use multigrain_transport::Emulation;
+use multigrain_transport::{Emulation, Transport};
 use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
@@ -102,6 +102,11 @@ impl Config {
             let network = text.parse::<Emulation>();
             config.launch.emulate =
                 Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
+        }
+        if let Some(text) = variable("TRANSPORT")? {
+            let transport = text.parse::<Transport>();
+            config.launch.transport =
+                transport.map_err(|why| wrong("TRANSPORT", &why.to_string()))?;
         }
         if let Some(text) = variable("SHARED")? {
             config.memory.shared_bytes = number("SHARED", &text, 1..=Self::MOST_SHARED_BYTES)?;
@@ -204,6 +209,7 @@ mod tests {
         };
         assert_eq!(of("MULTIGRAIN_THREADS", "4096").unwrap().threads, 4096);
         assert_eq!(of("MULTIGRAIN_CHUNK", "65536").unwrap().memory.policy.chunk, 65_536);
+        assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.transport.name(), "tcp");
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),
@@ -211,6 +217,7 @@ mod tests {
             ("MULTIGRAIN_SHARED", "1098412116148224"),
             ("MULTIGRAIN_WAIT", "doze"),
             ("MULTIGRAIN_EMULATE", "50"),
+            ("MULTIGRAIN_TRANSPORT", "pigeon"),
         ] {
             let error = of(name, value).unwrap_err().to_string();
             assert!(error.contains(&format!("{name} cannot be {value}")), "{error}");

@@ -7,7 +7,8 @@
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 use multigrain_transport::{
-    Address, Authority, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, bind,
+    Address, Authority, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout,
+    Transport,
 };
 use multigrain_types::NodeId;
 use rustix::event::epoll;
@@ -76,7 +77,8 @@ fn pair(family: &str) -> (OwnedFd, OwnedFd) {
     if family == "unix" {
         return net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
     }
-    let (listener, Address::Tcp(address)) = bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap()
+    let (listener, Address::Tcp(address)) =
+        Transport::AUTO.bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap()
     else {
         unreachable!("a TCP listener has a TCP address")
     };
@@ -170,8 +172,10 @@ fn job(family: &str) -> Vec<Mesh> {
         "unix" => ["unix:@mg-pingpong-0", "unix:@mg-pingpong-1"],
         _ => ["tcp:127.0.0.1:0"; 2],
     };
-    let (sockets, peers): (Vec<_>, Vec<_>) =
-        address.map(|text| bind(&text.parse().unwrap()).unwrap()).into_iter().unzip();
+    let (sockets, peers): (Vec<_>, Vec<_>) = address
+        .map(|text| Transport::AUTO.bind(&text.parse().unwrap()).unwrap())
+        .into_iter()
+        .unzip();
     let authority = (family == "tls").then(|| Authority::new(1).unwrap());
     let boot = |(rank, socket)| {
         let peers = peers.clone();
@@ -186,6 +190,7 @@ fn job(family: &str) -> Vec<Mesh> {
                 credentials,
                 build: 3,
                 deadline: Duration::from_secs(5),
+                transport: Transport::AUTO,
                 emulate: None,
             };
             Mesh::boot(config, &mut |line| eprintln!("{line}")).unwrap()

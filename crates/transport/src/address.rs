@@ -16,6 +16,37 @@ pub enum Address {
     Tcp(SocketAddr),
 }
 
+/// The kinds of address, each of which other backends serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressKind {
+    /// [`Address::Unix`].
+    Unix,
+    /// [`Address::Tcp`].
+    Tcp,
+}
+
+impl AddressKind {
+    /// Whether links to such an address may lead to other hosts.
+    #[must_use]
+    pub fn leave_host(self) -> bool {
+        match self {
+            Self::Unix => false,
+            Self::Tcp => true,
+        }
+    }
+}
+
+impl Address {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> AddressKind {
+        match self {
+            Self::Unix(_) => AddressKind::Unix,
+            Self::Tcp(_) => AddressKind::Tcp,
+        }
+    }
+}
+
 /// The two sorts of name a Unix socket has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UnixName {

@@ -9,7 +9,7 @@ use crate::credentials::Credentials;
 use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::handshake::Identity;
-use crate::link::{self, Backends, Link, Listener};
+use crate::link::{Backends, Link, Listener, Transport};
 use crate::meeting::{Invitation, Meeting, Way};
 use crate::unauthenticated::Refusals;
 use core::time::Duration;
@@ -26,6 +26,8 @@ pub struct BootConfig {
     pub rank: NodeId,
     /// Where each node listens; index = rank, length = number of nodes.
     pub peers: Vec<Address>,
+    /// What makes the links; it serves the addresses of all peers.
+    pub transport: Transport,
     /// This node's listening sockets: one for each kind of link that leads to it. Without any,
     /// `peers[rank]` is bound here when a higher rank must connect to it.
     pub listeners: Vec<OwnedFd>,
@@ -80,10 +82,10 @@ pub(crate) fn boot(
     }
     let tree = Tree::new(nodes, Fan::default());
     let way = if tree.is_flat() { Way::Down } else { Way::Either };
-    let backends = Backends::new(config.job, config.credentials.as_ref())?;
+    let backends = Backends::new(config.transport, config.job, config.credentials.as_ref())?;
     let mut sockets = config.listeners;
     if sockets.is_empty() && (rank.0 + 1 < nodes || way == Way::Either) {
-        sockets.push(link::bind(&config.peers[rank.index()])?.0);
+        sockets.push(config.transport.bind(&config.peers[rank.index()])?.0);
     }
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
@@ -120,9 +122,7 @@ pub(crate) fn boot(
         Way::Down => {
             let (listeners, refusals, lines) = meeting.close();
             lines.into_iter().for_each(refused);
-            let listeners =
-                listeners.into_iter().map(Listener::refusing).collect::<Result<Vec<_>, _>>();
-            let listeners = listeners.map_err(TransportError::system("getsockname"))?;
+            let listeners = listeners.into_iter().map(Listener::refusing).collect();
             Others::Refused(listeners, refusals)
         }
         Way::Either => {

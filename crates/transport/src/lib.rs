@@ -12,8 +12,8 @@
 //! - `peer`: one peer, its outbox behind a lock, its link, and leaving in order;
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
-//! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`, `tls`; `credentials`: who a node is to `tls`;
-//!   `emulated`: a slower network over any of them, as [`Emulation`] says;
+//! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`; [`Transport`]: which of them; over any of them `tls`, to which
+//!   `credentials` say who a node is, and `emulated`: a slower network, as [`Emulation`] says;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `boot`, `meeting`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
@@ -71,7 +71,7 @@ mod suppression;
 mod timeout;
 mod unauthenticated;
 
-pub use address::{Address, AddressError, Ports, UnixName};
+pub use address::{Address, AddressError, AddressKind, Ports, UnixName};
 pub use boot::BootConfig;
 pub use counters::Counters;
 pub use credentials::{Authority, Credentials, CredentialsError, Pin};
@@ -79,7 +79,7 @@ pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
 pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
-pub use link::{bind, bind_within};
+pub use link::{Transport, UnknownTransport};
 pub use mesh::{LinkEvent, Mesh};
 pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]

@@ -2,7 +2,7 @@
 
 use crate::boot::{Booted, Others};
 use crate::handshake::Identity;
-use crate::link::{self, Backends, Link};
+use crate::link::{self, Backends, Link, Transport};
 use crate::mesh::Mesh;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -26,8 +26,8 @@ pub fn pair(room: Option<usize>) -> [Mesh; 2] {
 #[must_use]
 pub fn pair_over_tcp() -> [Mesh; 2] {
     let any = "tcp:127.0.0.1:0".parse().expect("an address");
-    let (socket, address) = link::bind(&any).expect("a port");
-    let backends = Backends::plain();
+    let (socket, address) = Transport::AUTO.bind(&any).expect("a port");
+    let backends = Backends::new(Transport::AUTO, 0, None).expect("no credentials");
     let listener = backends.listener(socket).expect("a listener");
     let one = backends.connect(&address, Duration::from_secs(10)).expect("a connection");
     let other = loop {

@@ -4,7 +4,7 @@
 
 mod support;
 
-use multigrain_transport::{TransportError, bind};
+use multigrain_transport::{Transport, TransportError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
 use support::{Family, boot, config, conformance, listeners};
@@ -24,7 +24,7 @@ fn a_peer_that_does_not_listen_yet_is_tried_again(family: Family) {
     // It connects to node 0 first, where nobody listens, and then to node 1.
     let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(&waiting, PollFlags::IN)], Some(&limit)), Ok(1));
-    let (late, _) = bind(&addresses[0]).unwrap();
+    let (late, _) = Transport::AUTO.bind(&addresses[0]).unwrap();
     let first = boot(config(0, &addresses, late));
     let middle = boot(config(1, &addresses, one));
     for booting in [first, middle, last] {

@@ -93,6 +93,8 @@ pub(super) fn chosen(args: &RunArgs) -> Vec<(String, String)> {
         ("MULTIGRAIN_CONSISTENCY", args.node.consistency.as_ref().map(name_of), Some("sequential")),
         ("MULTIGRAIN_CHECK_RACES", args.node.check_races.map(|_| "on".to_owned()), Some("off")),
         ("MULTIGRAIN_SHARING", args.names_sharing().then(|| "on".to_owned()), Some("off")),
+        // Its own even where no option names it: addresses of nodes are those of this transport.
+        ("MULTIGRAIN_TRANSPORT", Some(args.links.transport().to_string()), None),
         ("MULTIGRAIN_EMULATE", args.links.emulate.map(|network| network.to_string()), None),
         (
             "MULTIGRAIN_BOOT_SECONDS",

@@ -66,8 +66,8 @@ use error::LaunchError;
 use host_slots::Share;
 use hosts::{Reach, Start};
 use job::{Job, Nodes, Settings};
-use listen::Place;
-use options::Transport;
+use listen::ListenAt;
+use multigrain_transport::AddressKind;
 use signals::{Inherited, Signals};
 use spawn::{Node, Plan, Program};
 use std::fs::File;
@@ -193,11 +193,12 @@ fn start_here(
         programs.push(Program { end, file, command: command.clone() });
     }
     let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), nodes);
-    let place = match args.links.transport {
-        Some(Transport::Tcp) => Place::Tcp(Ipv4Addr::LOCALHOST.into(), args.place.ports),
-        Some(Transport::Auto | Transport::Unix) | None => Place::Unix,
+    let transport = args.links.transport();
+    let at = match transport.uses(AddressKind::Unix) {
+        true => ListenAt::Unix,
+        false => ListenAt::Tcp(Ipv4Addr::LOCALHOST.into(), args.place.ports),
     };
-    let listeners = listen::bind_all(&[place], job, 0..nodes, nodes)
+    let listeners = listen::bind_all(transport, &[at], job, 0..nodes, nodes)
         .map_err(|(rank, error)| LaunchError::listening(rank, nodes, error))?;
     let peers: Vec<&str> = listeners.iter().flatten().map(|one| one.address.as_str()).collect();
     let chosen = environment::chosen(args);

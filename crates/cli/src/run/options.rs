@@ -2,10 +2,11 @@
 
 use super::host_slots::{HostList, Share, parse_list};
 use super::slurm::Allocation;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
 use multigrain_transport::interfaces::{Wish, parse_wish};
-use multigrain_transport::{Emulation, Ports};
+use multigrain_transport::{Emulation, Ports, Transport};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,8 +109,8 @@ pub(super) struct NodeArgs {
 #[derive(Debug, Args)]
 pub(super) struct LinkArgs {
     /// What carries the messages between the nodes [default: auto].
-    #[arg(long, value_enum)]
-    pub(super) transport: Option<Transport>,
+    #[arg(long, value_parser = transports())]
+    transport: Option<Transport>,
 
     /// Whether nodes that TCP links encrypt what they say (TLS 1.3). Between hosts they prove their ranks with
     /// certificates of the job in any case. Unix sockets do not leave their host [default: auto].
@@ -296,15 +297,17 @@ pub(crate) enum Tracking {
     Scans,
 }
 
-/// `--transport`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
-    /// Unix sockets between nodes of one host, TCP between others.
-    Auto,
-    /// Unix sockets.
-    Unix,
-    /// TCP; on one host, over the loopback interface.
-    Tcp,
+/// `--transport`: what the transport knows, by their names.
+fn transports() -> impl TypedValueParser<Value = Transport> {
+    let known = Transport::all().map(|one| PossibleValue::new(one.name()).help(one.help()));
+    PossibleValuesParser::new(known).try_map(|name| name.parse::<Transport>())
+}
+
+impl LinkArgs {
+    /// What carries the messages.
+    pub(super) fn transport(&self) -> Transport {
+        self.transport.unwrap_or_default()
+    }
 }
 
 /// `--encrypt`.

@@ -4,7 +4,7 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use multigrain_transport::{Address, Credentials, Emulation};
+use multigrain_transport::{Address, Credentials, Emulation, Transport};
 use multigrain_types::NodeId;
 use rustix::process::Pid;
 
@@ -32,6 +32,8 @@ pub struct Launch {
     pub control_fd: Option<RawFd>,
     /// The process with which this node ends: its parent, where a process manager has started it.
     pub parent: Option<Pid>,
+    /// What carries messages to them.
+    pub transport: Transport,
     /// The network that links are to be like.
     pub emulate: Option<Emulation>,
     /// How long this node waits for its peers at start; `None` for what the size of the job suggests.

@@ -73,6 +73,7 @@ pub(super) fn boot_mesh(
             false => program::build_number()?,
         },
         deadline: config.launch.boot_deadline(config.launch.peers.len()),
+        transport: config.launch.transport,
         emulate: config.launch.emulate,
     };
     let mut refused = |line: String| launcher.refused(&line);

@@ -13,7 +13,7 @@ use std::os::fd::{IntoRawFd, OwnedFd};
 
 use multigrain_transport::interfaces::{self, Whereabouts, Wish, parse_wish};
 use multigrain_transport::{
-    Address, Credentials, Pin, Ports, TransportError, UnixName, bind, bind_within,
+    Address, AddressKind, Credentials, Pin, Ports, Transport, TransportError, UnixName,
 };
 use multigrain_types::NodeId;
 use rustix::io::Errno;
@@ -52,14 +52,6 @@ struct Job {
     secret: [u8; 32],
 }
 
-/// What carries the messages between the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Transport {
-    Auto,
-    Unix,
-    Tcp,
-}
-
 /// What nodes that TCP links prove and hide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encrypt {
@@ -79,7 +71,7 @@ pub(super) fn meet(
     variables: &Variables<'_>,
     manager: &mut dyn ProcessManager,
 ) -> Result<Config, Error> {
-    let (transport, encrypt) = (transport(variables)?, encrypt(variables)?);
+    let (transport, encrypt) = (config.launch.transport, encrypt(variables)?);
     let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
     let wish = wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))?;
     let ports = variables.get("PORTS")?.map(|text| text.parse::<Ports>());
@@ -89,11 +81,11 @@ pub(super) fn meet(
     let own = own.ok_or_else(|| Error::Limit(format!("{nodes} nodes are too many")))?;
 
     let mut listeners = Vec::new();
-    let unix = if transport == Transport::Tcp {
+    let unix = if !transport.uses(AddressKind::Unix) {
         String::new()
     } else {
         let name = format!("multigrain-{:032x}", u128::from_ne_bytes(random()?));
-        let (listener, address) = listen(bind(&Address::Unix(UnixName::Abstract(name))))?;
+        let (listener, address) = listen(transport.bind(&Address::Unix(UnixName::Abstract(name))))?;
         listeners.push(listener);
         address
     };
@@ -118,7 +110,7 @@ pub(super) fn meet(
     let tcp = match tcp_address(&cards, usize::from(own), transport, wish.as_ref())? {
         None => Vec::new(),
         Some(address) => {
-            let (listener, address) = listen(bind_within(address, ports))?;
+            let (listener, address) = listen(transport.bind_within(address, ports))?;
             listeners.push(listener);
             put(manager, TCP, &address)?;
             manager.fence().map_err(Error::System)?;
@@ -135,7 +127,7 @@ pub(super) fn meet(
         Encrypt::Off => far.then(|| credentials.in_clear()),
     };
     let address = |(rank, card): (usize, &Card)| {
-        let near = transport != Transport::Tcp && card.whereabouts.machine == *here;
+        let near = transport.uses(AddressKind::Unix) && card.whereabouts.machine == *here;
         let text = if near { &card.unix } else { &tcp[rank] };
         text.parse().map_err(|error| Error::System(format!("node {rank}: {error}")))
     };
@@ -149,12 +141,6 @@ pub(super) fn meet(
         ..config.launch.clone()
     };
     Ok(Config { rank: NodeId(own), launch, ..config.clone() })
-}
-
-fn transport(variables: &Variables<'_>) -> Result<Transport, Error> {
-    let known = [("auto", Transport::Auto), ("unix", Transport::Unix), ("tcp", Transport::Tcp)];
-    let text = variables.get("TRANSPORT")?;
-    text.map_or(Ok(Transport::Auto), |text| choose("TRANSPORT", &text, &known))
 }
 
 fn encrypt(variables: &Variables<'_>) -> Result<Encrypt, Error> {
@@ -207,15 +193,14 @@ fn tcp_address(
             hosts.push(card.whereabouts.clone());
         }
     }
-    match transport {
-        Transport::Unix if hosts.len() > 1 => {
-            let hosts = hosts.len();
-            return Err(invalid(format!(
-                "MULTIGRAIN_TRANSPORT cannot be unix in a job on {hosts} hosts: it is auto or tcp"
-            )));
-        }
-        Transport::Auto | Transport::Unix if hosts.len() == 1 => return Ok(None),
-        Transport::Auto | Transport::Unix | Transport::Tcp => {}
+    if hosts.len() == 1 && transport.uses(AddressKind::Unix) {
+        return Ok(None);
+    }
+    if !transport.uses(AddressKind::Tcp) {
+        let (hosts, others) = (hosts.len(), Transport::that_use(AddressKind::Tcp));
+        return Err(invalid(format!(
+            "MULTIGRAIN_TRANSPORT cannot be {transport} in a job on {hosts} hosts: it is {others}"
+        )));
     }
     let node_of = |host: &Whereabouts| {
         cards.iter().position(|card| card.whereabouts.machine == host.machine).unwrap_or(0)
@@ -333,7 +318,8 @@ mod tests {
                     said.map(|(_, value)| value.into())
                 };
                 let mut manager = InProcess { rank, space, barrier, nodes };
-                meet(&Config::single(), &Variables::new(&environment), &mut manager).unwrap()
+                let config = Config::of_job(&environment).unwrap();
+                meet(&config, &Variables::new(&environment), &mut manager).unwrap()
             })
         });
         let threads: Vec<_> = threads.collect();
@@ -382,13 +368,13 @@ mod tests {
         let cards = [card("a", "10.0.0.1"), card("a", "10.0.0.1"), card("b", "10.0.0.2")];
         let of = |own, transport| tcp_address(&cards, own, transport, None);
         let second = Some("10.0.0.2".parse().unwrap());
-        assert_eq!(of(2, Transport::Auto).unwrap(), second);
-        assert_eq!(of(1, Transport::Tcp).unwrap(), Some("10.0.0.1".parse().unwrap()));
-        let why = of(0, Transport::Unix).unwrap_err().to_string();
+        assert_eq!(of(2, Transport::AUTO).unwrap(), second);
+        assert_eq!(of(1, "tcp".parse().unwrap()).unwrap(), Some("10.0.0.1".parse().unwrap()));
+        let why = of(0, "unix".parse().unwrap()).unwrap_err().to_string();
         assert!(why.ends_with("cannot be unix in a job on 2 hosts: it is auto or tcp"), "{why}");
-        assert_eq!(tcp_address(&cards[..2], 0, Transport::Auto, None).unwrap(), None);
+        assert_eq!(tcp_address(&cards[..2], 0, Transport::AUTO, None).unwrap(), None);
         let wish = Wish::Name("ib0".to_owned());
-        let why = tcp_address(&cards, 0, Transport::Auto, Some(&wish)).unwrap_err().to_string();
+        let why = tcp_address(&cards, 0, Transport::AUTO, Some(&wish)).unwrap_err().to_string();
         assert!(
             why.contains("the host of node 0: it has no address on the interface ib0"),
             "{why}"

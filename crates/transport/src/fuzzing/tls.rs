@@ -2,7 +2,7 @@
 
 use crate::credentials::{Authority, Credentials};
 use crate::handshake::Refusal;
-use crate::link::{Link, TlsBackend};
+use crate::link::{self, Link, TlsLayer};
 use crate::unauthenticated::receive_bytes;
 use core::task::Poll;
 use multigrain_types::NodeId;
@@ -24,8 +24,8 @@ pub struct TlsEnd {
 }
 
 /// Both nodes, with certificates of an authority; and with pinned ones.
-fn backends(pinned: bool) -> &'static [TlsBackend; 2] {
-    static MADE: [OnceLock<[TlsBackend; 2]>; 2] = [const { OnceLock::new() }; 2];
+fn nodes(pinned: bool) -> &'static [TlsLayer; 2] {
+    static MADE: [OnceLock<[TlsLayer; 2]>; 2] = [const { OnceLock::new() }; 2];
     MADE[usize::from(pinned)].get_or_init(|| {
         let both = if pinned {
             let made = [(); 2].map(|()| Credentials::of_its_own().expect("a key"));
@@ -35,7 +35,7 @@ fn backends(pinned: bool) -> &'static [TlsBackend; 2] {
             let authority = Authority::new(JOB).expect("a key");
             [0, 1].map(|rank| authority.issue(NodeId(rank)).expect("a key"))
         };
-        both.map(|own| TlsBackend::new(JOB, &own).expect("credentials"))
+        both.map(|own| TlsLayer::new(JOB, &own).expect("credentials"))
     })
 }
 
@@ -49,8 +49,10 @@ impl TlsEnd {
         let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
         let pair = socketpair(family, SocketType::STREAM, flags, None);
         let (own, wire) = pair.expect("a pair of sockets");
-        let backend = &backends(pinned)[usize::from(!listens)];
-        Self { link: backend.over(own, listens), wire }
+        let tls = &nodes(pinned)[usize::from(!listens)];
+        let stream = link::tcp_over(own);
+        let link = if listens { tls.accepted(stream) } else { tls.connecting(stream) };
+        Self { link, wire }
     }
 
     /// It hears this; false if it has hung up.

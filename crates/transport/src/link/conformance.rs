@@ -1,11 +1,9 @@
-//! What every link promises, over each backend.
-//!
-//! A new backend that serves an address of these is tested in place of the old one; one with addresses
-//! of its own is a line here.
+//! What every link promises, over each backend of the list and over what is laid over them. Which backend it was, a test
+//! that fails says on stderr.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use super::{Backends, Close, Link, Listener, bind, emulate};
-use crate::address::Address;
+use super::{BACKENDS, Backend, Backends, Close, Link, Listener, Transport, emulate};
+use crate::address::{Address, AddressKind};
 use crate::credentials::{Authority, Credentials};
 use crate::emulation::Emulation;
 use crate::handshake::Refusal;
@@ -29,30 +27,17 @@ const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 macro_rules! conformance {
     ($($test:ident)*) => {
-        mod unix {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::unix()); } )*
-        }
-        mod tcp {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::tcp()); } )*
-        }
-        mod proven_and_clear {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::proven_and_clear()); } )*
-        }
-        mod tls {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::tls()); } )*
-        }
-        mod pinned {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::pinned()); } )*
-        }
-        mod emulated_over_unix {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::unix())); } )*
-        }
-        mod emulated_over_tcp {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::tcp())); } )*
-        }
-        mod emulated_over_tls {
-            $( #[test] #[cfg_attr(miri, ignore = "has sockets")] fn $test() { super::$test(&super::emulated(super::tls())); } )*
-        }
+        conformance! { in plain proven_and_clear tls pinned emulated emulated_over_tls: [$($test)*] }
+    };
+    (in $($over:ident)*: $tests:tt) => {
+        $(mod $over { conformance! { each $over $tests } })*
+    };
+    (each $over:ident [$($test:ident)*]) => {
+        $(
+            #[test]
+            #[cfg_attr(miri, ignore = "has sockets")]
+            fn $test() { super::on_each_backend(super::$over, super::$test); }
+        )*
     };
 }
 
@@ -77,6 +62,7 @@ conformance! {
 
 /// A backend under test: where its links lead, and what makes them at both ends.
 struct Place {
+    transport: Transport,
     address: Address,
     /// Nodes 0, who accepts, and 1.
     nodes: [Backends; 2],
@@ -87,8 +73,21 @@ struct Place {
 }
 
 impl Place {
-    fn of(address: &str, nodes: [Backends; 2], kernel_copies: bool) -> Self {
-        Self { address: address.parse().unwrap(), nodes, kernel_copies, network: None }
+    fn of(backend: &'static dyn Backend, nodes: [Backends; 2], kernel_copies: bool) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let address = match backend.addresses() {
+            AddressKind::Unix => {
+                let next = NEXT.fetch_add(1, Ordering::Relaxed);
+                format!("unix:@mg-link-{}-{next}", std::process::id())
+            }
+            AddressKind::Tcp => "tcp:127.0.0.1:0".to_owned(),
+        };
+        let (transport, address) = (chosen(backend), address.parse().unwrap());
+        Self { transport, address, nodes, kernel_copies, network: None }
+    }
+
+    fn bind(&self) -> (OwnedFd, Address) {
+        self.transport.bind(&self.address).unwrap()
     }
 
     fn listener(&self, socket: OwnedFd) -> Listener {
@@ -96,52 +95,78 @@ impl Place {
     }
 }
 
-fn unix() -> Place {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("unix:@mg-link-{}-{next}", std::process::id());
-    Place::of(&name, [Backends::plain(), Backends::plain()], true)
+/// Runs a test over each backend that this is laid over.
+fn on_each_backend(lay: impl Fn(&'static dyn Backend) -> Option<Place>, test: impl Fn(&Place)) {
+    for &backend in BACKENDS {
+        if let Some(place) = lay(backend) {
+            eprintln!("over {}:", backend.name());
+            test(&place);
+        }
+    }
 }
 
-fn tcp() -> Place {
-    Place::of("tcp:127.0.0.1:0", [Backends::plain(), Backends::plain()], true)
+fn chosen(backend: &dyn Backend) -> Transport {
+    backend.name().parse().unwrap()
 }
 
-fn tls() -> Place {
-    Place::of("tcp:127.0.0.1:0", with_credentials(|own| own), false)
+fn plain(backend: &'static dyn Backend) -> Option<Place> {
+    let node = || Backends::new(chosen(backend), 0, None).unwrap();
+    Some(Place::of(backend, [node(), node()], true))
 }
 
-fn pinned() -> Place {
+fn tls(backend: &'static dyn Backend) -> Option<Place> {
+    with_credentials(backend, |own| own, false)
+}
+
+fn pinned(backend: &'static dyn Backend) -> Option<Place> {
+    if !backend.addresses().leave_host() {
+        return None;
+    }
     let made = [(); 2].map(|()| Credentials::of_its_own().unwrap());
     let pins = made.each_ref().map(|(_, pin)| *pin);
     let node = |(own, _): (Credentials, _)| {
-        Backends::new(0xabc, Some(&own.trusting(pins.to_vec()))).unwrap()
+        Backends::new(chosen(backend), 0xabc, Some(&own.trusting(pins.to_vec()))).unwrap()
     };
-    Place::of("tcp:127.0.0.1:0", made.map(node), false)
+    Some(Place::of(backend, made.map(node), false))
 }
 
-fn proven_and_clear() -> Place {
-    Place::of("tcp:127.0.0.1:0", with_credentials(Credentials::in_clear), true)
+fn proven_and_clear(backend: &'static dyn Backend) -> Option<Place> {
+    with_credentials(backend, Credentials::in_clear, true)
 }
 
 /// Over another, a network as fast as can be tested soon, and slow enough to be noticed.
-fn emulated(place: Place) -> Place {
+fn emulated(backend: &'static dyn Backend) -> Option<Place> {
+    plain(backend).map(slower)
+}
+
+fn emulated_over_tls(backend: &'static dyn Backend) -> Option<Place> {
+    tls(backend).map(slower)
+}
+
+fn slower(place: Place) -> Place {
     Place { kernel_copies: false, network: Some("300us,4G".parse().unwrap()), ..place }
 }
 
-fn with_credentials(wish: impl Fn(Credentials) -> Credentials) -> [Backends; 2] {
+fn with_credentials(
+    backend: &'static dyn Backend,
+    wish: impl Fn(Credentials) -> Credentials,
+    kernel_copies: bool,
+) -> Option<Place> {
     const JOB: u128 = 0xabc;
+    if !backend.addresses().leave_host() {
+        return None;
+    }
     let authority = Authority::new(JOB).unwrap();
     let node = |rank| {
         let own = wish(authority.issue(NodeId(rank)).unwrap());
-        Backends::new(JOB, Some(&own)).unwrap()
+        Backends::new(chosen(backend), JOB, Some(&own)).unwrap()
     };
-    [node(0), node(1)]
+    Some(Place::of(backend, [node(0), node(1)], kernel_copies))
 }
 
 /// A connected link: who connected, and who accepted.
 fn links(place: &Place) -> [Box<dyn Link>; 2] {
-    let (socket, bound) = bind(&place.address).unwrap();
+    let (socket, bound) = place.bind();
     let listener = place.listener(socket);
     assert_eq!(listener.accept().unwrap_err(), Errno::AGAIN, "nobody has connected");
     let one = connected(place, &bound);
@@ -442,7 +467,7 @@ fn memory_that_is_not_mapped_is_an_error(place: &Place) {
 }
 
 fn connecting_where_nobody_listens_fails(place: &Place) {
-    let (socket, bound) = bind(&place.address).unwrap();
+    let (socket, bound) = place.bind();
     drop(socket);
     let failed = match place.nodes[1].connect(&bound, PATIENCE) {
         Ok(link) => {
@@ -480,7 +505,7 @@ fn another_user_is_refused_where_the_transport_knows_users(place: &Place) {
         return eprintln!("not tried: only root can act as another user");
     }
     let other = Uid::from_raw(65_534);
-    let (socket, bound) = bind(&place.address).unwrap();
+    let (socket, bound) = place.bind();
     let listener = place.listener(socket);
     let connecting = || {
         // Of this thread alone.
@@ -494,9 +519,9 @@ fn another_user_is_refused_where_the_transport_knows_users(place: &Place) {
 }
 
 fn binding_gives_an_address_to_connect_to(place: &Place) {
-    let (_socket, bound) = bind(&place.address).unwrap();
+    let (_socket, bound) = place.bind();
     assert!(!matches!(bound, Address::Tcp(bound) if bound.port() == 0));
     assert_eq!(bound.to_string().parse(), Ok(bound.clone()), "it reads back what it prints");
-    let refused = bind(&bound).unwrap_err();
+    let refused = place.transport.bind(&bound).unwrap_err();
     assert!(refused.to_string().contains("cannot listen at"), "{refused}");
 }

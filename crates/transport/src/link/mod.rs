@@ -1,27 +1,40 @@
 //! Links: one stream of bytes to one peer, whatever carries it.
 //!
-//! Role: [`Link`] is all that the rest of the crate knows of a connection, and [`Backend`] makes links.
-//! A backend is one file here and one line in [`Backends`], which says what serves an address (a new
-//! kind of address is a variant of [`Address`] first); every backend passes `conformance.rs`. The rest of the
-//! crate neither asks which backend it has nor touches the descriptor but to sleep on it.
+//! Role: [`Link`] is all that the rest of the crate knows of a connection, and a [`Backend`] makes links.
+//! A backend is one file here and one line in [`backends`]: `--transport` knows it by its name then, with its help text and in
+//! completions, and `conformance.rs` tries it alone, emulated and under TLS. The first in the list that serves an address is the
+//! one that `auto` means. (A new kind of address is a variant of [`Address`] first.) The rest of the crate neither asks which
+//! backend it has nor touches the descriptor but to sleep on it.
 //!
-//! A link may hold bytes of its own between the stream and the socket (encryption does): see
+//! A link may be laid over another (`tls`, `emulated`), and hold bytes of its own between the stream and the socket: see
 //! [`Link::send`] and [`Link::holds_input`]. Dispatch is dynamic: an indirect call a system call.
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
+/// Declares the module of each backend, and the list of what they export.
+macro_rules! backends {
+    ($(mod $file:ident;)*) => {
+        $(mod $file;)*
+        const BACKENDS: &[&dyn Backend] = &[$(&$file::BACKEND),*];
+    };
+}
+
+// rustfmt finds no files by this list: `.ci/run` names them to it.
+backends! {
+    mod unix;
+    mod tcp;
+}
+
+mod choice;
 mod emulated;
 mod socket;
-mod tcp;
 mod tls;
-mod unix;
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod conformance;
 
-use crate::address::{Address, Ports};
+use crate::address::{Address, AddressKind};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::emulation::Emulation;
-use crate::error::TransportError;
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::fmt;
@@ -31,35 +44,36 @@ use emulated::Emulated;
 use multigrain_types::NodeId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use std::net::IpAddr;
-use std::sync::Arc;
-use tcp::Tcp;
 use tls::Tls;
-use unix::Unix;
 
+pub use choice::{Transport, UnknownTransport};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use tls::Tls as TlsBackend;
+pub(crate) use tcp::over as tcp_over;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use tls::Tls as TlsLayer;
 #[cfg(any(feature = "shuttle", feature = "mutants", feature = "fuzzing", test))]
 pub(crate) use unix::pair;
 
-/// The backends of a node. The first that serves an address makes its links.
-pub(crate) struct Backends(Vec<Arc<dyn Backend>>);
+/// What makes the links of a node: the backends of the transport that is chosen, and what is laid over links that leave the
+/// host.
+pub(crate) struct Backends {
+    chosen: Transport,
+    tls: Option<Tls>,
+}
 
 impl Backends {
-    /// Those that need nothing, and encrypt nothing.
-    pub(crate) fn plain() -> Self {
-        Self(vec![Arc::new(Unix), Arc::new(Tcp)])
-    }
-
     /// Those of a node of this job; with credentials, whatever leaves the host is encrypted.
-    pub(crate) fn new(job: u128, own: Option<&Credentials>) -> Result<Self, CredentialsError> {
-        let Some(own) = own else { return Ok(Self::plain()) };
-        Ok(Self(vec![Arc::new(Unix), Arc::new(Tls::new(job, own)?)]))
+    pub(crate) fn new(
+        chosen: Transport,
+        job: u128,
+        own: Option<&Credentials>,
+    ) -> Result<Self, CredentialsError> {
+        let tls = own.map(|own| Tls::new(job, own)).transpose()?;
+        Ok(Self { chosen, tls })
     }
 
-    /// Who makes the links of an address.
-    fn serving(&self, address: &Address) -> Result<&Arc<dyn Backend>, Errno> {
-        self.0.iter().find(|backend| backend.serves(address)).ok_or(Errno::AFNOSUPPORT)
+    fn tls_to(&self, backend: &dyn Backend) -> Option<&Tls> {
+        self.tls.as_ref().filter(|_| backend.addresses().leave_host())
     }
 
     /// Begins to connect; see [`Backend::connect`].
@@ -68,14 +82,19 @@ impl Backends {
         address: &Address,
         patience: Duration,
     ) -> Result<Box<dyn Link>, Errno> {
-        self.serving(address)?.connect(address, patience)
+        let backend = self.chosen.serving(address)?;
+        let link = backend.connect(address, patience)?;
+        Ok(match self.tls_to(backend) {
+            Some(tls) => tls.connecting(link),
+            None => link,
+        })
     }
 
     /// A socket that listens, at an address that some backend serves; it does not block from now on.
     pub(crate) fn listener(&self, socket: OwnedFd) -> Result<Listener, Errno> {
-        let backend = Arc::clone(self.serving(&socket::address(&socket)?)?);
+        let backend = self.chosen.serving(&socket::address(&socket)?)?;
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Listener { socket, backend })
+        Ok(Listener { socket, backend, tls: self.tls_to(backend).cloned() })
     }
 }
 
@@ -196,8 +215,14 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
 
 /// One sort of links.
 pub(crate) trait Backend: Send + Sync {
-    /// Whether its links go to this address.
-    fn serves(&self, address: &Address) -> bool;
+    /// What `--transport` calls it.
+    fn name(&self) -> &'static str;
+
+    /// What its help says of it.
+    fn help(&self) -> &'static str;
+
+    /// Where its links go.
+    fn addresses(&self) -> AddressKind;
 
     /// A listening socket (close-on-exec), and the address with its port resolved.
     fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno>;
@@ -218,48 +243,26 @@ pub(crate) fn emulate(link: Box<dyn Link>, network: Emulation) -> Result<Box<dyn
     Ok(Box::new(Emulated::new(link, network)?))
 }
 
-/// A listening socket (close-on-exec) at `address`, and the address with its port resolved.
-///
-/// # Errors
-/// [`TransportError::Bind`] when the kernel does not give it.
-pub fn bind(address: &Address) -> Result<(OwnedFd, Address), TransportError> {
-    Backends::plain()
-        .serving(address)
-        .and_then(|backend| backend.listen(address))
-        .map_err(|errno| TransportError::Bind { address: address.clone(), errno })
-}
-
-/// A listening socket at a port that is free at this address: of these, if the user has named some.
-///
-/// # Errors
-/// [`TransportError::Bind`] when the kernel does not give it, [`TransportError::NoPort`] when all are taken.
-pub fn bind_within(at: IpAddr, ports: Option<Ports>) -> Result<(OwnedFd, Address), TransportError> {
-    let bind = |port| bind(&Address::Tcp((at, port).into()));
-    let Some(ports) = ports else { return bind(0) };
-    let is_taken = |error: &TransportError| {
-        matches!(error, TransportError::Bind { errno: Errno::ADDRINUSE, .. })
-    };
-    let mut tried = ports.all().map(bind);
-    tried
-        .find(|bound| !bound.as_ref().is_err_and(is_taken))
-        .unwrap_or(Err(TransportError::NoPort { at, ports }))
-}
-
 /// A listening socket that does not block.
 pub(crate) struct Listener {
     socket: OwnedFd,
-    backend: Arc<dyn Backend>,
+    backend: &'static dyn Backend,
+    tls: Option<Tls>,
 }
 
 impl Listener {
     /// The next connection.
     pub(crate) fn accept(&self) -> Result<Box<dyn Link>, Errno> {
-        self.backend.accept(self.socket.as_fd())
+        let link = self.backend.accept(self.socket.as_fd())?;
+        Ok(match &self.tls {
+            Some(tls) => tls.accepted(link),
+            None => link,
+        })
     }
 
-    /// Nobody is let in any more: who comes is worth no handshake of the link's own.
-    pub(crate) fn refusing(self) -> Result<Self, Errno> {
-        Backends::plain().listener(self.socket)
+    /// Nobody is let in any more: who comes is worth no handshake of TLS.
+    pub(crate) fn refusing(self) -> Self {
+        Self { tls: None, ..self }
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
 use super::{Backend, Close, Link, socket};
-use crate::address::Address;
+use crate::address::{Address, AddressKind};
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::task::Poll;
@@ -27,12 +27,23 @@ const IN_VAIN: u8 = 2;
 /// headers, and so little that the kernel does not think the receive buffer too small for it.
 const LOW_WATER: i32 = 16 << 10;
 
+/// In the list of backends.
+pub(super) const BACKEND: Tcp = Tcp;
+
 /// The backend.
 pub(super) struct Tcp;
 
 impl Backend for Tcp {
-    fn serves(&self, address: &Address) -> bool {
-        matches!(address, Address::Tcp(_))
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn help(&self) -> &'static str {
+        "TCP; on one host, over the loopback interface"
+    }
+
+    fn addresses(&self) -> AddressKind {
+        AddressKind::Tcp
     }
 
     fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno> {
@@ -50,43 +61,19 @@ impl Backend for Tcp {
     }
 
     fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
-        Ok(Box::new(TcpLink(begin(address)?)))
+        let address = name(address)?;
+        let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
+        match net::connect(&socket, address) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Box::new(TcpLink(socket))),
+            Err(errno) => Err(errno),
+        }
     }
 }
 
-/// A socket on its way to this address.
-pub(super) fn begin(address: &Address) -> Result<OwnedFd, Errno> {
-    let address = name(address)?;
-    let socket = socket::stream(family(address), SocketFlags::NONBLOCK)?;
-    match net::connect(&socket, address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Raises the socket's low-water mark, below which it is not readable to the kernel; or lowers it again.
-pub(super) fn suppress_wakeups(socket: &OwnedFd, suppress: bool) -> Result<(), Errno> {
-    socket::set_low_water(socket, if suppress { LOW_WATER } else { 1 })
-}
-
-/// [`Link::tune`].
-pub(super) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
-    sockopt::set_tcp_nodelay(socket, true)?;
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, KEEPALIVE_PERIOD)?;
-    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_PERIOD)?;
-    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES)
-}
-
-/// [`Link::look_after`]. A user time-out that is always there would end the links of a node that is stopped, too,
-/// once its buffers are full: what its host answers then does not count.
-pub(super) fn look_after(socket: &OwnedFd) {
-    let in_vain = sent_in_vain(socket).is_some_and(|times| times >= IN_VAIN);
-    let wanted = if in_vain { USER_TIMEOUT_MS } else { 0 };
-    if sockopt::tcp_user_timeout(socket) != Ok(wanted) {
-        // It only fails when the connection is no more.
-        let _ = sockopt::set_tcp_user_timeout(socket, wanted);
-    }
+/// A link over a socket that is connected, for tests of what lies over links.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn over(socket: OwnedFd) -> Box<dyn Link> {
+    Box::new(TcpLink(socket))
 }
 
 /// How often bytes, or the question whether there is room for some, were sent since the peer's host has
@@ -100,15 +87,6 @@ fn sent_in_vain(socket: &OwnedFd) -> Option<u8> {
     let done =
         unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut bytes) };
     (done == 0).then(|| info.tcpi_retransmits.max(info.tcpi_probes))
-}
-
-/// [`Link::describe`].
-pub(super) fn describe(socket: &OwnedFd) -> String {
-    let address = net::getpeername(socket).ok().flatten().map(SocketAddr::try_from);
-    match address {
-        Some(Ok(address)) => address.to_string(),
-        Some(Err(_)) | None => "an unknown address".to_owned(),
-    }
 }
 
 fn name(address: &Address) -> Result<&SocketAddr, Errno> {
@@ -141,8 +119,9 @@ impl Link for TcpLink {
         self.0.as_fd()
     }
 
+    /// Raises the socket's low-water mark, below which it is not readable to the kernel; or lowers it again.
     fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        suppress_wakeups(&self.0, suppress)
+        socket::set_low_water(&self.0, if suppress { LOW_WATER } else { 1 })
     }
 
     fn close(&self, what: Close) {
@@ -154,11 +133,22 @@ impl Link for TcpLink {
     }
 
     fn tune(&self) -> Result<(), Errno> {
-        tune(&self.0)
+        sockopt::set_tcp_nodelay(&self.0, true)?;
+        sockopt::set_socket_keepalive(&self.0, true)?;
+        sockopt::set_tcp_keepidle(&self.0, KEEPALIVE_PERIOD)?;
+        sockopt::set_tcp_keepintvl(&self.0, KEEPALIVE_PERIOD)?;
+        sockopt::set_tcp_keepcnt(&self.0, KEEPALIVE_PROBES)
     }
 
+    /// A user time-out that is always there would end the links of a node that is stopped, too, once its buffers are full:
+    /// what its host answers then does not count.
     fn look_after(&self) {
-        look_after(&self.0);
+        let in_vain = sent_in_vain(&self.0).is_some_and(|times| times >= IN_VAIN);
+        let wanted = if in_vain { USER_TIMEOUT_MS } else { 0 };
+        if sockopt::tcp_user_timeout(&self.0) != Ok(wanted) {
+            // It only fails when the connection is no more.
+            let _ = sockopt::set_tcp_user_timeout(&self.0, wanted);
+        }
     }
 
     /// Nothing is known of the other end but its address: the handshake's secret decides.
@@ -171,6 +161,10 @@ impl Link for TcpLink {
     }
 
     fn describe(&self) -> String {
-        describe(&self.0)
+        let address = net::getpeername(&self.0).ok().flatten().map(SocketAddr::try_from);
+        match address {
+            Some(Ok(address)) => address.to_string(),
+            Some(Err(_)) | None => "an unknown address".to_owned(),
+        }
     }
 }

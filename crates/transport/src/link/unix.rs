@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
 use super::{Backend, Close, Link, socket};
-use crate::address::{Address, UnixName};
+use crate::address::{Address, AddressKind, UnixName};
 use crate::handshake::Refusal;
 use crate::span::Span;
 use core::task::Poll;
@@ -18,12 +18,23 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, sockopt};
 /// Asked for as buffer of a link, in bytes; the kernel caps it at net.core.wmem_max.
 const BUFFER_BYTES: usize = 4 << 20;
 
+/// In the list of backends.
+pub(super) const BACKEND: Unix = Unix;
+
 /// The backend.
 pub(super) struct Unix;
 
 impl Backend for Unix {
-    fn serves(&self, address: &Address) -> bool {
-        matches!(address, Address::Unix(_))
+    fn name(&self) -> &'static str {
+        "unix"
+    }
+
+    fn help(&self) -> &'static str {
+        "Unix sockets"
+    }
+
+    fn addresses(&self) -> AddressKind {
+        AddressKind::Unix
     }
 
     fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno> {

@@ -4,7 +4,7 @@
 
 use multigrain_transport::{
     Address, BootConfig, Credentials, Header, LostReason, Mesh, PROTOCOL_VERSION, Payload, Place,
-    Sink, Timeout, TransportError, bind,
+    Sink, Timeout, Transport, TransportError,
 };
 use multigrain_types::NodeId;
 use rustix::process::Pid;
@@ -54,7 +54,7 @@ pub(crate) fn listeners(family: Family, nodes: usize) -> (Vec<OwnedFd>, Vec<Addr
         }
         Family::Tcp => "tcp:127.0.0.1:0".to_owned(),
     };
-    (0..nodes).map(|_| bind(&fresh().parse().unwrap()).unwrap()).unzip()
+    (0..nodes).map(|_| Transport::AUTO.bind(&fresh().parse().unwrap()).unwrap()).unzip()
 }
 
 pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootConfig {
@@ -67,6 +67,7 @@ pub(crate) fn config(rank: usize, peers: &[Address], listener: OwnedFd) -> BootC
         credentials: None,
         build: BUILD,
         deadline: Duration::from_secs(10),
+        transport: Transport::AUTO,
         emulate: None,
     }
 }

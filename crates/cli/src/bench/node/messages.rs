@@ -11,7 +11,7 @@ use crate::bench::samples::Samples;
 use anyhow::{Context, Result, ensure};
 use core::time::Duration;
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout, bind,
+    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout,
 };
 use multigrain_types::NodeId;
 use std::time::Instant;
@@ -67,7 +67,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         Transport::Unix => format!("unix:@multigrain-mesh-{job}-{rank}"),
         Transport::Tcp => "tcp:127.0.0.1:0".to_owned(),
     };
-    let (listener, own) = bind(&wish(team.me).parse()?)?;
+    let (listener, own) = multigrain_transport::Transport::AUTO.bind(&wish(team.me).parse()?)?;
     let port = match &own {
         Address::Tcp(address) => address.port(),
         Address::Unix(_) => 0,
@@ -90,6 +90,7 @@ fn boot(team: &Team, transport: Transport) -> Result<Mesh> {
         credentials: None,
         build: 0,
         deadline: Duration::from_secs(10),
+        transport: multigrain_transport::Transport::AUTO,
         emulate: network.map(|text| text.parse()).transpose()?,
     };
     Ok(Mesh::boot(config, &mut |line| eprintln!("multigrain: bench: {line}"))?)

@@ -5,8 +5,8 @@
 
 use super::super::verdict::Status;
 use crate::host::{Finding, Needs};
-use multigrain_transport::Ports;
 use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::{Ports, Transport};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(in super::super) enum Order {
     /// To look at the host: answered by [`Word::Found`].
     Look(Job),
     /// To bind the listening sockets of its nodes: answered by [`Word::Bound`].
-    Bind { unix: bool, tcp: Option<IpAddr>, ports: Option<Ports> },
+    Bind { transport: Transport, unix: bool, tcp: Option<IpAddr>, ports: Option<Ports> },
     /// To start its nodes: answered by [`Word::Started`]. One address a node of the job, by rank, and what
     /// its own prove themselves with, by rank, if they are to.
     Start { peers: Vec<String>, secret: String, credentials: Vec<String> },

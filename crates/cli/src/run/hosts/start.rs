@@ -3,13 +3,14 @@
 
 use super::super::environment;
 use super::super::error::LaunchError;
-use super::super::options::{RunArgs, Transport};
+use super::super::options::RunArgs;
 use super::agents::Agents;
 use super::builds;
 use super::contact::Contact;
 use super::messages::{Found, Job, Order, Word};
 use super::reach::Reach;
 use multigrain_transport::interfaces::{self, Whereabouts};
+use multigrain_transport::{AddressKind, Transport};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -34,10 +35,14 @@ impl Start<'_> {
             return Err(LaunchError::Refused(why));
         }
         let (reach, shares) = (&self.reach, self.reach.shares);
-        if self.args.links.transport == Some(Transport::Unix) && shares.len() > 1 {
-            let why =
-                "Unix sockets do not lead to other hosts: use --transport auto or tcp with several";
-            return Err(LaunchError::Refused(why.to_owned()));
+        let transport = self.args.links.transport();
+        if !transport.uses(AddressKind::Tcp) && shares.len() > 1 {
+            let others = Transport::that_use(AddressKind::Tcp);
+            let why = format!(
+                "{} do not lead to other hosts: use --transport {others} with several",
+                transport.help()
+            );
+            return Err(LaunchError::Refused(why));
         }
         let mut agents = reach.agents(self.input)?;
         self.look(&mut agents, &variables)?;
@@ -45,8 +50,9 @@ impl Start<'_> {
         self.compare(&found)?;
         let tcp = self.tcp(&found)?;
         for (contact, (share, tcp)) in agents.contacts.iter_mut().zip(shares.iter().zip(&tcp)) {
-            let unix = self.args.links.transport != Some(Transport::Tcp);
+            let unix = transport.uses(AddressKind::Unix);
             contact.tell(&Order::Bind {
+                transport,
                 unix: unix && (share.ranks.len() > 1 || tcp.is_none()),
                 tcp: *tcp,
                 ports: self.args.place.ports,
@@ -101,7 +107,7 @@ impl Start<'_> {
     /// The address of each host for its nodes' TCP sockets, if they have any.
     fn tcp(&self, found: &[Found]) -> Result<Vec<Option<IpAddr>>, LaunchError> {
         let interface = self.args.place.interface.as_ref();
-        let alone = found.len() == 1 && self.args.links.transport != Some(Transport::Tcp);
+        let alone = found.len() == 1 && self.args.links.transport().uses(AddressKind::Unix);
         if alone && interface.is_none() {
             return Ok(vec![None]);
         }

@@ -1,12 +1,11 @@
-//! The handshake of a TLS connection, over a socket that does not block.
+//! The handshake of a TLS connection, over a link.
 
 use super::records::{HEADER, Key, MOST_RECORD};
 use super::traffic::{Keys, Receiving, Sending};
 use crate::handshake::Refusal;
-use crate::link::socket;
+use crate::link::Link;
 use crate::span::Span;
 use core::task::Poll;
-use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::CertificateDer;
@@ -14,20 +13,20 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{CertificateError, Error, ExtractedSecrets};
 
-#[expect(unsafe_code, reason = "a socket is read and written by address")]
+#[expect(unsafe_code, reason = "a link is read and written by address")]
 mod io {
     use super::*;
 
     /// Sends all; a fresh socket takes the few thousand bytes of a handshake.
-    pub(super) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn send(stream: &dyn Link, bytes: &[u8]) -> Result<(), Refusal> {
         // SAFETY: the span is a reference.
-        let sent = unsafe { socket::send(socket, &mut [Span::of(bytes)]) };
+        let sent = unsafe { stream.send(&mut [Span::of(bytes)]) };
         if sent == Ok(bytes.len()) { Ok(()) } else { Err(Refusal::Cut) }
     }
 
-    pub(super) fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<usize, Errno> {
+    pub(super) fn receive(stream: &dyn Link, room: &mut [u8]) -> Result<usize, Errno> {
         // SAFETY: the span is a reference that nobody else has.
-        unsafe { socket::receive(socket, &mut [Span::of_mut(room)]) }
+        unsafe { stream.receive(&mut [Span::of_mut(room)]) }
     }
 }
 
@@ -81,16 +80,16 @@ impl Handshake {
     }
 
     /// Goes on as far as it can without waiting; true once it is over, and [`Handshake::end`] gives the result.
-    pub(super) fn advance(&mut self, socket: &OwnedFd) -> Poll<Result<(), Refusal>> {
+    pub(super) fn advance(&mut self, stream: &dyn Link) -> Poll<Result<(), Refusal>> {
         loop {
             match self.step() {
                 Next::Go => {}
-                Next::Done => return Poll::Ready(self.flush(socket)),
+                Next::Done => return Poll::Ready(self.flush(stream)),
                 Next::Read => {
-                    if let Err(why) = self.flush(socket) {
+                    if let Err(why) = self.flush(stream) {
                         return Poll::Ready(Err(why));
                     }
-                    match self.read_record(socket) {
+                    match self.read_record(stream) {
                         Poll::Ready(Ok(())) => {}
                         Poll::Ready(Err(why)) => return Poll::Ready(Err(why)),
                         Poll::Pending => return Poll::Pending,
@@ -99,7 +98,7 @@ impl Handshake {
                 Next::Failed(why) => {
                     // The alert that tells the peer. What came is wrong, and not to be looked at again: once.
                     self.step();
-                    let _ = self.flush(socket);
+                    let _ = self.flush(stream);
                     return Poll::Ready(Err(why));
                 }
             }
@@ -107,11 +106,11 @@ impl Handshake {
     }
 
     /// Reads to the end of the record that comes next.
-    fn read_record(&mut self, socket: &OwnedFd) -> Poll<Result<(), Refusal>> {
+    fn read_record(&mut self, stream: &dyn Link) -> Poll<Result<(), Refusal>> {
         let mut room = [0; READ];
         loop {
             let asked = self.missing.min(READ);
-            match io::receive(socket, &mut room[..asked]) {
+            match io::receive(stream, &mut room[..asked]) {
                 Ok(got @ 1..) if self.incoming.len() + got <= MOST_KEPT => {
                     self.incoming.extend_from_slice(&room[..got]);
                     self.missing -= got;
@@ -142,9 +141,9 @@ impl Handshake {
         }
     }
 
-    fn flush(&mut self, socket: &OwnedFd) -> Result<(), Refusal> {
+    fn flush(&mut self, stream: &dyn Link) -> Result<(), Refusal> {
         let outgoing = core::mem::take(&mut self.outgoing);
-        if outgoing.is_empty() { Ok(()) } else { io::send(socket, &outgoing) }
+        if outgoing.is_empty() { Ok(()) } else { io::send(stream, &outgoing) }
     }
 
     fn step(&mut self) -> Next {

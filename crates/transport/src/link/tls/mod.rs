@@ -1,4 +1,4 @@
-//! Links over TCP sockets with mutual TLS 1.3, for nodes of different hosts.
+//! Mutual TLS 1.3 over the links of any backend, for nodes of different hosts.
 //!
 //! Role: rustls makes the handshake (`handshake`), for which each side has [`Credentials`]; with the keys that come
 //! of it records are sealed and opened in place here (`traffic`, `records`): rustls has no way to do so without
@@ -11,20 +11,17 @@ mod pinned;
 mod records;
 mod traffic;
 
-use super::tcp::{self, Tcp};
-use super::{Backend, Close, Link, socket};
-use crate::address::Address;
+use super::{Close, Link};
 use crate::credentials::{self, After, Credentials, CredentialsError, Pins, Trust};
 use crate::handshake::Refusal;
 use crate::shim::{Mutex, lock};
 use crate::span::Span;
 use core::fmt;
 use core::task::Poll;
-use core::time::Duration;
 use handshake::{Established, Handshake, Side};
 use multigrain_types::NodeId;
 use pinned::Pinned;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{
@@ -39,7 +36,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::sync::{Arc, OnceLock};
 use traffic::{Keys, Receiving, Sending};
 
-/// The backend of one node.
+/// What one node lays over links.
+#[derive(Clone)]
 pub(crate) struct Tls(Arc<Own>);
 
 /// What all links of a node have in common.
@@ -120,56 +118,32 @@ impl Tls {
         Ok(Self(Arc::new(Own { after: own.after, client, server, of_job, job, pins })))
     }
 
-    /// A link over a socket that is connected, of who listens or of who connects.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn over(&self, socket: OwnedFd, listens: bool) -> Box<dyn Link> {
-        let own = &self.0;
-        let side = if listens {
-            UnbufferedServerConnection::new(Arc::clone(&own.server)).map(Side::Server)
-        } else {
-            let client =
-                UnbufferedClientConnection::new(Arc::clone(&own.client), own.of_job.clone());
-            client.map(Side::Client)
-        };
-        self.link(socket, side)
+    /// Over the link of a connection that another node has begun.
+    pub(crate) fn accepted(&self, stream: Box<dyn Link>) -> Box<dyn Link> {
+        let server = UnbufferedServerConnection::new(Arc::clone(&self.0.server));
+        self.link(stream, server.map(Side::Server))
     }
 
-    fn link(&self, socket: OwnedFd, side: Result<Side, rustls::Error>) -> Box<dyn Link> {
+    /// Over the link of a connection that this node begins.
+    pub(crate) fn connecting(&self, stream: Box<dyn Link>) -> Box<dyn Link> {
+        let own = &self.0;
+        let client = UnbufferedClientConnection::new(Arc::clone(&own.client), own.of_job.clone());
+        self.link(stream, client.map(Side::Client))
+    }
+
+    fn link(&self, stream: Box<dyn Link>, side: Result<Side, rustls::Error>) -> Box<dyn Link> {
         let stage = match side {
             Ok(side) => Stage::Handshake(Box::new(Handshake::new(side))),
             Err(_) => Stage::Over(Err(Refusal::Tls)),
         };
         let (stage, traffic) = (Mutex::new(stage), OnceLock::new());
-        Box::new(TlsLink { socket, own: Arc::clone(&self.0), stage, traffic })
+        Box::new(TlsLink { stream, own: Arc::clone(&self.0), stage, traffic })
     }
 }
 
-impl Backend for Tls {
-    fn serves(&self, address: &Address) -> bool {
-        Tcp.serves(address)
-    }
-
-    fn listen(&self, address: &Address) -> Result<(OwnedFd, Address), Errno> {
-        Tcp.listen(address)
-    }
-
-    fn accept(&self, listener: BorrowedFd<'_>) -> Result<Box<dyn Link>, Errno> {
-        let socket = socket::accept(listener)?;
-        let server = UnbufferedServerConnection::new(Arc::clone(&self.0.server));
-        Ok(self.link(socket, server.map(Side::Server)))
-    }
-
-    fn connect(&self, address: &Address, _: Duration) -> Result<Box<dyn Link>, Errno> {
-        let socket = tcp::begin(address)?;
-        let own = &self.0;
-        let client = UnbufferedClientConnection::new(Arc::clone(&own.client), own.of_job.clone());
-        Ok(self.link(socket, client.map(Side::Client)))
-    }
-}
-
-/// A TCP socket, with TLS on it.
+/// A link with TLS on it.
 struct TlsLink {
-    socket: OwnedFd,
+    stream: Box<dyn Link>,
     own: Arc<Own>,
     stage: Mutex<Stage>,
     /// Once the handshake is over.
@@ -206,7 +180,7 @@ impl Sealed {
 
 impl fmt::Debug for TlsLink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "TlsLink({:?})", self.socket)
+        write!(out, "TlsLink({:?})", self.stream)
     }
 }
 
@@ -219,7 +193,7 @@ impl TlsLink {
         let mut stage = lock(&self.stage);
         let ended = match &mut *stage {
             Stage::Over(ended) => return Poll::Ready(*ended),
-            Stage::Handshake(handshake) => match handshake.advance(&self.socket) {
+            Stage::Handshake(handshake) => match handshake.advance(&*self.stream) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(ended) => ended,
             },
@@ -244,61 +218,77 @@ impl Link for TlsLink {
     unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         let Some(sealed) = &self.traffic.get().ok_or(Errno::NOTCONN)?.sealed else {
             // SAFETY: the caller's promise is the one asked for.
-            return unsafe { socket::send(&self.socket, spans) };
+            return unsafe { self.stream.send(spans) };
         };
         let keys = || lock(&sealed.keys).next_to_send();
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { lock(&sealed.sending).send(&self.socket, spans, keys) }
+        unsafe { lock(&sealed.sending).send(&*self.stream, spans, keys) }
     }
 
     unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         let Some(sealed) = &self.traffic.get().ok_or(Errno::AGAIN)?.sealed else {
             // SAFETY: the caller's promise is the one asked for.
-            return unsafe { socket::receive(&self.socket, spans) };
+            return unsafe { self.stream.receive(spans) };
         };
         let keys = || lock(&sealed.keys).next_to_receive();
         // SAFETY: the caller's promise is the one asked for.
-        unsafe { lock(&sealed.receiving).receive(&self.socket, spans, keys) }
+        unsafe { lock(&sealed.receiving).receive(&*self.stream, spans, keys) }
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.stream.readiness()
+    }
+
+    fn timer(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.timer()
+    }
+
+    fn takes_input(&self) -> bool {
+        self.stream.takes_input()
     }
 
     fn holds_input(&self) -> bool {
         self.sealed().is_some_and(|sealed| lock(&sealed.receiving).holds())
+            || self.stream.holds_input()
     }
 
-    /// As over TCP alone.
+    fn tells_taken(&self) -> bool {
+        self.stream.tells_taken()
+    }
+
     fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        tcp::suppress_wakeups(&self.socket, suppress)
+        self.stream.suppress_wakeups(suppress)
     }
 
     fn close(&self, what: Close) {
         if let Some(sealed) = self.sealed() {
-            lock(&sealed.sending).close(&self.socket);
+            lock(&sealed.sending).close(&*self.stream);
         }
-        socket::close(&self.socket, what);
+        self.stream.close(what);
     }
 
     fn connected(&self) -> Result<(), Errno> {
-        socket::connected(&self.socket)
+        self.stream.connected()
+    }
+
+    fn look_after(&self) {
+        self.stream.look_after();
     }
 
     /// From here on it reads more than one record at a time: before, what is read and not taken would be forgotten.
-    fn look_after(&self) {
-        tcp::look_after(&self.socket);
-    }
-
     fn tune(&self) -> Result<(), Errno> {
         if let Some(sealed) = self.sealed() {
             lock(&sealed.receiving).in_bulk();
         }
-        tcp::tune(&self.socket)
+        self.stream.tune()
     }
 
     /// The other end has a certificate of this job, and its key.
     fn authenticate(&self) -> Poll<Result<(), Refusal>> {
+        let below = self.stream.authenticate();
+        if below != Poll::Ready(Ok(())) {
+            return below;
+        }
         let Some(traffic) = self.traffic.get() else { return self.advance() };
         // It may have found out only then that it does not trust this end.
         let alert = traffic.sealed.as_ref().and_then(|sealed| lock(&sealed.receiving).alert());
@@ -310,6 +300,7 @@ impl Link for TlsLink {
     }
 
     fn may_be(&self, node: NodeId) -> Result<(), Refusal> {
+        self.stream.may_be(node)?;
         let traffic = self.traffic.get().ok_or(Refusal::Cut)?;
         if let Some(pins) = &self.own.pins {
             let is = pins.is_of(node, &traffic.certificate);
@@ -322,6 +313,6 @@ impl Link for TlsLink {
     }
 
     fn describe(&self) -> String {
-        tcp::describe(&self.socket)
+        self.stream.describe()
     }
 }

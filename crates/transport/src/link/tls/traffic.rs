@@ -6,10 +6,9 @@
 #![expect(unsafe_code, reason = "copies from and to raw memory")]
 
 use super::records::{self, Content, HEADER, Key, MOST, MOST_RECORD, MOST_RECORDS, TRAILER};
-use crate::link::socket;
+use crate::link::Link;
 use crate::span::{self, Span};
 use core::ops::Range;
-use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustls::kernel::KernelConnection;
 
@@ -60,13 +59,13 @@ impl Sending {
     /// As there.
     pub(super) unsafe fn send(
         &mut self,
-        socket: &OwnedFd,
+        stream: &dyn Link,
         spans: &[Span],
         keys: impl Fn() -> Option<Key>,
     ) -> Result<usize, Errno> {
         let offered = spans.iter().map(Span::len).sum();
         let mut taken = 0;
-        while self.flush(socket)? {
+        while self.flush(stream)? {
             taken += core::mem::take(&mut self.sealed);
             if taken >= offered {
                 return Ok(offered);
@@ -78,11 +77,11 @@ impl Sending {
     }
 
     /// Sends what is sealed; whether all of it is sent.
-    fn flush(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+    fn flush(&mut self, stream: &dyn Link) -> Result<bool, Errno> {
         while !self.unsent.is_empty() {
             let rest = &self.records[self.unsent.clone()];
             // SAFETY: the span is a reference.
-            match unsafe { socket::send(socket, &mut [Span::of(rest)])? } {
+            match unsafe { stream.send(&mut [Span::of(rest)])? } {
                 0 => return Ok(false),
                 sent => self.unsent.start += sent,
             }
@@ -138,12 +137,12 @@ impl Sending {
     }
 
     /// Says that nothing more is sent, if there is room for that.
-    pub(super) fn close(&mut self, socket: &OwnedFd) {
-        if !core::mem::replace(&mut self.closed, true) && self.flush(socket) == Ok(true) {
+    pub(super) fn close(&mut self, stream: &dyn Link) {
+        if !core::mem::replace(&mut self.closed, true) && self.flush(stream) == Ok(true) {
             let fill = |room: &mut [u8]| room.copy_from_slice(&CLOSE_NOTIFY);
             if self.add(Content::Alert, CLOSE_NOTIFY.len(), fill).is_ok() {
                 // It only fails when the connection is no more.
-                let _ = self.flush(socket);
+                let _ = self.flush(stream);
             }
         }
     }
@@ -216,7 +215,7 @@ impl Receiving {
     /// As there.
     pub(super) unsafe fn receive(
         &mut self,
-        socket: &OwnedFd,
+        stream: &dyn Link,
         spans: &[Span],
         keys: impl Fn() -> Option<Key>,
     ) -> Result<usize, Errno> {
@@ -232,7 +231,7 @@ impl Receiving {
             let failure = match self.failed.take() {
                 Some(failure) => failure,
                 None if self.ended => return Ok(given),
-                None => match self.advance(socket, &mut may_read, &keys) {
+                None => match self.advance(stream, &mut may_read, &keys) {
                     Ok(true) => continue,
                     Ok(false) => return if given > 0 { Ok(given) } else { Err(Errno::AGAIN) },
                     Err(failure) => failure,
@@ -272,7 +271,7 @@ impl Receiving {
     /// Opens the next record, or reads from the socket if that may be; whether there may be more now.
     fn advance(
         &mut self,
-        socket: &OwnedFd,
+        stream: &dyn Link,
         may_read: &mut bool,
         keys: impl Fn() -> Option<Key>,
     ) -> Result<bool, Errno> {
@@ -293,7 +292,7 @@ impl Receiving {
         let asked = if self.exactly { missing } else { room.len() };
         let room = room.get_mut(..asked).ok_or(Errno::BADMSG)?;
         // SAFETY: the span is a reference that nobody else has.
-        let got = unsafe { socket::receive(socket, &mut [Span::of_mut(room)])? };
+        let got = unsafe { stream.receive(&mut [Span::of_mut(room)])? };
         if got == 0 {
             self.ended = true;
         }

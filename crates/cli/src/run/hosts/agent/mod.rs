@@ -218,8 +218,8 @@ impl Agent {
                     site
                 });
             }
-            Order::Bind { unix, tcp, ports } => {
-                let bound = self.site.as_mut().map(|site| site.bind(unix, tcp, ports));
+            Order::Bind { transport, unix, tcp, ports } => {
+                let bound = self.site.as_mut().map(|site| site.bind(transport, unix, tcp, ports));
                 if let Some((near, far)) = bound.and_then(|bound| self.answer(bound)) {
                     self.channel.say(&Word::Bound { near, far });
                 }

@@ -4,15 +4,15 @@ use super::super::super::custody::Custody;
 use super::super::super::descriptor_limit;
 use super::super::super::environment;
 use super::super::super::error::LaunchError;
-use super::super::super::listen::{self, Listener, Place};
+use super::super::super::listen::{self, ListenAt, Listener};
 use super::super::super::signals::Signals;
 use super::super::super::spawn::{self, Node, Plan, Program};
 use super::super::super::stdin;
 use super::super::messages::{Found, Job};
 use super::*;
 use crate::host;
-use multigrain_transport::Ports;
 use multigrain_transport::interfaces::Whereabouts;
+use multigrain_transport::{Ports, Transport};
 use rustix::process::Rlimit;
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
@@ -79,15 +79,18 @@ impl Site {
     /// Binds the sockets of its nodes: their addresses for neighbours, and for nodes of other hosts.
     pub(super) fn bind(
         &mut self,
+        transport: Transport,
         unix: bool,
         tcp: Option<IpAddr>,
         ports: Option<Ports>,
     ) -> Result<(Vec<String>, Vec<String>), Refusal> {
-        let places =
-            unix.then_some(Place::Unix).into_iter().chain(tcp.map(|at| Place::Tcp(at, ports)));
-        let places: Vec<Place> = places.collect();
+        let places = unix
+            .then_some(ListenAt::Unix)
+            .into_iter()
+            .chain(tcp.map(|at| ListenAt::Tcp(at, ports)));
+        let places: Vec<ListenAt> = places.collect();
         let job = &self.job;
-        let bound = listen::bind_all(&places, &job.id, job.first..job.end, job.nodes);
+        let bound = listen::bind_all(transport, &places, &job.id, job.first..job.end, job.nodes);
         self.listeners = bound.map_err(|(rank, error)| {
             let at = tcp.map(|address| format!(" at {address}")).unwrap_or_default();
             refused(&format!("the listening socket of node {rank}{at}"))(error)
