@@ -100,12 +100,12 @@ impl Config {
         }
         if let Some(text) = variable("EMULATE")? {
             let network = text.parse::<Emulation>();
-            config.launch.emulate =
+            config.launch.links.emulate =
                 Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
         }
         if let Some(text) = variable("TRANSPORT")? {
             let transport = text.parse::<Transport>();
-            config.launch.transport =
+            config.launch.links.transport =
                 transport.map_err(|why| wrong("TRANSPORT", &why.to_string()))?;
         }
         if let Some(text) = variable("SHARED")? {
@@ -209,7 +209,7 @@ mod tests {
         };
         assert_eq!(of("MULTIGRAIN_THREADS", "4096").unwrap().threads, 4096);
         assert_eq!(of("MULTIGRAIN_CHUNK", "65536").unwrap().memory.policy.chunk, 65_536);
-        assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.transport.name(), "tcp");
+        assert_eq!(of("MULTIGRAIN_TRANSPORT", "tcp").unwrap().launch.links.transport.name(), "tcp");
         assert_eq!(of("MULTIGRAIN_RANK", "nonsense").unwrap().rank, NodeId(0));
         for (name, value) in [
             ("MULTIGRAIN_THREADS", "4097"),

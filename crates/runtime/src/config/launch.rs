@@ -32,12 +32,19 @@ pub struct Launch {
     pub control_fd: Option<RawFd>,
     /// The process with which this node ends: its parent, where a process manager has started it.
     pub parent: Option<Pid>,
-    /// What carries messages to them.
-    pub transport: Transport,
-    /// The network that links are to be like.
-    pub emulate: Option<Emulation>,
+    /// What links lead to them.
+    pub links: Links,
     /// How long this node waits for its peers at start; `None` for what the size of the job suggests.
     pub boot: Option<Duration>,
+}
+
+/// What the links of a job are.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// What makes them.
+    pub transport: Transport,
+    /// The network that they are to be like.
+    pub emulate: Option<Emulation>,
 }
 
 /// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:

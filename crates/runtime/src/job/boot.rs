@@ -73,8 +73,8 @@ pub(super) fn boot_mesh(
             false => program::build_number()?,
         },
         deadline: config.launch.boot_deadline(config.launch.peers.len()),
-        transport: config.launch.transport,
-        emulate: config.launch.emulate,
+        transport: config.launch.links.transport,
+        emulate: config.launch.links.emulate,
     };
     let mut refused = |line: String| launcher.refused(&line);
     let _ = launcher.tell(format_args!("joining"));

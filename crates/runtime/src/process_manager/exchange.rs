@@ -71,7 +71,7 @@ pub(super) fn meet(
     variables: &Variables<'_>,
     manager: &mut dyn ProcessManager,
 ) -> Result<Config, Error> {
-    let (transport, encrypt) = (config.launch.transport, encrypt(variables)?);
+    let (transport, encrypt) = (config.launch.links.transport, encrypt(variables)?);
     let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
     let wish = wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))?;
     let ports = variables.get("PORTS")?.map(|text| text.parse::<Ports>());
