@@ -83,7 +83,8 @@ fn what_the_main_thread_holds_when_it_returns_or_finalizes_is_named() {
             let ended = run(&launcher(), &Setting::nodes(nodes), &program, arguments);
             assert_eq!(ended.code, Some(0), "{ended:?}");
             for of in ["lock 7", "read-write lock 9"] {
-                let line = format!("a thread left the job holding {of}: nobody can unlock it any more");
+                let line =
+                    format!("a thread left the job holding {of}: nobody can unlock it any more");
                 assert_eq!(ended.err.matches(&line).count(), 1, "{of}: {ended:?}");
             }
             assert_eq!(ended.err.matches(" holding ").count(), 2, "{ended:?}");

@@ -94,11 +94,11 @@ impl Stepped {
 /// `context` is the third argument of a signal handler.
 unsafe fn is_stepped_here(context: *const c_void) -> bool {
     let Stepped { steps, count } = STEPPED.with(Cell::get);
-    let innermost = count.checked_sub(1).map(|last| steps[last].place);
+    let Some(innermost) = count.checked_sub(1).map(|last| steps[last].place) else { return false };
     // SAFETY: as the caller says.
-    innermost.is_some()
-        && unsafe { single_step::is_stepped(context) }
-        && innermost == Some(unsafe { single_step::place(context) })
+    let place = unsafe { single_step::place(context) };
+    // SAFETY: as the caller says.
+    place == innermost && unsafe { single_step::is_stepped(context) }
 }
 
 fn with<R>(act: impl FnOnce(&mut Accesses<Instruction>) -> R) -> R {
@@ -356,12 +356,10 @@ pub(crate) fn leave(context: *mut c_void) {
         return;
     }
     // SAFETY: as above.
-    let step = unsafe {
-        Step {
-            place: single_step::place(context),
-            by_program: single_step::is_stepped(context),
-            blocked: single_step::step(context),
-        }
-    };
+    let place = unsafe { single_step::place(context) };
+    // SAFETY: as above.
+    let by_program = unsafe { single_step::is_stepped(context) };
+    // SAFETY: as above.
+    let step = Step { place, by_program, blocked: unsafe { single_step::step(context) } };
     STEPPED.with(|stepped| stepped.set(stepped.get().push(step)));
 }
