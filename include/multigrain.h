@@ -509,7 +509,7 @@ int mg_allreduce_with(uint32_t id, uint32_t threads, uint32_t place, const void 
 int mg_scan_with(uint32_t id, uint32_t threads, uint32_t place, const void *in, void *out,
                  size_t count, size_t bytes, void (*combine)(void *into, const void *with));
 
-/* Counting semaphore; its value starts at 0: post the initial value once. */
+/* Counting semaphore; its value starts at 0: post the initial value once. A post of 0 units adds none, and is no error. */
 int mg_sem_post(uint32_t id, uint32_t count);
 int mg_sem_wait(uint32_t id);
 /* MG_EBUSY if it has no unit; one that was just posted elsewhere may be on its way still. */

@@ -112,10 +112,10 @@ fn frames() -> Vec<Vec<u8>> {
 fn handshakes() -> Vec<Vec<u8>> {
     let job = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
     let shaker = |rank| Shaker::new(NodeId(rank), 4, job, [9; 32], 3);
-    let stranger = Shaker::new(NodeId(2), 4, job, [8; 32], 3);
+    let intruder = Shaker::new(NodeId(2), 4, job, [8; 32], 3);
     vec![
         [&[0], &shaker(2).hello()[..]].concat(),
-        [&[0], &stranger.hello()[..]].concat(),
+        [&[0], &intruder.hello()[..]].concat(),
         [&[1], &shaker(0).welcome()[..]].concat(),
         [&[1], &shaker(0).refused(Refusal::Version(2))[..]].concat(),
         b"\0GET / HTTP/1.0\r\n\r\n".to_vec(),

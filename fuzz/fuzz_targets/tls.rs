@@ -2,7 +2,7 @@
 //! a node's words that no node has said.
 //!
 //! Input: a byte that chooses what happens and whose certificates are believed, then by what happens
-//! - to a stranger, at one end or the other: lengths, and what it says in pieces of them;
+//! - to an unauthenticated peer, at one end or the other: lengths, and what it says in pieces of them;
 //! - to a handshake of two nodes, on the way: who is changed, at which byte, and how;
 //! - after one: lengths, and what comes in place of what the other node says.
 #![cfg_attr(fuzzing, no_main)]
@@ -18,17 +18,17 @@ fuzz_target!(|data: &[u8]| {
     let choice = input.byte();
     let pinned = choice & 4 != 0;
     match choice & 3 {
-        0 => stranger(&TlsEnd::new(true, pinned), input),
-        1 => stranger(&TlsEnd::new(false, pinned), input),
+        0 => unauthenticated(&TlsEnd::new(true, pinned), input),
+        1 => unauthenticated(&TlsEnd::new(false, pinned), input),
         2 => changed_on_the_way(pinned, input),
         _ => forged_afterwards(pinned, input),
     }
 });
 
-fn stranger(node: &TlsEnd, mut input: Input<'_>) {
+fn unauthenticated(node: &TlsEnd, mut input: Input<'_>) {
     loop {
         let ended = node.authenticate();
-        assert_ne!(ended, Some(Ok(())), "a stranger is let in");
+        assert_ne!(ended, Some(Ok(())), "an unauthenticated peer is let in");
         if ended.is_some() || input.is_empty() {
             break;
         }

@@ -72,6 +72,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    mistakes::end_without_stack();
+    obey()
+}
+
+/// Not a part of `main`, whose frame has to fit into the smallest stack.
+#[inline(never)]
+fn obey() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let parsed = Cli::try_parse().unwrap_or_else(|error| mistakes::end(error, &words));
     let command = parsed.command;

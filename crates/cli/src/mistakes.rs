@@ -7,6 +7,9 @@ use clap::{Command, CommandFactory, Error};
 use std::ffi::OsString;
 use std::path::Path;
 
+/// Exit code of a launcher that cannot start a job.
+const LAUNCH_FAILED: i32 = 125;
+
 const RUN: &str = "multigrain run -n 2 ./app";
 
 /// Options of other launchers, and what they are here.
@@ -24,6 +27,21 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-genv", "-e"], "a variable is set by -x VAR=VALUE"),
     (&["-v", "--verbose"], "--summary says what the nodes did"),
 ];
+
+/// The stack that the launcher needs.
+const LEAST_STACK: u64 = 256 << 10;
+
+/// Ends the process with a line where its stack would overflow.
+pub(crate) fn end_without_stack() {
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if let Some(bytes) = stack.filter(|bytes| *bytes < LEAST_STACK) {
+        let (kib, least) = (bytes >> 10, LEAST_STACK >> 10);
+        eprintln!(
+            "multigrain: a stack of {kib} KiB is too small: say `ulimit -s 8192`, or at least {least}"
+        );
+        std::process::exit(LAUNCH_FAILED)
+    }
+}
 
 /// Ends the process with the mistake in one line, or as clap does where there is none: after `--help`, say.
 pub(crate) fn end(error: Error, words: &[OsString]) -> ! {

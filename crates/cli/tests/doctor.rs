@@ -104,6 +104,13 @@ fn limits_of_the_user_are_named_with_what_they_limit_and_what_raises_them() {
         ),
         ("ulimit -v 4000000", "", 78, "prevents: this host: shared memory: ", "no node can start"),
         (
+            "ulimit -f 0",
+            "",
+            78,
+            "prevents: this host: shared memory: 68719476736 shared bytes are more than `ulimit -f` allows",
+            "say `ulimit -f unlimited`",
+        ),
+        (
             "ulimit -f 1000",
             "",
             78,

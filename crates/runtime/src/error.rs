@@ -1,6 +1,6 @@
 //! Errors of calls, with the fixed codes of `multigrain.h`.
 
-use multigrain_memory::MemoryError;
+use multigrain_memory::{MemoryError, VIEWS_BASE, VIEWS_END};
 use multigrain_transport::TransportError;
 use multigrain_types::NodeId;
 use multigrain_types::sync_id::IdName;
@@ -65,9 +65,7 @@ pub enum Error {
     #[error("no node {0}: the job has {1} nodes")]
     NoNode(i64, u16),
     /// Not shared, or not the start of an allocation.
-    #[error(
-        "address {0:#x} is not shared memory, or not where an allocation of this kind begins: globals, stacks and malloc memory are private"
-    )]
+    #[error("{}", not_shared(*.0))]
     NotShared(usize),
     /// A limit of the guard or of the system.
     #[error("{0}")]
@@ -120,6 +118,19 @@ pub enum Unavailable {
     /// None has come.
     #[error("no signal came on condition {}", IdName(*.0))]
     Signal(u64),
+}
+
+/// Why an address is none that a call takes: a program that frees twice needs another word than one that shares a global.
+fn not_shared(address: usize) -> String {
+    if (VIEWS_BASE..VIEWS_END).contains(&address) {
+        return format!(
+            "address {address:#x} is shared memory's, but no live allocation of this kind begins there: it was freed, or it lies \
+             inside of one"
+        );
+    }
+    format!(
+        "address {address:#x} is not shared memory: globals, stacks and malloc memory are private"
+    )
 }
 
 impl Error {

@@ -74,11 +74,11 @@ fn talk(one: &Mesh, other: &Mesh) {
     }
 }
 
-/// Node 0 of two meets a stranger, and then the peer it waits for; the one line about the stranger.
-fn line_about(stranger: impl FnOnce(&Team)) -> String {
+/// Node 0 of two accepts an unauthenticated connection, and then the peer it waits for; the one line about the former.
+fn line_about(intruder: impl FnOnce(&Team)) -> String {
     let mut team = Team::new(2);
     let node = team.boot(0);
-    stranger(&team);
+    intruder(&team);
     let (peer, lines) = team.boot(1).join().unwrap();
     assert_eq!(lines, [""; 0]);
     let (mesh, lines) = node.join().unwrap();
@@ -88,7 +88,7 @@ fn line_about(stranger: impl FnOnce(&Team)) -> String {
     line.split_once(": ").unwrap().1.to_owned()
 }
 
-/// Believes every server: what a stranger may do.
+/// Believes every server: what an unauthenticated peer may do.
 #[derive(Debug)]
 struct Gullible;
 
@@ -127,7 +127,7 @@ impl ServerCertVerifier for Gullible {
     }
 }
 
-/// A stranger's end of a TLS connection.
+/// An unauthenticated end of a TLS connection.
 fn client(own: Option<&Credentials>) -> ClientConnection {
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -273,7 +273,7 @@ fn tapped(team: &Team) -> (Vec<Address>, mpsc::Receiver<Vec<u8>>) {
 }
 
 #[test]
-fn a_stranger_without_a_certificate_is_refused() {
+fn a_peer_without_a_certificate_is_refused() {
     let line = line_about(|team| intrude(team.address(0), None));
     assert_eq!(line, "it has no certificate");
 }
@@ -466,7 +466,7 @@ fn who_comes_when_all_are_there_gets_no_handshake() {
     let (node, peer) = (team.boot(0), team.boot(1));
     let (mesh, peer) = (node.join().unwrap().0.unwrap(), peer.join().unwrap().0.unwrap());
     let address = team.address(0);
-    let stranger = std::thread::spawn(move || {
+    let intruder = std::thread::spawn(move || {
         let mut socket = connect(address);
         client(None).write_tls(&mut socket).unwrap();
         to_the_end(&socket)
@@ -474,7 +474,7 @@ fn who_comes_when_all_are_there_gets_no_handshake() {
     let mut log = Log::default();
     log.until(&mesh, |log| !log.refused.is_empty());
     assert!(log.refused[0].ends_with("the job is complete"), "{:?}", log.refused);
-    let said = stranger.join().unwrap();
+    let said = intruder.join().unwrap();
     assert!(said.len() <= 40, "no certificate was sent: {} bytes", said.len());
     talk(&mesh, &peer);
 }

@@ -89,6 +89,19 @@ static void system_calls(void)
         fclose(full);
 }
 
+/* Shared memory, but no allocation: other words than for a global. */
+static void not_where_it_begins(void)
+{
+    const char *why = "but no live allocation of this kind begins there: it was freed, or it lies inside of one";
+    char *bytes = MUST(mg_malloc(100)), *array = MUST(mg_malloc_array(10, 8));
+
+    SAYS(mg_free(bytes + 1), MG_ENOTSHARED, why);
+    CHECK(mg_realloc(array, 8) == NULL);
+    CHECK(mg_last_error() == MG_ENOTSHARED && strstr(mg_strerror(MG_ENOTSHARED), why) != NULL);
+    OK(mg_free(array));
+    OK(mg_free(bytes));
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
@@ -101,7 +114,8 @@ int main(int argc, char **argv)
     CHECK(pthread_create(&thread, NULL, other, NULL) == 0 && pthread_join(thread, NULL) == 0);
     OK(mg_unlock(7));
     SAYS(mg_thread_join(0x1234, NULL), MG_EINVAL, "thread 0x1234 does not exist");
-    SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory, or not where an allocation of this kind begins");
+    SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory: globals, stacks and malloc memory are private");
+    not_where_it_begins();
     SAYS(mg_set_chunking(0), MG_EINVAL, "chunking level of 0");
     SAYS(mg_get_stats(NULL, 8), MG_EINVAL, "NULL for the statistics");
     CHECK(mg_element(MUST(mg_malloc_array(10, 8)), 10) == NULL);

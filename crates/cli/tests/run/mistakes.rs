@@ -66,6 +66,15 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
 }
 
 #[test]
+fn a_stack_that_is_too_small_gives_one_line_that_names_ulimit() {
+    let mut command = std::process::Command::new("bash");
+    let launch = "ulimit -s 64; exec \"$0\" run -n 2 true";
+    let ended = run(command.args(["-c", launch, env!("CARGO_BIN_EXE_multigrain")]));
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(ended.line().contains("a stack of 64 KiB is too small: say `ulimit -s"), "{ended:?}");
+}
+
+#[test]
 fn too_few_descriptors_give_one_line_that_names_ulimit() {
     let time = unique_time();
     let launch = format!("ulimit -n 60; exec \"$0\" run -n 20 sleep {time}");

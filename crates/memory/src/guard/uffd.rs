@@ -13,6 +13,7 @@ use multigrain_types::{Access, PAGE_BYTES};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 
 use super::uffd_ioctl::{Features, Register, Userfault};
 use super::{Guard, Vpages};
@@ -190,6 +191,10 @@ fn dont_need(address: usize, bytes: usize) -> Result<(), Errno> {
 
 /// Goes once through every request on a page of a memfd of its own.
 fn try_out(userfault: &Userfault) -> Result<(), (&'static str, Errno)> {
+    // As for an object: ftruncate would raise SIGXFSZ.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < PAGE_BYTES as u64) {
+        return Err(("ftruncate", Errno::FBIG));
+    }
     let file = memfd_create(c"multigrain-probe", MemfdFlags::CLOEXEC).map_err(|e| ("memfd", e))?;
     ftruncate(&file, PAGE_BYTES as u64).map_err(|e| ("ftruncate", e))?;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
