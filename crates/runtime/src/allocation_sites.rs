@@ -26,8 +26,8 @@ const NAMES: [&str; 8] = [
     "backtrace::",
     "mg_",
 ];
-const FILES: [&str; 4] =
-    ["/rustc/", "crates/runtime/src/", "crates/capi/src/", "crates/multigrain/src/"];
+const FILES: [&str; 5] =
+    ["/rustc/", "/backtrace-", "crates/runtime/src/", "crates/capi/src/", "crates/multigrain/src/"];
 
 /// This node's allocations, by their addresses.
 #[derive(Debug, Default)]
@@ -178,6 +178,7 @@ mod tests {
     fn the_caller_is_the_first_function_that_is_neither_ours_nor_the_library_s() {
         let ours = [
             symbol("backtrace::trace", "", 0),
+            symbol("trace", "/registry/backtrace-0.3.76/src/backtrace/libunwind.rs", 117),
             symbol("note_site", "./crates/runtime/src/races/report.rs", 49),
             symbol("<std::thing as other>::create", "/rustc/1/std/src/backtrace.rs", 331),
         ];
