@@ -135,7 +135,7 @@ fn connections() -> Vec<Vec<u8>> {
     let [listens, connects] = [true, false].map(|listens| TlsEnd::new(listens, false));
     assert_eq!(connects.authenticate(), None);
     let hello = connects.said();
-    assert!(listens.hear(&hello) && listens.authenticate().is_none());
+    assert!(listens.feed(&hello) && listens.authenticate().is_none());
     let answer = listens.said();
     // A record of nothing that anybody has sealed, and one that is longer than may be.
     let record = [&[23, 3, 3, 0, 40], &[7; 40][..], &[23, 3, 3, 255, 255]].concat();

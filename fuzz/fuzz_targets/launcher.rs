@@ -39,18 +39,18 @@ fuzz_target!(|data: &[u8]| {
     node.write_all(said).expect("what fits a socket");
     drop(node);
     let mut cuts = cuts.iter().chain(&[255]).map(|&cut| usize::from(cut).max(1)).cycle();
-    let (mut heard, mut buffer) = (Vec::new(), [0; 255]);
+    let (mut received, mut buffer) = (Vec::new(), [0; 255]);
     loop {
         let cut = cuts.next().unwrap_or(1);
-        let (messages, received) = channel.receive(&mut buffer[..cut]);
-        heard.extend(messages);
-        if received == Received::End {
+        let (messages, state) = channel.receive(&mut buffer[..cut]);
+        received.extend(messages);
+        if state == Received::End {
             break;
         }
     }
-    heard.iter().for_each(check);
+    received.iter().for_each(check);
     let lines = said.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let expected: Vec<Message> =
         lines.filter_map(|line| Message::parse(String::from_utf8_lossy(line).trim_end())).collect();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 });

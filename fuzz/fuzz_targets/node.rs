@@ -47,8 +47,8 @@ fn step(input: &mut Input<'_>, rank: NodeId, victim: &mut Victim, links: &mut [S
     let link = &mut links[from.index()];
     match op % 4 {
         0 => victim.act(input.byte(), minipage(op >> 2)),
-        1 => victim.hear(from, link, input.counted(), || usize::from(op >> 3) + 1),
-        2 => victim.hear(from, link, &frame(input, from), || usize::MAX),
+        1 => victim.receive(from, link, input.counted(), || usize::from(op >> 3) + 1),
+        2 => victim.receive(from, link, &frame(input, from), || usize::MAX),
         _ => relaxed::step(input, from, victim, link),
     }
 }

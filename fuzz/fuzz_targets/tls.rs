@@ -33,7 +33,7 @@ fn unauthenticated(node: &TlsEnd, mut input: Input<'_>) {
             break;
         }
         let piece = input.counted();
-        if !node.hear(piece) {
+        if !node.feed(piece) {
             break;
         }
     }
@@ -60,9 +60,9 @@ fn changed_on_the_way(pinned: bool, mut input: Input<'_>) {
     for (end, done) in ends.iter().zip(done) {
         if done && end.say(WORDS) {
             let other = if core::ptr::eq(end, &ends[0]) { &ends[1] } else { &ends[0] };
-            other.hear(&end.said());
-            let heard = other.receive();
-            assert!(matches!(&heard, Ok(None) | Err(_)) || heard == Ok(Some(WORDS.to_vec())));
+            other.feed(&end.said());
+            let received = other.receive();
+            assert!(matches!(&received, Ok(None) | Err(_)) || received == Ok(Some(WORDS.to_vec())));
         }
     }
 }
@@ -72,12 +72,12 @@ fn forged_afterwards(pinned: bool, mut input: Input<'_>) {
     assert_eq!(exchange(&ends, |_, _| {}), [true; 2]);
     assert!(ends[0].may_be(NodeId(1)) && !ends[0].may_be(NodeId(0)));
     while !input.is_empty() {
-        if !ends[0].hear(input.counted()) {
+        if !ends[0].feed(input.counted()) {
             return;
         }
         match ends[0].receive() {
             Ok(None) => {}
-            Ok(Some(heard)) => panic!("{heard:?} was never said"),
+            Ok(Some(received)) => panic!("{received:?} was never said"),
             Err(_) => return,
         }
     }

@@ -122,5 +122,5 @@ pub fn step(
             [header.encode().as_slice(), &members].concat()
         }
     };
-    victim.hear(from, link, &bytes, || usize::MAX)
+    victim.receive(from, link, &bytes, || usize::MAX)
 }

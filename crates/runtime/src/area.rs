@@ -353,9 +353,9 @@ mod tests {
             let record =
                 AreaRecord { area, owner: NodeId(1), items, consistency, origin: Origin::Heap };
             let body = postcard::to_allocvec(&AreaBody::from_record(&record)).unwrap();
-            let heard: AreaBody = postcard::from_bytes(&body).unwrap();
-            assert_eq!(heard.to_record(), Some(record));
-            let unknown = AreaBody { consistency: heard.consistency + 4, ..heard };
+            let received: AreaBody = postcard::from_bytes(&body).unwrap();
+            assert_eq!(received.to_record(), Some(record));
+            let unknown = AreaBody { consistency: received.consistency + 4, ..received };
             assert_eq!(unknown.to_record(), None);
         }
     }

@@ -169,7 +169,7 @@ impl Victim {
     }
 
     /// Bytes on the link from a peer, in pieces of `cut` bytes.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         from: NodeId,
         link: &mut Stream,

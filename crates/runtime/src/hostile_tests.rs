@@ -307,7 +307,7 @@ fn send_wrong_codes() {
     let page = |id| MinipageId::new(AreaId(id), 0);
     let (kind, attach) = (Kind::Read, Attach::Page);
     let reply = PageMessage::Reply { kind, attach, ack_now: false, turns: Turns::NONE };
-    let hear = |message: Message, body: &[u8]| {
+    let receive = |message: Message, body: &[u8]| {
         let plain = header_of(message);
         let (flags, payload) = (plain.flags | COMPRESSED, body.len() as u64);
         let header = Header { flags, payload, from: 1, ..plain };
@@ -318,7 +318,7 @@ fn send_wrong_codes() {
         sink.frame(NodeId(1), &header, (payload > 0).then_some(body))
     };
     let refused = |message: Message, body: &[u8], why: &str| {
-        let said = hear(message, body).unwrap_err();
+        let said = receive(message, body).unwrap_err();
         assert!(said.contains(why), "{said}");
     };
     let word = [[0, 0x82].as_slice(), &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
@@ -337,7 +337,7 @@ fn send_wrong_codes() {
     }
     // SAFETY: as above.
     assert!((0..4096).all(|at| unsafe { place.add(at).read() } == 9), "nothing of them is kept");
-    assert_eq!(hear(reply.about(page(0)), &word), Ok(()));
+    assert_eq!(receive(reply.about(page(0)), &word), Ok(()));
     // SAFETY: as above.
     assert!((0..4096).all(|at| unsafe { place.add(at).read() } == word[2 + at % 8]));
     refused(reply.about(page(0)), &word, "which is in use here");

@@ -103,7 +103,7 @@ impl Launcher {
     /// The launcher's question what the threads of this node wait for: its number, or 0 if none has come
     /// within that time.
     pub(crate) fn question(&self, within: Duration) -> u64 {
-        match self.control.map(|control| heard(control, within)) {
+        match self.control.map(|control| received(control, within)) {
             Some(Ok(question)) => question,
             // Nobody is there to ask, or the program has closed the descriptor.
             Some(Err(())) | None => {
@@ -146,7 +146,7 @@ impl Launcher {
 }
 
 /// The last number that the launcher has sent, waiting for one for so long; 0 if none has come.
-fn heard(control: BorrowedFd<'_>, within: Duration) -> Result<u64, ()> {
+fn received(control: BorrowedFd<'_>, within: Duration) -> Result<u64, ()> {
     let mut set = [PollFd::new(&control, PollFlags::IN)];
     let limit = Timespec::try_from(within).map_err(|_| ())?;
     match poll(&mut set, Some(&limit)) {

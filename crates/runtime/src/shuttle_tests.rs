@@ -161,11 +161,11 @@ fn answer_to(subject: u64) -> u64 {
 struct Peer {
     mesh: Mesh,
     requests: u64,
-    heard: Heard,
+    received: Received,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     questions: Vec<Header>,
     answers: u64,
     /// Node 0 has come to the last barrier.
@@ -174,14 +174,14 @@ struct Heard {
 
 impl Peer {
     fn new(mesh: Mesh, scene: Scene) -> Self {
-        Self { mesh, requests: scene.requests, heard: Heard::default() }
+        Self { mesh, requests: scene.requests, received: Received::default() }
     }
 
     fn live(mut self, served: &mpsc::Sender<()>) {
         let mut asked = 0;
         let mut told = false;
-        while !self.heard.leaving {
-            if !told && self.heard.answers == self.requests {
+        while !self.received.leaving {
+            if !told && self.received.answers == self.requests {
                 served.send(()).unwrap();
                 told = true;
             }
@@ -191,10 +191,10 @@ impl Peer {
             }
             let all_asked = asked == self.requests;
             let wait = if all_asked { Timeout::Forever } else { Timeout::Now };
-            self.mesh.receive(&mut self.heard, wait);
-            while !self.heard.questions.is_empty() {
-                let any = thread_rng().gen_range(0..self.heard.questions.len());
-                let Header { thread, subject, .. } = self.heard.questions.swap_remove(any);
+            self.mesh.receive(&mut self.received, wait);
+            while !self.received.questions.is_empty() {
+                let any = thread_rng().gen_range(0..self.received.questions.len());
+                let Header { thread, subject, .. } = self.received.questions.swap_remove(any);
                 let value = answer_to(subject);
                 let header = Header { kind: kind::ANSWER, thread, value, ..Header::default() };
                 self.send(header, &[]);
@@ -204,7 +204,7 @@ impl Peer {
         self.let_go();
         self.mesh.leave();
         while self.mesh.links_alive() > 0 {
-            self.mesh.receive(&mut self.heard, Timeout::Forever);
+            self.mesh.receive(&mut self.received, Timeout::Forever);
         }
     }
 }
@@ -223,7 +223,7 @@ impl Peer {
 }
 
 // SAFETY: it names no place.
-unsafe impl Sink for Heard {
+unsafe impl Sink for Received {
     fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
         Ok(Place::Buffer)
     }

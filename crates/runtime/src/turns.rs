@@ -1,7 +1,7 @@
 //! How the threads of a node share a named segment with other nodes: the time windows that the program asked for
 //! (Delta, MIRAGE+ 2.1), and how long threads waited (fairness).
 //!
-//! Invariant: of two settings the one with the higher stamp counts, in whatever order a node hears of them.
+//! Invariant: of two settings the one with the higher stamp counts, in whatever order a node learns of them.
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;

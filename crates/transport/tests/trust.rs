@@ -202,7 +202,7 @@ fn nodes_with_certificates_of_one_job_meet_and_talk() {
     }
 }
 
-/// What a node says to another, with what it needs to join, as somebody on the way hears it.
+/// What a node says to another, with what it needs to join, as somebody on the way receives it.
 fn overheard(clear: bool, said: &[u8]) -> Vec<u8> {
     let mut team = Team { clear, ..Team::new(2) };
     let node = team.boot(0);
@@ -401,12 +401,12 @@ fn bytes_that_were_heard_before_let_nobody_in() {
     let (addresses, recorded) = tapped(&team);
     let socket = team.sockets[1].take().unwrap();
     let peer = boot(encrypted(1, &addresses, socket, &team.own(1)));
-    let mut heard: Vec<u8> = Vec::new();
-    while !heard.windows(5).any(|bytes| bytes == SEALED_HELLO) {
-        heard.extend(recorded.recv_timeout(PATIENCE).unwrap());
+    let mut received: Vec<u8> = Vec::new();
+    while !received.windows(5).any(|bytes| bytes == SEALED_HELLO) {
+        received.extend(recorded.recv_timeout(PATIENCE).unwrap());
     }
     let mut again = connect(team.address(0));
-    again.write_all(&heard).unwrap();
+    again.write_all(&received).unwrap();
     to_the_end(&again);
     let last = team.boot(2);
     let (mesh, lines) = node.join().unwrap();

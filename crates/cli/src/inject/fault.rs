@@ -213,7 +213,9 @@ impl fmt::Display for Fault {
             Self::Cut { node, how: Shutdown::Both, .. } => {
                 write!(out, "a connection of node {node} cut")
             }
-            Self::Silence { node, .. } => write!(out, "a connection of node {node} hears nothing"),
+            Self::Silence { node, .. } => {
+                write!(out, "a connection of node {node} receives nothing")
+            }
             Self::Unauthenticated { node } => {
                 write!(out, "half-open unauthenticated connections at node {node}")
             }

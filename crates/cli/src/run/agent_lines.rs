@@ -113,23 +113,23 @@ mod tests {
 
     #[test]
     fn a_warden_has_the_lines_that_are_open_and_its_successor_too() {
-        let ((warden, launcher), mut heard) = (sockets(), BTreeMap::new());
+        let ((warden, launcher), mut received) = (sockets(), BTreeMap::new());
         let lines = Lines::new(launcher);
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let (one, other) =
             (lines.open(writer.as_fd()).unwrap(), lines.open(writer.as_fd()).unwrap());
         drop(other);
         for _ in 0..3 {
-            receive(&warden, &mut heard).unwrap();
+            receive(&warden, &mut received).unwrap();
         }
-        assert_eq!(heard.keys().copied().collect::<Vec<_>>(), [-1]);
-        drop((warden, heard));
-        let ((successor, launcher), mut heard) = (sockets(), BTreeMap::new());
+        assert_eq!(received.keys().copied().collect::<Vec<_>>(), [-1]);
+        drop((warden, received));
+        let ((successor, launcher), mut received) = (sockets(), BTreeMap::new());
         lines.hand_over(launcher);
-        receive(&successor, &mut heard).unwrap();
-        assert_eq!(rustix::io::write(&heard[&-1], b"x"), Ok(1));
+        receive(&successor, &mut received).unwrap();
+        assert_eq!(rustix::io::write(&received[&-1], b"x"), Ok(1));
         drop((one, writer));
-        receive(&successor, &mut heard).unwrap();
+        receive(&successor, &mut received).unwrap();
         let mut buffer = [0; 4];
         assert_eq!(rustix::io::read(&reader, &mut buffer), Ok(1));
         assert_eq!(rustix::io::read(&reader, &mut buffer), Ok(0), "nobody holds it open");

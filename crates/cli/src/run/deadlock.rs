@@ -10,7 +10,7 @@ use multigrain_types::deadlock::{Report, deadlock};
 #[derive(Debug)]
 pub(super) struct Watch {
     /// By rank, what each said last.
-    heard: Vec<Option<Report>>,
+    received: Vec<Option<Report>>,
     /// The number of the last question.
     question: u64,
     asked: Option<Asked>,
@@ -37,18 +37,18 @@ pub(super) enum Next {
 
 impl Watch {
     pub(super) fn new(nodes: usize) -> Self {
-        Self { heard: vec![None; nodes], question: 0, asked: None }
+        Self { received: vec![None; nodes], question: 0, asked: None }
     }
 
     /// Whether this node has spoken, and so listens.
     pub(super) fn has_spoken(&self, rank: usize) -> bool {
-        self.heard[rank].is_some()
+        self.received[rank].is_some()
     }
 
     /// A node has spoken.
-    pub(super) fn hear(&mut self, rank: usize, report: Report) -> Next {
+    pub(super) fn receive(&mut self, rank: usize, report: Report) -> Next {
         let answers = report.question == self.question;
-        self.heard[rank] = Some(report);
+        self.received[rank] = Some(report);
         if let Some(asked) = &mut self.asked {
             asked.open -= usize::from(answers && asked.before[rank].is_some());
             if asked.open > 0 {
@@ -56,7 +56,7 @@ impl Watch {
             }
             let before = core::mem::take(&mut asked.before);
             self.asked = None;
-            if let Some(text) = deadlock(&before, &self.heard) {
+            if let Some(text) = deadlock(&before, &self.received) {
                 return Next::Deadlock(text);
             }
         }
@@ -65,12 +65,12 @@ impl Watch {
 
     /// Asks if nothing speaks against a deadlock so far.
     fn ask_if_needed(&mut self) -> Next {
-        if deadlock(&self.heard, &self.heard).is_none() {
+        if deadlock(&self.received, &self.received).is_none() {
             return Next::Wait;
         }
         self.question += 1;
-        let open = self.heard.iter().flatten().count();
-        self.asked = Some(Asked { before: self.heard.clone(), open });
+        let open = self.received.iter().flatten().count();
+        self.asked = Some(Asked { before: self.received.clone(), open });
         Next::Ask(self.question)
     }
 }
@@ -92,33 +92,37 @@ mod tests {
     #[test]
     fn a_deadlock_is_one_when_all_have_answered_that_nothing_moved() {
         let mut watch = Watch::new(2);
-        assert_eq!(watch.hear(0, report(0, 5, BARRIER)), Next::Wait);
+        assert_eq!(watch.receive(0, report(0, 5, BARRIER)), Next::Wait);
         assert!(watch.has_spoken(0) && !watch.has_spoken(1));
-        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
-        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Wait);
+        assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Wait);
         let words = "node 1 waits in mg_finalize, node 0 in barrier 1 (1 of 2 threads has come)";
-        assert_eq!(watch.hear(0, report(1, 5, BARRIER)), Next::Deadlock(words.into()));
+        assert_eq!(watch.receive(0, report(1, 5, BARRIER)), Next::Deadlock(words.into()));
     }
 
     #[test]
     fn what_a_node_says_by_itself_is_no_answer_and_what_has_moved_is_asked_again() {
         let mut watch = Watch::new(2);
-        let _ = watch.hear(0, report(0, 5, BARRIER));
-        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
-        assert_eq!(watch.hear(0, report(0, 6, BARRIER)), Next::Wait, "written before it was asked");
-        assert_eq!(watch.hear(0, report(1, 6, BARRIER)), Next::Wait);
-        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Ask(2), "something has moved");
-        assert_eq!(watch.hear(0, report(2, 6, BARRIER)), Next::Wait);
-        assert!(matches!(watch.hear(1, report(2, 5, END)), Next::Deadlock(_)));
+        let _ = watch.receive(0, report(0, 5, BARRIER));
+        assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(
+            watch.receive(0, report(0, 6, BARRIER)),
+            Next::Wait,
+            "written before it was asked"
+        );
+        assert_eq!(watch.receive(0, report(1, 6, BARRIER)), Next::Wait);
+        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Ask(2), "something has moved");
+        assert_eq!(watch.receive(0, report(2, 6, BARRIER)), Next::Wait);
+        assert!(matches!(watch.receive(1, report(2, 5, END)), Next::Deadlock(_)));
     }
 
     #[test]
     fn a_node_that_runs_again_ends_the_suspicion() {
         let mut watch = Watch::new(2);
-        let _ = watch.hear(0, report(0, 5, BARRIER));
-        assert_eq!(watch.hear(1, report(0, 5, END)), Next::Ask(1));
-        assert_eq!(watch.hear(0, Report { question: 1, ..Report::default() }), Next::Wait);
-        assert_eq!(watch.hear(1, report(1, 5, END)), Next::Wait);
-        assert_eq!(watch.hear(0, report(0, 5, BARRIER)), Next::Ask(2));
+        let _ = watch.receive(0, report(0, 5, BARRIER));
+        assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
+        assert_eq!(watch.receive(0, Report { question: 1, ..Report::default() }), Next::Wait);
+        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Wait);
+        assert_eq!(watch.receive(0, report(0, 5, BARRIER)), Next::Ask(2));
     }
 }

@@ -194,13 +194,13 @@ impl Job<'_> {
                 let now = self.now();
                 let nodes = &self.facts.nodes;
                 let is_node = |pid| nodes.iter().any(|node| node.pid == pid);
-                let line = self.reports.refused.hear(rank, text, now, is_node);
+                let line = self.reports.refused.receive(rank, text, now, is_node);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Note(text) => self.writer.say(&text),
             Message::Race { object, text } => {
                 self.facts.races += 1;
-                let line = self.reports.races.hear(object, text);
+                let line = self.reports.races.receive(object, text);
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Lost { rank: peer, at, text } => {
@@ -217,7 +217,7 @@ impl Job<'_> {
     }
 
     fn on_waits(&mut self, rank: usize, report: Report) {
-        match self.reports.deadlock.hear(rank, report) {
+        match self.reports.deadlock.receive(rank, report) {
             Next::Wait => {}
             Next::Ask(question) => {
                 let listens = |(rank, _): &(usize, &Live)| self.reports.deadlock.has_spoken(*rank);

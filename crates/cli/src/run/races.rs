@@ -17,7 +17,7 @@ impl Races {
     }
 
     /// A node has reported one; the line about it, if there is to be one.
-    pub(super) fn hear(&mut self, object: String, text: String) -> Option<String> {
+    pub(super) fn receive(&mut self, object: String, text: String) -> Option<String> {
         let known = self.more.get_mut(&object);
         if let Some(more) = known.filter(|_| !self.all) {
             *more += 1;
@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn of_each_object_the_first_race_is_said_and_the_others_are_counted() {
         let mut races = Races::new(false);
-        let mut hear = |object: &str, text: &str| races.hear(object.into(), text.into());
-        assert_eq!(hear("a", "1").as_deref(), Some("race: 1"));
-        assert_eq!(hear("b", "2").as_deref(), Some("race: 2"));
-        assert_eq!((hear("a", "3"), hear("a", "4")), (None, None));
+        let mut receive = |object: &str, text: &str| races.receive(object.into(), text.into());
+        assert_eq!(receive("a", "1").as_deref(), Some("race: 1"));
+        assert_eq!(receive("b", "2").as_deref(), Some("race: 2"));
+        assert_eq!((receive("a", "3"), receive("a", "4")), (None, None));
         assert_eq!(races.end(), ["race: and 2 more like it of a"]);
         assert_eq!(races.end(), [""; 0]);
     }
@@ -53,7 +53,7 @@ mod tests {
     fn all_are_said_if_that_is_wanted() {
         let mut races = Races::new(true);
         for text in ["1", "2"] {
-            assert_eq!(races.hear("a".into(), text.into()), Some(format!("race: {text}")));
+            assert_eq!(races.receive("a".into(), text.into()), Some(format!("race: {text}")));
         }
         assert_eq!(races.end(), [""; 0]);
     }

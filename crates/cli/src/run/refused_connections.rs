@@ -19,7 +19,7 @@ const OF_NODES: [(&str, Duration); 2] = [
 /// What the nodes of a job have said of refused connections.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    heard: BTreeSet<(usize, String)>,
+    received: BTreeSet<(usize, String)>,
     /// Lines that wait, with the end of that, the next first.
     waiting: Vec<(Duration, String)>,
     failed: bool,
@@ -28,7 +28,7 @@ pub(super) struct Refused {
 impl Refused {
     /// A node has turned somebody away; the line to be said at once, if there is one. Another node of the job
     /// says itself why it may not come in.
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         rank: usize,
         text: String,
@@ -38,8 +38,8 @@ impl Refused {
         if who(&text).is_some_and(is_node) {
             return None;
         }
-        let many = self.heard.iter().filter(|(of, _)| *of == rank).count() >= MOST;
-        if many || !self.heard.insert((rank, text.clone())) {
+        let many = self.received.iter().filter(|(of, _)| *of == rank).count() >= MOST;
+        if many || !self.received.insert((rank, text.clone())) {
             return None;
         }
         let line = format!("node {rank}: {text}");
@@ -93,25 +93,25 @@ mod tests {
         let mut refused = Refused::default();
         let line =
             "refused a connection from process 7 of user 0: it runs another build of the program";
-        assert_eq!(refused.hear(0, line.to_owned(), SOON, |pid| pid == 7), None);
+        assert_eq!(refused.receive(0, line.to_owned(), SOON, |pid| pid == 7), None);
         assert_eq!(refused.next(), None);
-        assert!(refused.hear(0, line.to_owned(), SOON, nobody).is_some());
+        assert!(refused.receive(0, line.to_owned(), SOON, nobody).is_some());
     }
 
     #[test]
     fn a_refused_connection_is_reported_once_for_each_node_and_not_too_many_are() {
         let mut refused = Refused::default();
-        let mut hear = |rank, text: &str| refused.hear(rank, text.to_owned(), SOON, nobody);
+        let mut receive = |rank, text: &str| refused.receive(rank, text.to_owned(), SOON, nobody);
         assert_eq!(
-            hear(0, "an unauthenticated connection"),
+            receive(0, "an unauthenticated connection"),
             Some("node 0: an unauthenticated connection".to_owned())
         );
-        assert_eq!(hear(0, "an unauthenticated connection"), None);
+        assert_eq!(receive(0, "an unauthenticated connection"), None);
         assert_eq!(
-            hear(1, "an unauthenticated connection"),
+            receive(1, "an unauthenticated connection"),
             Some("node 1: an unauthenticated connection".to_owned())
         );
-        let others = (0..40).filter(|number| hear(0, &number.to_string()).is_some()).count();
+        let others = (0..40).filter(|number| receive(0, &number.to_string()).is_some()).count();
         assert_eq!(others, MOST - 1);
     }
 
@@ -119,9 +119,9 @@ mod tests {
     fn who_hangs_up_is_not_reported_at_once_with_the_number_of_the_refused_either() {
         let (mut refused, hung_up) = (Refused::default(), OF_NODES[0].0);
         let text = format!("refused a connection: {hung_up} (16 refused so far)");
-        assert_eq!(refused.hear(0, text.clone(), SOON, nobody), None);
+        assert_eq!(refused.receive(0, text.clone(), SOON, nobody), None);
         assert!(refused.end(true).is_empty());
-        assert_eq!((refused.hear(1, text, SOON, nobody), refused.next()), (None, None));
+        assert_eq!((refused.receive(1, text, SOON, nobody), refused.next()), (None, None));
     }
 
     #[test]
@@ -130,16 +130,16 @@ mod tests {
         let [first, second] = OF_NODES;
         for (failed, (said, wait)) in [(false, first), (true, first), (true, second)] {
             let mut refused = Refused::default();
-            assert_eq!(refused.hear(0, text(said), SOON, nobody), None);
+            assert_eq!(refused.receive(0, text(said), SOON, nobody), None);
             assert_eq!((refused.next(), refused.due(SOON)), (Some(SOON + wait), Vec::new()));
             assert_eq!(refused.end(failed).len(), usize::from(!failed));
             assert_eq!(refused.next(), None);
         }
         let (mut refused, text) = (Refused::default(), || text(OF_NODES[0].0));
-        assert_eq!(refused.hear(0, text(), SOON, nobody), None);
+        assert_eq!(refused.receive(0, text(), SOON, nobody), None);
         assert_eq!(refused.due(SOON + OF_NODES[0].1), [format!("node 0: {}", text())]);
         let _ = refused.end(true);
-        assert_eq!(refused.hear(1, text(), SOON, nobody), None, "it is a node that ends");
+        assert_eq!(refused.receive(1, text(), SOON, nobody), None, "it is a node that ends");
         assert_eq!(refused.next(), None);
     }
 }

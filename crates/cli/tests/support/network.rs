@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const SSHD: &str = "/usr/sbin/sshd";
-/// A neighbour that nobody is: what is sent there is lost, and nobody hears of it.
+/// A neighbour that nobody is: what is sent there is lost, and nobody learns of it.
 const NOBODY: &str = "02:00:00:00:00:99";
 
 /// A network: namespaces P0 (of the launcher), P1, P2 and so on, and a bridge in Psw.

@@ -164,7 +164,7 @@ fn run_scenario(dir: &TestDir, setting: &Setting, scenario: &str) -> String {
 }
 
 /// Messages of so many barriers: each other node comes and is let go. Under lazy release each takes
-/// news along, so that all may forget what all have heard.
+/// news along, so that all may forget what all have received.
 fn of_barriers(barriers: u64, nodes: u32) -> u64 {
     2 * barriers * u64::from(nodes - 1)
 }

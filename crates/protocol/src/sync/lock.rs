@@ -341,7 +341,7 @@ impl Lock {
         self.tell_successor(context, out);
     }
 
-    /// Whether a thread of this node waits that is not content to hear that the lock is taken.
+    /// Whether a thread of this node waits that is not content to learn that the lock is taken.
     fn is_wanted(&self) -> bool {
         self.waiting.iter().any(|waiter| waiter.patience != Patience::None)
     }

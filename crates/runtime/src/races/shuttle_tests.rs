@@ -19,10 +19,10 @@ use crate::shuttle_tests::play_random;
 
 /// Headers that came at the other node, in order.
 #[derive(Default)]
-struct Heard(Vec<Header>);
+struct Received(Vec<Header>);
 
 // SAFETY: it names no place.
-unsafe impl Sink for Heard {
+unsafe impl Sink for Received {
     fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
         Ok(Place::Buffer)
     }
@@ -73,22 +73,23 @@ fn write_and_post() {
         let runtime = Arc::clone(&runtime);
         thread::spawn(move || runtime.semaphore_post(1, 1).unwrap())
     };
-    let mut heard = Heard::default();
-    while heard.0.last().is_none_or(|header| header.kind != kind::RACE_JUDGED) {
-        theirs.receive(&mut heard, Timeout::Forever);
+    let mut received = Received::default();
+    while received.0.last().is_none_or(|header| header.kind != kind::RACE_JUDGED) {
+        theirs.receive(&mut received, Timeout::Forever);
     }
     thread::yield_now();
-    theirs.receive(&mut heard, Timeout::Now);
-    let kinds = |heard: &Heard| heard.0.iter().map(|header| header.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(&heard), [kind::RACE_WRITES, kind::RACE_JUDGED], "the post waits");
-    let answer = Header { kind: kind::ANSWER, thread: heard.0[1].thread, ..Header::default() };
+    theirs.receive(&mut received, Timeout::Now);
+    let kinds =
+        |received: &Received| received.0.iter().map(|header| header.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&received), [kind::RACE_WRITES, kind::RACE_JUDGED], "the post waits");
+    let answer = Header { kind: kind::ANSWER, thread: received.0[1].thread, ..Header::default() };
     theirs.send_bytes(NodeId(0), answer, &[]).unwrap();
     poster.join().unwrap();
-    heard.0.clear();
-    theirs.receive(&mut heard, Timeout::Now);
+    received.0.clear();
+    theirs.receive(&mut received, Timeout::Now);
     let post = header_of(SemaphoreMessage::Post { count: 1 }.about(1));
-    assert_eq!(kinds(&heard), [kind::RACE_CLOCK, post.kind]);
-    assert_eq!(heard.0[0].value, u64::from(post.kind), "the clock says what it belongs to");
+    assert_eq!(kinds(&received), [kind::RACE_CLOCK, post.kind]);
+    assert_eq!(received.0[0].value, u64::from(post.kind), "the clock says what it belongs to");
 }
 
 #[test]

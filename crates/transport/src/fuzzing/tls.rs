@@ -55,8 +55,8 @@ impl TlsEnd {
         Self { link, wire }
     }
 
-    /// It hears this; false if it has hung up.
-    pub fn hear(&self, bytes: &[u8]) -> bool {
+    /// It receives this; false if it has hung up.
+    pub fn feed(&self, bytes: &[u8]) -> bool {
         send(&self.wire, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) == Ok(bytes.len())
     }
 
@@ -119,7 +119,7 @@ pub fn exchange(ends: &[TlsEnd; 2], mut change: impl FnMut(usize, &mut [u8])) ->
             let mut said = ends[from].said();
             quiet &= said.is_empty();
             change(from, &mut said);
-            ends[1 - from].hear(&said);
+            ends[1 - from].feed(&said);
         }
         if quiet {
             return ended.map(|ended| ended == Some(Ok(())));
@@ -151,10 +151,13 @@ mod tests {
                     seen[who] += said.len();
                 });
                 ends[0].say(b"words");
-                ends[1].hear(&ends[0].said());
-                let heard = ends[1].receive();
-                let right = heard == Ok(Some(b"words".to_vec()));
-                assert!(right || matches!(heard, Ok(None) | Err(_)), "{from} {place}: {heard:?}");
+                ends[1].feed(&ends[0].said());
+                let received = ends[1].receive();
+                let right = received == Ok(Some(b"words".to_vec()));
+                assert!(
+                    right || matches!(received, Ok(None) | Err(_)),
+                    "{from} {place}: {received:?}"
+                );
             }
         }
     }
@@ -182,16 +185,16 @@ mod tests {
             assert_eq!(exchange(&ends, |_, _| {}), [true; 2]);
             assert!(ends[0].may_be(NodeId(1)) && !ends[0].may_be(NodeId(0)));
             for piece in said.chunks(999) {
-                ends[0].hear(piece);
+                ends[0].feed(piece);
                 match ends[0].receive() {
-                    Ok(heard) => assert_eq!(heard, None, "{} bytes", said.len()),
+                    Ok(received) => assert_eq!(received, None, "{} bytes", said.len()),
                     // It is told once; after it is the end.
                     Err(_) => break,
                 }
             }
             for listens in [false, true] {
                 let node = TlsEnd::new(listens, false);
-                node.hear(&said[..said.len().min(40_000)]);
+                node.feed(&said[..said.len().min(40_000)]);
                 assert_ne!(node.authenticate(), Some(Ok(())));
             }
         }

@@ -157,7 +157,7 @@ impl Draft {
     /// Locks of groups that somebody may still use.
     fn open_locks(&self) -> Vec<u32> {
         let groups = self.uses.iter().zip(&self.program.groups);
-        // A flag that was told may not have been heard yet.
+        // A flag that was told may not have been received yet.
         let open = groups
             .filter(|(group, _)| group.state != Access::Closed || group.opened == self.at.phase);
         open.map(|(_, group)| group.lock).collect()

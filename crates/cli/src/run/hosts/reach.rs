@@ -88,7 +88,7 @@ impl Reach<'_> {
         pick: impl Fn(Word) -> Option<T>,
     ) -> Result<Vec<T>, LaunchError> {
         let has_failed = |answer: &Option<Result<T, LaunchError>>| matches!(answer, Some(Err(_)));
-        let answers = self.hear(agents, pick, |answers| answers.iter().any(has_failed))?;
+        let answers = self.receive(agents, pick, |answers| answers.iter().any(has_failed))?;
         answers.into_iter().flatten().collect()
     }
 
@@ -101,11 +101,11 @@ impl Reach<'_> {
         agents: &mut Agents,
         pick: impl Fn(Word) -> Option<T>,
     ) -> Result<Vec<Result<T, LaunchError>>, LaunchError> {
-        let answers = self.hear(agents, pick, |_| false)?;
+        let answers = self.receive(agents, pick, |_| false)?;
         Ok(answers.into_iter().flatten().collect())
     }
 
-    fn hear<T>(
+    fn receive<T>(
         &self,
         agents: &mut Agents,
         pick: impl Fn(Word) -> Option<T>,
@@ -126,7 +126,7 @@ impl Reach<'_> {
                 let read = contact.read(&mut buffer);
                 // What comes after the answer stays in the channel: its nodes may run while others start.
                 if answer.is_none() {
-                    *answer = heard(contact, &own, &pick).transpose();
+                    *answer = received(contact, &own, &pick).transpose();
                 }
                 if answer.is_none() {
                     let gone = read.err().or_else(|| contact.is_lost().then(silence));
@@ -167,7 +167,7 @@ impl Reach<'_> {
 }
 
 /// The answer of an agent, if it is there.
-fn heard<T>(
+fn received<T>(
     contact: &mut Contact,
     own: &str,
     pick: impl Fn(Word) -> Option<T>,

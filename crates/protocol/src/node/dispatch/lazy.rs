@@ -99,7 +99,7 @@ pub(super) fn event(
 }
 
 /// Whether a minipage that was opened ahead has been written is found out: if not it is closed, and nobody has
-/// to hear of it.
+/// to learn of it.
 fn look_for_writes(
     context: &EngineContext,
     cell: &mut impl Cell,

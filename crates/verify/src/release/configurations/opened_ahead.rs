@@ -143,7 +143,7 @@ fn cases(c: Consistency) -> Vec<(&'static str, Job)> {
     ]
 }
 
-/// A thread of a home that was opened ahead writes back what was there before: others must hear of it if they
+/// A thread of a home that was opened ahead writes back what was there before: others must receive of it if they
 /// have seen or written anything else.
 fn written_back(c: Consistency) -> Vec<(&'static str, Job)> {
     let job = |nodes| Job::new(nodes).minipage(c, 0, 0);
