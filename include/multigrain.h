@@ -185,7 +185,7 @@ char *mg_strdup(const char *text);
  * job that is not sequential, mg_malloc_array_with says how they lie.
  */
 void *mg_malloc_array(size_t count, size_t bytes);
-/* Address of element i of an mg_malloc_array; NULL if out of range, or if the array was freed. */
+/* Address of element i of an mg_malloc_array; NULL if out of range, or, as soon as the node knows, if the array was freed. */
 void *mg_element(void *array, size_t i);
 /* All element addresses of an mg_malloc_array at once, into out[0 .. count). */
 int mg_elements(void *array, size_t count, void **out);
@@ -344,7 +344,7 @@ struct mg_segment_info {
     uint64_t write_faults;           /* traps that asked for a writable copy */
     uint64_t wait_ns;                /* waited for them in all */
     uint64_t longest_wait_ns;        /* the longest of these waits */
-    uint64_t windows;                /* grants that a time window kept */
+    uint64_t windows;                /* grants that a time window of mg_segment_set kept */
     uint64_t retries;                /* instructions that lost what they were granted before they were through */
     /* What this node has sent of its pages since mg_init, but for pages of zeros. */
     enum mg_compression compression; /* as it was created */

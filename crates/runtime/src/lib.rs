@@ -18,7 +18,7 @@
 //! platform  stats  state_tables  compression         : the same: memory, links, states of minipages, counters
 //! config  program  programs  secret                  : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
-//! area  minipage_run  turns  live_items              : what the tables hold
+//! area  minipage_run  segment_sharing  live_items    : what the tables hold
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
@@ -81,6 +81,7 @@ mod pthread;
 mod races;
 mod receiver;
 mod secret;
+mod segment_sharing;
 mod segments;
 mod shim;
 #[cfg(test)]
@@ -95,7 +96,6 @@ mod threads;
 mod time_windows;
 mod trap;
 mod tsan;
-mod turns;
 mod unsupported_atomics;
 
 pub use collective::{Collective, Combine, Party};
@@ -108,8 +108,8 @@ pub use job::{Runtime, runtime};
 pub use program::ThreadFunction;
 pub use programs::Programs;
 pub use receiver::WaitMode;
+pub use segment_sharing::Shares;
 pub use segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentUses};
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};
-pub use turns::Shares;

@@ -153,8 +153,8 @@ impl Entry {
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
         critical_section::needs(minipage);
-        let turns = driver.tables().turns(minipage.area());
-        if kind == Kind::Write || turns.is_some() {
+        let sharing = driver.tables().segment_sharing(minipage.area());
+        if kind == Kind::Write || sharing.is_some() {
             driver.end_windows_on(minipage);
         }
         let pinned = driver.begin_access(thread, minipage, context);
@@ -162,8 +162,8 @@ impl Entry {
         let at_once = self.prefetcher.fetch(driver, (thread, slot), minipage, kind, for_);
         driver.engine().served(trapped);
         access::leave(context);
-        if let Some(turns) = turns {
-            turns.count(kind, pinned, now_ns().saturating_sub(since_ns));
+        if let Some(sharing) = sharing {
+            sharing.count(kind, pinned, now_ns().saturating_sub(since_ns));
         }
         if at_once {
             driver.counters().add(Count::LocalFaults, 1);

@@ -197,15 +197,15 @@ impl Driver {
     /// thread's pin then until the window ends, and is not resumed before. Not for a pinned retry, whose instruction
     /// may have to give it up for another.
     fn keep_as_asked(&self, thread: ThreadId, minipage: MinipageId) -> bool {
-        let Some(turns) = self.tables().turns(minipage.area()) else { return false };
-        let delta_ns = turns.delta_ns(minipage.index());
+        let Some(sharing) = self.tables().segment_sharing(minipage.area()) else { return false };
+        let delta_ns = sharing.delta_ns(minipage.index());
         if delta_ns == 0 {
             return false;
         }
         let Some(over) = self.engine.windows().keep(thread, minipage, delta_ns) else {
             return false;
         };
-        turns.count_window();
+        sharing.count_window();
         self.retire_ended(over);
         true
     }

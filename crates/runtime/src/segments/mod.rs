@@ -24,8 +24,8 @@ use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, MAX_NAME, kind};
 use crate::heap::{Heap, Policy};
+use crate::segment_sharing::Shares;
 use crate::shim::{AtomicU64, Mutex, lock};
-use crate::turns::Shares;
 pub use permissions::Rights;
 use permissions::{Credentials, Facts, MODES};
 use registry::{MOST, Registry};
@@ -455,7 +455,7 @@ fn set_limit(
 fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
     let record = driver.tables().area(facts.area())?.record;
     let Origin::Named(Sharing { placement, compression }) = record.origin else { return None };
-    let turns = driver.tables().turns(facts.area())?;
+    let sharing = driver.tables().segment_sharing(facts.area())?;
     Some(SegmentStat {
         address: record.area.base,
         bytes: usize::try_from(record.items.bytes).ok()?,
@@ -464,7 +464,7 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
             consistency: record.consistency,
             grain: record.area.minipage_bytes(0).next_multiple_of(PAGE_BYTES),
             placement,
-            window: Duration::from_nanos(turns.whole_ns()),
+            window: Duration::from_nanos(sharing.whole_ns()),
             compression,
         },
         rights: facts.rights,
@@ -475,7 +475,7 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
             removed: facts.removed,
             access: driver.memory().limit(facts.area()),
         },
-        shares: turns.shares(),
+        shares: sharing.shares(),
         compressed: driver.tables().contents(facts.area())?.counts(),
     })
 }

@@ -121,13 +121,13 @@ impl Segments {
         let fits = end.is_some_and(|end| end <= record.area.minipages());
         let is_first = driver.me() == NodeId(0);
         let sound = record.consistency.is_sequential() && u128::from(ns) <= MOST.as_nanos();
-        let Some(turns) = driver.tables().turns(record.area.id) else { return false };
+        let Some(sharing) = driver.tables().segment_sharing(record.area.id) else { return false };
         if !fits || !sound || is_first != (stamp == 0) {
             return false;
         }
         let own = |_| self.settings.fetch_add(1, Ordering::Relaxed) + 1;
         let stamp = if is_first { own(()) } else { stamp };
-        turns.set_delta((count > 0).then_some(first..first + count), ns, stamp);
+        sharing.set_delta((count > 0).then_some(first..first + count), ns, stamp);
         driver.answer(asker, 0, stamp);
         true
     }

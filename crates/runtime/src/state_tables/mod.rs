@@ -33,8 +33,8 @@ use crate::area::AreaRecord;
 use crate::compression::SegmentContents;
 use crate::live_items::LiveItems;
 use crate::minipage_run::Run;
+use crate::segment_sharing::SegmentSharing;
 use crate::shim::{Mutex, lock};
-use crate::turns::Turns;
 
 /// Shards; more than the threads of a large machine that fault at once.
 const SHARDS: usize = 256;
@@ -116,7 +116,7 @@ pub(crate) struct AreaStates {
     /// Who manages its minipages.
     placement: Placement,
     /// How this node shares it with others, if it is a named segment.
-    turns: Option<Box<Turns>>,
+    sharing: Option<Box<SegmentSharing>>,
     /// How this node sends its contents, if it is one.
     contents: Option<Box<SegmentContents>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
@@ -133,14 +133,14 @@ struct Kept {
 
 impl AreaStates {
     fn new(record: AreaRecord, placement: Placement) -> Self {
-        let turns = record.is_named().then(Box::default);
+        let sharing = record.is_named().then(Box::default);
         let contents = record
             .is_named()
             .then(|| Box::new(SegmentContents::new(record.compression(), record.area.minipages())));
         Self {
             record,
             placement,
-            turns,
+            sharing,
             contents,
             kept: UnsafeCell::new(Kept::new(&record).into()),
         }
@@ -350,8 +350,8 @@ impl SharedTables {
     }
 
     /// How this node shares a named segment with others; none of any other area.
-    pub(crate) fn turns(&self, id: AreaId) -> Option<&Turns> {
-        self.area(id)?.turns.as_deref()
+    pub(crate) fn segment_sharing(&self, id: AreaId) -> Option<&SegmentSharing> {
+        self.area(id)?.sharing.as_deref()
     }
 
     /// How this node sends the contents of a named segment; none of any other area.

@@ -13,7 +13,7 @@ use crate::shim::{AtomicU64, Mutex, lock};
 
 /// Of one segment on one node.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct SegmentSharing {
     deltas: Mutex<Deltas>,
     read_faults: AtomicU64,
     write_faults: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Shares {
     pub retries: u64,
 }
 
-impl Turns {
+impl SegmentSharing {
     /// How long a grant of a minipage is kept, in nanoseconds; 0 for as long as it takes.
     pub(crate) fn delta_ns(&self, index: u32) -> u64 {
         let deltas = lock(&self.deltas);
@@ -127,23 +127,23 @@ mod tests {
     fn the_latest_setting_counts_in_whatever_order_it_is_heard() {
         let settings = [(None, 5, 1), (Some(2..4), 7, 2), (None, 9, 3), (Some(3..4), 0, 4)];
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            let turns = Turns::default();
+            let sharing = SegmentSharing::default();
             for (minipages, ns, stamp) in order.map(|index: usize| settings[index].clone()) {
-                turns.set_delta(minipages, ns, stamp);
+                sharing.set_delta(minipages, ns, stamp);
             }
-            let windows = [0, 2, 3].map(|index| turns.delta_ns(index));
-            assert_eq!((windows, turns.whole_ns()), ([9, 9, 0], 9), "{order:?}");
+            let windows = [0, 2, 3].map(|index| sharing.delta_ns(index));
+            assert_eq!((windows, sharing.whole_ns()), ([9, 9, 0], 9), "{order:?}");
         }
     }
 
     #[test]
     fn many_minipages_with_one_window_take_the_room_of_one() {
-        let turns = Turns::default();
-        turns.set_delta(Some(5..6), 7, 2);
-        turns.set_delta(Some(0..u32::MAX), 9, 1);
-        turns.set_delta(Some(8..8), 3, 3);
-        let windows = [0, 5, 8, u32::MAX - 1, u32::MAX].map(|index| turns.delta_ns(index));
+        let sharing = SegmentSharing::default();
+        sharing.set_delta(Some(5..6), 7, 2);
+        sharing.set_delta(Some(0..u32::MAX), 9, 1);
+        sharing.set_delta(Some(8..8), 3, 3);
+        let windows = [0, 5, 8, u32::MAX - 1, u32::MAX].map(|index| sharing.delta_ns(index));
         assert_eq!(windows, [9, 7, 9, 9, 0]);
-        assert_eq!(lock(&turns.deltas).pages.iter().count(), 3);
+        assert_eq!(lock(&sharing.deltas).pages.iter().count(), 3);
     }
 }
