@@ -7,7 +7,7 @@
 
 use multigrain_fuzz::{Input, fuzz_target};
 use multigrain_transport::fuzzing::Stream;
-use multigrain_transport::{Header, LAST_KIND, LostReason, MAX_BUFFER, Place, Sink};
+use multigrain_transport::{Destination, Header, LAST_KIND, LostReason, MAX_BUFFER, Sink};
 use multigrain_types::NodeId;
 
 const PEER: NodeId = NodeId(1);
@@ -40,11 +40,11 @@ impl Log {
 // SAFETY: `room` is as long as the longest payload that gets a place in it, and is read only when
 // that payload is complete.
 unsafe impl Sink for Log {
-    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Destination, String> {
         assert!(from == PEER && header.from == PEER.0 && header.payload > 0 && !self.under_way);
         let by_address = Self::wants(header)?;
         self.under_way = header.payload <= MAX_BUFFER;
-        Ok(if by_address { Place::At(self.room.as_mut_ptr()) } else { Place::Buffer })
+        Ok(if by_address { Destination::At(self.room.as_mut_ptr()) } else { Destination::Buffer })
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {

@@ -7,7 +7,7 @@ use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{
     Attach, HlrcMessage, Input, Kind, Message, MgsMessage, PageMessage, Turns,
 };
-use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
+use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Compression, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::{AreaRecord, Items, Origin, Sharing};
@@ -84,8 +84,8 @@ struct Codes(Vec<u64>);
 
 // SAFETY: it names no place.
 unsafe impl Sink for Codes {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
@@ -183,8 +183,8 @@ impl Frames {
 
 // SAFETY: it names no place.
 unsafe impl Sink for Frames {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
@@ -284,7 +284,7 @@ fn send_long_diffs() {
             }),
             0
         );
-        assert_eq!(place(id, 64 * 80), Ok(Place::Buffer));
+        assert_eq!(place(id, 64 * 80), Ok(Destination::Buffer));
         let refused = place(id, 64 * 80 + 1).unwrap_err();
         assert!(refused.starts_with("a diff of 5121 bytes"), "{refused}");
     }
@@ -313,7 +313,7 @@ fn send_wrong_codes() {
         let header = Header { flags, payload, from: 1, ..plain };
         let mut sink = NodeSink::new(&runtime.driver);
         if payload > 0 {
-            assert_eq!(sink.place(NodeId(1), &header)?, Place::Buffer, "beside the page");
+            assert_eq!(sink.place(NodeId(1), &header)?, Destination::Buffer, "beside the page");
         }
         sink.frame(NodeId(1), &header, (payload > 0).then_some(body))
     };

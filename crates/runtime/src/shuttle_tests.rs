@@ -16,7 +16,7 @@ use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{
     Attach, BarrierMessage, Input, Kind, Message, PageMessage, SyncMessage, Turns,
 };
-use multigrain_transport::{Header, LostReason, Mesh, Place, Sink, Timeout, pair};
+use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -224,8 +224,8 @@ impl Peer {
 
 // SAFETY: it names no place.
 unsafe impl Sink for Received {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
@@ -282,8 +282,8 @@ struct Order(Vec<Message>);
 
 // SAFETY: it names no place.
 unsafe impl Sink for Order {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {

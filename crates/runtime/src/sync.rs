@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncContext, SyncInput, WHOLE};
 use multigrain_protocol::{Input, Kind};
-use multigrain_types::deadlock::Place;
+use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::deadlines::{Deadline, Deadlines};
@@ -467,14 +467,14 @@ fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Err
 /// What a thread waits for that asks so, and has patience.
 fn wait_for(input: &SyncInput) -> Wait {
     Wait::At(match *input {
-        SyncInput::Lock { id, .. } => Place::Lock(id),
-        SyncInput::ReadWriteLock { id, tries: false, .. } => Place::ReadWriteLock(id),
-        SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => Place::Finalize,
+        SyncInput::Lock { id, .. } => BlockingCall::Lock(id),
+        SyncInput::ReadWriteLock { id, tries: false, .. } => BlockingCall::ReadWriteLock(id),
+        SyncInput::Barrier { id, .. } if id & !WHOLE == LEAVING_BARRIER => BlockingCall::Finalize,
         SyncInput::Barrier { id, .. } | SyncInput::Collective { id, .. } => {
-            Place::Barrier(id & !WHOLE)
+            BlockingCall::Barrier(id & !WHOLE)
         }
-        SyncInput::SemaphoreWait { id, .. } => Place::Semaphore(id),
-        SyncInput::ConditionWait { id, .. } => Place::Condition(id),
+        SyncInput::SemaphoreWait { id, .. } => BlockingCall::Semaphore(id),
+        SyncInput::ConditionWait { id, .. } => BlockingCall::Condition(id),
         SyncInput::Begin { .. }
         | SyncInput::End { .. }
         | SyncInput::TryLock { .. }

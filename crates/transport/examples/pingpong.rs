@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 use multigrain_transport::{
-    Address, Authority, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout,
+    Address, Authority, BootConfig, Destination, Header, LostReason, Mesh, Payload, Sink, Timeout,
     Transport,
 };
 use multigrain_types::NodeId;
@@ -142,9 +142,9 @@ struct End<'a> {
 
 // SAFETY: the page lives as long as the sink and is as long as every payload placed there.
 unsafe impl Sink for End<'_> {
-    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
+    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Destination, String> {
         assert!(header.payload <= self.page.len() as u64);
-        Ok(Place::At(self.page.as_mut_ptr()))
+        Ok(Destination::At(self.page.as_mut_ptr()))
     }
 
     fn frame(&mut self, from: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {

@@ -6,7 +6,7 @@
 
 use crate::mesh::Mesh;
 use crate::pair::{pair, pair_over_tcp};
-use crate::sink::{LostReason, Place, Sink};
+use crate::sink::{Destination, LostReason, Sink};
 use crate::{Header, Timeout};
 use multigrain_types::NodeId;
 
@@ -33,8 +33,8 @@ struct Answering<'a> {
 
 // SAFETY: it names no place.
 unsafe impl Sink for Answering<'_> {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, from: NodeId, asked: &Header, _: Option<&[u8]>) -> Result<(), String> {

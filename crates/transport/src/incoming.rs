@@ -13,7 +13,7 @@
 
 use crate::frame_header::{BATCH, BYE, Header, LAST_KIND};
 use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
-use crate::sink::{LostReason, MAX_BUFFER, Place, Sink};
+use crate::sink::{Destination, LostReason, MAX_BUFFER, Sink};
 use crate::span::{self, Raw, Span};
 use multigrain_types::NodeId;
 use rustix::io::Errno;
@@ -265,11 +265,11 @@ impl Incoming {
             return context.sink.frame(self.from, &header, None).map_err(LostReason::Violation);
         }
         match context.sink.place(self.from, &header).map_err(LostReason::Violation)? {
-            Place::At(place) => self.expect(header, Target::At(Raw(place))),
-            Place::Buffer if header.payload > MAX_BUFFER => {
+            Destination::At(place) => self.expect(header, Target::At(Raw(place))),
+            Destination::Buffer if header.payload > MAX_BUFFER => {
                 return wrong("too long for a buffer");
             }
-            Place::Buffer => self.expect(header, Target::Buffer),
+            Destination::Buffer => self.expect(header, Target::Buffer),
         }
         Ok(())
     }
@@ -320,17 +320,17 @@ impl Incoming {
                 None
             } else {
                 match sink.place(self.from, &header)? {
-                    Place::At(place) => {
+                    Destination::At(place) => {
                         // SAFETY: `place` is writable for the body's length by Sink's contract, and
                         // no part of the buffer.
                         unsafe { span::copy_to(place, body) };
                         None
                     }
-                    Place::Buffer if header.payload > MAX_BUFFER => {
+                    Destination::Buffer if header.payload > MAX_BUFFER => {
                         let Header { kind, payload, .. } = header;
                         return Err(format!("a frame of kind {kind}, {payload} bytes, in a batch"));
                     }
-                    Place::Buffer => Some(body),
+                    Destination::Buffer => Some(body),
                 }
             };
             sink.frame(self.from, &header, body)?;

@@ -32,11 +32,11 @@ impl Seen {
 
 // SAFETY: the areas live as long as the sink and are longer than any payload of these tests.
 unsafe impl Sink for Seen {
-    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
+    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Destination, String> {
         self.placed_after.push(self.frames.len());
         match header.flags {
-            0 => Ok(Place::At(self.area(header.subject))),
-            1 => Ok(Place::Buffer),
+            0 => Ok(Destination::At(self.area(header.subject))),
+            1 => Ok(Destination::Buffer),
             _ => Err("no place".to_owned()),
         }
     }

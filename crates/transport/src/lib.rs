@@ -84,6 +84,6 @@ pub use mesh::{LinkEvent, Mesh};
 pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
-pub use sink::{LostReason, MAX_BUFFER, Place, Sink};
+pub use sink::{Destination, LostReason, MAX_BUFFER, Sink};
 pub use suppression::Receiver;
 pub use timeout::Timeout;

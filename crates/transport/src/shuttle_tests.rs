@@ -9,7 +9,7 @@ use crate::frame_header::Header;
 use crate::mesh::Mesh;
 use crate::outbox::Payload;
 use crate::pair::pair;
-use crate::sink::{LostReason, Place, Sink};
+use crate::sink::{Destination, LostReason, Sink};
 use crate::timeout::Timeout;
 use multigrain_types::NodeId;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -114,8 +114,8 @@ struct Log<'a> {
 
 // SAFETY: it names no place.
 unsafe impl Sink for Log<'_> {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, body: Option<&[u8]>) -> Result<(), String> {

@@ -6,12 +6,12 @@ use core::fmt;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 
-/// The longest payload that may be received into a buffer ([`Place::Buffer`]), in bytes.
+/// The longest payload that may be received into a buffer ([`Destination::Buffer`]), in bytes.
 pub const MAX_BUFFER: u64 = 1 << 20;
 
 /// Where the bytes of a payload go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// Exactly `header.payload` bytes to this address.
     At(*mut u8),
     /// Into a buffer that [`Sink::frame`] sees; at most [`MAX_BUFFER`] bytes.
@@ -49,7 +49,7 @@ impl fmt::Display for LostReason {
 /// receive.
 ///
 /// # Safety
-/// An address that `place` returns in [`Place::At`] must be writable for `header.payload` bytes,
+/// An address that `place` returns in [`Destination::At`] must be writable for `header.payload` bytes,
 /// with no reference into it, until `frame` or `lost` was called for that link.
 pub unsafe trait Sink {
     /// The header of a frame with a payload is here: where shall its `header.payload` (> 0)
@@ -57,7 +57,7 @@ pub unsafe trait Sink {
     ///
     /// # Errors
     /// What the peer did wrong, in words; the link is closed and `lost` called.
-    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String>;
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Destination, String>;
 
     /// A frame is complete; `body` is there when `place` asked for a buffer.
     ///

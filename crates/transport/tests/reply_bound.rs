@@ -4,7 +4,7 @@
 
 mod support;
 
-use multigrain_transport::{Header, LostReason, MAX_BUFFER, Mesh, Place, Sink, Timeout};
+use multigrain_transport::{Destination, Header, LostReason, MAX_BUFFER, Mesh, Sink, Timeout};
 use multigrain_types::NodeId;
 use support::{Family, Log, conformance, header, job};
 
@@ -28,8 +28,8 @@ struct Answering<'a> {
 
 // SAFETY: it names no place.
 unsafe impl Sink for Answering<'_> {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, from: NodeId, asked: &Header, _: Option<&[u8]>) -> Result<(), String> {

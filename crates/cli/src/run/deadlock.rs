@@ -78,16 +78,16 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use multigrain_types::deadlock::{Place, Waiter};
+    use multigrain_types::deadlock::{BlockingCall, Waiter};
 
-    fn report(question: u64, sent: u64, place: Place) -> Report {
+    fn report(question: u64, sent: u64, place: BlockingCall) -> Report {
         let (holds, name) = (Vec::new(), String::new());
         let waiter = Waiter { thread: 0, turn: 1, place, holds, party: 2, name };
         Report { question, all: true, sent, received: sent, changes: 0, waiters: vec![waiter] }
     }
 
-    const BARRIER: Place = Place::Barrier(1);
-    const END: Place = Place::Finalize;
+    const BARRIER: BlockingCall = BlockingCall::Barrier(1);
+    const END: BlockingCall = BlockingCall::Finalize;
 
     #[test]
     fn a_deadlock_is_one_when_all_have_answered_that_nothing_moved() {

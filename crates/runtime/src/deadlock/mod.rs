@@ -13,7 +13,7 @@ mod process;
 
 use core::time::Duration;
 
-use multigrain_types::deadlock::{Place, Report, Waiter, deadlock};
+use multigrain_types::deadlock::{BlockingCall, Report, Waiter, deadlock};
 
 use crate::driver::Driver;
 use crate::receiver::slots;
@@ -62,7 +62,7 @@ fn steady(last: &Report, report: &Report) -> Option<Report> {
 
 /// The report of a node of which other threads run.
 fn of_locks(mut waiters: Vec<Waiter>) -> Report {
-    waiters.retain(|of| matches!(of.place, Place::Lock(_)) && !of.holds.is_empty());
+    waiters.retain(|of| matches!(of.place, BlockingCall::Lock(_)) && !of.holds.is_empty());
     Report { waiters, ..Report::default() }
 }
 
@@ -114,9 +114,10 @@ mod tests {
     use super::*;
 
     fn report(received: u64, turn: u64) -> Report {
-        let (place, holds, name) = (Place::Lock(7), vec![8], String::new());
+        let (place, holds, name) = (BlockingCall::Lock(7), vec![8], String::new());
         let waiter = Waiter { thread: 0, turn, place, holds, party: 0, name };
-        let other = Waiter { thread: 1, place: Place::Barrier(1), holds: vec![], ..waiter.clone() };
+        let other =
+            Waiter { thread: 1, place: BlockingCall::Barrier(1), holds: vec![], ..waiter.clone() };
         Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }
     }
 

@@ -44,12 +44,12 @@ thread_local! {
 const DEEPEST: usize = 4;
 
 /// Where an instruction lies, and its stack.
-type Place = [i64; 2];
+type StackFrame = [i64; 2];
 
 /// An instruction that is stepped.
 #[derive(Clone, Copy)]
 struct Step {
-    place: Place,
+    place: StackFrame,
     /// The signals that its thread had blocked.
     blocked: u64,
     /// The program steps through itself.

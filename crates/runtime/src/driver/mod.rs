@@ -27,7 +27,7 @@ use core::fmt;
 use multigrain_memory::Memory;
 use multigrain_protocol::Input;
 use multigrain_transport::{Header, LinkEvent, LostReason, Mesh};
-use multigrain_types::deadlock::Place;
+use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
@@ -73,7 +73,7 @@ pub(crate) enum Wait {
     Fault,
     /// Another thread of the job, which alone can end the wait: what this one asked for has been sent,
     /// and no time ends it.
-    At(Place),
+    At(BlockingCall),
     /// Names, answers of other nodes, room in what is sent.
     Other,
 }
@@ -82,10 +82,10 @@ impl Wait {
     fn count(self) -> Option<Count> {
         match self {
             Self::Fault => Some(Count::FaultWait),
-            Self::At(Place::Lock(_)) => Some(Count::LockWait),
-            Self::At(Place::Barrier(_)) => Some(Count::BarrierWait),
+            Self::At(BlockingCall::Lock(_)) => Some(Count::LockWait),
+            Self::At(BlockingCall::Barrier(_)) => Some(Count::BarrierWait),
             // The end of the job is no time of the program's.
-            Self::At(Place::Finalize) => None,
+            Self::At(BlockingCall::Finalize) => None,
             Self::At(_) | Self::Other => Some(Count::OtherWait),
         }
     }

@@ -6,7 +6,7 @@
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::deadlock::Place;
+use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, Wait};
@@ -40,10 +40,10 @@ fn is_answered(kind: u8) -> bool {
 }
 
 /// Where the program waits that asks so; none where the node itself answers.
-fn place_of(to: NodeId, kind: u8) -> Option<Place> {
+fn place_of(to: NodeId, kind: u8) -> Option<BlockingCall> {
     match kind {
-        kind::THREAD_JOIN => Some(Place::Join(to.0.into())),
-        kind::LOOKUP | kind::SEGMENT_WAIT => Some(Place::Name),
+        kind::THREAD_JOIN => Some(BlockingCall::Join(to.0.into())),
+        kind::LOOKUP | kind::SEGMENT_WAIT => Some(BlockingCall::Name),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 
 use core::ffi::c_void;
 
-use super::{Instruction, Place};
+use super::{Instruction, StackFrame};
 
 pub(super) unsafe fn instruction(_: *const c_void) -> Option<Instruction> {
     None
@@ -23,7 +23,7 @@ pub(super) unsafe fn step(_: *mut c_void) -> u64 {
     unreachable!("nothing is held here")
 }
 
-pub(super) unsafe fn place(_: *const c_void) -> Place {
+pub(super) unsafe fn place(_: *const c_void) -> StackFrame {
     [0; 2]
 }
 

@@ -4,7 +4,7 @@
 
 use core::ffi::c_void;
 
-use super::{Instruction, Place};
+use super::{Instruction, StackFrame};
 use crate::signals;
 
 /// The trap flag, and the resume flag, which traps set.
@@ -49,7 +49,7 @@ pub(super) fn is_ours() -> bool {
 ///
 /// # Safety
 /// As for [`instruction`].
-pub(super) unsafe fn place(context: *const c_void) -> Place {
+pub(super) unsafe fn place(context: *const c_void) -> StackFrame {
     let context = context.cast::<libc::ucontext_t>();
     [libc::REG_RIP, libc::REG_RSP].map(|register| {
         // SAFETY: as the caller says.

@@ -4,7 +4,7 @@
 
 use multigrain_memory::diff;
 use multigrain_protocol::{Attach, Cell, Engine, HlrcMessage, Message, MgsMessage, PageMessage};
-use multigrain_transport::{Header, LostReason, Place, Sink};
+use multigrain_transport::{Destination, Header, LostReason, Sink};
 use multigrain_types::{Access, Compression, MinipageId, NodeId};
 
 use super::Driver;
@@ -61,7 +61,7 @@ impl<'a> NodeSink<'a> {
         message: Message,
         run: Run,
         header: &Header,
-    ) -> Result<Place, String> {
+    ) -> Result<Destination, String> {
         self.driver.retiring.arrives(from, run.first().area());
         let contents = self.driver.platform().contents(run);
         let (first, bytes, payload) = (run.first(), contents.bytes(), header.payload);
@@ -77,11 +77,11 @@ impl<'a> NodeSink<'a> {
         }
         self.check_awaited(from, message, run)?;
         if is_compressed {
-            return Ok(Place::Buffer);
+            return Ok(Destination::Buffer);
         }
         Ok(match contents {
-            Contents::Together(place, _) => Place::At(place),
-            Contents::Apart(_) => Place::Buffer,
+            Contents::Together(place, _) => Destination::At(place),
+            Contents::Apart(_) => Destination::Buffer,
         })
     }
 
@@ -187,8 +187,10 @@ impl<'a> NodeSink<'a> {
 // and is only ever reached by pointer; `place_contents` has checked the length, and that each minipage
 // is awaited.
 unsafe impl Sink for NodeSink<'_> {
-    fn place(&mut self, from: NodeId, header: &Header) -> Result<Place, String> {
-        let Some((message, run)) = self.message(from, header)? else { return Ok(Place::Buffer) };
+    fn place(&mut self, from: NodeId, header: &Header) -> Result<Destination, String> {
+        let Some((message, run)) = self.message(from, header)? else {
+            return Ok(Destination::Buffer);
+        };
         match (message.attach(), run) {
             (Attach::Page, Some(run)) => {
                 let place = self.place_contents(from, message, run, header);
@@ -204,10 +206,10 @@ unsafe impl Sink for NodeSink<'_> {
                     let bytes = header.payload;
                     return Err(format!("a diff of {bytes} bytes for {minipage} of {len}"));
                 }
-                Ok(Place::Buffer)
+                Ok(Destination::Buffer)
             }
             // Write notices come with it.
-            (Attach::Nothing, None) => Ok(Place::Buffer),
+            (Attach::Nothing, None) => Ok(Destination::Buffer),
             (Attach::Nothing, Some(_)) | (Attach::Page | Attach::Diff, None) => {
                 Err(format!("{message:?} carries {} bytes", header.payload))
             }

@@ -13,7 +13,7 @@ use multigrain_protocol::mutants::{Mutant, on};
 use multigrain_protocol::release::WriteNotices;
 use multigrain_protocol::sync::{Operand, SyncInput};
 use multigrain_protocol::{Attach, Message, PageMessage, ReleaseWorld, SyncMessage, Turns, World};
-use multigrain_transport::Place;
+use multigrain_transport::Destination;
 use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 use super::world::RealWorld;
@@ -214,8 +214,8 @@ impl ReleaseWorld for MutantWorld<'_, '_> {
 static ON_THEIR_WAY: Mutex<Option<(MinipageId, Vec<u8>)>> = Mutex::new(None);
 
 /// Where page bytes go instead of their place.
-pub(crate) fn detour(place: Place) -> Place {
-    if on(Mutant::named("granted-before-bytes")) { Place::Buffer } else { place }
+pub(crate) fn detour(place: Destination) -> Destination {
+    if on(Mutant::named("granted-before-bytes")) { Destination::Buffer } else { place }
 }
 
 /// A frame is about to be taken: puts the last page in its place and keeps the one that came.

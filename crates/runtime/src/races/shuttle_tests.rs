@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE, diff};
 use multigrain_protocol::{HlrcMessage, Input, Kind, SemaphoreMessage};
-use multigrain_transport::{Header, LostReason, Place, Sink, Timeout, pair};
+use multigrain_transport::{Destination, Header, LostReason, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::thread;
 
@@ -23,8 +23,8 @@ struct Received(Vec<Header>);
 
 // SAFETY: it names no place.
 unsafe impl Sink for Received {
-    fn place(&mut self, _: NodeId, _: &Header) -> Result<Place, String> {
-        Ok(Place::Buffer)
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use multigrain_types::deadlock::Place;
+use multigrain_types::deadlock::BlockingCall;
 
 use crate::frames::MAX_NAME;
 use crate::shim::{AtomicU32, AtomicU64};
@@ -13,7 +13,7 @@ const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
 /// Written by the thread that waits, read by any.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    /// Where it waits ([`Place::to_word`]); 0 where it runs, or waits for something that comes by itself.
+    /// Where it waits ([`BlockingCall::to_word`]); 0 where it runs, or waits for something that comes by itself.
     place: AtomicU64,
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
@@ -35,7 +35,7 @@ impl Awaited {
     }
 
     /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
-    pub(crate) fn wait_at(&self, place: Place, wait: impl FnOnce()) {
+    pub(crate) fn wait_at(&self, place: BlockingCall, wait: impl FnOnce()) {
         self.turns.fetch_add(1, Ordering::SeqCst);
         self.place.store(place.to_word(), Ordering::SeqCst);
         wait();
@@ -65,9 +65,9 @@ impl Awaited {
 
     /// Where the thread waits, and in which turn; none if it does not, or did not all the time that `waits`
     /// says that it does.
-    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(Place, u64)> {
+    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
-        let place = Place::from_word(self.place.load(Ordering::SeqCst))?;
+        let place = BlockingCall::from_word(self.place.load(Ordering::SeqCst))?;
         (waits() && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 

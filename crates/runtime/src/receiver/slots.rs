@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use multigrain_protocol::Turns;
 use multigrain_types::ThreadId;
-use multigrain_types::deadlock::{Place, Waiter};
+use multigrain_types::deadlock::{BlockingCall, Waiter};
 
 use super::awaited::Awaited;
 use super::lock_window::Returns;
@@ -303,7 +303,7 @@ impl Slot {
     }
 
     /// Where its thread waits, and in which turn; none if it runs or is about to.
-    fn waits(&self) -> Option<(Place, u64)> {
+    fn waits(&self) -> Option<(BlockingCall, u64)> {
         self.awaited.place(|| self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken())
     }
 
@@ -359,8 +359,9 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
-        let party = if matches!(place, Place::Barrier(_)) { slot.awaited.party() } else { 0 };
-        let name = if place == Place::Name { slot.awaited.name() } else { String::new() };
+        let party =
+            if matches!(place, BlockingCall::Barrier(_)) { slot.awaited.party() } else { 0 };
+        let name = if place == BlockingCall::Name { slot.awaited.name() } else { String::new() };
         Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
     };
     (0..).zip(used).filter_map(waiter).collect()

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use multigrain_transport::{
-    Address, BootConfig, Credentials, Header, LostReason, Mesh, PROTOCOL_VERSION, Payload, Place,
-    Sink, Timeout, Transport, TransportError,
+    Address, BootConfig, Credentials, Destination, Header, LostReason, Mesh, PROTOCOL_VERSION,
+    Payload, Sink, Timeout, Transport, TransportError,
 };
 use multigrain_types::NodeId;
 use rustix::process::Pid;
@@ -144,11 +144,11 @@ impl Log {
 // SAFETY: `placed` is as long as the payloads placed there, which is checked, and is not touched
 // while a payload is under way.
 unsafe impl Sink for Log {
-    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Place, String> {
+    fn place(&mut self, _from: NodeId, header: &Header) -> Result<Destination, String> {
         match header.flags {
-            0 => Ok(Place::Buffer),
+            0 => Ok(Destination::Buffer),
             1 if header.payload as usize <= self.placed.len() => {
-                Ok(Place::At(self.placed.as_mut_ptr()))
+                Ok(Destination::At(self.placed.as_mut_ptr()))
             }
             _ => Err("no place for it".to_owned()),
         }

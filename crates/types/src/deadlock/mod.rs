@@ -20,7 +20,7 @@ pub const DEADLOCKED: i32 = 35;
 /// A call of the program that waits until another thread of the job does something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum BlockingCall {
     /// `mg_finalize`: all nodes leave together.
     Finalize,
     /// A barrier, by its id.
@@ -42,7 +42,7 @@ pub enum Place {
 /// The bits of a word that say what kind of place it is.
 const KIND: u64 = 0x7f;
 
-impl Place {
+impl BlockingCall {
     /// As one word, which is not 0. Of an id, which is a number or an address and perhaps [`ONCE`], bits 56 to 62
     /// are 0.
     ///
@@ -91,7 +91,7 @@ pub struct Waiter {
     /// How often it has begun to wait: the same number is the same wait.
     pub turn: u64,
     /// Where it waits.
-    pub place: Place,
+    pub place: BlockingCall,
     /// Ids of the locks it holds meanwhile.
     pub holds: Vec<u64>,
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
@@ -128,24 +128,24 @@ mod tests {
     fn every_place_has_a_word_of_its_own_and_none_has_0() {
         let last = (1 << 56) - 1;
         let places = [
-            Place::Finalize,
-            Place::Barrier(last),
-            Place::Lock(0),
-            Place::Lock(last),
-            Place::Lock(last | crate::sync_id::ONCE),
-            Place::ReadWriteLock(last),
-            Place::Semaphore(7),
-            Place::Condition(7),
-            Place::Join(1023),
-            Place::Name,
+            BlockingCall::Finalize,
+            BlockingCall::Barrier(last),
+            BlockingCall::Lock(0),
+            BlockingCall::Lock(last),
+            BlockingCall::Lock(last | crate::sync_id::ONCE),
+            BlockingCall::ReadWriteLock(last),
+            BlockingCall::Semaphore(7),
+            BlockingCall::Condition(7),
+            BlockingCall::Join(1023),
+            BlockingCall::Name,
         ];
         for place in places {
             assert_ne!(place.to_word(), 0);
-            assert_eq!(Place::from_word(place.to_word()), Some(place));
+            assert_eq!(BlockingCall::from_word(place.to_word()), Some(place));
         }
         let ids: std::collections::BTreeSet<u64> =
             places.iter().map(|place| place.to_word()).collect();
         assert_eq!(ids.len(), places.len());
-        assert_eq!((Place::from_word(0), Place::from_word(u64::MAX)), (None, None));
+        assert_eq!((BlockingCall::from_word(0), BlockingCall::from_word(u64::MAX)), (None, None));
     }
 }

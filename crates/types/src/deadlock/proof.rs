@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::text;
-use super::{Place, Report, Thread, Waiter};
+use super::{BlockingCall, Report, Thread, Waiter};
 
 /// Says who waits where, if that is for ever. By rank: what each node said before it was asked, and its
 /// answer to the question.
@@ -65,14 +65,14 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
     let next = |thread: Thread| match waiting.get(&thread)?.place {
-        Place::Lock(id) => holders.get(&id).copied(),
-        Place::Finalize
-        | Place::Barrier(_)
-        | Place::ReadWriteLock(_)
-        | Place::Semaphore(_)
-        | Place::Condition(_)
-        | Place::Join(_)
-        | Place::Name => None,
+        BlockingCall::Lock(id) => holders.get(&id).copied(),
+        BlockingCall::Finalize
+        | BlockingCall::Barrier(_)
+        | BlockingCall::ReadWriteLock(_)
+        | BlockingCall::Semaphore(_)
+        | BlockingCall::Condition(_)
+        | BlockingCall::Join(_)
+        | BlockingCall::Name => None,
     };
     // Each thread is seen once: a walk that meets one of its own has found a cycle.
     let mut seen: BTreeMap<Thread, usize> = BTreeMap::new();
@@ -102,7 +102,7 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
 mod tests {
     use super::*;
 
-    fn waiter(thread: u32, place: Place, holds: &[u64]) -> Waiter {
+    fn waiter(thread: u32, place: BlockingCall, holds: &[u64]) -> Waiter {
         let holds = holds.to_vec();
         Waiter { thread, turn: 1, place, holds, party: 3, name: String::new() }
     }
@@ -118,10 +118,10 @@ mod tests {
 
     /// A job of three nodes, one of which has left `main`.
     fn finalized_early() -> [Option<Report>; 3] {
-        let barrier = [waiter(0, Place::Barrier(1), &[])];
+        let barrier = [waiter(0, BlockingCall::Barrier(1), &[])];
         [
             all((3, 1), &barrier),
-            all((1, 2), &[waiter(0, Place::Finalize, &[])]),
+            all((1, 2), &[waiter(0, BlockingCall::Finalize, &[])]),
             all((0, 1), &barrier),
         ]
     }
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn a_cycle_of_locks_is_named_while_other_threads_run() {
-        let one = [waiter(3, Place::Lock(8), &[7]), waiter(4, Place::Lock(7), &[])];
-        let job = [some(&one), some(&[waiter(0, Place::Lock(7), &[9, 8])]), None];
+        let one = [waiter(3, BlockingCall::Lock(8), &[7]), waiter(4, BlockingCall::Lock(7), &[])];
+        let job = [some(&one), some(&[waiter(0, BlockingCall::Lock(7), &[9, 8])]), None];
         let words = "thread 3 of node 0 holds lock 7 and waits for lock 8, \
                      thread 0 of node 1 holds lock 8 and waits for lock 7";
         assert_eq!(deadlock(&job, &job).as_deref(), Some(words));
@@ -171,8 +171,9 @@ mod tests {
 
     #[test]
     fn a_chain_of_locks_is_no_cycle() {
-        let chain = [waiter(0, Place::Lock(2), &[1]), waiter(1, Place::Lock(3), &[2])];
-        let job = [some(&chain), some(&[waiter(0, Place::Semaphore(1), &[3])])];
+        let chain =
+            [waiter(0, BlockingCall::Lock(2), &[1]), waiter(1, BlockingCall::Lock(3), &[2])];
+        let job = [some(&chain), some(&[waiter(0, BlockingCall::Semaphore(1), &[3])])];
         assert_eq!(deadlock(&job, &job), None, "the semaphore may be posted");
     }
 }

@@ -3,14 +3,14 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use super::{Place, Thread, Waiter};
+use super::{BlockingCall, Thread, Waiter};
 use crate::in_runs;
 use crate::sync_id::IdName;
 
 /// Parts of a line that are named; the others are counted.
 const MOST_PARTS: usize = 12;
 
-impl fmt::Display for Place {
+impl fmt::Display for BlockingCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finalize => out.write_str("in mg_finalize"),
@@ -27,9 +27,9 @@ impl fmt::Display for Place {
 
 /// Each holds a lock that another waits for.
 pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
-    let wanted: Vec<Place> = cycle.iter().map(|(_, waiter)| waiter.place).collect();
+    let wanted: Vec<BlockingCall> = cycle.iter().map(|(_, waiter)| waiter.place).collect();
     let part = |&((node, thread), waiter): &(Thread, &Waiter)| {
-        let holds = waiter.holds.iter().filter(|&&id| wanted.contains(&Place::Lock(id)));
+        let holds = waiter.holds.iter().filter(|&&id| wanted.contains(&BlockingCall::Lock(id)));
         let holds: Vec<String> = holds.map(|&id| format!("lock {}", IdName(id))).collect();
         let place = waiter.place;
         format!("thread {thread} of node {node} holds {} and waits {place}", holds.join(" and "))
@@ -39,17 +39,17 @@ pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
 
 /// All threads of a job, by the places where they wait.
 pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
-    let mut places: BTreeMap<(Place, &str), Vec<Thread>> = BTreeMap::new();
+    let mut places: BTreeMap<(BlockingCall, &str), Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
     let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
-    let mut parties: BTreeMap<Place, u32> = BTreeMap::new();
+    let mut parties: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
         places.entry((waiter.place, &waiter.name)).or_default().push(thread);
         parties.insert(waiter.place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
-    let part = |(index, ((place, name_of), at)): (usize, (&(Place, &str), &Vec<Thread>))| {
+    let part = |(index, ((place, name_of), at)): (usize, (&(BlockingCall, &str), &Vec<Thread>))| {
         let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
@@ -57,13 +57,15 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
             _ => "",
         };
         let more = match place {
-            Place::Lock(id) => holders
+            BlockingCall::Lock(id) => holders
                 .get(id)
                 .map(|&thread| format!(", which {} holds", name(&[thread], &threads).0)),
-            Place::Barrier(_) => parties.get(place).map(|party| came(at.len(), *party)),
-            Place::Finalize | Place::ReadWriteLock(_) | Place::Semaphore(_) => None,
-            Place::Condition(_) | Place::Join(_) => None,
-            Place::Name => Some(format!(" {name_of:?} that nobody publishes")),
+            BlockingCall::Barrier(_) => parties.get(place).map(|party| came(at.len(), *party)),
+            BlockingCall::Finalize
+            | BlockingCall::ReadWriteLock(_)
+            | BlockingCall::Semaphore(_) => None,
+            BlockingCall::Condition(_) | BlockingCall::Join(_) => None,
+            BlockingCall::Name => Some(format!(" {name_of:?} that nobody publishes")),
         };
         format!("{who}{verb} {place}{}", more.unwrap_or_default())
     };
@@ -119,13 +121,13 @@ mod tests {
     #[test]
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
         let waiter = |thread, place, holds: &[u64]| {
-            let party = if matches!(place, Place::Barrier(_)) { 8 } else { 0 };
+            let party = if matches!(place, BlockingCall::Barrier(_)) { 8 } else { 0 };
             Waiter { thread, turn: 0, place, holds: holds.to_vec(), party, name: String::new() }
         };
         let waiters = [
-            ((0, 0), waiter(0, Place::Barrier(5), &[7])),
-            ((0, 1), waiter(1, Place::Lock(7), &[])),
-            ((1, 0), waiter(0, Place::Lock(7), &[])),
+            ((0, 0), waiter(0, BlockingCall::Barrier(5), &[7])),
+            ((0, 1), waiter(1, BlockingCall::Lock(7), &[])),
+            ((1, 0), waiter(0, BlockingCall::Lock(7), &[])),
         ];
         let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
         let words = "thread 0 of node 0 waits in barrier 5 (1 of 8 threads has come), \
@@ -138,7 +140,7 @@ mod tests {
         let waiter = |name: &str| Waiter {
             thread: 0,
             turn: 0,
-            place: Place::Name,
+            place: BlockingCall::Name,
             holds: Vec::new(),
             party: 0,
             name: name.into(),

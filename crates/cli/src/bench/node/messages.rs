@@ -11,7 +11,7 @@ use crate::bench::samples::Samples;
 use anyhow::{Context, Result, ensure};
 use core::time::Duration;
 use multigrain_transport::{
-    Address, BootConfig, Header, LostReason, Mesh, Payload, Place, Sink, Timeout,
+    Address, BootConfig, Destination, Header, LostReason, Mesh, Payload, Sink, Timeout,
 };
 use multigrain_types::NodeId;
 use std::time::Instant;
@@ -161,11 +161,11 @@ struct End {
 // SAFETY: the place is as long as the longest payload, which is checked, and lives as long as the
 // mesh receives.
 unsafe impl Sink for End {
-    fn place(&mut self, _: NodeId, header: &Header) -> Result<Place, String> {
+    fn place(&mut self, _: NodeId, header: &Header) -> Result<Destination, String> {
         if header.payload > self.place.len() as u64 {
             return Err(format!("{} bytes", header.payload));
         }
-        Ok(Place::At(self.place.as_mut_ptr()))
+        Ok(Destination::At(self.place.as_mut_ptr()))
     }
 
     fn frame(&mut self, _: NodeId, _: &Header, _: Option<&[u8]>) -> Result<(), String> {
