@@ -1,12 +1,24 @@
 //! What operations cost, in messages and faults, and what the counters of a job say.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::run_in_every_way;
 use crate::support::c::{compile, guards, launcher, must_succeed, source};
 use crate::support::{Setting, TestDir, run_well, settings};
 use serde_json::Value;
+
+/// Runs a program well on two nodes: its summary, and its file of statistics.
+fn summarized(dir: &TestDir, program: &Path, arguments: &[&str]) -> (String, String) {
+    let file = dir.path().join("stats.json");
+    let mut command = Command::new(launcher());
+    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
+    let ended = command.arg(program).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {said}");
+    (said, fs::read_to_string(&file).unwrap())
+}
 
 #[test]
 fn what_homes_write_is_found_by_faults_or_without() {
@@ -70,12 +82,7 @@ fn what_a_node_reads_and_then_writes_is_fetched_once() {
 fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     let dir = TestDir::new();
     let program = compile(&dir, "times");
-    let file = dir.path().join("stats.json");
-    let mut command = Command::new(launcher());
-    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
-    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let (said, stats) = summarized(&dir, &program, &[]);
     let titles = "  seconds         compute   fault wait    lock wait barrier wait   other wait\n";
     assert!(said.contains(titles), "{said}");
     assert!(said.contains("           4 barrier calls            2 lock calls"), "{said}");
@@ -83,7 +90,6 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
     for zeros in ["release", " other "] {
         assert!(!said.contains(&format!("\n  {zeros}")), "{zeros}: {said}");
     }
-    let stats = fs::read_to_string(&file).unwrap();
     assert!(stats.contains("\"barriers\": 4"), "in sum, without mg_finalize's: {stats}");
     assert_eq!(stats.matches("\"lock_wait_ns\": ").count(), 3, "of nodes and in sum: {stats}");
 }
@@ -94,14 +100,8 @@ fn the_end_of_a_job_says_where_its_time_went_and_counts_what_the_program_did() {
 fn every_release_and_acquire_ends_an_interval_of_the_sharing_counts() {
     let dir = TestDir::new();
     let program = compile(&dir, "intervals");
-    let file = dir.path().join("stats.json");
     for by in ["semaphore", "unlock", "condition", "rwlock", "join"] {
-        let mut command = Command::new(launcher());
-        command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
-        let ended = command.arg(&program).arg(by).stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(0), "{by}: {said}");
-        let stats: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let stats: Value = serde_json::from_str(&summarized(&dir, &program, &[by]).1).unwrap();
         let of_nodes = stats["nodes"].as_array().unwrap().iter();
         let shared = of_nodes.flat_map(|node| node["stats"]["sharing"].as_array().unwrap());
         let sum = |count: &str| shared.clone().map(|of| of[count].as_u64().unwrap()).sum::<u64>();
@@ -124,11 +124,7 @@ fn an_allocation_of_any_size_is_named_by_its_place_in_the_program() {
         for (program, place) in
             [(&program, format!("(main, places.c:{line})")), (&stripped, "(stripped+0x".to_owned())]
         {
-            let mut command = Command::new(launcher());
-            command.args(["run", "-n", "2", "--summary", "--timeout", "60"]);
-            let ended = command.arg(program).arg(bytes).stdin(Stdio::null()).output().unwrap();
-            let said = String::from_utf8(ended.stderr).unwrap();
-            assert_eq!(ended.status.code(), Some(0), "{said}");
+            let (said, _) = summarized(&dir, program, &[bytes]);
             let sharing = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or(&said);
             assert!(sharing.contains(&place), "{bytes} bytes, {place}: {sharing}");
         }
@@ -139,12 +135,7 @@ fn an_allocation_of_any_size_is_named_by_its_place_in_the_program() {
 fn calls_that_synchronize_are_counted_by_their_kind_and_summed() {
     let dir = TestDir::new();
     let program = compile(&dir, "calls");
-    let file = dir.path().join("stats.json");
-    let mut command = Command::new(launcher());
-    command.args(["run", "-n", "2", "--summary", "--timeout", "60", "--stats"]).arg(&file);
-    let ended = command.arg(&program).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let (said, stats) = summarized(&dir, &program, &[]);
     for line in [
         "  rwlocks            4 read calls            2 write calls\n",
         "  sems               6 wait calls            2 post calls\n",
@@ -152,6 +143,6 @@ fn calls_that_synchronize_are_counted_by_their_kind_and_summed() {
     ] {
         assert!(said.contains(line), "{line}{said}");
     }
-    let stats: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let stats: Value = serde_json::from_str(&stats).unwrap();
     assert_eq!(stats["total"]["sem_waits"], 6, "{stats}");
 }
