@@ -177,16 +177,17 @@ impl Driver {
         self.engine.step_sure(Input::Resumed { thread, minipage });
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && single_step::is_ours() && with(|all| all.hold(minipage));
+        let window = |since_ns, kind, stepped| {
+            let since = (since_ns, self.tables().manages(minipage), kind);
+            self.engine.windows().begin((thread, minipage), since, (turns, urgent), stepped)
+        };
         let kept = match for_ {
             For::Instruction { pinned, since_ns, kind } => {
                 let stepped = pinned && step();
-                let since = (since_ns, self.tables().manages(minipage), kind);
-                let windows = self.engine.windows();
-                windows.begin((thread, minipage), since, (turns, urgent), stepped)
-                    || stepped
-                    || step()
+                window(since_ns, kind, stepped) || stepped || step()
             }
-            For::Call => false,
+            For::Call { since_ns, kind } => window(since_ns, kind, false),
+            For::Later => false,
         };
         if !kept {
             self.retire(thread, minipage, urgent);
@@ -224,7 +225,7 @@ impl Driver {
         self.step_run(run, |minipage| match for_ {
             _ if minipage != first => Input::Prefetch { minipage, kind },
             For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
-            For::Instruction { pinned: false, .. } | For::Call => {
+            For::Instruction { pinned: false, .. } | For::Call { .. } | For::Later => {
                 Input::Fault { thread, minipage, kind }
             }
         });
@@ -333,8 +334,15 @@ pub(crate) enum For {
         /// What for.
         kind: Kind,
     },
-    /// A call of the runtime, which does not access the minipage itself.
-    Call,
+    /// A call of the program, which is about to access it.
+    Call {
+        /// When it was made.
+        since_ns: u64,
+        /// What for.
+        kind: Kind,
+    },
+    /// An access that this node foresees.
+    Later,
 }
 
 impl For {

@@ -20,6 +20,7 @@ use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
 use crate::receiver::critical_section;
 use crate::receiver::slots::Slot;
 use crate::shim::{Mutex, lock};
+use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
 use streams::Streams;
@@ -55,7 +56,7 @@ impl Prefetcher {
         kind: Kind,
         for_: For,
     ) -> bool {
-        if self.learns && kind == Kind::Write && for_ != For::Call {
+        if self.learns && kind == Kind::Write && matches!(for_, For::Instruction { .. }) {
             open_ahead(driver, minipage);
         }
         let reads = self.learns && kind == Kind::Read;
@@ -64,7 +65,7 @@ impl Prefetcher {
         }
         let (run, wanted) = match for_ {
             For::Instruction { .. } if self.learns => scanned(driver, minipage, kind),
-            For::Instruction { .. } | For::Call => (Run::one(minipage), kind),
+            For::Instruction { .. } | For::Call { .. } | For::Later => (Run::one(minipage), kind),
         };
         let alone = run.count() == 1 && wanted == kind;
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
@@ -102,7 +103,7 @@ impl Prefetcher {
         if first && self.learns {
             let candidates = lock(&self.history).end_interval();
             driver.forget_access();
-            self.obtain(driver, thread, slot, &candidates);
+            self.obtain(driver, (thread, slot), &candidates, |_| For::Later);
         }
     }
 
@@ -156,7 +157,8 @@ impl Prefetcher {
             return Ok(());
         }
         let (thread, slot) = driver.my_slot()?;
-        self.obtain(driver, thread, slot, &candidates);
+        let since_ns = now_ns();
+        self.obtain(driver, (thread, slot), &candidates, |kind| For::Call { since_ns, kind });
         Ok(())
     }
 
@@ -164,15 +166,16 @@ impl Prefetcher {
     fn obtain(
         &self,
         driver: &Driver,
-        thread: ThreadId,
-        slot: &Slot,
+        (thread, slot): (ThreadId, &Slot),
         candidates: &[(MinipageId, Kind)],
+        for_: impl Fn(Kind) -> For,
     ) {
         // What a node remembers may have been freed since.
         let is_there =
             |(minipage, _): &&(MinipageId, Kind)| driver.memory().area(minipage.area()).is_some();
         let candidates: Vec<_> = candidates.iter().filter(is_there).copied().collect();
-        let mut rest = candidates.as_slice();
+        // One alone is asked for by the thread that waits for it.
+        let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
         while let Some(&(first, kind)) = rest.first() {
             let most = may_go_together(driver, first);
             let mut run = Run::one(first);
@@ -192,7 +195,7 @@ impl Prefetcher {
         driver.mesh().flush_deferred();
         for (minipage, kind) in candidates {
             if !is_here(driver, (minipage, kind)) {
-                self.fetch(driver, (thread, slot), minipage, kind, For::Call);
+                self.fetch(driver, (thread, slot), minipage, kind, for_(kind));
             }
         }
     }

@@ -138,7 +138,7 @@ pub(super) fn fetch(
     // The thread that asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {
-            driver.fetch((thread, slot), Run::one(minipage), Kind::Read, For::Call);
+            driver.fetch((thread, slot), Run::one(minipage), Kind::Read, For::Later);
         }
     }
     at_once
