@@ -20,6 +20,9 @@ const NEAR_NULL: usize = 64 << 10;
 /// the pointer before.
 const NEAR_STACK: usize = 64 << 10;
 
+/// Nothing is mapped there, rather than protected (asm-generic/siginfo.h).
+const SEGV_MAPERR: c_int = 1;
+
 /// Where the thread's stack pointer was.
 fn stack_pointer(context: *const c_void) -> Option<usize> {
     if context.is_null() {
@@ -53,6 +56,8 @@ pub(crate) enum Crash {
     At(usize),
     /// Through a NULL pointer, with other nodes in the job.
     NearNull(usize),
+    /// Where this node maps nothing, with other nodes in the job: their own memory may lie there.
+    NotMapped(usize),
     /// In shared memory that the program has unmapped or replaced, by a system call of its own.
     Unmapped(usize),
     /// Shared memory may lie there, and none does.
@@ -104,6 +109,11 @@ impl Crash {
                     }
                 } else if address < NEAR_NULL && nodes > 1 {
                     Self::NearNull(address)
+                } else if nodes > 1
+                    && (signal, info.si_code) == (libc::SIGSEGV, SEGV_MAPERR)
+                    && instruction_at(context) != address
+                {
+                    Self::NotMapped(address)
                 } else {
                     Self::At(address)
                 })
@@ -125,6 +135,11 @@ impl fmt::Display for Crash {
                 f,
                 "at address {address:#x}, near NULL: globals are private to a node; what one node \
                  keeps there others find by mg_publish and mg_lookup"
+            ),
+            Self::NotMapped(address) => write!(
+                f,
+                "at address {address:#x}, where this node has no memory: malloc, stacks and globals are \
+                 private to a node; nodes share what mg_malloc gives"
             ),
             Self::StackFull(address) => write!(
                 f,

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         if (strcmp(where, "unallocated") == 0)
             p = (int *)0x1fff00000040; /* a shared address nobody has allocated */
         if (strcmp(where, "wild") == 0)
-            p = (int *)0x123456789000;
+            p = (int *)0x600000001000;
         if (strcmp(where, "far") == 0)
             p = (int *)0xdeadbeefdeadbee8; /* no processor has such an address */
         if (strcmp(where, "stack") == 0)
