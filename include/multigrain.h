@@ -11,10 +11,12 @@
  * sleeps for ever. Poll, or wait by the calls below.
  *
  * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
- * fair). The library finds a place for itself in sigaction, signal, sigprocmask and pthread_sigmask: these
- * three are never blocked, and a program's handler for them, installed before mg_init or after it, gets
- * what is not the library's. A program that goes around the C library (a system call of its own) must
- * neither block them nor replace their handlers.
+ * fair). The library finds a place for itself in sigaction, signal, sigprocmask, pthread_sigmask and their
+ * older forms (sigset, sighold, sigblock and the like), and in sigsuspend: these three are never blocked, and
+ * a program's handler for them, installed before mg_init or after it, gets what is not the library's. Where a
+ * mask comes another way, leave the three out of it: ppoll, pselect, epoll_pwait (if a handler that they let
+ * through touches shared memory), pthread_attr_setsigmask_np, setcontext, and system calls of the program's own,
+ * which must not replace the handlers of the three either.
  * A handler of any other signal must not touch shared memory while its thread is inside a function of
  * this interface: access and call would wait in the same place, and one of them for ever. Where the call
  * waits already, the node ends with a line that says so. SIGHUP, SIGINT,

@@ -26,7 +26,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 /// Functions of the C library in whose place the program finds the library's.
-const INTERPOSED: [&str; 16] = [
+const INTERPOSED: [&str; 23] = [
     "__sysv_signal",
     "close",
     "close_range",
@@ -41,8 +41,15 @@ const INTERPOSED: [&str; 16] = [
     "munmap",
     "pthread_sigmask",
     "sigaction",
+    "sigblock",
+    "sighold",
+    "sigignore",
     "signal",
     "sigprocmask",
+    "sigset",
+    "sigsetmask",
+    "sigsuspend",
+    "ssignal",
 ];
 
 #[test]

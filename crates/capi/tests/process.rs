@@ -145,7 +145,7 @@ fn a_signal_that_a_system_call_blocks_is_one_of_the_reasons_that_are_named() {
         let setting = Setting { guard, ..Setting::nodes(2) };
         let ended = run(&launcher(), &setting, &program, &["blocked"]);
         assert!(ended.code > Some(128), "{guard}: {ended:?}");
-        let words = "or a system call of the program's own blocks it";
+        let words = "or the program blocks it in a way of its own (a system call,";
         assert!(ended.err.contains(words), "{guard}: {ended:?}");
     }
 }

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -42,18 +43,60 @@ static void *all_blocked(void *argument)
     return argument;
 }
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* The older calls, each in a thread of its own: what they block stays with it. */
+static void *older(void *argument)
+{
+    sigset_t all, one;
+
+    CHECK(sighold(SIGSEGV) == 0 && sighold(SIGBUS) == 0 && sighold(SIGTRAP) == 0);
+    compete(ROUNDS);
+    CHECK(sigset(SIGSEGV, SIG_HOLD) == SIG_DFL && sigset(SIGBUS, SIG_HOLD) == SIG_DFL);
+    compete(ROUNDS);
+    CHECK(sigblock(~0) == 0 && (sigsetmask(~0) & 1 << (SIGUSR2 - 1)) != 0);
+    compete(ROUNDS);
+    CHECK(sigsetmask(0) != 0 && sighold(SIGUSR2) == 0 && sigset(SIGUSR2, SIG_DFL) == SIG_HOLD);
+    CHECK(sighold(-1) == -1 && errno == EINVAL && sighold(65) == -1);
+    CHECK(sigset(SIGUSR2, in_handler) == SIG_DFL && sigset(SIGUSR2, SIG_HOLD) == in_handler);
+    raise(SIGUSR2);
+    CHECK(sigfillset(&all) == 0 && sigdelset(&all, SIGUSR2) == 0);
+    CHECK(sigsuspend(&all) == -1 && errno == EINTR);
+    CHECK(sigemptyset(&one) == 0 && sigprocmask(SIG_BLOCK, NULL, &one) == 0 && sigismember(&one, SIGUSR2) == 1);
+    compete(ROUNDS);
+    CHECK(sigignore(SIGSEGV) == 0 && ssignal(SIGBUS, SIG_IGN) == SIG_DFL);
+    compete(ROUNDS);
+    CHECK(sigset(SIGSEGV, SIG_DFL) == SIG_IGN && ssignal(SIGBUS, SIG_DFL) == SIG_IGN);
+    return argument;
+}
+
+/* sigsuspend ends where its thread is cancelled. */
+static void *suspended(void *argument)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    for (;;)
+        sigsuspend(&none);
+    return argument;
+}
+
 static void mask(void)
 {
     struct sigaction action = {.sa_handler = in_handler};
     pthread_t thread;
+    void *result;
 
     sigfillset(&action.sa_mask);
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     CHECK(pthread_create(&thread, NULL, all_blocked, NULL) == 0);
     raise(SIGUSR1);
     CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, older, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, suspended, NULL) == 0 && pthread_cancel(thread) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
     OK(mg_barrier(1, 0));
-    CHECK(*count == (unsigned)(3 * ROUNDS * mg_nodes()));
+    CHECK(*count == (unsigned)(9 * ROUNDS * mg_nodes()));
 }
 
 /* ---- handler ---- */

@@ -128,12 +128,7 @@ fn handle(signal: c_int, handler: usize, flags: c_int, mask: Set) -> usize {
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
-    handle(
-        signal,
-        handler,
-        libc::SA_RESTART,
-        if (1..=64).contains(&signal) { only(signal) } else { 0 },
-    )
+    handle(signal, handler, libc::SA_RESTART, if valid(signal) { only(signal) } else { 0 })
 }
 
 /// The one of System V, and of strict ISO C.
@@ -143,4 +138,112 @@ unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __sysv_signal(signal: c_int, handler: usize) -> usize {
     handle(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER, 0)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ssignal(signal_number: c_int, handler: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { signal(signal_number, handler) }
+}
+
+/// `sigset`'s SIG_HOLD of the C library.
+const HOLD: usize = 2;
+
+fn valid(signal: c_int) -> bool {
+    (1..=64).contains(&signal)
+}
+
+/// Blocks or unblocks `signal`, and says whether it was blocked.
+///
+/// # Errors
+/// errno.
+fn block_one(how: c_int, signal: c_int) -> Result<bool, c_int> {
+    if !valid(signal) {
+        return Err(libc::EINVAL);
+    }
+    let one = sigset_of(only(signal));
+    let mut before = sigset_of(0);
+    // SAFETY: both live through the call.
+    unsafe { mask(how, &raw const one, &raw mut before) }?;
+    Ok(set_of(&before) & only(signal) != 0)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigset(signal: c_int, handler: usize) -> usize {
+    let set = || {
+        if handler == HOLD {
+            let action = act(signal, None)?;
+            return Ok(if block_one(libc::SIG_BLOCK, signal)? { HOLD } else { action.handler });
+        }
+        let before = act(signal, Some(Action { handler, flags: 0, mask: 0 }))?;
+        Ok(if block_one(libc::SIG_UNBLOCK, signal)? { HOLD } else { before.handler })
+    };
+    set().unwrap_or_else(|error| {
+        fail(error);
+        libc::SIG_ERR
+    })
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sighold(signal: c_int) -> c_int {
+    block_one(libc::SIG_BLOCK, signal).map_or_else(fail, |_| 0)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
+    act(signal, Some(Action { handler: libc::SIG_IGN, flags: 0, mask: 0 })).map_or_else(fail, |_| 0)
+}
+
+/// The first 32 signals, as BSD's calls have them.
+#[expect(clippy::cast_possible_truncation, reason = "the others have no place there")]
+fn bsd_mask(how: c_int, new: c_int) -> c_int {
+    let mut before = sigset_of(0);
+    let new = sigset_of(Set::from(new.cast_unsigned()));
+    // SAFETY: both live through the call.
+    match unsafe { mask(how, &raw const new, &raw mut before) } {
+        Ok(()) => (set_of(&before) as u32).cast_signed(),
+        Err(error) => fail(error),
+    }
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigblock(set: c_int) -> c_int {
+    bsd_mask(libc::SIG_BLOCK, set)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigsetmask(set: c_int) -> c_int {
+    bsd_mask(libc::SIG_SETMASK, set)
+}
+
+unsafe extern "C-unwind" {
+    /// The C library's own, which ends where its thread is cancelled.
+    fn __sigsuspend(set: *const libc::sigset_t) -> c_int;
+}
+
+/// Handlers that run while it waits may touch shared memory.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sigsuspend(set: *const libc::sigset_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(set) = (unsafe { set.as_ref() }) else {
+        return fail(libc::EFAULT);
+    };
+    let set = sigset_of(set_of(set) & !NEVER_BLOCKED);
+    // SAFETY: a set that lives through the call.
+    unsafe { __sigsuspend(&raw const set) }
 }
