@@ -121,6 +121,14 @@ fn a_breakpoint_of_the_program_ends_it() {
 }
 
 #[test]
+fn first_accesses_to_fresh_memory_across_two_minipages_take_few_faults() {
+    let _alone = alone();
+    for nodes in [2, 3] {
+        run_guarded("border", nodes);
+    }
+}
+
+#[test]
 fn instructions_across_two_minipages_take_few_faults() {
     let _alone = alone();
     for &guard in guards() {

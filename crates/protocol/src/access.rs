@@ -72,6 +72,13 @@ impl<At: Copy + Eq> Accesses<At> {
         Asking { given_up, pinned }
     }
 
+    /// Whether the instruction at hand holds a minipage. If it traps on that with the access that it needs, only the
+    /// page tables lag, and it goes on holding it.
+    #[must_use]
+    pub fn holds(&self, minipage: MinipageId) -> bool {
+        self.held.contains(&Some(minipage))
+    }
+
     /// The instruction at hand is asked to hold a minipage; false if it holds too many, and must
     /// retire this one at once.
     pub fn hold(&mut self, minipage: MinipageId) -> bool {

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use multigrain_types::{MinipageId, NodeId, ThreadId};
+use multigrain_types::{Access, MinipageId, NodeId, ThreadId};
 
 /// The two kinds of fault and of request (Millipage Figure 3: `READ or WRITE_REQUEST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +12,17 @@ pub enum Kind {
     Read,
     /// The writable copy is wanted.
     Write,
+}
+
+impl Kind {
+    /// The access that is enough for it.
+    #[must_use]
+    pub const fn access(self) -> Access {
+        match self {
+            Self::Read => Access::ReadOnly,
+            Self::Write => Access::ReadWrite,
+        }
+    }
 }
 
 /// Whether the contents of the minipage travel with a message.

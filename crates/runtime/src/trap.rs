@@ -150,6 +150,11 @@ impl Entry {
             Kind::Write => Count::WriteFaults,
         };
         driver.counters().add(faults, 1);
+        if driver.holds_already(minipage, kind, context) {
+            driver.counters().add(Count::LocalFaults, 1);
+            access::leave(context);
+            return true;
+        }
         let trapped = driver.engine().trapped((minipage, trap.address), kind);
         let since_ns = now_ns();
         critical_section::needs(minipage);

@@ -133,6 +133,19 @@ impl Driver {
         with(Accesses::forget);
     }
 
+    /// Whether the instruction that trapped holds the minipage with the access that it needs: only the page tables
+    /// lagged, which agree now. To give it up and ask for it again would let others take it.
+    pub(crate) fn holds_already(
+        &self,
+        minipage: MinipageId,
+        kind: Kind,
+        context: *const c_void,
+    ) -> bool {
+        // SAFETY: the kernel gave the handler this context.
+        let stepped = unsafe { is_stepped_here(context) };
+        stepped && with(|accesses| accesses.holds(minipage)) && self.engine.maps(minipage, kind)
+    }
+
     /// The instruction that trapped gives up what it must not hold while it waits for a minipage;
     /// true if it is a pinned retry.
     pub(crate) fn begin_access(

@@ -17,7 +17,7 @@ use std::sync::{Arc, Once};
 
 use multigrain_memory::Twins;
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::{Input, Kind, Message, Node, Violation};
+use multigrain_protocol::{Input, Kind, Message, Node, Violation, World as _};
 use multigrain_types::false_sharing::Shared;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
@@ -168,6 +168,17 @@ impl Engine {
     /// A step that no program can misuse.
     pub(crate) fn step_sure(&self, input: Input) {
         self.sure(self.step(input));
+    }
+
+    /// Whether this node has access to a minipage; the page tables agree then.
+    pub(crate) fn maps(&self, minipage: MinipageId, kind: Kind) -> bool {
+        let mut cell = self.platform.tables().lock(minipage);
+        let access = cell.access();
+        if access < kind.access() {
+            return false;
+        }
+        RealWorld::new(self, self.platform.me(), None, false).reprotect(minipage, access);
+        true
     }
 
     /// The step of a message that has arrived, with its diff.
