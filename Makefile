@@ -101,8 +101,8 @@ mutants: build-mutants
 	$(MUTANTS) --table docs/tables/mutants.md --proof docs/PROOF.md
 
 test-mutants: build-mutants
-	$(MUTANTS) --without-control --jobs 2 --protocol --tools check,check-release,sim-shares
-	$(MUTANTS) --without-control --jobs 2 --tools loom,peers,bounds
+	$(MUTANTS) --without-control --first-catch --jobs 2 --protocol --tools check,check-release,sim-shares
+	$(MUTANTS) --without-control --first-catch --jobs 2 --tools loom,peers,bounds
 
 build-mutants:
 	$(CARGO) build -p multigrain-cli --features mutants

@@ -50,6 +50,9 @@ pub(crate) struct MutantsArgs {
     /// runs the same.
     #[arg(long)]
     without_control: bool,
+    /// Tries a mutant with no further tool once one has caught it.
+    #[arg(long, conflicts_with_all = ["table", "proof"])]
+    first_catch: bool,
     /// Mutants tried at the same time.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     jobs: NonZeroUsize,
@@ -124,7 +127,9 @@ fn limit(tool: &Tool, without_control: bool) -> Result<u64> {
     match tool.run(None, LIMIT)? {
         Verdict::Passed => {}
         Verdict::Caught(what) => bail!("{} fails without a mutant: {what}", tool.name),
-        Verdict::Hangs | Verdict::TimedOut => bail!("{} does not end without a mutant", tool.name),
+        Verdict::Hangs | Verdict::TimedOut | Verdict::NotTried => {
+            bail!("{} does not end without a mutant", tool.name)
+        }
     }
     println!("no mutant: {} passes in {:.1} s", tool.name, start.elapsed().as_secs_f64());
     let patience = PATIENCE * (start.elapsed().as_secs() + 1);
@@ -155,7 +160,7 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
         if !rows.is_empty() && !tools.is_empty() {
             let limits = tools.iter().map(|tool| limit(tool, args.without_control));
             let limits = limits.collect::<Result<Vec<u64>>>()?;
-            let caught = shoot(&rows, &tools, &limits, args.jobs)?;
+            let caught = shoot(&rows, &tools, &limits, args)?;
             bags.push(Bag { game, tools, caught });
         }
     }
@@ -182,12 +187,12 @@ fn hunt(args: &MutantsArgs, rows: &[&'static Row], tools: &[&'static Tool]) -> R
         .write(file)
 }
 
-/// Every tool against every mutant, of which `jobs` are tried at a time.
+/// Every tool against every mutant, of which `args.jobs` are tried at a time.
 fn shoot(
     rows: &[&'static Row],
     tools: &[&'static Tool],
     limits: &[u64],
-    jobs: NonZeroUsize,
+    args: &MutantsArgs,
 ) -> Result<Vec<Caught>> {
     let next = AtomicUsize::new(0);
     let hunter = || -> Result<Vec<(usize, Caught)>> {
@@ -195,11 +200,11 @@ fn shoot(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(&row) = rows.get(at) else { return Ok(caught) };
-            caught.push((at, try_one(row, tools, limits)?));
+            caught.push((at, try_one(row, tools, limits, args.first_catch)?));
         }
     };
     let caught = thread::scope(|scope| {
-        let hunters: Vec<_> = (0..jobs.get()).map(|_| scope.spawn(hunter)).collect();
+        let hunters: Vec<_> = (0..args.jobs.get()).map(|_| scope.spawn(hunter)).collect();
         let joined = hunters.into_iter().map(|hunter| hunter.join().expect("hunters do not panic"));
         joined.collect::<Result<Vec<_>>>()
     })?;
@@ -208,11 +213,21 @@ fn shoot(
     Ok(caught.into_iter().map(|(_, caught)| caught).collect())
 }
 
-/// All tools against one mutant; what they said is printed when the last has.
-fn try_one(row: &'static Row, tools: &[&'static Tool], limits: &[u64]) -> Result<Caught> {
+/// All tools against one mutant, or all up to the first that catches it; what they said is printed when the
+/// last has.
+fn try_one(
+    row: &'static Row,
+    tools: &[&'static Tool],
+    limits: &[u64],
+    first_catch: bool,
+) -> Result<Caught> {
     let mut text = format!("{}: {}\n", row.name, row.breaks);
-    let mut verdicts = Vec::new();
+    let mut verdicts: Vec<Verdict> = Vec::new();
     for (tool, &limit) in tools.iter().zip(limits) {
+        if first_catch && verdicts.iter().any(Verdict::is_caught) {
+            verdicts.push(Verdict::NotTried);
+            continue;
+        }
         let start = Instant::now();
         let verdict = tool.run(Some(row.name), limit)?;
         let (took, said) = (start.elapsed().as_secs_f64(), table::cell(&verdict));

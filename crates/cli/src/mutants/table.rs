@@ -34,6 +34,7 @@ pub(super) fn cell(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "-".to_owned(),
         Verdict::TimedOut => "- (out of time)".to_owned(),
+        Verdict::NotTried => "- (not tried)".to_owned(),
         Verdict::Hangs => "hangs".to_owned(),
         Verdict::Caught(what) if what.chars().count() > WIDTH => {
             what.chars().take(WIDTH - 1).chain(['…']).collect()

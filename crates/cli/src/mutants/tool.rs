@@ -137,6 +137,8 @@ pub(super) enum Verdict {
     Passed,
     /// It did not end, which says nothing.
     TimedOut,
+    /// Another tool had caught the mutant.
+    NotTried,
 }
 
 impl Verdict {
