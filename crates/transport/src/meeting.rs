@@ -8,7 +8,8 @@
 //! or the link is made, the higher one refuses the lower one's ([`Refusal::Crossed`], without a line), and
 //! the lower one accepts the higher one's whatever it has begun itself. So one of the two is accepted, and no other.
 //!
-//! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
+//! Invariant: whoever is wrong is gone, with a line as long as there were few, then with one each time their number has
+//! doubled (`unauthenticated.rs`); the loop goes on for the others.
 
 mod connections;
 mod pending;
