@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use support::{Ended, multigrain, run};
+use support::{Ended, multigrain, not_tried, run};
 
 /// A directory of this test's own.
 fn directory(name: &str) -> PathBuf {
@@ -32,7 +32,7 @@ fn unshared(kind: &str, script: &str) -> Option<Ended> {
         .unwrap()
         .success()
     {
-        eprintln!("not tried: no namespaces may be made (unshare {kind})");
+        not_tried(&format!("no namespaces may be made (unshare {kind})"));
         return None;
     }
     Some(behind(&format!("exec unshare {user} {kind} bash -c '{script}'")))
@@ -157,7 +157,7 @@ fn limits_of_the_user_are_named_with_what_they_limit_and_what_raises_them() {
 #[test]
 fn a_user_with_few_processes_is_told() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("not tried: another user may be become by root only");
+        not_tried("another user may be become by root only");
         return;
     }
     // A copy that every user may execute.
@@ -173,7 +173,7 @@ fn a_user_with_few_processes_is_told() {
         "prevents: this host: processes: a user may have 10 with their threads (ulimit -u)",
     );
     assert!(
-        said.ends_with("8 nodes of 2 threads need 40; ulimit -u 1024, or a higher limit as root"),
+        said.ends_with("8 nodes of 2 threads need 64; ulimit -u 1024, or a higher limit as root"),
         "{said}"
     );
     assert_eq!(ended.code, Some(78));

@@ -138,6 +138,7 @@ fn links_that_are_restored_within_the_time_out_cost_nothing_but_time() {
         // Not a wait for something: how long the link is away.
         std::thread::sleep(Duration::from_millis(1_200));
         restore(&network);
+        // Nor is this: how long it is there before the next cut, longer than the job needs to go on.
         std::thread::sleep(Duration::from_millis(1_500));
     }
     has_counted(&job.wait(), 2);

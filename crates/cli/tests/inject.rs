@@ -25,6 +25,8 @@ fn survive(arguments: &str) -> (u32, u32) {
 #[test]
 fn what_is_killed_or_cut_ends_with_one_clear_error() {
     for fault in ["kill", "cut"] {
+        // By design not all: the job may be over when a fault comes, or do without what is hit (its warden). What each
+        // of them promises the command itself judges.
         let (right, errors) = survive(&format!("--only {fault} --times 3"));
         assert!(errors >= 1, "{fault}: {right} right results, {errors} errors");
     }
@@ -37,6 +39,7 @@ fn connections_full_disks_and_limits_leave_a_right_result_or_a_clear_error() {
         .map(|seed| survive(&format!("--times 6 --seed {seed}")))
         .into_iter()
         .fold((0, 0), |(right, errors), more| (right + more.0, errors + more.1));
+    // Which are which depends on when a limit is reached; what each promises the command itself judges.
     assert!(right >= 2 && errors >= 1, "{right} right results, {errors} errors");
 }
 

@@ -15,7 +15,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use support::{Ended, alive, assert_gone_within, count, run, start, unique_time, wait_until};
+use support::{
+    Ended, alive, assert_gone_within, count, not_tried, run, start, unique_time, wait_until,
+};
 
 /// Longer than a host may go unheard, with what it takes to end a job.
 const SOON: Duration = Duration::from_secs(8);
@@ -50,7 +52,7 @@ impl Cluster {
     /// None, and a line that says why, where there can be none.
     fn new(name: &str) -> Option<Self> {
         let skip = |why: &str| {
-            eprintln!("not tried: {why}");
+            not_tried(why);
             None
         };
         if let Some((program, package)) = NEEDED.into_iter().find(|(program, _)| !is_there(program))
@@ -211,7 +213,7 @@ fn srun_starts_a_job_without_the_launcher() {
     if plugin {
         has_counted(&run(&mut cluster.srun("--mpi=pmix -N 2 -n 4")), 4);
     } else {
-        eprintln!("not tried: srun --mpi=pmix (install libpmix-dev)");
+        not_tried("srun --mpi=pmix (install libpmix-dev)");
     }
     let alone = run(&mut cluster.srun("--mpi=none -n 2"));
     assert_ne!(alone.code, Some(0), "{alone:?}");

@@ -2,6 +2,8 @@
 //! the launcher with `--as-node` and the name of a scenario.
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
+#[path = "nodes/collectives.rs"]
+mod collectives;
 #[path = "nodes/races.rs"]
 mod races;
 #[path = "nodes/release.rs"]
@@ -347,7 +349,8 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 
 /// Those that run under every guard and transport.
 fn all_scenarios() -> impl Iterator<Item = &'static (&'static str, Scenario)> {
-    SCENARIOS.iter().chain(waits::SCENARIOS).chain(segments::SCENARIOS)
+    let apart = [waits::SCENARIOS, segments::SCENARIOS, collectives::SCENARIOS];
+    SCENARIOS.iter().chain(apart.into_iter().flatten())
 }
 
 /// As a node: runs the scenario the environment names.

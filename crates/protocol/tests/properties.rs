@@ -2,75 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use multigrain_protocol::{
-    Attach, BarrierMessage, ConditionMessage, Kind, LockMessage, Message, NodeSet, PageMessage,
-    ReadWriteMessage, SemaphoreMessage, Turns, Words,
-};
-use multigrain_types::{MinipageId, NodeId, ThreadId};
+use multigrain_protocol::{Message, NodeSet, Words};
+use multigrain_types::NodeId;
 use proptest::prelude::*;
+use proptest::strategy::Union;
 
-fn turns() -> impl Strategy<Value = Turns> {
-    any::<(u16, u32)>().prop_map(|(count, longest_us)| Turns { count, longest_us })
-}
+#[path = "golden/wire_numbers.rs"]
+mod wire_numbers;
 
-fn page_message() -> impl Strategy<Value = PageMessage> {
-    let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
-    let attach = prop_oneof![Just(Attach::Nothing), Just(Attach::Page)];
-    (kind, attach, any::<u16>().prop_map(NodeId), any::<bool>(), turns(), 0..11u8).prop_map(
-        |(kind, attach, node, ack_now, turns, which)| match which {
-            0 => PageMessage::Request { kind },
-            1 => PageMessage::ReclaimRequest,
-            2 => PageMessage::PushRequest,
-            3 => PageMessage::Forward { kind, requester: node, ack_now, turns },
-            4 => PageMessage::PushForward { target: node },
-            5 => PageMessage::Reply { kind, attach, ack_now, turns },
-            6 => PageMessage::PushReply,
-            7 => PageMessage::InvalidateRequest,
-            8 => PageMessage::InvalidateReply,
-            9 => PageMessage::AckNow,
-            _ => PageMessage::Ack { turn_us: turns.longest_us },
-        },
-    )
-}
-
-fn sync_message() -> impl Strategy<Value = Message> {
-    let fields = (any::<u64>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<bool>(), 0..25u8);
-    fields.prop_map(|(id, node, count, total, all, which)| {
-        let (thread, kind) = (ThreadId(total), if all { Kind::Read } else { Kind::Write });
-        match which {
-            0 => LockMessage::Request { tell: all }.about(id),
-            1 => LockMessage::Recall { to: NodeId(node), tell: all }.about(id),
-            2 => LockMessage::Grant.about(id),
-            3 => BarrierMessage::Arrive { arrivals: count, total, quiescent: total % 2 == 0 }
-                .about(id),
-            4 => BarrierMessage::Release { arrivals: count, quiescent: count % 2 == 0 }.about(id),
-            5 => SemaphoreMessage::Request { thread }.about(id),
-            6 => SemaphoreMessage::Grant { thread }.about(id),
-            7 => SemaphoreMessage::Post { count }.about(id),
-            8 => ConditionMessage::Enqueue { thread }.about(id),
-            9 => ConditionMessage::Queued { thread }.about(id),
-            10 => ConditionMessage::Signal { all }.about(id),
-            11 => LockMessage::Offer.about(id),
-            12 => LockMessage::Probe.about(id),
-            13 => LockMessage::Busy.about(id),
-            14 => SemaphoreMessage::Try { thread }.about(id),
-            15 => SemaphoreMessage::Withdraw { thread }.about(id),
-            16 => SemaphoreMessage::Refused { thread }.about(id),
-            17 => ConditionMessage::Withdraw { thread }.about(id),
-            18 => ConditionMessage::Refused { thread }.about(id),
-            19 => ReadWriteMessage::Request { thread, kind }.about(id),
-            20 => ReadWriteMessage::Grant { thread }.about(id),
-            21 => ReadWriteMessage::Try { thread, kind }.about(id),
-            22 => ReadWriteMessage::Refused { thread }.about(id),
-            23 => ReadWriteMessage::Release { kind }.about(id),
-            _ => ConditionMessage::Wake { thread }.about(id),
-        }
-    })
-}
-
+/// Any message, of each number as often.
 fn message() -> impl Strategy<Value = Message> {
-    let page = (any::<u64>(), page_message()).prop_map(|(id, body)| body.about(MinipageId(id)));
-    prop_oneof![page, sync_message()]
+    Union::new(wire_numbers::rows().map(|row| row.values))
 }
 
 proptest! {

@@ -134,6 +134,11 @@ fn not_shared(address: usize) -> String {
 }
 
 impl Error {
+    /// Of a free of what is free already, wherever that is found.
+    pub(crate) fn free_twice(address: usize) -> Self {
+        Self::NotPermitted(format!("free of {address:#x}, which is free already"))
+    }
+
     /// The code of `enum mg_error`.
     #[must_use]
     pub fn code(&self) -> i32 {

@@ -137,3 +137,46 @@ pub(crate) struct Asker {
     pub(crate) node: NodeId,
     pub(crate) thread: ThreadId,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::kind::*;
+
+    /// As those of the protocol's messages, which `crates/protocol/tests/golden/wire_numbers.rs` has.
+    #[test]
+    fn every_frame_has_a_number_of_its_own_and_keeps_it() {
+        let golden = [
+            (AREA_REQUEST, 64),
+            (AREA_ANNOUNCE, 65),
+            (AREA_MAPPED, 66),
+            (FREE, 67),
+            (PUBLISH, 68),
+            (LOOKUP, 69),
+            (THREAD_START, 70),
+            (THREAD_JOIN, 71),
+            (ANSWER, 72),
+            (WRITE_NOTICES, 73),
+            (RACE_CLOCK, 74),
+            (RACE_WRITES, 75),
+            (RACE_JUDGED, 76),
+            (THREAD_DETACH, 77),
+            (AREA_RETURN, 78),
+            (AREA_RETIRE, 79),
+            (OPERAND, 80),
+            (SEGMENT_NAME, 81),
+            (SEGMENT_MADE, 82),
+            (SEGMENT_FIND, 83),
+            (SEGMENT_WAIT, 84),
+            (SEGMENT_STAT, 85),
+            (SEGMENT_ATTACH, 86),
+            (SEGMENT_DETACH, 87),
+            (SEGMENT_REMOVE, 88),
+            (SEGMENT_SET, 89),
+        ];
+        assert!(golden.iter().all(|(kind, number)| kind == number), "{golden:?}");
+        assert!(golden.is_sorted_by(|(one, _), (next, _)| one < next), "a number for each");
+        let all = include_str!("frames.rs").lines();
+        let named = all.filter(|line| line.starts_with("    pub(crate) const ")).count();
+        assert_eq!(named, golden.len(), "a kind that is not in the list");
+    }
+}

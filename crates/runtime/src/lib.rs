@@ -1,6 +1,7 @@
 //! The runtime: real memory and real sockets under the protocol.
 //!
-//! Role: the only crate that sees `memory`, `transport` and `protocol`. It turns traps into
+//! Role: the only crate that joins `memory`, `transport` and `protocol` to a node (`cli` sees them too, for what
+//! a host offers and for its tools). It turns traps into
 //! protocol inputs and protocol effects into protections, frames and wake-ups; it boots a node,
 //! keeps the directory of areas, allocates, and starts threads. The C and Rust interfaces are thin
 //! layers over [`Runtime`].

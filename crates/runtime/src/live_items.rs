@@ -4,13 +4,13 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// One item that a thread keeps; an area has fewer than so many items.
-const LENT: u64 = 1 << 40;
+const LOAN: u64 = 1 << 40;
 
 /// The allocated items of one area.
 #[derive(Debug)]
 pub(crate) struct LiveItems {
     bits: Box<[AtomicU64]>,
-    /// How many are allocated, and in units of [`LENT`] how many are free that a thread keeps for itself: in one
+    /// How many are allocated, and in units of [`LOAN`] how many are free that a thread keeps for itself: in one
     /// word, for an item goes from one to the other while others look.
     counts: AtomicU64,
     /// Bytes that each is counted with.
@@ -47,7 +47,7 @@ impl LiveItems {
     pub(crate) fn free(&self, index: u32) -> Option<bool> {
         let (word, bit) = self.word(index)?;
         let was = word.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
-        was.then(|| self.counts.fetch_sub(1, Ordering::AcqRel) % LENT == 1)
+        was.then(|| self.counts.fetch_sub(1, Ordering::AcqRel) % LOAN == 1)
     }
 
     /// Whether no item is allocated, and no thread keeps one.
@@ -57,17 +57,17 @@ impl LiveItems {
 
     /// Whether no item is allocated.
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts.load(Ordering::Acquire).is_multiple_of(LENT)
+        self.counts.load(Ordering::Acquire).is_multiple_of(LOAN)
     }
 
     /// A thread keeps an item, before it is free; or a free one.
     pub(crate) fn lend(&self) {
-        self.counts.fetch_add(LENT, Ordering::AcqRel);
+        self.counts.fetch_add(LOAN, Ordering::AcqRel);
     }
 
     /// A thread keeps an item no more, after it is allocated; or gives it back.
     pub(crate) fn end_loan(&self) {
-        self.counts.fetch_sub(LENT, Ordering::AcqRel);
+        self.counts.fetch_sub(LOAN, Ordering::AcqRel);
     }
 
     /// Bytes that each item is counted with.

@@ -8,7 +8,8 @@
 //! or the link is made, the higher one refuses the lower one's ([`Refusal::Crossed`], without a line), and
 //! the lower one accepts the higher one's whatever it has begun itself. So one of the two is accepted, and no other.
 //!
-//! Invariant: whoever is wrong yields one line and is gone; the loop goes on for the others.
+//! Invariant: whoever is wrong is gone, with a line as long as there were few, then with one each time their number has
+//! doubled (`unauthenticated.rs`); the loop goes on for the others.
 
 mod connections;
 mod pending;
@@ -47,9 +48,9 @@ const RETRY: Duration = Duration::from_millis(50);
 const REACH: Duration = Duration::from_secs(4);
 /// Between two looks, after boot, at whether the hosts of the peers that are being reached still answer.
 const LOOK: Duration = Duration::from_millis(200);
-/// The listeners' key in the epoll set, where connections have numbers, and the bell's.
+/// The listeners' key in the epoll set, where connections have numbers, and that of the wake-up.
 const LISTENER: u64 = u64::MAX;
-const BELL: u64 = u64::MAX - 1;
+const WAKE_UP: u64 = u64::MAX - 1;
 
 /// A link with a peer, as it is made.
 pub(crate) type Met = (NodeId, Box<dyn Link>);
@@ -99,7 +100,7 @@ pub(crate) struct Meeting {
     /// Peers to connect to again: when, and why it failed the last time.
     later: Vec<(Instant, NodeId, Errno)>,
     /// Ends the present or next wait.
-    bell: Arc<OwnedFd>,
+    wake_up: Arc<OwnedFd>,
     refusals: Refusals,
     /// What has come of it, to be taken.
     met: Vec<Met>,
@@ -127,10 +128,10 @@ impl Meeting {
         let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
         let listeners = listeners.collect::<Result<Vec<_>, _>>();
         let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(TransportError::system("eventfd"))?;
         let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
-        let connections = Connections::new(sources.chain([(bell.as_fd(), BELL)]))?;
+        let connections = Connections::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
         let stands = peers.iter().map(|_| Stand::Apart).collect();
         Ok(Self {
             identity,
@@ -144,7 +145,7 @@ impl Meeting {
             listeners,
             connections,
             later: Vec::new(),
-            bell: Arc::new(bell),
+            wake_up: Arc::new(wake_up),
             refusals: Refusals::default(),
             met: Vec::new(),
             lines: Vec::new(),
@@ -152,14 +153,14 @@ impl Meeting {
     }
 
     /// What ends a wait: any thread may write a number of eight bytes to it.
-    pub(crate) fn bell(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.bell)
+    pub(crate) fn wake_up(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.wake_up)
     }
 
     /// The descriptors that it keeps as long as it lives.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let listeners = self.listeners.iter().map(|listener| listener.as_fd().as_raw_fd());
-        listeners.chain([self.connections.descriptor(), self.bell.as_raw_fd()])
+        listeners.chain([self.connections.descriptor(), self.wake_up.as_raw_fd()])
     }
 
     /// The links made since the last call.
@@ -267,9 +268,9 @@ impl Meeting {
         let look = look.then(|| Instant::now() + LOOK);
         let end = (!self.booted).then_some(self.end);
         let keys = self.connections.wait(again.chain(look).chain(end))?;
-        if keys.contains(&BELL) {
+        if keys.contains(&WAKE_UP) {
             // Before anybody looks what it was rung for. It only fails when it was not.
-            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&*self.wake_up, &mut [0; 8]);
         }
         Ok(keys)
     }

@@ -28,28 +28,39 @@ impl Consistency {
         matches!(self, Self::Sequential)
     }
 
-    /// All of them, the default first.
-    pub const ALL: [Self; 4] =
-        [Self::Sequential, Self::EagerRelease, Self::LazyRelease, Self::Auto];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::EagerRelease => "eager-release",
-            Self::LazyRelease => "lazy-release",
-            Self::Auto => "auto",
-        }
-    }
-
     /// Whether writes are seen by threads that acquire after their release: home-based lazy release
     /// consistency, adapted or not.
     #[must_use]
     pub const fn is_lazy(self) -> bool {
-        matches!(self, Self::LazyRelease | Self::Auto)
+        match self {
+            Self::Sequential | Self::EagerRelease => false,
+            Self::LazyRelease | Self::Auto => true,
+        }
     }
 }
+
+/// The list of names, of which [`Consistency::ALL`] is made too: the match is exhaustive, and so are both.
+macro_rules! names {
+    ($($consistency:ident: $name:literal),*) => {
+        impl Consistency {
+            /// All of them, the default first.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$consistency),*];
+
+            /// Its name on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$consistency => $name),*
+                }
+            }
+        }
+    };
+}
+
+names!(Sequential: "sequential", EagerRelease: "eager-release", LazyRelease: "lazy-release", Auto: "auto");
+
+/// For who has given another name.
+const NAMES: &str = "a consistency is sequential, eager-release, lazy-release or auto";
 
 impl fmt::Display for Consistency {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,9 +72,17 @@ impl core::str::FromStr for Consistency {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|consistency| consistency.name() == name)
-            .ok_or("a consistency is sequential, eager-release, lazy-release or auto")
+        Self::ALL.into_iter().find(|consistency| consistency.name() == name).ok_or(NAMES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gives_an_unknown_name_is_told_all_names() {
+        let words: Vec<&str> = NAMES.split([' ', ',']).collect();
+        assert!(Consistency::ALL.iter().all(|known| words.contains(&known.name())));
     }
 }

@@ -28,17 +28,17 @@ fn seeds(seeds: core::ops::Range<u64>, nodes: u16, virtual_ms: u64) {
 }
 
 #[test]
-fn two_nodes_hold_in_all_weathers() {
+fn two_nodes_hold_under_all_network_conditions() {
     seeds(1..41, 2, 100);
 }
 
 #[test]
-fn three_nodes_hold_in_all_weathers() {
+fn three_nodes_hold_under_all_network_conditions() {
     seeds(1..41, 3, 100);
 }
 
 #[test]
-fn eight_nodes_hold_in_all_weathers() {
+fn eight_nodes_hold_under_all_network_conditions() {
     seeds(1..25, 8, 100);
 }
 

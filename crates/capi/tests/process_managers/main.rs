@@ -7,7 +7,7 @@ mod server;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -189,6 +189,13 @@ fn what_a_node_starts_is_told_that_it_is_no_node() {
     }
 }
 
+/// Says that a test cannot be tried here, and why. Not by `eprintln!`, which the harness keeps to itself where a test
+/// passes.
+fn not_tried(why: &str) {
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stderr(), "not tried: {}: {why}", test.name().unwrap_or_default());
+}
+
 /// Two network namespaces with a cable between them.
 struct Cable([String; 2]);
 
@@ -198,7 +205,7 @@ impl Cable {
         let cable = Self(["a", "b"].map(|side| format!("mg{}{side}", std::process::id())));
         let [a, b] = &cable.0;
         if !does(&format!("ip netns add {a}")) {
-            eprintln!("skipped: no network namespaces may be made (root, and iproute2)");
+            not_tried("no network namespaces may be made (root, and iproute2)");
             return None;
         }
         for command in [
@@ -308,7 +315,7 @@ fn under(
 ) -> Option<Output> {
     let path = std::env::var_os("PATH").unwrap();
     if !std::env::split_paths(&path).any(|directory| directory.join(command).exists()) {
-        eprintln!("skipped: there is no {command} (Debian's package {package})");
+        not_tried(&format!("there is no {command} (Debian's package {package})"));
         return None;
     }
     let mut whole = Command::new("timeout");

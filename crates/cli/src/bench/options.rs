@@ -4,7 +4,8 @@ use clap::ValueEnum;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// What carries the messages; the names are those of `run --transport`.
+/// What carries the messages; the names are those of `run --transport`, unix and tcp alone: a row is compared with those of
+/// other days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Transport {

@@ -30,7 +30,7 @@ impl Plan {
         let mut random = Rng::new(seed);
         let nodes = 2 + random.below32(3);
         let fault = kind.draw(&mut random, nodes);
-        // Unix sockets have no filters, and no other host.
+        // Unix and TCP alone, so that a seed stays the job it was. Unix sockets have no filters, and no other host.
         let tcp_alone = kind == FaultKind::Silence;
         let transport = if tcp_alone { "tcp" } else { random.pick(&["unix", "tcp"]) };
         // Some hit the start: boot and the first allocations.

@@ -63,7 +63,8 @@ pub(super) enum Guard {
     Mprotect,
 }
 
-/// `--transport`; the names are those of `run --transport`.
+/// `--transport`; the names are those of `run --transport`, unix and tcp alone: the jobs of a configuration are the same
+/// whatever other backends there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Transport {
     /// Unix sockets.

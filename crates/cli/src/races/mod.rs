@@ -94,6 +94,7 @@ fn prove(args: &RacesArgs) -> Result<()> {
     let (start, mut planted) = (Instant::now(), 0);
     for &nodes in &args.nodes {
         for (index, &consistency) in consistencies.iter().enumerate() {
+            // These two alone: what is planted does not depend on what carries it.
             let transport =
                 if (index + usize::from(nodes)).is_multiple_of(2) { "unix" } else { "tcp" };
             let guard = if nodes == 2 { "auto" } else { "mprotect" };

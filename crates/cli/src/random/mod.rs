@@ -29,6 +29,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use job::End;
+use multigrain_transport::Transport;
 use serde::Serialize;
 use setting::{Mode, Setting};
 use std::process::ExitCode;
@@ -104,7 +105,7 @@ struct JobArgs {
     #[arg(long, value_parser = PossibleValuesParser::new(["uffd", "mprotect"]))]
     guard: Option<String>,
     /// What carries the messages.
-    #[arg(long, value_parser = PossibleValuesParser::new(["unix", "tcp"]))]
+    #[arg(long, value_parser = PossibleValuesParser::new(backends()))]
     transport: Option<String>,
     /// How a thread waits for a reply.
     #[arg(long, value_parser = PossibleValuesParser::new(["spin", "yield", "block", "adaptive"]))]
@@ -112,6 +113,11 @@ struct JobArgs {
     /// How a node finds what its threads write to lazily consistent pages.
     #[arg(long, value_parser = PossibleValuesParser::new(["faults", "scans"]))]
     tracking: Option<String>,
+}
+
+/// What `--transport` may be: a backend by its name. Seeds draw unix and tcp alone, so that each stays the job it was.
+fn backends() -> impl Iterator<Item = &'static str> {
+    Transport::all().filter(|one| *one != Transport::AUTO).map(Transport::name)
 }
 
 // Faults that are to be found.

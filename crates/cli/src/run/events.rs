@@ -4,7 +4,7 @@ use super::control::{Message, Received, ask};
 use super::deadlock::Next;
 use super::event_source::Source;
 use super::hosts::Order as ToAgents;
-use super::job::{Job, Live};
+use super::job::{HANDED_ON_TERM_WAIT, Job, Live};
 use super::output::{Pipe, Pumped};
 use super::stdin::Waiting;
 use super::verdict::{End, Loss, NodeFacts, Order, Status};
@@ -17,8 +17,6 @@ use rustix::process::{
 use std::io;
 use std::time::Duration;
 
-/// From a SIGTERM that was handed on until the nodes that are still there are killed.
-const TERM_PATIENCE: Duration = Duration::from_secs(5);
 /// Buffers read of a dead node's output before its end is judged, so that its last words come
 /// before the verdict.
 const LAST_WORDS: usize = 16;
@@ -77,7 +75,7 @@ impl Job<'_> {
                 self.user.hurry();
             }
             if signal == Signal::TERM {
-                let patience = self.settings.kill_after.unwrap_or(TERM_PATIENCE);
+                let patience = self.settings.kill_after.unwrap_or(HANDED_ON_TERM_WAIT);
                 self.user.terminates(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());

@@ -28,8 +28,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// From SIGTERM to SIGKILL, once the job is to end.
+/// From SIGTERM to SIGKILL unless the user has said it: once the job is to end.
 const TERM_WAIT: Duration = Duration::from_millis(500);
+/// The same where the SIGTERM is one that was handed on, for which a program may have a handler that takes its time.
+pub(super) const HANDED_ON_TERM_WAIT: Duration = Duration::from_secs(5);
 /// How long processes that outlive their node may go on writing after a good end.
 const LINGER_WAIT: Duration = Duration::from_millis(500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.

@@ -11,7 +11,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most nodes of one job.
+/// Most nodes of one job that the launcher starts: as many as are measured (docs/PERFORMANCE.md).
+/// The runtime takes as many as ranks can number (`runtime/src/config/launch.rs`), for a process manager may start more.
 pub(super) const MAX_NODES: u32 = 1024;
 
 /// Starts a program as the nodes of one job, on this host or on many.

@@ -62,6 +62,13 @@ pub(crate) fn does(command: &str) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
+/// Says that a test cannot be tried here, and why. Not by `eprintln!`, which the harness keeps to itself where a test
+/// passes.
+pub(crate) fn not_tried(why: &str) {
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stderr(), "not tried: {}: {why}", test.name().unwrap_or_default());
+}
+
 pub(crate) fn must(command: &str) {
     assert!(does(command), "{command}");
 }

@@ -1,7 +1,7 @@
 //! Hosts for tests: network namespaces on a bridge with a real sshd in each, made and removed by the test. They need
 //! root, `ip` and sshd; where one is missing the tests say so and try nothing.
 
-use super::{Running, does, must, start, wait_until};
+use super::{Running, does, must, not_tried, start, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -44,7 +44,7 @@ impl Network {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("mg{}x{number}", std::process::id());
         let skip = |why: &str| {
-            eprintln!("not tried: {why}");
+            not_tried(why);
             None
         };
         if !Path::new(SSHD).exists() || !does("ssh -V") {

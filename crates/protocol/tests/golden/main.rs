@@ -13,3 +13,4 @@ mod refusals;
 mod release;
 mod sync;
 mod tries;
+mod wire_numbers;

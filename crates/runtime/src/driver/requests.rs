@@ -1,4 +1,4 @@
-//! The runtime's own requests between nodes: areas, frees, names, threads.
+//! The runtime's own requests between nodes: areas, frees, names, threads, segments, operands of collective operations.
 //!
 //! A request names the slot of the waiting thread; the reply brings it a code and a value. These are
 //! not coherence: they are rare, and may allocate.

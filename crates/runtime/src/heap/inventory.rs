@@ -148,13 +148,12 @@ impl Inventory {
         record: &AreaRecord,
     ) -> Result<Freed, Error> {
         let id = record.area.id;
-        let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
         if let Some(area) = self.single.get_mut(&id) {
             if address != record.area.base {
                 return Err(Error::NotShared(address));
             }
             if area.state != AreaState::Live || area.live.free(0).is_none() {
-                return Err(twice());
+                return Err(Error::free_twice(address));
             }
             counters.subtract(Count::SharedBytes, area.live.bytes());
             let (minipages, bytes) = (record.area.minipages(), record.area.bytes);
@@ -174,8 +173,8 @@ impl Inventory {
         let (index, minipage) = record.item_at(address).ok_or(Error::NotShared(address))?;
         let chunk = record.items.chunk;
         let span = u32::try_from(record.items.span(record.area.shape)).unwrap_or(u32::MAX);
-        let (key, live) = self.live.get(&id).ok_or_else(twice)?;
-        live.free(index).ok_or_else(twice)?;
+        let (key, live) = self.live.get(&id).ok_or_else(|| Error::free_twice(address))?;
+        live.free(index).ok_or_else(|| Error::free_twice(address))?;
         let key = *key;
         counters.subtract(Count::SharedBytes, record.items.bytes);
         let minipages = minipage..minipage + span;

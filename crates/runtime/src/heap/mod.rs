@@ -349,10 +349,13 @@ impl Heap {
     /// # Errors
     /// [`Error::NotShared`] or [`Error::NotPermitted`] for what is no live allocation.
     pub(crate) fn free(&self, driver: &Driver, address: usize) -> Result<(), Error> {
-        let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
         let Some(record) = record_at(driver, address) else {
             let retired = driver.memory().is_retired(address);
-            return Err(if retired { twice() } else { Error::NotShared(address) });
+            return Err(if retired {
+                Error::free_twice(address)
+            } else {
+                Error::NotShared(address)
+            });
         };
         if record.is_named() {
             let line = "is that of a named segment: detach from it, and remove it by its name";
@@ -371,7 +374,7 @@ impl Heap {
         let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
             error_code::NOT_SHARED => Error::NotShared(address),
-            _ => Error::NotPermitted(format!("free of {address:#x}, which is free already")),
+            _ => Error::free_twice(address),
         })?;
         if returned > 0 {
             directory::return_area(driver, record.area.id);

@@ -140,14 +140,13 @@ impl Heap {
         if record.items.chunk == 1 && !is_own(driver, record, minipage) {
             return None;
         }
-        let twice = || Error::NotPermitted(format!("free of {address:#x}, which is free already"));
         let (mut kept, number) = self.caches.mine();
         let same = |magazine: &&mut Magazine| Arc::ptr_eq(&magazine.areas, live.areas());
         let magazine = kept.magazines.iter_mut().find(same)?;
         live.lend();
         let Some(last) = live.free(index) else {
             live.end_loan();
-            return Some(Err(twice()));
+            return Some(Err(Error::free_twice(address)));
         };
         tsan::give(Token::Free);
         driver.counters().add_shared(number, live.bytes().wrapping_neg());
@@ -180,8 +179,7 @@ impl Heap {
             return None;
         }
         if live.free(0).is_none() {
-            let text = format!("free of {:#x}, which is free already", area.base);
-            return Some(Err(Error::NotPermitted(text)));
+            return Some(Err(Error::free_twice(area.base)));
         }
         tsan::give(Token::Free);
         driver.counters().add_shared(number, live.bytes().wrapping_neg());

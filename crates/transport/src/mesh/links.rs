@@ -32,7 +32,7 @@ pub(super) struct Links {
     /// Locked by the thread that makes links as long as it does; none where all links were made at boot, and in the end.
     meeting: Mutex<Option<Box<Meeting>>>,
     /// What wakes that thread.
-    bell: Option<Arc<OwnedFd>>,
+    wake_up: Option<Arc<OwnedFd>>,
     /// The descriptors of the meeting.
     descriptors: Vec<RawFd>,
     /// Peers that somebody has something to say to.
@@ -48,7 +48,7 @@ pub(super) struct Links {
 impl Links {
     pub(super) fn new(meeting: Option<Box<Meeting>>, nodes: usize) -> Self {
         Self {
-            bell: meeting.as_ref().map(|meeting| meeting.bell()),
+            wake_up: meeting.as_ref().map(|meeting| meeting.wake_up()),
             descriptors: meeting.iter().flat_map(|meeting| meeting.descriptors()).collect(),
             over: Mutex::new(meeting.is_none()),
             meeting: Mutex::new(meeting),
@@ -62,10 +62,10 @@ impl Links {
         self.descriptors.iter().copied()
     }
 
-    fn ring(&self) {
-        if let Some(bell) = &self.bell {
-            // It only fails when it rings already.
-            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+    fn wake(&self) {
+        if let Some(wake_up) = &self.wake_up {
+            // It only fails when that thread is to wake already.
+            let _ = rustix::io::write(wake_up, &1u64.to_ne_bytes());
         }
     }
 }
@@ -73,7 +73,7 @@ impl Links {
 impl Mesh {
     /// Whether some links are made only when they are used: then a thread has to be in [`Mesh::make_links`].
     pub fn makes_links(&self) -> bool {
-        self.links.bell.is_some()
+        self.links.wake_up.is_some()
     }
 
     /// Makes links to peers as this node, or they, have something to say for the first time. Returns when this node leaves
@@ -116,7 +116,7 @@ impl Mesh {
         let asked = &self.links.asked[to.index()];
         if !asked.load(Ordering::Relaxed) && !asked.swap(true, Ordering::Relaxed) {
             self.links.wanted.mark(to.index());
-            self.links.ring();
+            self.links.wake();
         }
     }
 
@@ -124,7 +124,7 @@ impl Mesh {
     /// of the meeting comes back the first time, when the thread that made links has ended that.
     pub(super) fn make_no_more_links(&self) -> Option<Box<Meeting>> {
         *lock(&self.links.over) = true;
-        self.links.ring();
+        self.links.wake();
         lock(&self.links.meeting).take()
     }
 

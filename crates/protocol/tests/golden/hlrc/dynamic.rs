@@ -40,7 +40,7 @@ fn a_home_that_has_moved_often_enough_goes_to_the_next_that_waits_for_it() {
             "2: wake 2"
         ]
     );
-    // The home that was writes as any other.
+    // The former home writes as any other node.
     cluster.fault(1, Write);
     assert_eq!(cluster.trace(), ["1: twin", "1: protect ReadOnly to ReadWrite", "1: wake 1"]);
 }

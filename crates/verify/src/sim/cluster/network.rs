@@ -38,7 +38,7 @@ pub(super) struct Net<T> {
     /// By node: frames deferred, oldest first.
     deferred: Vec<Vec<Frame>>,
     under_way: u64,
-    /// Most frames that can be under way, but for hints and hurries, which nobody waits for.
+    /// Most frames that can be under way, but for `PushRequest` and `AckNow`, which nobody waits for.
     bound: u64,
 }
 
