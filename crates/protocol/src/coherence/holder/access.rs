@@ -35,12 +35,8 @@ pub(super) fn handle(
         (E::Fault { thread, kind: Kind::Write }, Idle, NoAccess | ReadOnly) => {
             holder.request(context, Want::Write, waiter(*thread), AckTiming::Deferred, out);
         }
-        // It has lost the minipage before, or only the page tables lag: whatever is here by now, a grant of its
-        // own stays.
+        // It has lost the minipage before: whatever is here by now, a grant of its own stays.
         (E::PinnedRetry { thread, kind }, Idle, NoAccess | ReadOnly | ReadWrite) => {
-            if holder.access >= kind.access() {
-                holder.reprotect(context, out);
-            }
             holder.request(context, Want::of(*kind), waiter(*thread), AckTiming::Now, out);
         }
         // Another thread of this node already waits for the minipage: join it, or be the next.
