@@ -37,11 +37,11 @@ int main(int argc, char **argv)
 
     OK(mg_init(&argc, &argv));
     pages = SHARE("pages", 0, mg_calloc(2 * BORDERS, PAGE));
-    OK(mg_barrier(0, 0));
     for (int i = 0; i < BORDERS; i++) {
         volatile uint64_t *place = border(pages, i);
         uint64_t before, taken, value = 0;
 
+        OK(mg_barrier(0, 0));
         do {
             if (mg_node() == 0)
                 usleep(50);
