@@ -261,11 +261,7 @@ impl World for RealWorld<'_> {
                 Some((minipage, ptr, len))
             }
             (Attach::Diff, Some(minipage)) => {
-                self.send_diff(to, message, minipage);
-                if self.send_timing(message, context, None) == SendTiming::Now {
-                    self.platform().mesh().flush_deferred();
-                }
-                return;
+                return self.send_diff(to, message, minipage);
             }
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
