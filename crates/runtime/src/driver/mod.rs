@@ -8,7 +8,7 @@
 //!  of services ---+                                          +-> Driver::serve -> Services
 //! ```
 //!
-//! Faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
+//! Steps of this node's own ([`steps`]), faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
 //! ([`lifecycle`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
@@ -20,22 +20,20 @@ mod page_locks;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
+pub(crate) mod steps;
 mod unanswered;
 
 use core::fmt;
 
 use multigrain_memory::Memory;
-use multigrain_protocol::Input;
 use multigrain_transport::{Header, LinkEvent, LostReason, Mesh};
+use multigrain_types::NodeId;
 use multigrain_types::deadlock::BlockingCall;
-use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
-use crate::error::Error;
 use crate::frames::Asker;
 use crate::interposed_close;
 use crate::membership::{Loss, Membership};
-use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
@@ -157,23 +155,6 @@ impl Driver {
 
     pub(crate) fn membership(&self) -> &Membership {
         &self.membership
-    }
-
-    /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
-    ///
-    /// # Errors
-    /// [`Error::NotPermitted`] and [`Error::Limit`].
-    pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
-        self.engine.step(input)
-    }
-
-    /// One protocol step for each minipage of a run.
-    pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
-        if run.count() == 1 {
-            self.engine.step_sure(input(run.first()));
-        } else {
-            self.engine.step_run(run, input);
-        }
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.

@@ -186,7 +186,7 @@ impl Engine {
     }
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
-    /// same node; the caller flushes them.
+    /// same node; its batch, which the driver has, lets them go.
     pub(crate) fn step_batched(&self, input: Input) {
         self.sure(self.step_with(input, None, true));
     }
