@@ -267,7 +267,7 @@ impl Driver {
 
     /// The helper: ends windows when they are over, until this node leaves.
     pub(crate) fn keep_time(&self) {
-        while !self.membership.is_leaving() {
+        while !self.membership().is_leaving() {
             self.engine.windows().sleep();
             for id in self.engine.windows().locks_due() {
                 self.end_lock_window(id);

@@ -26,14 +26,14 @@ mod unanswered;
 use core::fmt;
 
 use multigrain_memory::Memory;
-use multigrain_transport::{Header, LinkEvent, LostReason, Mesh};
+use multigrain_transport::{Header, LinkEvent, Mesh};
 use multigrain_types::NodeId;
 use multigrain_types::deadlock::BlockingCall;
 
 use crate::engine::Engine;
 use crate::frames::Asker;
 use crate::interposed_close;
-use crate::membership::{Loss, Membership};
+use crate::membership::Membership;
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
@@ -94,7 +94,6 @@ impl Wait {
 pub(crate) struct Driver {
     engine: Engine,
     receiver: Receiver,
-    membership: Membership,
     unanswered: Mutex<Unanswered>,
     answers: Answers,
     threads: ThreadCounts,
@@ -108,7 +107,6 @@ impl Driver {
         Self {
             engine,
             receiver: Receiver::new(wait),
-            membership: Membership::default(),
             unanswered: Mutex::default(),
             answers: Answers::default(),
             threads: ThreadCounts::default(),
@@ -154,7 +152,7 @@ impl Driver {
     }
 
     pub(crate) fn membership(&self) -> &Membership {
-        &self.membership
+        self.platform().membership()
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
@@ -183,7 +181,7 @@ impl Driver {
 
     /// The service thread: receives while no thread of the program waits.
     pub(crate) fn serve_peers(&self) {
-        self.receiver.serve(self.mesh(), &mut NodeSink::new(self), &self.membership);
+        self.receiver.serve(self.mesh(), &mut NodeSink::new(self), self.membership());
     }
 
     /// The thread that makes links when they are first used, where there are such.
@@ -192,7 +190,7 @@ impl Driver {
         let made = self.mesh().make_links(&mut |event| match event {
             LinkEvent::Made(descriptors) => interposed_close::keep(&descriptors),
             // Peers that leave hang up, too.
-            LinkEvent::Refused(_) if self.membership.is_finalizing() => {}
+            LinkEvent::Refused(_) if self.membership().is_finalizing() => {}
             LinkEvent::Refused(line) => launcher.refused(&line),
         });
         if let Err(error) = made {
@@ -202,18 +200,10 @@ impl Driver {
 
     /// All nodes have come to the end: says goodbye, and reads what the peers still say.
     pub(crate) fn leave(&self, at_most: core::time::Duration) {
-        self.membership.leave();
+        self.membership().leave();
         self.mesh().leave();
         self.receiver.receive_goodbyes(self.mesh(), &mut NodeSink::new(self), at_most);
         self.mesh().wake();
         self.engine.windows().ring();
-    }
-
-    /// A peer's link has ended.
-    fn lost(&self, peer: NodeId, reason: &LostReason) {
-        match self.membership.lost(reason) {
-            Loss::Expected => {}
-            Loss::EndsJob(why) => self.platform().launcher().peer_lost(peer, &why),
-        }
     }
 }

@@ -252,7 +252,7 @@ unsafe impl Sink for NodeSink<'_> {
 
     fn lost(&mut self, from: NodeId, reason: LostReason) {
         self.driver.retiring.arrived(from);
-        self.driver.lost(from, &reason);
+        self.driver.platform().peer_lost(from, &reason);
     }
 
     fn refused(&mut self, line: String) {
