@@ -263,9 +263,8 @@ impl Engine {
                 Error::Limit(text)
             }
             Violation::Limit { from, text } => self.platform.peer_broke(from, text),
-            Violation::Peer { from, role, state, event } if from != me || cause != me => {
-                let what = format!("{event} for the {role} in state {state}");
-                self.platform.peer_broke(if from == me { cause } else { from }, what)
+            Violation::Peer { from, .. } if from != me || cause != me => {
+                self.platform.peer_broke(if from == me { cause } else { from }, violation.what())
             }
             violation @ (Violation::Peer { .. } | _) => self.platform.fatal(&violation.to_string()),
         }
