@@ -31,7 +31,7 @@ use multigrain_types::NodeId;
 use multigrain_types::deadlock::BlockingCall;
 
 use crate::engine::Engine;
-use crate::frames::Asker;
+use crate::frames::{Asker, Request};
 use crate::interposed_close;
 use crate::membership::Membership;
 use crate::platform::Platform;
@@ -59,6 +59,7 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
         &self,
         driver: &Driver,
         asker: Asker,
+        request: Request,
         header: &Header,
         body: &[u8],
     ) -> Result<(), String>;
