@@ -19,6 +19,18 @@
 //! | any other                                        | now                                            |
 //!
 //! Messages of one step about neighbouring minipages that are alike are one frame, before this table sees it (ADR 35).
+//!
+//! What was deferred or batched leaves with the next frame to the same node (the outbox sees to that), and at the latest
+//! when one of these lets all of it go (`Mesh::flush_deferred`); nobody else does. A step after which its thread will
+//! wait, receive, or send soon lets nothing go by itself: its acks would travel alone.
+//!
+//! | when                                                                  | who                            |
+//! |-----------------------------------------------------------------------|--------------------------------|
+//! | a thread goes on behind a step: it gave something back, or has at once what it asked for | `runtime/driver/steps.rs` (`tell`, `ask`) |
+//! | the last of the steps whose requests go together is made              | the same (`batch`)             |
+//! | a thread that waits begins to receive                                 | `runtime/receiver/wait.rs`     |
+//! | the last diff of a flush is made                                      | [`crate::ReleaseWorld::send_batched`] |
+//! | something was received, and no more follows at once; before a sleep   | `transport/mesh/receive.rs`    |
 
 use multigrain_types::MinipageId;
 
@@ -36,7 +48,7 @@ pub const MAX_BATCHED_BACKLOG: usize = 1 << 20;
 pub struct SendContext {
     /// Nobody waits for it ([`crate::Effect::SendDeferred`]).
     pub later: bool,
-    /// The step is one of several whose requests go together; the caller flushes.
+    /// The step is one of several whose requests go together; they leave when the last is made.
     pub batching: bool,
     /// Bytes of the page that goes with it.
     pub page_bytes: usize,

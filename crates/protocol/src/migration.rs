@@ -17,6 +17,8 @@
 //!
 //! `node::migrate` runs steps 2 to 4; all it decides is decided here.
 //!
+//! A home that migrates too often becomes *dynamic*: [`DYNAMIC_AFTER`].
+//!
 //! Invariant: no two nodes are the home of a minipage at the same epoch.
 
 mod early_messages;
@@ -27,3 +29,8 @@ pub use early_messages::{Ahead, AheadQueue};
 pub(crate) use plan::sole_writers;
 pub use plan::{MigrationPlan, Migrations, migrates};
 pub use quiescence::{Agreement, Quiescence};
+
+/// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
+/// goes to the next node that fetches it to write. `HomeMoves::count` of `hlrc` counts; only minipages whose consistency has
+/// [`crate::Homes::Dynamic`] have such homes (ADR 11).
+pub const DYNAMIC_AFTER: u8 = 2;

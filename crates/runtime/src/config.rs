@@ -91,55 +91,19 @@ impl Config {
         let variables = Variables::new(get);
         let variable = |name| variables.get(name);
         let mut config = Self::single();
+        config.read_links(&variables)?;
+        config.read_memory(&variables)?;
         if let Some(threads) = variable("THREADS")? {
             config.threads = number("THREADS", &threads, 1..=Self::MOST_THREADS)?;
         }
-        if let Some(text) = variable("BOOT_SECONDS")? {
-            let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
-            config.launch.boot = Some(Duration::from_secs_f64(seconds));
-        }
-        if let Some(text) = variable("EMULATE")? {
-            let network = text.parse::<Emulation>();
-            config.launch.links.emulate =
-                Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
-        }
-        if let Some(text) = variable("TRANSPORT")? {
-            let transport = text.parse::<Transport>();
-            config.launch.links.transport =
-                transport.map_err(|why| wrong("TRANSPORT", &why.to_string()))?;
-        }
-        if let Some(text) = variable("SHARED")? {
-            config.memory.shared_bytes = number("SHARED", &text, 1..=Self::MOST_SHARED_BYTES)?;
-        }
-        if let Some(text) = variable("CHUNK")? {
-            config.memory.policy.chunk = number("CHUNK", &text, 1..=Self::LARGEST_CHUNK)?;
-        }
         if let Some(text) = variable("LEARN")? {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;
-        }
-        if let Some(text) = variable("CONSISTENCY")? {
-            config.memory.policy.consistency = consistency(&text)?;
         }
         if let Some(text) = variable("CHECK_RACES")? {
             config.check_races = choose("CHECK_RACES", &text, &[("on", true), ("off", false)])?;
         }
         if let Some(text) = variable("SHARING")? {
             config.sharing = choose("SHARING", &text, &[("on", true), ("off", false)])?;
-        }
-        if let Some(text) = variable("GUARD")? {
-            config.memory.guard = choose(
-                "GUARD",
-                &text,
-                &[
-                    ("auto", GuardChoice::Auto),
-                    ("uffd", GuardChoice::Uffd),
-                    ("mprotect", GuardChoice::Mprotect),
-                ],
-            )?;
-        }
-        if let Some(text) = variable("TRACKING")? {
-            let kinds = [("faults", TrackingKind::Faults), ("scans", TrackingKind::Scans)];
-            config.memory.tracking = choose("TRACKING", &text, &kinds)?;
         }
         if config.memory.tracking == TrackingKind::Scans {
             config.scan()?;
@@ -156,8 +120,41 @@ impl Config {
                 ],
             )?;
         }
-        if let Some(text) = variable("MANAGER")? {
-            config.memory.policy.placement = choose(
+        Ok(config)
+    }
+
+    /// What links are made, and how long that may take.
+    fn read_links(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
+        if let Some(text) = variables.get("BOOT_SECONDS")? {
+            let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
+            self.launch.boot = Some(Duration::from_secs_f64(seconds));
+        }
+        if let Some(text) = variables.get("EMULATE")? {
+            let network = text.parse::<Emulation>();
+            self.launch.links.emulate =
+                Some(network.map_err(|why| wrong("EMULATE", &format!("{text}: {why}")))?);
+        }
+        if let Some(text) = variables.get("TRANSPORT")? {
+            let transport = text.parse::<Transport>();
+            self.launch.links.transport =
+                transport.map_err(|why| wrong("TRANSPORT", &why.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// How much memory is shared, how, and how accesses are seen.
+    fn read_memory(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
+        if let Some(text) = variables.get("SHARED")? {
+            self.memory.shared_bytes = number("SHARED", &text, 1..=Self::MOST_SHARED_BYTES)?;
+        }
+        if let Some(text) = variables.get("CHUNK")? {
+            self.memory.policy.chunk = number("CHUNK", &text, 1..=Self::LARGEST_CHUNK)?;
+        }
+        if let Some(text) = variables.get("CONSISTENCY")? {
+            self.memory.policy.consistency = consistency(&text)?;
+        }
+        if let Some(text) = variables.get("MANAGER")? {
+            self.memory.policy.placement = choose(
                 "MANAGER",
                 &text,
                 &[
@@ -167,7 +164,22 @@ impl Config {
                 ],
             )?;
         }
-        Ok(config)
+        if let Some(text) = variables.get("GUARD")? {
+            self.memory.guard = choose(
+                "GUARD",
+                &text,
+                &[
+                    ("auto", GuardChoice::Auto),
+                    ("uffd", GuardChoice::Uffd),
+                    ("mprotect", GuardChoice::Mprotect),
+                ],
+            )?;
+        }
+        if let Some(text) = variables.get("TRACKING")? {
+            let kinds = [("faults", TrackingKind::Faults), ("scans", TrackingKind::Scans)];
+            self.memory.tracking = choose("TRACKING", &text, &kinds)?;
+        }
+        Ok(())
     }
 
     /// Scans leave only one guard.

@@ -9,7 +9,6 @@ use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use multigrain_protocol::Input;
 use multigrain_protocol::sync::{Awaited, SyncInput};
 use multigrain_types::ThreadId;
 use rustix::thread::futex;
@@ -121,8 +120,7 @@ impl Deadlines {
                 return Some(deadline);
             }
             let from = first.remove();
-            driver.engine().step_sure(Input::Sync(SyncInput::Withdraw { thread, from }));
-            driver.mesh().flush_deferred();
+            driver.tell_sure(SyncInput::Withdraw { thread, from });
         }
         None
     }

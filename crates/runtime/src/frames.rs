@@ -3,6 +3,7 @@
 
 use multigrain_protocol::{Attach, Message, Words};
 use multigrain_transport::Header;
+use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::minipage_run::Run;
@@ -72,63 +73,192 @@ pub(crate) fn words_of(header: &Header) -> Words {
 /// Longest name for an address, bytes.
 pub(crate) const MAX_NAME: usize = 63;
 
-/// Numbers of the runtime's own frames, above those of the protocol.
-pub(crate) mod kind {
-    /// To node 0: make an area of the shape in the body.
-    pub(crate) const AREA_REQUEST: u8 = 64;
-    /// From node 0 to all: the area in the body exists now.
-    pub(crate) const AREA_ANNOUNCE: u8 = 65;
-    /// To node 0: `subject` is mapped here, or retired; `value` is an error code or 0.
-    pub(crate) const AREA_MAPPED: u8 = 66;
-    /// To an area's owner: free the allocation at `subject`.
-    pub(crate) const FREE: u8 = 67;
-    /// To node 0: the name in the body is the address `subject`.
-    pub(crate) const PUBLISH: u8 = 68;
-    /// To node 0: wait for the name in the body.
-    pub(crate) const LOOKUP: u8 = 69;
-    /// Start a thread: `subject` is the function, `value` its argument; attributes, if any, in the body.
-    pub(crate) const THREAD_START: u8 = 70;
-    /// Wait for the end of thread `subject`.
-    pub(crate) const THREAD_JOIN: u8 = 71;
-    /// Nobody will wait for the end of thread `subject`.
-    pub(crate) const THREAD_DETACH: u8 = 77;
-    /// What the sender knows of lazily consistent writes; no answer.
-    pub(crate) const WRITE_NOTICES: u8 = 73;
-    /// To node 0: nothing of area `subject` is allocated any more; take it away from all nodes.
-    pub(crate) const AREA_RETURN: u8 = 78;
-    /// From node 0 to all: area `subject` is no more; answered with `AREA_MAPPED`.
-    pub(crate) const AREA_RETIRE: u8 = 79;
-    /// What the message that follows, of collective operation `subject`, brings or takes; no answer.
-    pub(crate) const OPERAND: u8 = 80;
-    /// To node 0: the name in the body is that of a segment that the sender is about to make.
-    pub(crate) const SEGMENT_NAME: u8 = 81;
-    /// To node 0: it is made, or could not be; which, in the body.
-    pub(crate) const SEGMENT_MADE: u8 = 82;
-    /// To node 0: the segment of the name in the body; answered with what is known of it.
-    pub(crate) const SEGMENT_FIND: u8 = 83;
-    /// The same, when there is one.
-    pub(crate) const SEGMENT_WAIT: u8 = 84;
-    /// To node 0: what is known of segment `subject`.
-    pub(crate) const SEGMENT_STAT: u8 = 85;
-    /// To node 0: the sender is attached to segment `subject` once more.
-    pub(crate) const SEGMENT_ATTACH: u8 = 86;
-    /// The same, once less; answered with 1 if the segment goes: the sender frees it.
-    pub(crate) const SEGMENT_DETACH: u8 = 87;
-    /// To node 0: segment `subject` has no name any more; answered as the last.
-    pub(crate) const SEGMENT_REMOVE: u8 = 88;
-    /// To every node, node 0 first, which answers with its stamp: the window of some minipages of segment `subject`, in
-    /// the body, of stamp `value`.
-    pub(crate) const SEGMENT_SET: u8 = 89;
-    /// The answer to any of the above: code in `subject` (as i32 bits), value in `value`, bytes in the body.
-    pub(crate) const ANSWER: u8 = 72;
-    /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes
-    /// next; no answer.
-    pub(crate) const RACE_CLOCK: u8 = 74;
-    /// With `--check-races`, to the node that allocated minipage `subject`: what was written there in the
-    /// sender's epoch `value`; no answer.
-    pub(crate) const RACE_WRITES: u8 = 75;
-    /// With `--check-races`: whether all that the sender has told of its writes was judged.
-    pub(crate) const RACE_JUDGED: u8 = 76;
+/// The first number of the runtime's own frames: those below are the protocol's.
+pub(crate) const FIRST_OWN: u8 = 64;
+
+/// Who may send a frame, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Any node, to any.
+    Any,
+    /// Any node, to node 0, which keeps the directories of areas, names and segments.
+    ToFirst,
+    /// Node 0, to any other, which learns of areas from it.
+    FromFirst,
+}
+
+impl Way {
+    pub(crate) fn allows(self, from: NodeId, to: NodeId) -> bool {
+        let first = NodeId(0);
+        match self {
+            Self::Any => true,
+            Self::ToFirst => to == first,
+            Self::FromFirst => to != first && from == first,
+        }
+    }
+}
+
+/// What the thread waits for that sent a frame: where its answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    /// There is no answer.
+    Nothing,
+    /// The node that was asked.
+    Node,
+    /// A thread of that node, when it ends.
+    Thread,
+    /// Whoever gives something the name that is in the body.
+    Name,
+    /// The driver of that node, at once: that all has come which was sent before. It tells of no writes.
+    Receipt,
+}
+
+impl Awaits {
+    /// Whether a service answers it, now or later: the thread asks nothing else before.
+    pub(crate) fn is_served(self) -> bool {
+        match self {
+            Self::Node | Self::Thread | Self::Name => true,
+            Self::Nothing | Self::Receipt => false,
+        }
+    }
+
+    /// Where the program waits that asked `to`; none where the node itself answers.
+    pub(crate) fn place(self, to: NodeId) -> Option<BlockingCall> {
+        match self {
+            Self::Thread => Some(BlockingCall::Join(to.0.into())),
+            Self::Name => Some(BlockingCall::Name),
+            Self::Nothing | Self::Node | Self::Receipt => None,
+        }
+    }
+}
+
+/// What is known of a kind of frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) number: u8,
+    pub(crate) way: Way,
+    pub(crate) awaits: Awaits,
+}
+
+/// An enum of kinds, with what is known of each: `kind = number, way, what its thread awaits`.
+macro_rules! kinds {
+    ($(#[$of:meta])* $name:ident { $($(#[$doc:meta])* $kind:ident = $number:literal, $way:ident, $awaits:ident;)* }) => {
+        $(#[$of])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl $name {
+            /// The kind of that number.
+            fn of(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+
+            pub(crate) const fn row(self) -> Row {
+                match self {
+                    $(Self::$kind => Row { number: $number, way: Way::$way, awaits: Awaits::$awaits },)*
+                }
+            }
+
+            /// Its number in a header.
+            pub(crate) const fn number(self) -> u8 {
+                self.row().number
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Frames for the services: a new kind is a row here and an arm in `job/services.rs`.
+    Request {
+        /// To node 0: make an area of the shape in the body.
+        AreaRequest = 64, ToFirst, Node;
+        /// From node 0 to all: the area in the body exists now.
+        AreaAnnounce = 65, FromFirst, Nothing;
+        /// To node 0: `subject` is mapped here, or retired; `value` is an error code or 0.
+        AreaMapped = 66, ToFirst, Nothing;
+        /// To an area's owner: free the allocation at `subject`.
+        Free = 67, Any, Node;
+        /// To node 0: the name in the body is the address `subject`.
+        Publish = 68, ToFirst, Node;
+        /// To node 0: wait for the name in the body.
+        Lookup = 69, ToFirst, Name;
+        /// Start a thread: `subject` is the function, `value` its argument; attributes, if any, in the body.
+        ThreadStart = 70, Any, Node;
+        /// Wait for the end of thread `subject`.
+        ThreadJoin = 71, Any, Thread;
+        /// Nobody will wait for the end of thread `subject`.
+        ThreadDetach = 77, Any, Node;
+        /// To node 0: nothing of area `subject` is allocated any more; take it away from all nodes.
+        AreaReturn = 78, ToFirst, Node;
+        /// From node 0 to all: area `subject` is no more; answered with [`Request::AreaMapped`].
+        AreaRetire = 79, FromFirst, Nothing;
+        /// To node 0: the name in the body is that of a segment that the sender is about to make.
+        SegmentName = 81, ToFirst, Node;
+        /// To node 0: it is made, or could not be; which, in the body.
+        SegmentMade = 82, ToFirst, Node;
+        /// To node 0: the segment of the name in the body; answered with what is known of it.
+        SegmentFind = 83, ToFirst, Node;
+        /// As `SegmentFind`, when there is one.
+        SegmentWait = 84, ToFirst, Name;
+        /// To node 0: what is known of segment `subject`.
+        SegmentStat = 85, ToFirst, Node;
+        /// To node 0: the sender is attached to segment `subject` once more.
+        SegmentAttach = 86, ToFirst, Node;
+        /// As `SegmentAttach`, once less; answered with 1 if the segment goes: the sender frees it.
+        SegmentDetach = 87, ToFirst, Node;
+        /// To node 0: segment `subject` has no name any more; answered as the last.
+        SegmentRemove = 88, ToFirst, Node;
+        /// To every node, node 0 first, which answers with its stamp: the window of some minipages of segment `subject`, in
+        /// the body, of stamp `value`.
+        SegmentSet = 89, Any, Node;
+    }
+}
+
+kinds! {
+    /// Frames that the driver takes itself: an arm in `driver/requests.rs` each.
+    DriverFrame {
+        /// The answer to a request: code in `subject` (as i32 bits), value in `value`, bytes in the body.
+        Answer = 72, Any, Nothing;
+        /// What the sender knows of lazily consistent writes; no answer.
+        WriteNotices = 73, Any, Nothing;
+        /// With `--check-races`: the clock of the frame of kind `value` and of this thread that comes
+        /// next; no answer.
+        RaceClock = 74, Any, Nothing;
+        /// With `--check-races`, to the node that allocated minipage `subject`: what was written there in the
+        /// sender's epoch `value`; no answer.
+        RaceWrites = 75, Any, Nothing;
+        /// With `--check-races`: whether all that the sender has told of its writes was judged.
+        RaceJudged = 76, Any, Receipt;
+        /// What the message that follows, of collective operation `subject`, brings or takes; no answer.
+        Operand = 80, Any, Nothing;
+    }
+}
+
+/// A kind of the runtime's own frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnKind {
+    Request(Request),
+    Driver(DriverFrame),
+}
+
+impl OwnKind {
+    /// The kind of that number.
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        let request = Request::of(number).map(Self::Request);
+        request.or_else(|| DriverFrame::of(number).map(Self::Driver))
+    }
+
+    pub(crate) fn row(self) -> Row {
+        match self {
+            Self::Request(request) => request.row(),
+            Self::Driver(frame) => frame.row(),
+        }
+    }
 }
 
 /// The thread that asked, so that the answer finds it.
@@ -138,45 +268,71 @@ pub(crate) struct Asker {
     pub(crate) thread: ThreadId,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom"))))]
 mod tests {
-    use super::kind::*;
+    use super::*;
+
+    #[test]
+    fn each_number_is_one_kind_and_none_is_the_protocols() {
+        for number in 0..=u8::MAX {
+            let kinds = (Request::of(number), DriverFrame::of(number));
+            assert!(kinds.0.is_none() || kinds.1.is_none(), "{kinds:?} have the same number");
+            if let Some(kind) = OwnKind::of(number) {
+                assert!(kind.row().number == number && number >= FIRST_OWN, "{kind:?}");
+            }
+        }
+    }
 
     /// As those of the protocol's messages, which `crates/protocol/tests/golden/wire_numbers.rs` has.
     #[test]
-    fn every_frame_has_a_number_of_its_own_and_keeps_it() {
+    fn every_kind_keeps_its_number() {
         let golden = [
-            (AREA_REQUEST, 64),
-            (AREA_ANNOUNCE, 65),
-            (AREA_MAPPED, 66),
-            (FREE, 67),
-            (PUBLISH, 68),
-            (LOOKUP, 69),
-            (THREAD_START, 70),
-            (THREAD_JOIN, 71),
-            (ANSWER, 72),
-            (WRITE_NOTICES, 73),
-            (RACE_CLOCK, 74),
-            (RACE_WRITES, 75),
-            (RACE_JUDGED, 76),
-            (THREAD_DETACH, 77),
-            (AREA_RETURN, 78),
-            (AREA_RETIRE, 79),
-            (OPERAND, 80),
-            (SEGMENT_NAME, 81),
-            (SEGMENT_MADE, 82),
-            (SEGMENT_FIND, 83),
-            (SEGMENT_WAIT, 84),
-            (SEGMENT_STAT, 85),
-            (SEGMENT_ATTACH, 86),
-            (SEGMENT_DETACH, 87),
-            (SEGMENT_REMOVE, 88),
-            (SEGMENT_SET, 89),
+            "AreaRequest",
+            "AreaAnnounce",
+            "AreaMapped",
+            "Free",
+            "Publish",
+            "Lookup",
+            "ThreadStart",
+            "ThreadJoin",
+            "Answer",
+            "WriteNotices",
+            "RaceClock",
+            "RaceWrites",
+            "RaceJudged",
+            "ThreadDetach",
+            "AreaReturn",
+            "AreaRetire",
+            "Operand",
+            "SegmentName",
+            "SegmentMade",
+            "SegmentFind",
+            "SegmentWait",
+            "SegmentStat",
+            "SegmentAttach",
+            "SegmentDetach",
+            "SegmentRemove",
+            "SegmentSet",
         ];
-        assert!(golden.iter().all(|(kind, number)| kind == number), "{golden:?}");
-        assert!(golden.is_sorted_by(|(one, _), (next, _)| one < next), "a number for each");
-        let all = include_str!("frames.rs").lines();
-        let named = all.filter(|line| line.starts_with("    pub(crate) const ")).count();
-        assert_eq!(named, golden.len(), "a kind that is not in the list");
+        let name = |number| match OwnKind::of(number)? {
+            OwnKind::Request(kind) => Some(format!("{kind:?}")),
+            OwnKind::Driver(kind) => Some(format!("{kind:?}")),
+        };
+        let all: Vec<_> =
+            (0..=u8::MAX).filter_map(|number| Some((number, name(number)?))).collect();
+        let golden = (FIRST_OWN..).zip(golden.map(str::to_owned));
+        assert!(golden.eq(all));
+    }
+
+    #[test]
+    fn node_0_is_asked_for_areas_and_alone_announces_them() {
+        let (first, second, third) = (NodeId(0), NodeId(1), NodeId(2));
+        let allows = |request: Request, from, to| request.row().way.allows(from, to);
+        assert!(allows(Request::AreaRequest, second, first));
+        assert!(!allows(Request::AreaRequest, second, third));
+        assert!(allows(Request::AreaAnnounce, first, second));
+        assert!(!allows(Request::AreaAnnounce, second, third));
+        assert!(!allows(Request::AreaAnnounce, second, first));
+        assert!(allows(Request::SegmentSet, second, third), "its window is kept by all");
     }
 }

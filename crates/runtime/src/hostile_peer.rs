@@ -7,7 +7,7 @@ use multigrain_protocol::{HlrcMessage, MOST_THREADS};
 use multigrain_transport::Header;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
-use crate::frames::{header_of, kind};
+use crate::frames::{DriverFrame, Request, header_of};
 use crate::fuzzing::{AREAS, Outcome, Victim};
 
 /// All scenes, by name.
@@ -23,7 +23,7 @@ const LAZY: AreaId = AreaId(AREAS + 2);
 
 fn a_thread_asks_one_thing_at_a_time() {
     let mut victim = Victim::new(NodeId(0), Placement::Allocator);
-    let look_up = Header { kind: kind::LOOKUP, thread: 3, ..Header::default() };
+    let look_up = Header { kind: Request::Lookup.number(), thread: 3, ..Header::default() };
     assert_eq!(victim.request(PEER, &look_up, b"late"), Outcome::Alive);
     let again = victim.request(PEER, &look_up, b"other");
     ends(again, "asks before it has its answer", "a thread asks twice");
@@ -51,7 +51,7 @@ fn homes_move_once_a_barrier() {
     let moves = vec![(MinipageId::new(LAZY, 0), PEER)];
     let plan = Some(MigrationPlan { epoch: 1, clock: Vec::new(), moves });
     let notices = WriteNotices { plan, ..WriteNotices::default() }.to_bytes();
-    let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
+    let header = Header { kind: DriverFrame::WriteNotices.number(), ..Header::default() };
     assert_eq!(victim.request(PEER, &header, &notices), Outcome::Alive);
     let again = victim.request(PEER, &header, &notices);
     ends(again, "has moved the home of another minipage last", "a home moves twice");

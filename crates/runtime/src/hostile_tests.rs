@@ -14,7 +14,7 @@ use crate::area::{AreaRecord, Items, Origin, Sharing};
 use crate::config::Config;
 use crate::directory::names;
 use crate::driver::sink::NodeSink;
-use crate::frames::{COMPRESSED, header_of, kind};
+use crate::frames::{COMPRESSED, DriverFrame, Request, header_of};
 use crate::job::Runtime;
 use crate::receiver::slots;
 use crate::shuttle_tests::play_random;
@@ -30,21 +30,23 @@ fn ask_too_much() {
         let header = Header { kind, thread, ..Header::default() };
         runtime.driver.serve_request(NodeId(1), &header, body).is_ok()
     };
-    assert!(asks(kind::LOOKUP, 3, b"late") && asks(kind::LOOKUP, 4, b"late"));
-    assert!(!asks(kind::LOOKUP, 3, b"other"), "it waits for its answer");
-    assert!(!asks(kind::THREAD_JOIN, 4, b""), "so does this one");
-    assert!(!asks(kind::LOOKUP, 4096, b"late"), "no node has such a thread");
-    assert!(asks(kind::PUBLISH, 5, b"late"));
-    assert!(asks(kind::LOOKUP, 3, b"late"), "it has its answer");
+    assert!(
+        asks(Request::Lookup.number(), 3, b"late") && asks(Request::Lookup.number(), 4, b"late")
+    );
+    assert!(!asks(Request::Lookup.number(), 3, b"other"), "it waits for its answer");
+    assert!(!asks(Request::ThreadJoin.number(), 4, b""), "so does this one");
+    assert!(!asks(Request::Lookup.number(), 4096, b"late"), "no node has such a thread");
+    assert!(asks(Request::Publish.number(), 5, b"late"));
+    assert!(asks(Request::Lookup.number(), 3, b"late"), "it has its answer");
     let mut codes = Codes::default();
     while codes.0.len() < 4 {
         theirs.receive(&mut codes, Timeout::Now);
     }
     for number in 1..names::MOST + 1 {
-        assert!(asks(kind::PUBLISH, 5, &number.to_le_bytes()));
+        assert!(asks(Request::Publish.number(), 5, &number.to_le_bytes()));
         theirs.receive(&mut codes, Timeout::Now);
     }
-    assert!(asks(kind::PUBLISH, 5, b"late"), "a name that there is");
+    assert!(asks(Request::Publish.number(), 5, b"late"), "a name that there is");
     while codes.0.len() < 4 + names::MOST + 1 {
         theirs.receive(&mut codes, Timeout::Now);
     }
@@ -62,14 +64,14 @@ fn answer_unasked() {
     let runtime = Runtime::assemble(&Config::single(), 2, memory, ours, None).unwrap();
     let header = |kind| Header { kind, thread: 3, ..Header::default() };
     let serve = |from, header| runtime.driver.serve_request(NodeId(from), &header, b"");
-    let why = serve(1, header(kind::ANSWER)).unwrap_err();
+    let why = serve(1, header(DriverFrame::Answer.number())).unwrap_err();
     assert_eq!(why, "it answers thread 3, which has not asked it");
-    runtime.driver.pretend_to_ask(ThreadId(3), NodeId(1), kind::FREE);
-    let odd = Header { subject: 1 << 32, ..header(kind::ANSWER) };
+    runtime.driver.pretend_to_ask(ThreadId(3), NodeId(1), Request::Free);
+    let odd = Header { subject: 1 << 32, ..header(DriverFrame::Answer.number()) };
     assert_eq!(serve(1, odd), Err("an answer with code 4294967296".to_owned()));
-    assert_eq!(serve(1, header(kind::ANSWER)), Ok(()));
-    assert!(serve(1, header(kind::ANSWER)).is_err(), "it has its answer");
-    assert!(serve(1, header(kind::AREA_MAPPED)).is_err(), "no area waits for that");
+    assert_eq!(serve(1, header(DriverFrame::Answer.number())), Ok(()));
+    assert!(serve(1, header(DriverFrame::Answer.number())).is_err(), "it has its answer");
+    assert!(serve(1, header(Request::AreaMapped.number())).is_err(), "no area waits for that");
     drop(theirs);
 }
 
@@ -89,7 +91,7 @@ unsafe impl Sink for Codes {
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
-        assert_eq!(header.kind, kind::ANSWER);
+        assert_eq!(header.kind, DriverFrame::Answer.number());
         self.0.push(header.subject);
         Ok(())
     }
@@ -210,19 +212,25 @@ fn give_back() {
         let header = Header { kind, thread, subject, value, ..Header::default() };
         runtime.driver.serve_request(NodeId(1), &header, b"")
     };
-    assert_eq!(says(kind::AREA_RETURN, 3, 0, 0), Ok(()));
-    assert_eq!(says(kind::AREA_RETURN, 4, 1, 0), Ok(()));
+    assert_eq!(says(Request::AreaReturn.number(), 3, 0, 0), Ok(()));
+    assert_eq!(says(Request::AreaReturn.number(), 4, 1, 0), Ok(()));
     let came = Frames::two(&theirs);
-    assert_eq!(came, [(kind::ANSWER, NOT_PERMITTED), (kind::AREA_RETIRE, 1)]);
+    assert_eq!(
+        came,
+        [(DriverFrame::Answer.number(), NOT_PERMITTED), (Request::AreaRetire.number(), 1)]
+    );
     assert!(runtime.driver.memory().area(AreaId(1)).is_some(), "first from who has made it");
-    assert_eq!(says(kind::AREA_MAPPED, 0, 1, NOT_PERMITTED), Ok(()));
-    assert!(says(kind::AREA_MAPPED, 0, 1, 0).is_err(), "once");
-    assert_eq!(says(kind::AREA_RETURN, 3, 1, 0), Ok(()));
+    assert_eq!(says(Request::AreaMapped.number(), 0, 1, NOT_PERMITTED), Ok(()));
+    assert!(says(Request::AreaMapped.number(), 0, 1, 0).is_err(), "once");
+    assert_eq!(says(Request::AreaReturn.number(), 3, 1, 0), Ok(()));
     let came = Frames::two(&theirs);
-    assert_eq!(came, [(kind::ANSWER, NOT_PERMITTED), (kind::AREA_RETIRE, 1)]);
+    assert_eq!(
+        came,
+        [(DriverFrame::Answer.number(), NOT_PERMITTED), (Request::AreaRetire.number(), 1)]
+    );
     let left = |id| runtime.driver.memory().area(AreaId(id)).is_some();
     assert!(left(0) && left(1));
-    assert_eq!(says(kind::AREA_MAPPED, 0, 1, 0), Ok(()));
+    assert_eq!(says(Request::AreaMapped.number(), 0, 1, 0), Ok(()));
     assert!(left(0) && !left(1));
 }
 
@@ -235,12 +243,15 @@ fn an_area_goes_from_nobody_before_who_has_made_it_lets_it_go() {
 fn take_away() {
     let (runtime, theirs) = with_areas(1);
     let takes = |subject| {
-        let header = Header { kind: kind::AREA_RETIRE, subject, ..Header::default() };
+        let header = Header { kind: Request::AreaRetire.number(), subject, ..Header::default() };
         runtime.driver.serve_request(NodeId(0), &header, b"")
     };
     assert!(takes(7).is_err() && takes(1 << 32).is_err());
     assert_eq!((takes(1), takes(0)), (Ok(()), Ok(())));
-    assert_eq!(Frames::two(&theirs), [(kind::AREA_MAPPED, 1), (kind::AREA_MAPPED, 0)]);
+    assert_eq!(
+        Frames::two(&theirs),
+        [(Request::AreaMapped.number(), 1), (Request::AreaMapped.number(), 0)]
+    );
     let left = |id| runtime.driver.memory().area(AreaId(id)).is_some();
     assert!(left(1) && !left(0));
     assert!(takes(0).is_err(), "it is gone");

@@ -1,7 +1,7 @@
 //! Who is in the job: how far this node is with leaving, and what the loss of a peer means.
 //!
-//! A peer that is lost is an input like any other: the verdict is given here, and acted upon by who
-//! runs the node.
+//! A peer that is lost, because its link ended or because it broke a rule, is an input like any other: the verdict is given
+//! here, and acted upon in one place, `Platform::peer_lost`.
 
 use core::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ pub(crate) enum Loss {
 }
 
 impl Membership {
-    /// A peer's link has ended.
+    /// A peer's link has ended, or it did what no correct peer does.
     pub(crate) fn lost(&self, reason: &LostReason) -> Loss {
         match reason {
             // Who has passed the leaving barrier may go before we have.
@@ -104,6 +104,8 @@ mod tests {
         assert_eq!(membership.lost(&LostReason::Left), Loss::Expected);
         assert_eq!(membership.lost(&unreached), Loss::Expected);
         assert!(matches!(membership.lost(&LostReason::Died), Loss::EndsJob(_)));
+        let violation = LostReason::Violation("a kind that makes no sense".into());
+        assert!(matches!(membership.lost(&violation), Loss::EndsJob(_)), "whenever it is");
         assert!(membership.is_member() && !membership.is_leaving());
         membership.has_left();
         assert!(!membership.is_member());

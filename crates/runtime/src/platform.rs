@@ -12,6 +12,7 @@ use multigrain_types::{MinipageId, NodeId, PAGE_BYTES, ThreadId};
 
 use crate::compression::Coders;
 use crate::launcher::Launcher;
+use crate::membership::{Loss, Membership};
 use crate::minipage_run::Run;
 use crate::receiver::parking::Waking;
 use crate::receiver::slots;
@@ -45,6 +46,7 @@ pub(crate) struct Platform {
     tables: SharedTables,
     counters: Counters,
     launcher: Launcher,
+    membership: Membership,
     coders: Coders,
 }
 
@@ -64,6 +66,7 @@ impl Platform {
             tables,
             counters: Counters::default(),
             launcher,
+            membership: Membership::default(),
             coders: Coders::default(),
         }
     }
@@ -119,6 +122,10 @@ impl Platform {
         &self.launcher
     }
 
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
     /// The file descriptors that this node keeps open as long as it lives, but for its engine's.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let own = self.memory.descriptors().into_iter().chain(self.mesh.descriptors());
@@ -130,9 +137,23 @@ impl Platform {
         self.launcher.fatal(why)
     }
 
-    /// A peer did what no correct one does: it is lost.
+    /// A peer is lost, for any reason: every loss and every violation comes through here, [`Membership`] says what it
+    /// means, and that is done here.
+    ///
+    /// In a job that survived a loss, `Loss` would have a verdict more, and this would hand it on as an input of the
+    /// engines and the services (transactions, locks and answers that wait for the peer); [`Platform::peer_broke`] would
+    /// return to its callers, which are in the middle of a step or of taking an answer, and would leave that undone.
+    pub(crate) fn peer_lost(&self, peer: NodeId, reason: &LostReason) {
+        match self.membership.lost(reason) {
+            Loss::Expected => {}
+            Loss::EndsJob(why) => self.launcher.peer_lost(peer, &why),
+        }
+    }
+
+    /// A peer did what no correct one does: it is lost, which [`Membership`] never expects.
     pub(crate) fn peer_broke(&self, peer: NodeId, what: String) -> ! {
-        self.launcher.peer_lost(peer, &LostReason::Violation(what).to_string())
+        self.peer_lost(peer, &LostReason::Violation(what));
+        unreachable!("a job goes on with a peer that broke its rules")
     }
 
     /// Wakes a thread of this node, wherever it waits.

@@ -26,7 +26,7 @@ use shuttle::{Runner, thread};
 use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::driver::sink::NodeSink;
-use crate::frames::{header_of, kind, words_of};
+use crate::frames::{DriverFrame, OwnKind, Request, header_of, words_of};
 use crate::job::Runtime;
 use crate::receiver::WaitMode;
 use crate::receiver::slots;
@@ -136,7 +136,7 @@ fn play(scene: Scene) {
 fn work(runtime: &Runtime, scene: Scene, number: u64, counter: &AtomicU64) {
     for question in 0..scene.questions {
         let subject = number << 32 | question;
-        let answer = runtime.driver.request(NodeId(1), kind::LOOKUP, subject, 0, &[]);
+        let answer = runtime.driver.request(NodeId(1), Request::Lookup, subject, 0, &[]);
         assert_eq!(answer, Ok(answer_to(subject)));
     }
     // SAFETY: it lives until this thread has been joined, and without deadlines no other keeps it.
@@ -186,7 +186,10 @@ impl Peer {
                 told = true;
             }
             if asked < self.requests && thread_rng().r#gen() {
-                self.send(Header { kind: kind::PUBLISH, subject: 8, ..Header::default() }, b"name");
+                self.send(
+                    Header { kind: Request::Publish.number(), subject: 8, ..Header::default() },
+                    b"name",
+                );
                 asked += 1;
             }
             let all_asked = asked == self.requests;
@@ -196,7 +199,12 @@ impl Peer {
                 let any = thread_rng().gen_range(0..self.received.questions.len());
                 let Header { thread, subject, .. } = self.received.questions.swap_remove(any);
                 let value = answer_to(subject);
-                let header = Header { kind: kind::ANSWER, thread, value, ..Header::default() };
+                let header = Header {
+                    kind: DriverFrame::Answer.number(),
+                    thread,
+                    value,
+                    ..Header::default()
+                };
                 self.send(header, &[]);
             }
             thread::yield_now();
@@ -229,10 +237,10 @@ unsafe impl Sink for Received {
     }
 
     fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
-        match header.kind {
-            kind::LOOKUP => self.questions.push(*header),
-            kind::ANSWER => self.answers += 1,
-            _ => self.leaving = true,
+        match OwnKind::of(header.kind) {
+            Some(OwnKind::Request(Request::Lookup)) => self.questions.push(*header),
+            Some(OwnKind::Driver(DriverFrame::Answer)) => self.answers += 1,
+            Some(OwnKind::Request(_) | OwnKind::Driver(_)) | None => self.leaving = true,
         }
         Ok(())
     }

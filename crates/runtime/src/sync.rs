@@ -173,9 +173,8 @@ impl Synchronization {
         let done = if slot.returns.are_likely(id) && !polls {
             driver.unlock_to_return(slot, (thread, id))
         } else {
-            driver.step(Input::Sync(SyncInput::Unlock { thread, id }))
+            driver.tell(SyncInput::Unlock { thread, id })
         };
-        driver.mesh().flush_deferred();
         slot.returns.after_unlock(id, now_ns);
         done
     }
@@ -219,9 +218,7 @@ impl Synchronization {
         let (thread, _) = driver.my_slot()?;
         tsan::give(Token::ReadWrite(id));
         driver.end_epoch();
-        let done = driver.step(Input::Sync(SyncInput::ReadWriteUnlock { thread, id }));
-        driver.mesh().flush_deferred();
-        done
+        driver.tell(SyncInput::ReadWriteUnlock { thread, id })
     }
 
     /// Runs `run` in the first thread of the job that comes with this id; returns when it has run.
@@ -394,7 +391,7 @@ impl Synchronization {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) | Patience::None => Wait::Other,
         };
-        ask(driver, slot, input)?;
+        driver.ask(slot, input)?;
         let waits = !slot.is_woken();
         let mut added = Ok(());
         if let Patience::Until(deadline) = patience
@@ -444,21 +441,10 @@ fn count_call(driver: &Driver, call: Count, id: u64) {
     }
 }
 
-/// Asks.
-fn ask(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
-    slot.arm();
-    driver.step(Input::Sync(input))?;
-    if slot.word.is_woken_at_once() {
-        // No message took the last acks along, and the program may now compute for long.
-        driver.mesh().flush_deferred();
-    }
-    Ok(())
-}
-
 /// Asks and waits.
 fn synchronize(driver: &Driver, slot: &Slot, input: SyncInput) -> Result<(), Error> {
     let wait = wait_for(&input);
-    ask(driver, slot, input)?;
+    driver.ask(slot, input)?;
     driver.wait_for(slot, wait);
     driver.engine().end_interval();
     Ok(())

@@ -15,6 +15,7 @@ use crate::frame_header::{BATCH, BYE, Header, LAST_KIND};
 use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
 use crate::sink::{Destination, LostReason, MAX_BUFFER, Sink};
 use crate::span::{self, Raw, Span};
+use crate::tap::FrameTap;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 
@@ -32,11 +33,24 @@ pub(crate) struct ReceiveContext<'a> {
     /// Those of them whose sender says that more follows at once.
     followed: usize,
     bytes: usize,
+    /// Who is told of the frames of the peer whose link is read.
+    tap: Option<&'a dyn FrameTap>,
 }
 
 impl<'a> ReceiveContext<'a> {
     pub(crate) fn new(staging: &'a mut Staging, sink: &'a mut dyn Sink) -> Self {
-        Self { staging, sink, messages: 0, followed: 0, bytes: 0 }
+        Self { staging, sink, messages: 0, followed: 0, bytes: 0, tap: None }
+    }
+
+    /// The link that is read next has this tap.
+    pub(crate) fn tapped(&mut self, tap: Option<&'a dyn FrameTap>) {
+        self.tap = tap;
+    }
+
+    fn tell(&self, header: &Header) {
+        if let Some(tap) = self.tap {
+            tap.received(header);
+        }
     }
 
     pub(crate) fn sink(&mut self) -> &mut dyn Sink {
@@ -241,6 +255,7 @@ impl Incoming {
             return wrong("another node's rank");
         }
         if header.kind == BYE && header.payload == 0 {
+            context.tell(&header);
             self.state = State::Left;
             return Ok(());
         }
@@ -260,6 +275,7 @@ impl Incoming {
         if header.kind > LAST_KIND {
             return wrong("a kind that has no business here");
         }
+        context.tell(&header);
         if header.payload == 0 {
             context.messages += 1;
             return context.sink.frame(self.from, &header, None).map_err(LostReason::Violation);
@@ -301,7 +317,7 @@ impl Incoming {
             }
             Target::Batch => {
                 context.followed += usize::from(header.flags & MORE_FOLLOWS != 0);
-                self.deliver_members(header.payload_bytes(), context.sink)
+                self.deliver_members(header.payload_bytes(), context)
             }
         };
         if self.buffer.len() > SPARE_BYTES {
@@ -311,11 +327,17 @@ impl Incoming {
     }
 
     /// Delivers the frames of the batch of so many bytes that lies in the buffer.
-    fn deliver_members(&self, bytes: usize, sink: &mut dyn Sink) -> Result<(), String> {
+    fn deliver_members(
+        &self,
+        bytes: usize,
+        context: &mut ReceiveContext<'_>,
+    ) -> Result<(), String> {
         let mut batch = &self.buffer[..bytes];
         while !batch.is_empty() {
             let Member { header, body, rest } = first_member(batch, self.from.0)?;
             batch = rest;
+            context.tell(&header);
+            let sink = &mut *context.sink;
             let body = if body.is_empty() {
                 None
             } else {

@@ -11,6 +11,7 @@
 //! - `mesh/`: [`Mesh`], all peers together: `send`, `receive`, `backlog`;
 //! - `peer`: one peer, its outbox behind a lock, its link, and leaving in order;
 //! - `outbox/`: which frame goes now, which is deferred, batched or merged; queues; [`Payload`];
+//! - `tap`: who is told of each frame on a link;
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`; [`Transport`]: which of them; over any of them `tls`, to which
 //!   `credentials` say who a node is, and `emulated`: a slower network, as [`Emulation`] says;
@@ -68,6 +69,7 @@ mod shuttle_tests;
 mod sink;
 mod span;
 mod suppression;
+mod tap;
 mod timeout;
 mod unauthenticated;
 

@@ -20,7 +20,9 @@ use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
 use crate::handshake::{self, Answer, HELLO_BYTES, Identity, Refusal};
 use crate::link::{self, Backends, Close, Link, Listener};
-use crate::unauthenticated::{Refusals, is_of_one_connection, send_bytes, turn_away};
+use crate::unauthenticated::{
+    self, ACCEPTED_AT_ONCE, Refusals, is_of_one_connection, send_bytes, turn_away,
+};
 use connections::Connections;
 use core::task::Poll;
 use core::time::Duration;
@@ -33,14 +35,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
-/// job: the nodes of a host compete for its processors while they start.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
-/// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
-const MAX_UNAUTHENTICATED: usize = 64;
-/// Connections accepted in one round, so that a flood of them holds up no peer.
-const AT_ONCE: usize = 16;
 /// Between two tries to connect to a peer that does not listen.
 const RETRY: Duration = Duration::from_millis(50);
 /// After boot's time, how long a peer is tried that does not listen, or whose host does not answer: as long as a
@@ -339,15 +333,15 @@ impl Meeting {
     }
 
     fn accept_from(&mut self, listener: usize) -> Result<(), TransportError> {
-        for _ in 0..AT_ONCE {
+        for _ in 0..ACCEPTED_AT_ONCE {
             let link = match self.listeners[listener].accept() {
                 Ok(link) => link,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) if is_of_one_connection(errno) => continue,
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
-            let patience = PATIENCE + PATIENCE_FOR_EACH * self.identity.nodes.into();
-            let mut one = Pending::new(link, Stage::Accepted { until: Instant::now() + patience });
+            let until = Instant::now() + unauthenticated::patience(self.identity.nodes);
+            let mut one = Pending::new(link, Stage::Accepted { until });
             if let Poll::Ready(Err(why)) = one.link.authenticate() {
                 self.refuse(&one, why);
                 continue;
@@ -360,7 +354,7 @@ impl Meeting {
     }
 
     fn make_room(&mut self) {
-        let most = MAX_UNAUTHENTICATED + usize::from(self.identity.nodes);
+        let most = unauthenticated::most(self.identity.nodes);
         if let Some(oldest) = self.connections.take_oldest_of(most) {
             self.refuse(&oldest, Refusal::TooMany);
         }

@@ -14,6 +14,7 @@ use crate::readiness::Waiting;
 use crate::reply_bound::ReplyBound;
 use crate::shim::{AtomicBool, Mutex, MutexGuard, lock};
 use crate::sink::LostReason;
+use crate::tap::FrameTap;
 use multigrain_types::NodeId;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -38,6 +39,16 @@ struct Sending {
     watched: EventFlags,
     /// It watches the link's timer, if there is one.
     timed: bool,
+    /// Frames of before there was a link, which may have a tap.
+    untold: Vec<Header>,
+}
+
+/// The link to a peer.
+#[derive(Debug)]
+struct Joined {
+    link: Box<dyn Link>,
+    /// It has a tap; asked once.
+    tapped: bool,
 }
 
 /// One peer's link and what is to be sent to it.
@@ -45,7 +56,7 @@ struct Sending {
 pub(crate) struct Peer {
     node: NodeId,
     /// Made once, at boot or when something is to be said for the first time.
-    link: OnceLock<Box<dyn Link>>,
+    link: OnceLock<Joined>,
     sending: Mutex<Sending>,
     /// What was sent.
     tally: Tally,
@@ -63,7 +74,8 @@ impl Peer {
     /// A peer to which there is no link yet.
     pub(crate) fn new(node: NodeId) -> Self {
         let (outbox, watched) = (Outbox::new(), EventFlags::empty());
-        let sending = Sending { outbox, phase: Phase::Open, watched, timed: false };
+        let sending =
+            Sending { outbox, phase: Phase::Open, watched, timed: false, untold: Vec::new() };
         Self {
             node,
             link: OnceLock::new(),
@@ -86,7 +98,12 @@ impl Peer {
         if sending.phase != Phase::Open {
             return Ok(None);
         }
-        let link = &**self.link.get_or_init(|| link);
+        let tapped = link.tap().is_some();
+        let link = &*self.link.get_or_init(|| Joined { link, tapped }).link;
+        let untold = core::mem::take(&mut sending.untold);
+        if let Some(tap) = self.tap() {
+            untold.iter().for_each(|header| tap.sent(header));
+        }
         let key = self.node.0.into();
         waiting.watch(link.readiness(), key)?;
         sending.watched = EventFlags::IN;
@@ -111,7 +128,12 @@ impl Peer {
     }
 
     pub(crate) fn link(&self) -> Option<&dyn Link> {
-        self.link.get().map(|link| &**link)
+        self.link.get().map(|joined| &*joined.link)
+    }
+
+    /// Who is told of the frames to and from it.
+    pub(crate) fn tap(&self) -> Option<&dyn FrameTap> {
+        self.link.get().filter(|joined| joined.tapped)?.link.tap()
     }
 
     pub(crate) fn has_link(&self) -> bool {
@@ -150,12 +172,15 @@ impl Peer {
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
         // SAFETY: the caller's promise is the one asked for.
-        self.with_outbox(waiting, |out, port| unsafe { out.send(header, payload, port) })
+        let send = |out: &mut Outbox, port: Port<'_>| unsafe { out.send(header, payload, port) };
+        self.with_outbox(*header, waiting, |out, port| send(out, port).map(|()| header.payload))?;
+        Ok(())
     }
 
     /// [`Outbox::defer`].
     pub(crate) fn defer(&self, header: &Header, waiting: &Waiting) -> Result<(), LinkError> {
-        self.with_outbox(waiting, |out, port| out.defer(header, port))
+        self.with_outbox(*header, waiting, |out, port| out.defer(header, port).map(|()| 0))?;
+        Ok(())
     }
 
     /// [`Outbox::defer_with`].
@@ -165,7 +190,7 @@ impl Peer {
         fill: impl FnOnce(&mut Vec<u8>),
         waiting: &Waiting,
     ) -> Result<u64, LinkError> {
-        self.with_outbox(waiting, |out, port| out.defer_with(header, fill, port))
+        self.with_outbox(header, waiting, |out, port| out.defer_with(header, fill, port))
     }
 
     /// [`Outbox::defer_or_merge`].
@@ -175,7 +200,9 @@ impl Peer {
         merge: impl FnOnce(&Header) -> Option<Header>,
         waiting: &Waiting,
     ) -> Result<(), LinkError> {
-        self.with_outbox(waiting, |out, port| out.defer_or_merge(header, merge, port))
+        let defer = |out: &mut Outbox, port: Port<'_>| out.defer_or_merge(header, merge, port);
+        self.with_outbox(header, waiting, |out, port| defer(out, port).map(|()| 0))?;
+        Ok(())
     }
 
     /// [`Outbox::flush_deferred`]. A peer that is gone is noticed by the receiver.
@@ -207,19 +234,36 @@ impl Peer {
         sending.phase = Phase::Leaving;
         let said = sending.outbox.send_own(&bye, self.port());
         let _ = self.settle(&mut sending, said, waiting);
+        self.tell(&mut sending, &bye);
     }
 
-    fn with_outbox<R>(
+    /// Sends a frame as `act` does, which returns its payload's length.
+    fn with_outbox(
         &self,
+        header: Header,
         waiting: &Waiting,
-        act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<R, Errno>,
-    ) -> Result<R, LinkError> {
+        act: impl FnOnce(&mut Outbox, Port<'_>) -> Result<u64, Errno>,
+    ) -> Result<u64, LinkError> {
         let mut sending = lock(&self.sending);
         if sending.phase != Phase::Open || !self.is_alive() {
             return Err(LinkError::Gone { to: self.node });
         }
         let done = act(&mut sending.outbox, self.port());
-        self.settle(&mut sending, done, waiting)
+        let payload = self.settle(&mut sending, done, waiting)?;
+        self.tell(&mut sending, &Header { payload, ..header });
+        Ok(payload)
+    }
+
+    fn tell(&self, sending: &mut Sending, header: &Header) {
+        match self.link.get() {
+            Some(Joined { tapped: false, .. }) => {}
+            Some(Joined { link, tapped: true }) => {
+                if let Some(tap) = link.tap() {
+                    tap.sent(header);
+                }
+            }
+            None => sending.untold.push(*header),
+        }
     }
 
     /// After every call of the outbox: its queue may have begun or ended, or the link broken.
@@ -249,6 +293,7 @@ impl Peer {
     fn shut(&self, sending: &mut Sending, waiting: &Waiting) {
         sending.phase = Phase::Shut;
         sending.outbox.clear(self.port());
+        sending.untold = Vec::new();
         self.backlog.store(false, Ordering::Relaxed);
         self.close_link(Close::Both);
         self.rewatch(sending, waiting);

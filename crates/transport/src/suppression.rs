@@ -147,6 +147,7 @@ mod tests {
     use crate::handshake::Refusal;
     use crate::link::Close;
     use crate::span::Span;
+    use crate::tap::FrameTap;
     use core::task::Poll;
     use multigrain_types::NodeId;
     use rustix::fd::BorrowedFd;
@@ -179,6 +180,30 @@ mod tests {
 
         fn readiness(&self) -> BorrowedFd<'_> {
             unreachable!()
+        }
+
+        fn timer(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn takes_input(&self) -> bool {
+            true
+        }
+
+        fn holds_input(&self) -> bool {
+            false
+        }
+
+        fn tells_taken(&self) -> bool {
+            false
+        }
+
+        fn proves_rank(&self) -> bool {
+            false
+        }
+
+        fn tap(&self) -> Option<&dyn FrameTap> {
+            None
         }
 
         fn close(&self, _: Close) {}

@@ -1,7 +1,8 @@
-//! Unauthenticated connections: how they are turned away, and those that come after boot.
+//! Unauthenticated connections: how many there may be and for how long, how they are turned away, and those that come after
+//! boot.
 //!
-//! Role: called by the receiving thread when the listener is readable. Bounded: at most
-//! [`AT_ONCE`] connections per event, no system call here sleeps, and a flood of connections is no
+//! Role: called at meetings for their bounds, and by the receiving thread when the listener is readable. Bounded: at most
+//! [`REFUSED_AT_ONCE`] connections per event, no system call here sleeps, and a flood of connections is no
 //! flood of lines.
 #![expect(unsafe_code, reason = "links receive into raw memory")]
 
@@ -9,13 +10,33 @@ use crate::handshake::{self, HELLO_BYTES, Identity, Refusal};
 use crate::link::{Close, Link, Listener};
 use crate::span::Span;
 use core::task::Poll;
+use core::time::Duration;
 use multigrain_types::NodeId;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const AT_ONCE: usize = 4;
+/// How long an unauthenticated connection may take for its HELLO, and so much longer for each node of the
+/// job: the nodes of a host compete for its processors while they start.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
+/// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
+const MOST: usize = 64;
+/// Connections accepted at a meeting in one round, so that a flood of them holds up no peer.
+pub(crate) const ACCEPTED_AT_ONCE: usize = 16;
+/// Connections accepted after boot at once, all to be refused.
+const REFUSED_AT_ONCE: usize = 4;
 /// Refusals with a line each; later ones get one when their number has doubled.
 const TOLD: u64 = 12;
+
+/// How long a connection may take for its HELLO in a job of so many nodes.
+pub(crate) fn patience(nodes: u16) -> Duration {
+    PATIENCE + PATIENCE_FOR_EACH * nodes.into()
+}
+
+/// Unauthenticated connections at once in a job of so many nodes.
+pub(crate) fn most(nodes: u16) -> usize {
+    MOST + usize::from(nodes)
+}
 
 /// How many connections this node has refused.
 #[derive(Debug, Default)]
@@ -59,7 +80,7 @@ pub(crate) fn refuse_waiting(
     refusals: &Refusals,
     refused: &mut dyn FnMut(String),
 ) -> Result<(), Errno> {
-    for _ in 0..AT_ONCE {
+    for _ in 0..REFUSED_AT_ONCE {
         match listener.accept() {
             Ok(link) => {
                 let why = verdict(&*link, own);

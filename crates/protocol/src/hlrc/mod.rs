@@ -32,7 +32,3 @@ mod state;
 
 pub use event::{AccessEvent, CopyEvent, FetchEvent, FlushEvent};
 pub use state::{Away, Copy, Home, HomeMoves, Page, Wait};
-
-/// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
-/// goes to the next node that fetches it with a waiting thread.
-pub const DYNAMIC_AFTER: u8 = 2;

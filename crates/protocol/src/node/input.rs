@@ -54,7 +54,7 @@ pub enum Input {
 #[non_exhaustive]
 pub enum Violation {
     /// A peer sent what no correct peer sends in this state.
-    #[error("protocol violation by {from}: {event} for the {role} in state {state}")]
+    #[error("protocol violation by {from}: {}", what_came(role, state, event))]
     Peer {
         /// The node that sent it (this node itself for a broken engine).
         from: NodeId,
@@ -76,4 +76,20 @@ pub enum Violation {
         /// How much that is, and of what.
         text: String,
     },
+}
+
+impl Violation {
+    /// What is wrong, in words, without who did it.
+    #[must_use]
+    pub fn what(self) -> String {
+        match self {
+            Self::Peer { role, state, event, .. } => what_came(role, &state, &event),
+            Self::Misuse(text) | Self::Limit { text, .. } => text,
+        }
+    }
+}
+
+/// What must not have come to a role in its state.
+fn what_came(role: &str, state: &str, event: &str) -> String {
+    format!("{event} for the {role} in state {state}")
 }

@@ -8,8 +8,9 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 use super::state_tables::{Cell, SyncCell, Tables};
 use crate::coherence::{Entry, Holder};
 use crate::consistency::{Engine, Homes};
-use crate::hlrc::{Copy, DYNAMIC_AFTER};
+use crate::hlrc::Copy;
 use crate::mgs::{Client, Server};
+use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
 

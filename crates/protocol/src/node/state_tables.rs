@@ -4,6 +4,7 @@ use multigrain_types::{Consistency, MinipageId, NodeId};
 
 use crate::coherence::{Entry, Holder};
 use crate::consistency::Homes;
+use crate::migration::DYNAMIC_AFTER;
 use crate::release::ReleaseTracker;
 use crate::sync::SyncTables;
 use crate::{hlrc, mgs};
@@ -21,7 +22,7 @@ pub trait Cell {
     fn consistency(&self) -> Consistency;
     /// Lazy: after so many migrations at barriers the home is dynamic; `None`: never.
     fn dynamic_after(&self) -> Option<u8> {
-        (Homes::of(self.consistency()) == Homes::Dynamic).then_some(hlrc::DYNAMIC_AFTER)
+        (Homes::of(self.consistency()) == Homes::Dynamic).then_some(DYNAMIC_AFTER)
     }
     /// Lazy: whether the world finds what the home's threads write ([`crate::ReleaseWorld::written`]).
     fn tracked(&self) -> bool {

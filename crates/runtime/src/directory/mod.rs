@@ -12,7 +12,7 @@ pub(crate) mod names;
 use crate::area::{AreaRecord, Items, Origin, Sharing};
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Request};
 use crate::shim::{Mutex, lock};
 use address_space::{Announced, Places, Retires};
 use multigrain_memory::{Area, MAX_MINIPAGE_BYTES, SegmentId, Shape, VIEWS_BASE, diff};
@@ -72,7 +72,7 @@ fn make(
     let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
     let wish = AreaRecord { area, owner: driver.me(), items, consistency, origin };
     let body = wish.to_bytes()?;
-    let id = driver.request(NodeId(0), kind::AREA_REQUEST, 0, 0, &body).map_err(|(code, _)| {
+    let id = driver.request(NodeId(0), Request::AreaRequest, 0, 0, &body).map_err(|(code, _)| {
         let views = shape.views();
         let shared = driver.memory().shared_bytes();
         Error::from_code(code, &match code {
@@ -101,7 +101,7 @@ fn make(
 /// What node 0 does not announce.
 pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Result<(), String> {
     let makes_sense = |record: &AreaRecord| {
-        let asked = record.owner != driver.me() || driver.awaits_any(kind::AREA_REQUEST);
+        let asked = record.owner != driver.me() || driver.awaits_any(Request::AreaRequest);
         record.is_sound(driver.nodes()) && asked
     };
     let record = AreaRecord::from_bytes(body).filter(makes_sense);
@@ -111,7 +111,7 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Resu
     }
     let code = map_record(driver, record);
     let header = Header {
-        kind: kind::AREA_MAPPED,
+        kind: Request::AreaMapped.number(),
         from: driver.me().0,
         subject: record.area.id.0.into(),
         value: u64::from(code.cast_unsigned()),
@@ -124,7 +124,7 @@ pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Resu
 /// Gives an area back that nothing is allocated of: no node has it any more when this returns.
 pub(crate) fn return_area(driver: &Driver, id: AreaId) {
     // It is used up if some node cannot take it away, which that node has told.
-    let _ = driver.request(NodeId(0), kind::AREA_RETURN, id.0.into(), 0, &[]);
+    let _ = driver.request(NodeId(0), Request::AreaReturn, id.0.into(), 0, &[]);
 }
 
 /// Any node: an area is no more. One that this node has made it keeps, unless it lets it go: it has given it back.
@@ -202,8 +202,11 @@ impl Directory {
         let record = AreaRecord { area, owner: asker.node, ..wish };
         let body = record.to_bytes().unwrap_or_default();
         for to in (0..driver.nodes()).map(NodeId).filter(|&to| to != driver.me()) {
-            let header =
-                Header { kind: kind::AREA_ANNOUNCE, from: driver.me().0, ..Header::default() };
+            let header = Header {
+                kind: Request::AreaAnnounce.number(),
+                from: driver.me().0,
+                ..Header::default()
+            };
             driver.platform().send_frame(to, header, Payload::Bytes(&body));
         }
         let code = map_record(driver, record);
@@ -300,7 +303,7 @@ fn retire_elsewhere(driver: &Driver, id: AreaId, owner: NodeId) {
 }
 
 fn tell_to_retire(driver: &Driver, to: NodeId, id: AreaId) {
-    let (kind, from, subject) = (kind::AREA_RETIRE, driver.me().0, id.0.into());
+    let (kind, from, subject) = (Request::AreaRetire.number(), driver.me().0, id.0.into());
     let header = Header { kind, from, subject, ..Header::default() };
     driver.platform().send_frame(to, header, Payload::None);
 }

@@ -8,7 +8,7 @@ use multigrain_types::NodeId;
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, MAX_NAME, kind};
+use crate::frames::{Asker, MAX_NAME, Request};
 use crate::races::Object;
 use crate::shim::{Mutex, lock};
 use crate::tsan::{self, Token};
@@ -36,7 +36,7 @@ impl Names {
         tsan::give(Token::Names);
         driver.release()?;
         driver
-            .request(NodeId(0), kind::PUBLISH, address as u64, 0, name)
+            .request(NodeId(0), Request::Publish, address as u64, 0, name)
             .map(drop)
             .map_err(|(code, _)| Error::from_code(code, &format!("a job has at most {MOST} names")))
     }
@@ -48,7 +48,7 @@ impl Names {
     pub(crate) fn lookup(driver: &Driver, name: &[u8]) -> Result<usize, Error> {
         check(name)?;
         let address = driver
-            .request(NodeId(0), kind::LOOKUP, 0, 0, name)
+            .request(NodeId(0), Request::Lookup, 0, 0, name)
             .map_err(|(code, _)| Error::from_code(code, "look-up"))?;
         tsan::take(Token::Names);
         usize::try_from(address).map_err(|_| Error::System("address out of range".into()))
@@ -74,7 +74,7 @@ impl Names {
             driver.answer(asker, Error::Limit(String::new()).code(), 0);
             return true;
         }
-        driver.races().keep(object.clone(), asker, kind::PUBLISH);
+        driver.races().keep(object.clone(), asker, Request::Publish);
         names.known.insert(name.to_vec(), address);
         let waiting = names.waiting.remove(name).unwrap_or_default();
         for waiter in &waiting {

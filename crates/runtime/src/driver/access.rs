@@ -22,6 +22,7 @@ use multigrain_protocol::sync::SyncInput;
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::{MinipageId, ThreadId};
 
+use super::steps::Batch;
 use super::{Driver, Wait};
 use crate::error::Error;
 use crate::minipage_run::Run;
@@ -178,12 +179,7 @@ impl Driver {
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
     /// it comes back here when it is through.
-    pub(crate) fn resume(
-        &self,
-        (thread, slot): (ThreadId, &Slot),
-        minipage: MinipageId,
-        for_: For,
-    ) {
+    fn resume(&self, (thread, slot): (ThreadId, &Slot), minipage: MinipageId, for_: For) {
         if for_.is_first_try() && self.keep_as_asked(thread, minipage) {
             return;
         }
@@ -224,25 +220,43 @@ impl Driver {
         true
     }
 
-    /// Steps the protocol for a thread that needs access to the first minipage of a run, asks for the others
-    /// with it, and waits for the first; true if no message was needed.
+    /// Steps the protocol for a thread that needs access to a minipage, asks for what else is wanted with it, and waits for
+    /// the one; true if no message was needed.
     pub(crate) fn fetch(
         &self,
         (thread, slot): (ThreadId, &Slot),
-        run: Run,
+        wanted: Wanted<'_>,
         kind: Kind,
         for_: For,
     ) -> bool {
-        slot.arm();
-        let first = run.first();
-        self.step_run(run, |minipage| match for_ {
-            _ if minipage != first => Input::Prefetch { minipage, kind },
+        let needs = |minipage| match for_ {
             For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
             For::Instruction { pinned: false, .. } | For::Call { .. } | For::Later => {
                 Input::Fault { thread, minipage, kind }
             }
-        });
-        let at_once = slot.word.is_woken_at_once();
+        };
+        slot.arm();
+        let (first, at_once) = match wanted {
+            Wanted::Run(run) => {
+                let first = run.first();
+                self.step_run(run, |minipage| {
+                    if minipage == first {
+                        needs(minipage)
+                    } else {
+                        Input::Prefetch { minipage, kind }
+                    }
+                });
+                (first, slot.word.is_woken_at_once())
+            }
+            Wanted::With(first, others) => self.batch(|batch| {
+                batch.step(needs(first));
+                let at_once = slot.word.is_woken_at_once();
+                if !at_once {
+                    others(batch);
+                }
+                (first, at_once)
+            }),
+        };
         self.wait_for(slot, Wait::Fault);
         self.resume((thread, slot), first, for_);
         at_once
@@ -266,7 +280,7 @@ impl Driver {
 
     /// The helper: ends windows when they are over, until this node leaves.
     pub(crate) fn keep_time(&self) {
-        while !self.membership.is_leaving() {
+        while !self.membership().is_leaving() {
             self.engine.windows().sleep();
             for id in self.engine.windows().locks_due() {
                 self.end_lock_window(id);
@@ -282,7 +296,7 @@ impl Driver {
         slot: &Slot,
         (thread, id): (ThreadId, u64),
     ) -> Result<(), Error> {
-        self.step(Input::Sync(SyncInput::UnlockToReturn { thread, id }))?;
+        self.tell(SyncInput::UnlockToReturn { thread, id })?;
         if self.tables().keeps_lock(id) {
             slot.returns.keep();
             if !self.engine.windows().keep_lock(id) {
@@ -300,8 +314,7 @@ impl Driver {
     }
 
     fn end_lock_window(&self, id: u64) {
-        self.engine.step_sure(Input::Sync(SyncInput::LockWindowOver { id }));
-        self.mesh().flush_deferred();
+        self.tell_sure(SyncInput::LockWindowOver { id });
     }
 
     fn retire_ended(&self, ended: Vec<Ended>) {
@@ -333,6 +346,14 @@ impl Driver {
         let code: c_int = unsafe { (*info).si_code };
         code == libc::TRAP_TRACE && self.end_step(context)
     }
+}
+
+/// What is fetched: what a thread waits for, and what comes with it.
+pub(crate) enum Wanted<'a> {
+    /// The first minipage of a run; the others are asked for in the same frame.
+    Run(Run),
+    /// One minipage. If a message asks for it, others that this asks for travel with that.
+    With(MinipageId, &'a mut dyn FnMut(Batch<'_>)),
 }
 
 /// What wants a minipage.

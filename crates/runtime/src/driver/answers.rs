@@ -7,7 +7,7 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, DriverFrame, Request};
 use crate::shim::{Mutex, lock};
 
 /// Longest answer, bytes.
@@ -35,13 +35,13 @@ impl Driver {
     pub(crate) fn request_for_bytes(
         &self,
         to: NodeId,
-        kind: u8,
+        request: Request,
         subject: u64,
         body: &[u8],
     ) -> Result<Box<[u8]>, i32> {
         let (thread, _) = self.my_slot().map_err(|error| error.code())?;
         lock(&self.answers.0).remove(&thread);
-        self.request(to, kind, subject, 0, body).map_err(|(code, _)| code)?;
+        self.request(to, request, subject, 0, body).map_err(|(code, _)| code)?;
         lock(&self.answers.0).remove(&thread).ok_or(Error::System(String::new()).code())
     }
 
@@ -53,7 +53,7 @@ impl Driver {
         }
         lock(&self.unanswered).close(asker);
         self.notify(asker.node);
-        let (kind, from, thread) = (kind::ANSWER, self.me().0, asker.thread.0);
+        let (kind, from, thread) = (DriverFrame::Answer.number(), self.me().0, asker.thread.0);
         let header = Header { kind, from, thread, ..Header::default() };
         self.platform().send_frame(asker.node, header, Payload::Bytes(body));
     }

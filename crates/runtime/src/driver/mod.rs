@@ -8,7 +8,7 @@
 //!  of services ---+                                          +-> Driver::serve -> Services
 //! ```
 //!
-//! Faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
+//! Steps of this node's own ([`steps`]), faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
 //! ([`lifecycle`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
@@ -20,22 +20,20 @@ mod page_locks;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
+pub(crate) mod steps;
 mod unanswered;
 
 use core::fmt;
 
 use multigrain_memory::Memory;
-use multigrain_protocol::Input;
-use multigrain_transport::{Header, LinkEvent, LostReason, Mesh};
+use multigrain_transport::{Header, LinkEvent, Mesh};
+use multigrain_types::NodeId;
 use multigrain_types::deadlock::BlockingCall;
-use multigrain_types::{MinipageId, NodeId};
 
 use crate::engine::Engine;
-use crate::error::Error;
-use crate::frames::Asker;
+use crate::frames::{Asker, Request};
 use crate::interposed_close;
-use crate::membership::{Loss, Membership};
-use crate::minipage_run::Run;
+use crate::membership::Membership;
 use crate::platform::Platform;
 use crate::races::Races;
 use crate::receiver::Receiver;
@@ -61,6 +59,7 @@ pub(crate) trait Services: Send + Sync + fmt::Debug {
         &self,
         driver: &Driver,
         asker: Asker,
+        request: Request,
         header: &Header,
         body: &[u8],
     ) -> Result<(), String>;
@@ -96,7 +95,6 @@ impl Wait {
 pub(crate) struct Driver {
     engine: Engine,
     receiver: Receiver,
-    membership: Membership,
     unanswered: Mutex<Unanswered>,
     answers: Answers,
     threads: ThreadCounts,
@@ -110,7 +108,6 @@ impl Driver {
         Self {
             engine,
             receiver: Receiver::new(wait),
-            membership: Membership::default(),
             unanswered: Mutex::default(),
             answers: Answers::default(),
             threads: ThreadCounts::default(),
@@ -156,24 +153,7 @@ impl Driver {
     }
 
     pub(crate) fn membership(&self) -> &Membership {
-        &self.membership
-    }
-
-    /// One protocol step. A program's misuse is returned; a peer's violation ends the node.
-    ///
-    /// # Errors
-    /// [`Error::NotPermitted`] and [`Error::Limit`].
-    pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
-        self.engine.step(input)
-    }
-
-    /// One protocol step for each minipage of a run.
-    pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
-        if run.count() == 1 {
-            self.engine.step_sure(input(run.first()));
-        } else {
-            self.engine.step_run(run, input);
-        }
+        self.platform().membership()
     }
 
     /// Waits until `slot` is woken, receiving for the node if nobody does.
@@ -202,7 +182,7 @@ impl Driver {
 
     /// The service thread: receives while no thread of the program waits.
     pub(crate) fn serve_peers(&self) {
-        self.receiver.serve(self.mesh(), &mut NodeSink::new(self), &self.membership);
+        self.receiver.serve(self.mesh(), &mut NodeSink::new(self), self.membership());
     }
 
     /// The thread that makes links when they are first used, where there are such.
@@ -211,7 +191,7 @@ impl Driver {
         let made = self.mesh().make_links(&mut |event| match event {
             LinkEvent::Made(descriptors) => interposed_close::keep(&descriptors),
             // Peers that leave hang up, too.
-            LinkEvent::Refused(_) if self.membership.is_finalizing() => {}
+            LinkEvent::Refused(_) if self.membership().is_finalizing() => {}
             LinkEvent::Refused(line) => launcher.refused(&line),
         });
         if let Err(error) = made {
@@ -221,18 +201,10 @@ impl Driver {
 
     /// All nodes have come to the end: says goodbye, and reads what the peers still say.
     pub(crate) fn leave(&self, at_most: core::time::Duration) {
-        self.membership.leave();
+        self.membership().leave();
         self.mesh().leave();
         self.receiver.receive_goodbyes(self.mesh(), &mut NodeSink::new(self), at_most);
         self.mesh().wake();
         self.engine.windows().ring();
-    }
-
-    /// A peer's link has ended.
-    fn lost(&self, peer: NodeId, reason: &LostReason) {
-        match self.membership.lost(reason) {
-            Loss::Expected => {}
-            Loss::EndsJob(why) => self.platform().launcher().peer_lost(peer, &why),
-        }
     }
 }

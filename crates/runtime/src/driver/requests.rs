@@ -1,73 +1,40 @@
 //! The runtime's own requests between nodes: areas, frees, names, threads, segments, operands of collective operations.
 //!
 //! A request names the slot of the waiting thread; the reply brings it a code and a value. These are
-//! not coherence: they are rare, and may allocate.
+//! not coherence: they are rare, and may allocate. Which there are, who may make them and where their answers come from is
+//! in the table of [`crate::frames`]: here no request is known by its kind.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;
 use multigrain_transport::{Header, Payload};
-use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, Wait};
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Awaits, DriverFrame, OwnKind, Request, Row};
 use crate::receiver::slots::{self, Slot};
 use crate::shim::lock;
-
-/// Whether who sends such a frame waits for its answer.
-fn is_answered(kind: u8) -> bool {
-    matches!(
-        kind,
-        kind::AREA_REQUEST
-            | kind::AREA_RETURN
-            | kind::FREE
-            | kind::PUBLISH
-            | kind::LOOKUP
-            | kind::THREAD_START
-            | kind::THREAD_JOIN
-            | kind::THREAD_DETACH
-            | kind::SEGMENT_NAME
-            | kind::SEGMENT_MADE
-            | kind::SEGMENT_FIND
-            | kind::SEGMENT_WAIT
-            | kind::SEGMENT_STAT
-            | kind::SEGMENT_ATTACH
-            | kind::SEGMENT_DETACH
-            | kind::SEGMENT_REMOVE
-            | kind::SEGMENT_SET
-    )
-}
-
-/// Where the program waits that asks so; none where the node itself answers.
-fn place_of(to: NodeId, kind: u8) -> Option<BlockingCall> {
-    match kind {
-        kind::THREAD_JOIN => Some(BlockingCall::Join(to.0.into())),
-        kind::LOOKUP | kind::SEGMENT_WAIT => Some(BlockingCall::Name),
-        _ => None,
-    }
-}
 
 impl Driver {
     /// Sends a request to a node and waits for its answer. `to` may be this node itself.
     pub(crate) fn request(
         &self,
         to: NodeId,
-        kind: u8,
+        request: Request,
         subject: u64,
         value: u64,
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
-        let answer = self.request_without_acquire(to, kind, (subject, value), body);
+        let answer = self.ask_node(to, request.row(), (subject, value), body);
         self.acquire();
         answer
     }
 
-    /// The same without the acquire: this node may still look at what it has.
-    pub(crate) fn request_without_acquire(
+    /// The same of any frame that is answered, without the acquire: this node may still look at what it has.
+    fn ask_node(
         &self,
         to: NodeId,
-        kind: u8,
+        Row { number: kind, awaits, .. }: Row,
         (subject, value): (u64, u64),
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
@@ -76,7 +43,7 @@ impl Driver {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
-        if matches!(kind, kind::LOOKUP | kind::SEGMENT_WAIT) {
+        if awaits == Awaits::Name {
             slot.awaited().set_name(body);
         }
         let header = Header {
@@ -87,7 +54,7 @@ impl Driver {
             value,
             ..Header::default()
         };
-        if to != self.me() && kind != kind::RACE_JUDGED {
+        if to != self.me() && awaits != Awaits::Receipt {
             self.notify(to);
         }
         self.races().request(to, &header);
@@ -98,7 +65,7 @@ impl Driver {
             lock(&self.unanswered).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot, place_of(to, kind).map_or(Wait::Other, Wait::At));
+        self.wait_for(slot, awaits.place(to).map_or(Wait::Other, Wait::At));
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),
@@ -123,7 +90,7 @@ impl Driver {
     /// Answers another node, and tells it nothing else.
     pub(crate) fn send_answer(&self, asker: Asker, code: i32, value: u64) {
         let header = Header {
-            kind: kind::ANSWER,
+            kind: DriverFrame::Answer.number(),
             from: self.me().0,
             thread: asker.thread.0,
             subject: u64::from(code.cast_unsigned()),
@@ -199,39 +166,34 @@ impl Driver {
         body: &[u8],
     ) -> Result<(), String> {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
-        if is_answered(header.kind) && !lock(&self.unanswered).open(asker) {
+        let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
+        let Some(kind) = OwnKind::of(header.kind) else { return senseless() };
+        let Row { way, awaits, .. } = kind.row();
+        if awaits.is_served() && !lock(&self.unanswered).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
-        if header.kind == kind::ANSWER {
-            return self.take_answer(asker, header, body);
+        if !way.allows(from, self.me()) {
+            return senseless();
         }
-        let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
-        match self.take_notice(asker, header, body) {
-            Some(true) => Ok(()),
-            Some(false) => senseless(),
-            None if self.may_ask(from, header.kind) => {
-                self.services.serve(self, asker, header, body)
+        let makes_sense = match kind {
+            OwnKind::Request(request) => {
+                return self.services.serve(self, asker, request, header, body);
             }
-            None => senseless(),
-        }
-    }
-
-    /// What this crate's own bookkeeping is told; `None` for requests to services.
-    fn take_notice(&self, asker: Asker, header: &Header, body: &[u8]) -> Option<bool> {
-        let from = asker.node;
-        match header.kind {
-            kind::WRITE_NOTICES => Some(self.receive_notices(from, body)),
-            kind::OPERAND => Some(self.engine.receive_operand(from, header.subject, body)),
-            kind::RACE_CLOCK => {
+            OwnKind::Driver(DriverFrame::Answer) => return self.take_answer(asker, header, body),
+            OwnKind::Driver(DriverFrame::WriteNotices) => self.receive_notices(from, body),
+            OwnKind::Driver(DriverFrame::Operand) => {
+                self.engine.receive_operand(from, header.subject, body)
+            }
+            OwnKind::Driver(DriverFrame::RaceClock) => {
                 let awaits = |thread| lock(&self.unanswered).awaits(thread, from);
-                Some(self.races().receive_clock(from, header, body, awaits))
+                self.races().receive_clock(from, header, body, awaits)
             }
-            kind::RACE_JUDGED => Some(self.serve_race_judged(asker)),
-            kind::RACE_WRITES => {
-                Some(self.races().receive_writes(from, header.subject, header.value, body))
+            OwnKind::Driver(DriverFrame::RaceJudged) => self.serve_race_judged(asker),
+            OwnKind::Driver(DriverFrame::RaceWrites) => {
+                self.races().receive_writes(from, header.subject, header.value, body)
             }
-            _ => None,
-        }
+        };
+        if makes_sense { Ok(()) } else { senseless() }
     }
 
     /// A peer asks whether its writes have been judged, as they have.
@@ -253,19 +215,19 @@ impl Driver {
         for judge in self.races().end_epoch() {
             // Links keep their order: the node that answers this has received all that was sent before. A node without
             // a slot for this thread has told its caller, or will.
-            let _ = self.request_without_acquire(judge, kind::RACE_JUDGED, (0, 0), &[]);
+            let _ = self.ask_node(judge, DriverFrame::RaceJudged.row(), (0, 0), &[]);
         }
     }
 
     /// As if a thread of this node had asked.
     #[cfg(all(test, feature = "shuttle"))]
-    pub(crate) fn pretend_to_ask(&self, thread: ThreadId, node: NodeId, kind: u8) {
-        lock(&self.unanswered).ask(thread, node, kind);
+    pub(crate) fn pretend_to_ask(&self, thread: ThreadId, node: NodeId, request: Request) {
+        lock(&self.unanswered).ask(thread, node, request.number());
     }
 
     /// Whether any thread of this node waits for an answer to a request of that kind.
-    pub(crate) fn awaits_any(&self, kind: u8) -> bool {
-        lock(&self.unanswered).awaits_any(kind)
+    pub(crate) fn awaits_any(&self, request: Request) -> bool {
+        lock(&self.unanswered).awaits_any(request.number())
     }
 
     /// A thread of this node has its answer from the node it asked.
@@ -286,19 +248,5 @@ impl Driver {
         }
         self.answer(Asker { node: self.me(), thread }, code.cast_signed(), header.value);
         Ok(())
-    }
-
-    /// Node 0 keeps the directories of areas and names; all others learn of areas from it.
-    fn may_ask(&self, from: NodeId, kind: u8) -> bool {
-        match kind {
-            kind::AREA_REQUEST
-            | kind::AREA_RETURN
-            | kind::AREA_MAPPED
-            | kind::PUBLISH
-            | kind::LOOKUP
-            | kind::SEGMENT_NAME..=kind::SEGMENT_REMOVE => self.me() == NodeId(0),
-            kind::AREA_ANNOUNCE | kind::AREA_RETIRE => self.me() != NodeId(0) && from == NodeId(0),
-            _ => true,
-        }
     }
 }

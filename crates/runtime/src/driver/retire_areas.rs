@@ -12,7 +12,7 @@ use multigrain_types::{AreaId, NodeId, ThreadId};
 
 use super::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Request};
 use crate::shim::{Mutex, lock};
 
 /// Areas on their way out of this node.
@@ -99,11 +99,17 @@ impl Driver {
     fn has_retired(&self, id: AreaId, code: i32) {
         let (subject, value) = (id.0.into(), u64::from(code.cast_unsigned()));
         let from = self.me().0;
-        let header = Header { kind: kind::AREA_MAPPED, from, subject, value, ..Header::default() };
+        let header = Header {
+            kind: Request::AreaMapped.number(),
+            from,
+            subject,
+            value,
+            ..Header::default()
+        };
         if self.me() == NodeId(0) {
             let asker = Asker { node: self.me(), thread: ThreadId(0) };
             // What this node asks of itself makes sense.
-            let _ = self.services.serve(self, asker, &header, &[]);
+            let _ = self.services.serve(self, asker, Request::AreaMapped, &header, &[]);
         } else {
             self.platform().send_frame(NodeId(0), header, Payload::None);
         }

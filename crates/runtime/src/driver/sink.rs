@@ -9,7 +9,7 @@ use multigrain_types::{Access, Compression, MinipageId, NodeId};
 
 use super::Driver;
 use crate::compression::{LONGEST, SegmentContents, limit};
-use crate::frames::{COMPRESSED, message_of};
+use crate::frames::{COMPRESSED, FIRST_OWN, message_of};
 use crate::minipage_run::Run;
 use crate::platform::Contents;
 
@@ -33,7 +33,7 @@ impl<'a> NodeSink<'a> {
         if let Some((_, message)) = self.placed.take_if(|(of, _)| of == header) {
             return Ok(Some(message));
         }
-        if header.kind >= 64 {
+        if header.kind >= FIRST_OWN {
             return Ok(None);
         }
         let (message, run) = message_of(header)?;
@@ -252,7 +252,7 @@ unsafe impl Sink for NodeSink<'_> {
 
     fn lost(&mut self, from: NodeId, reason: LostReason) {
         self.driver.retiring.arrived(from);
-        self.driver.lost(from, &reason);
+        self.driver.platform().peer_lost(from, &reason);
     }
 
     fn refused(&mut self, line: String) {

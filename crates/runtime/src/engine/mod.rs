@@ -197,7 +197,7 @@ impl Engine {
     }
 
     /// A step whose requests for lazily consistent minipages are deferred, to travel with others to the
-    /// same node; the caller flushes them.
+    /// same node; its batch, which the driver has, lets them go.
     pub(crate) fn step_batched(&self, input: Input) {
         self.sure(self.step_with(input, None, true));
     }
@@ -274,9 +274,8 @@ impl Engine {
                 Error::Limit(text)
             }
             Violation::Limit { from, text } => self.platform.peer_broke(from, text),
-            Violation::Peer { from, role, state, event } if from != me || cause != me => {
-                let what = format!("{event} for the {role} in state {state}");
-                self.platform.peer_broke(if from == me { cause } else { from }, what)
+            Violation::Peer { from, .. } if from != me || cause != me => {
+                self.platform.peer_broke(if from == me { cause } else { from }, violation.what())
             }
             violation @ (Violation::Peer { .. } | _) => self.platform.fatal(&violation.to_string()),
         }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::Engine;
 use super::write_protected::Closed;
-use crate::frames::{header_of, kind, words_of};
+use crate::frames::{DriverFrame, header_of, words_of};
 use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::receiver::slots;
@@ -174,7 +174,7 @@ impl<'a> RealWorld<'a> {
     /// Write notices that no message of this step takes along.
     fn defer_notices(&mut self) {
         if let Some((to, notices)) = self.notices.take() {
-            let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
+            let header = Header { kind: DriverFrame::WriteNotices.number(), ..Header::default() };
             self.platform().defer_with(to, header, |out| out.extend(notices));
         }
     }
@@ -198,7 +198,8 @@ impl World for RealWorld<'_> {
     }
 
     fn send_operand(&mut self, to: NodeId, id: u64, operand: &Operand) {
-        let header = Header { kind: kind::OPERAND, subject: id, ..Header::default() };
+        let header =
+            Header { kind: DriverFrame::Operand.number(), subject: id, ..Header::default() };
         self.platform().defer_with(to, header, |out| out.extend(operand.to_bytes()));
     }
 
@@ -261,11 +262,7 @@ impl World for RealWorld<'_> {
                 Some((minipage, ptr, len))
             }
             (Attach::Diff, Some(minipage)) => {
-                self.send_diff(to, message, minipage);
-                if self.send_timing(message, context, None) == SendTiming::Now {
-                    self.platform().mesh().flush_deferred();
-                }
-                return;
+                return self.send_diff(to, message, minipage);
             }
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
@@ -367,7 +364,7 @@ impl ReleaseWorld for RealWorld<'_> {
         // The last goes with what they are about, which comes right behind them.
         self.notices = parts.pop().map(|last| (to, last.to_bytes()));
         for part in parts {
-            let header = Header { kind: kind::WRITE_NOTICES, ..Header::default() };
+            let header = Header { kind: DriverFrame::WriteNotices.number(), ..Header::default() };
             self.platform().defer_with(to, header, |out| out.extend(part.to_bytes()));
         }
     }

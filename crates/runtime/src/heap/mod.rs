@@ -45,7 +45,7 @@ use crate::config::Config;
 use crate::directory;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Request};
 use crate::races::Object;
 use crate::shim::{Mutex, MutexGuard, lock};
 use crate::tsan::{self, Token};
@@ -371,7 +371,7 @@ impl Heap {
     fn free_of(&self, driver: &Driver, address: usize, record: &AreaRecord) -> Result<(), Error> {
         tsan::give(Token::Free);
         driver.release()?;
-        let freed = driver.request(record.owner, kind::FREE, address as u64, 0, &[]);
+        let freed = driver.request(record.owner, Request::Free, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
             error_code::NOT_SHARED => Error::NotShared(address),
             _ => Error::free_twice(address),
@@ -402,7 +402,9 @@ impl Heap {
         let (code, returned) = match freed {
             Ok(freed) => {
                 let object = usize::try_from(address).map(Object::Freed);
-                object.into_iter().for_each(|freed| driver.races().keep(freed, asker, kind::FREE));
+                object
+                    .into_iter()
+                    .for_each(|freed| driver.races().keep(freed, asker, Request::Free));
                 reclaim(driver, self, &freed);
                 (0, freed.returned)
             }

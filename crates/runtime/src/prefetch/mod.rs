@@ -13,7 +13,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::driver::Driver;
-use crate::driver::access::For;
+use crate::driver::access::{For, Wanted};
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
@@ -61,7 +61,7 @@ impl Prefetcher {
         }
         let reads = self.learns && kind == Kind::Read;
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
-            return spatial::fetch(driver, (thread, slot), minipage, &page);
+            return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
         let (run, wanted) = match for_ {
             For::Instruction { .. } if self.learns => scanned(driver, minipage, kind),
@@ -69,13 +69,13 @@ impl Prefetcher {
         };
         let alone = run.count() == 1 && wanted == kind;
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
-            let at_once = driver.fetch((thread, slot), run, Kind::Write, for_);
+            let at_once = driver.fetch((thread, slot), Wanted::Run(run), Kind::Write, for_);
             if let Some(checksum) = driver.platform().checksum(minipage) {
                 lock(&self.migratory).came(minipage, checksum);
             }
             return at_once;
         }
-        driver.fetch((thread, slot), run, wanted, for_)
+        driver.fetch((thread, slot), Wanted::Run(run), wanted, for_)
     }
 
     /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.
@@ -176,23 +176,24 @@ impl Prefetcher {
         let candidates: Vec<_> = candidates.iter().filter(is_there).copied().collect();
         // One alone is asked for by the thread that waits for it.
         let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
-        while let Some(&(first, kind)) = rest.first() {
-            let most = may_go_together(driver, first);
-            let mut run = Run::one(first);
-            while let Some(&(next, same)) = rest.get(run.count() as usize)
-                && same == kind
-                && run.count() < most
-                && let Some(longer) = run.with(next)
-            {
-                run = longer;
+        driver.batch(|batch| {
+            while let Some(&(first, kind)) = rest.first() {
+                let most = may_go_together(driver, first);
+                let mut run = Run::one(first);
+                while let Some(&(next, same)) = rest.get(run.count() as usize)
+                    && same == kind
+                    && run.count() < most
+                    && let Some(longer) = run.with(next)
+                {
+                    run = longer;
+                }
+                match run.count() {
+                    1 => batch.step(Input::Prefetch { minipage: first, kind }),
+                    _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
+                }
+                rest = &rest[run.count() as usize..];
             }
-            match run.count() {
-                1 => driver.engine().step_batched(Input::Prefetch { minipage: first, kind }),
-                _ => driver.step_run(run, |minipage| Input::Prefetch { minipage, kind }),
-            }
-            rest = &rest[run.count() as usize..];
-        }
-        driver.mesh().flush_deferred();
+        });
         for (minipage, kind) in candidates {
             if !is_here(driver, (minipage, kind)) {
                 self.fetch(driver, (thread, slot), minipage, kind, for_(kind));

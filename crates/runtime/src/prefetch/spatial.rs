@@ -20,8 +20,9 @@ use multigrain_protocol::{Cell as _, Homes, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
 use super::in_use_together;
-use crate::driver::access::For;
-use crate::driver::{Driver, Wait};
+use crate::driver::Driver;
+use crate::driver::access::{For, Wanted};
+use crate::driver::steps::Batch;
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;
 use crate::shim::AtomicU64;
@@ -109,14 +110,15 @@ pub(super) fn fetch(
     (thread, slot): (ThreadId, &Slot),
     minipage: MinipageId,
     page: &Page,
+    for_: For,
 ) -> bool {
     let scan = Scan(&slot.remembered);
-    slot.arm();
-    driver.engine().step_batched(Input::Fault { thread, minipage, kind: Kind::Read });
-    let at_once = slot.word.is_woken_at_once();
     let mut asked = Vec::new();
-    let pages = if at_once { 0 } else { scan.reads(page.number) };
-    if pages > 0 {
+    let mut ask_for_others = |batch: Batch<'_>| {
+        let pages = scan.reads(page.number);
+        if pages == 0 {
+            return;
+        }
         let end = minipage.index().saturating_add(in_use_together(driver, minipage));
         let others = page.others(minipage.index(), pages).filter(|&other| other < end);
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
@@ -124,21 +126,18 @@ pub(super) fn fetch(
             driver.tables().knows(other) && driver.tables().lock(other).access() == Access::NoAccess
         });
         asked.extend(missing.take(MOST));
-        asked.iter().for_each(|&other| {
-            driver.engine().step_batched(Input::AwaitedPrefetch { minipage: other })
-        });
-    }
-    driver.mesh().flush_deferred();
-    driver.wait_for(slot, Wait::Fault);
+        asked.iter().for_each(|&minipage| batch.step(Input::AwaitedPrefetch { minipage }));
+    };
+    let wanted = Wanted::With(minipage, &mut ask_for_others);
+    let at_once = driver.fetch((thread, slot), wanted, Kind::Read, for_);
     if driver.tables().lock(minipage).copy().is_exclusive() {
         // It was zero: nobody's data, and no reason to ask for more of it.
         scan.forget();
     }
-    driver.engine().step_sure(Input::Resumed { thread, minipage });
     // The thread that asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {
-            driver.fetch((thread, slot), Run::one(minipage), Kind::Read, For::Later);
+            driver.fetch((thread, slot), Wanted::Run(Run::one(minipage)), Kind::Read, For::Later);
         }
     }
     at_once

@@ -7,6 +7,9 @@
 //! before the first guess, and a scan that was left starts from nothing. Under sequential consistency, a
 //! prefetched minipage that faults again was taken by another node that uses it: that scan is given up. The
 //! thread's guesses need more hits after that (the *miss penalty*), and fewer again with each right one.
+//!
+//! A guess grows up to what one request may be about: `MAX_RUN` minipages and `MAX_RUN_BYTES` of `minipage_run.rs`, and
+//! what is in use together (`may_go_together` of this folder).
 
 use core::cell::Cell;
 

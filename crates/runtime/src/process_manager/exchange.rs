@@ -62,6 +62,17 @@ enum Encrypt {
     Off,
 }
 
+impl Encrypt {
+    /// What TCP links use; `far`: some of the nodes are on other hosts.
+    fn with(self, credentials: Credentials, far: bool) -> Option<Credentials> {
+        match self {
+            Self::On => Some(credentials),
+            Self::Auto => far.then_some(credentials),
+            Self::Off => far.then(|| credentials.in_clear()),
+        }
+    }
+}
+
 /// Has this node meet the others: its place in the job, and everybody's addresses.
 ///
 /// # Errors
@@ -72,10 +83,7 @@ pub(super) fn meet(
     manager: &mut dyn ProcessManager,
 ) -> Result<Config, Error> {
     let (transport, encrypt) = (config.launch.links.transport, encrypt(variables)?);
-    let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
-    let wish = wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))?;
-    let ports = variables.get("PORTS")?.map(|text| text.parse::<Ports>());
-    let ports = ports.transpose().map_err(|why| invalid(format!("MULTIGRAIN_PORTS: {why}")))?;
+    let (wish, ports) = (wish(variables)?, ports(variables)?);
     let (rank, nodes) = (manager.rank(), manager.nodes());
     let own = u16::try_from(rank).ok().filter(|_| nodes <= u16::MAX.into());
     let own = own.ok_or_else(|| Error::Limit(format!("{nodes} nodes are too many")))?;
@@ -121,11 +129,6 @@ pub(super) fn meet(
     let here = &cards[usize::from(own)].whereabouts.machine;
     let far = cards.iter().any(|card| card.whereabouts.machine != *here);
     let credentials = credentials.trusting(cards.iter().map(|card| card.certificate).collect());
-    let credentials = match encrypt {
-        Encrypt::On => Some(credentials),
-        Encrypt::Auto => far.then_some(credentials),
-        Encrypt::Off => far.then(|| credentials.in_clear()),
-    };
     let address = |(rank, card): (usize, &Card)| {
         let near = transport.uses(AddressKind::Unix) && card.whereabouts.machine == *here;
         let text = if near { &card.unix } else { &tcp[rank] };
@@ -134,13 +137,24 @@ pub(super) fn meet(
     let launch = Launch {
         job: job.id,
         secret: Some(job.secret),
-        credentials,
+        credentials: encrypt.with(credentials, far),
         peers: cards.iter().enumerate().map(address).collect::<Result<_, _>>()?,
         parent: getppid(),
         listen_fds: listeners.into_iter().map(IntoRawFd::into_raw_fd).collect(),
         ..config.launch.clone()
     };
     Ok(Config { rank: NodeId(own), launch, ..config.clone() })
+}
+
+/// By which interface the host is to be reached.
+fn wish(variables: &Variables<'_>) -> Result<Option<Wish>, Error> {
+    let wish = variables.get("INTERFACE")?.map(|text| parse_wish(&text));
+    wish.transpose().map_err(|why| invalid(format!("MULTIGRAIN_INTERFACE: {why}")))
+}
+
+fn ports(variables: &Variables<'_>) -> Result<Option<Ports>, Error> {
+    let ports = variables.get("PORTS")?.map(|text| text.parse::<Ports>());
+    ports.transpose().map_err(|why| invalid(format!("MULTIGRAIN_PORTS: {why}")))
 }
 
 fn encrypt(variables: &Variables<'_>) -> Result<Encrypt, Error> {

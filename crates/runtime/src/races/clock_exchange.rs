@@ -14,7 +14,7 @@ use multigrain_types::{NodeId, ThreadId};
 use super::clock::Clock;
 use super::orders::Object;
 use super::{Checker, Races};
-use crate::frames::{Asker, header_of, kind};
+use crate::frames::{Asker, DriverFrame, OwnKind, Request, header_of};
 use crate::shim::lock;
 
 /// The header by which a synchronization message is known.
@@ -72,17 +72,21 @@ impl Races<'_> {
     /// Before a request of the runtime's own that orders what is done because of it.
     pub(crate) fn request(&self, to: NodeId, header: &Header) {
         let Some(races) = self.checker else { return };
-        if matches!(header.kind, kind::FREE | kind::PUBLISH | kind::THREAD_START) {
+        let orders = matches!(
+            OwnKind::of(header.kind),
+            Some(OwnKind::Request(Request::Free | Request::Publish | Request::ThreadStart))
+        );
+        if orders {
             let now = lock(&races.open).clock.clone();
             self.send_clock(races, to, header, now);
         }
     }
 
     /// The clock of a request becomes that of an object here.
-    pub(crate) fn keep(&self, object: Object, asker: Asker, kind: u8) {
+    pub(crate) fn keep(&self, object: Object, asker: Asker, request: Request) {
         let Some(races) = self.checker else { return };
         let mut orders = lock(&races.orders);
-        let clock = orders.came_with((asker.node, kind, asker.thread));
+        let clock = orders.came_with((asker.node, request.number(), asker.thread));
         orders.keep(object, clock);
     }
 
@@ -97,7 +101,11 @@ impl Races<'_> {
     pub(crate) fn answer(&self, asker: Asker, object: &Object) {
         let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);
-        let header = Header { kind: kind::ANSWER, thread: asker.thread.0, ..Header::default() };
+        let header = Header {
+            kind: DriverFrame::Answer.number(),
+            thread: asker.thread.0,
+            ..Header::default()
+        };
         self.send_clock(races, asker.node, &header, clock);
     }
 
@@ -110,7 +118,7 @@ impl Races<'_> {
     /// A thread has its answer from that node.
     pub(crate) fn answered(&self, from: NodeId, thread: ThreadId) {
         let Some(races) = self.checker else { return };
-        let clock = lock(&races.orders).came_with((from, kind::ANSWER, thread));
+        let clock = lock(&races.orders).came_with((from, DriverFrame::Answer.number(), thread));
         self.merge(races, &clock);
     }
 
@@ -145,7 +153,7 @@ impl Races<'_> {
             return;
         }
         let header = Header {
-            kind: kind::RACE_CLOCK,
+            kind: DriverFrame::RaceClock.number(),
             from: self.platform.me().0,
             thread: about.thread,
             value: about.kind.into(),
@@ -169,7 +177,7 @@ impl Races<'_> {
         };
         let Ok(kind) = u8::try_from(header.value) else { return false };
         let thread = ThreadId(header.thread);
-        if kind == kind::ANSWER && !awaits(thread) {
+        if kind == DriverFrame::Answer.number() && !awaits(thread) {
             return false;
         }
         #[cfg(feature = "mutants")]

@@ -49,7 +49,7 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{Access, MinipageId, NodeId};
 
 use crate::allocation_sites::Sites;
-use crate::frames::kind;
+use crate::frames::DriverFrame;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 use judge::{Judge, MOST_RACES, Writes};
@@ -177,7 +177,7 @@ impl<'a> Races<'a> {
     }
 
     /// Before a thread of this node releases: what was written here so far comes before. The release
-    /// waits until each of these judges has said that it has it ([`kind::RACE_JUDGED`]).
+    /// waits until each of these judges has said that it has it ([`DriverFrame::RaceJudged`]).
     pub(crate) fn end_epoch(&self) -> BTreeSet<NodeId> {
         let Some(races) = self.checker else { return BTreeSet::new() };
         if !self.platform.tables().is_relaxed() {
@@ -240,7 +240,7 @@ impl<'a> Races<'a> {
             return;
         }
         let header = Header {
-            kind: kind::RACE_WRITES,
+            kind: DriverFrame::RaceWrites.number(),
             from: self.platform.me().0,
             subject: minipage.0,
             value: writes.epoch,

@@ -12,7 +12,7 @@ use shuttle::thread;
 
 use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
-use crate::frames::{header_of, kind};
+use crate::frames::{DriverFrame, header_of};
 use crate::job::Runtime;
 use crate::receiver::slots;
 use crate::shuttle_tests::play_random;
@@ -74,21 +74,29 @@ fn write_and_post() {
         thread::spawn(move || runtime.semaphore_post(1, 1).unwrap())
     };
     let mut received = Received::default();
-    while received.0.last().is_none_or(|header| header.kind != kind::RACE_JUDGED) {
+    while received.0.last().is_none_or(|header| header.kind != DriverFrame::RaceJudged.number()) {
         theirs.receive(&mut received, Timeout::Forever);
     }
     thread::yield_now();
     theirs.receive(&mut received, Timeout::Now);
     let kinds =
         |received: &Received| received.0.iter().map(|header| header.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(&received), [kind::RACE_WRITES, kind::RACE_JUDGED], "the post waits");
-    let answer = Header { kind: kind::ANSWER, thread: received.0[1].thread, ..Header::default() };
+    assert_eq!(
+        kinds(&received),
+        [DriverFrame::RaceWrites.number(), DriverFrame::RaceJudged.number()],
+        "the post waits"
+    );
+    let answer = Header {
+        kind: DriverFrame::Answer.number(),
+        thread: received.0[1].thread,
+        ..Header::default()
+    };
     theirs.send_bytes(NodeId(0), answer, &[]).unwrap();
     poster.join().unwrap();
     received.0.clear();
     theirs.receive(&mut received, Timeout::Now);
     let post = header_of(SemaphoreMessage::Post { count: 1 }.about(1));
-    assert_eq!(kinds(&received), [kind::RACE_CLOCK, post.kind]);
+    assert_eq!(kinds(&received), [DriverFrame::RaceClock.number(), post.kind]);
     assert_eq!(received.0[0].value, u64::from(post.kind), "the clock says what it belongs to");
 }
 

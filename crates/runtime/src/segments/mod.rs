@@ -22,7 +22,7 @@ use crate::area::{AreaRecord, Origin, Sharing};
 use crate::compression::Compressed;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
-use crate::frames::{Asker, MAX_NAME, kind};
+use crate::frames::{Asker, MAX_NAME, Request};
 use crate::heap::{Heap, Policy};
 use crate::segment_sharing::Shares;
 use crate::shim::{AtomicU64, Mutex, lock};
@@ -176,7 +176,7 @@ impl Segments {
             return Err(Error::Invalid(line));
         }
         time_windows::check(driver, options)?;
-        driver.request(NodeId(0), kind::SEGMENT_NAME, 0, 0, name).map_err(
+        driver.request(NodeId(0), Request::SegmentName, 0, 0, name).map_err(
             |(code, _)| match code {
                 error_code::EXISTS => Error::Exists(format!(
                     "there is a segment {} already: attach to it",
@@ -195,7 +195,7 @@ impl Segments {
         }
         let rights = Credentials::own().rights(mode);
         let made = Made { area: area.as_ref().ok().map(|record| record.area.id.0), rights, name };
-        let told = driver.request(NodeId(0), kind::SEGMENT_MADE, 0, 0, &encode(&made)?);
+        let told = driver.request(NodeId(0), Request::SegmentMade, 0, 0, &encode(&made)?);
         area?;
         told.map(drop).map_err(|(code, _)| Error::from_code(code, "a segment"))
     }
@@ -212,7 +212,7 @@ impl Segments {
         (access, waits): (Access, bool),
     ) -> Result<usize, Error> {
         check(name)?;
-        let kind = if waits { kind::SEGMENT_WAIT } else { kind::SEGMENT_FIND };
+        let kind = if waits { Request::SegmentWait } else { Request::SegmentFind };
         let facts = self.ask(driver, kind, 0, name, || no_segment(name))?;
         if !facts.rights.allow(&Credentials::own(), access) {
             let wanted = if access == Access::ReadOnly { "read" } else { "read and write" };
@@ -226,7 +226,7 @@ impl Segments {
         let record = segment_of(driver, &facts).ok_or_else(|| no_segment(name))?;
         let id = record.area.id;
         driver
-            .request(NodeId(0), kind::SEGMENT_ATTACH, id.0.into(), 0, &[])
+            .request(NodeId(0), Request::SegmentAttach, id.0.into(), 0, &[])
             .map_err(|_| no_segment(name))?;
         let mut attached = lock(&self.attached);
         attached.entry(id).or_default().push(access);
@@ -256,7 +256,7 @@ impl Segments {
         }
         set_limit(driver, id, &attached)?;
         drop(attached);
-        let goes = driver.request(NodeId(0), kind::SEGMENT_DETACH, id.0.into(), 0, &[]);
+        let goes = driver.request(NodeId(0), Request::SegmentDetach, id.0.into(), 0, &[]);
         match goes {
             Ok(0) => Ok(()),
             Ok(_) => heap.free_segment(driver, &record),
@@ -270,7 +270,7 @@ impl Segments {
     /// [`Error::NotFound`]; [`Error::NotPermitted`] for who has not created it.
     pub(crate) fn remove(&self, driver: &Driver, heap: &Heap, name: &[u8]) -> Result<(), Error> {
         check(name)?;
-        let facts = self.ask(driver, kind::SEGMENT_FIND, 0, name, || no_segment(name))?;
+        let facts = self.ask(driver, Request::SegmentFind, 0, name, || no_segment(name))?;
         if !facts.rights.own(&Credentials::own()) {
             return Err(Error::NotPermitted(format!(
                 "segment {} belongs to user {}, who alone may remove it",
@@ -279,7 +279,7 @@ impl Segments {
             )));
         }
         let id = facts.area();
-        let goes = driver.request(NodeId(0), kind::SEGMENT_REMOVE, id.0.into(), 0, &[]);
+        let goes = driver.request(NodeId(0), Request::SegmentRemove, id.0.into(), 0, &[]);
         match (goes, segment_of(driver, &facts)) {
             (Ok(0), _) => Ok(()),
             (Ok(_), Some(record)) => heap.free_segment(driver, &record),
@@ -293,7 +293,7 @@ impl Segments {
     /// [`Error::NotFound`].
     pub(crate) fn stat(&self, driver: &Driver, name: &[u8]) -> Result<SegmentStat, Error> {
         check(name)?;
-        let facts = self.ask(driver, kind::SEGMENT_FIND, 0, name, || no_segment(name))?;
+        let facts = self.ask(driver, Request::SegmentFind, 0, name, || no_segment(name))?;
         stat(driver, &facts).ok_or_else(|| no_segment(name))
     }
 
@@ -304,19 +304,19 @@ impl Segments {
     pub(crate) fn stat_at(&self, driver: &Driver, address: usize) -> Result<SegmentStat, Error> {
         let none = || Error::NotShared(address);
         let id = segment_at(driver, address).ok_or_else(none)?.area.id;
-        let facts = self.ask(driver, kind::SEGMENT_STAT, id.0.into(), &[], none)?;
+        let facts = self.ask(driver, Request::SegmentStat, id.0.into(), &[], none)?;
         stat(driver, &facts).ok_or_else(none)
     }
 
     fn ask(
         &self,
         driver: &Driver,
-        kind: u8,
+        request: Request,
         subject: u64,
         name: &[u8],
         none: impl FnOnce() -> Error,
     ) -> Result<Facts, Error> {
-        let answer = driver.request_for_bytes(NodeId(0), kind, subject, name);
+        let answer = driver.request_for_bytes(NodeId(0), request, subject, name);
         let bytes = answer.map_err(|code| match code {
             error_code::NOT_FOUND => none(),
             code => Error::from_code(code, "a segment"),

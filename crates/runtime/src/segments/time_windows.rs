@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{SegmentOptions, Segments, area_id, encode, segment_at};
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Request};
 use crate::heap::Heap;
 
 /// The longest window, so that waits stay bounded.
@@ -61,7 +61,7 @@ pub(super) fn tell(
     let ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
     let body = encode(&Setting { first, count: end - first, ns })?;
     let set = |node, stamp| {
-        let told = driver.request(NodeId(node), kind::SEGMENT_SET, id.0.into(), stamp, &body);
+        let told = driver.request(NodeId(node), Request::SegmentSet, id.0.into(), stamp, &body);
         told.map_err(|(code, _)| Error::from_code(code, "a time window"))
     };
     let stamp = set(0, 0)?;

@@ -16,7 +16,7 @@ use multigrain_types::NodeId;
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::frames::{Asker, kind};
+use crate::frames::{Asker, Request};
 use crate::program::{Program, ThreadFunction};
 use crate::programs::Programs;
 use crate::races::Object;
@@ -214,7 +214,7 @@ impl Threads {
         tsan::give(Token::ThreadStart);
         driver.release()?;
         let body = attributes.to_bytes();
-        let started = driver.request(to, kind::THREAD_START, address as u64, argument, &body);
+        let started = driver.request(to, Request::ThreadStart, address as u64, argument, &body);
         started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
             Some(refusal) => {
                 Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
@@ -228,7 +228,7 @@ impl Threads {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub(crate) fn join(driver: &Driver, handle: ThreadHandle) -> Result<u64, Error> {
-        let ended = ask_about(driver, handle, kind::THREAD_JOIN)?;
+        let ended = ask_about(driver, handle, Request::ThreadJoin)?;
         tsan::take(Token::ThreadEnd(handle.0));
         Ok(ended)
     }
@@ -238,7 +238,7 @@ impl Threads {
     /// # Errors
     /// [`Error::Invalid`] for a thread that never was, or was joined or detached already.
     pub(crate) fn detach(driver: &Driver, handle: ThreadHandle) -> Result<(), Error> {
-        ask_about(driver, handle, kind::THREAD_DETACH).map(drop)
+        ask_about(driver, handle, Request::ThreadDetach).map(drop)
     }
 
     /// Takes in a thread that shall start here, or says why it cannot.
@@ -301,7 +301,7 @@ impl Threads {
     fn start(&'static self, driver: &'static Driver, start: Start) {
         let Start { asker, number, slot, function, argument, stack_bytes } = start;
         let handle = ThreadHandle::new(driver.me(), number);
-        driver.races().keep(Object::Start(number), asker, kind::THREAD_START);
+        driver.races().keep(Object::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
         driver.begin_starting(thread, place);
@@ -382,7 +382,7 @@ impl Threads {
     }
 }
 
-fn ask_about(driver: &Driver, handle: ThreadHandle, kind: u8) -> Result<u64, Error> {
+fn ask_about(driver: &Driver, handle: ThreadHandle, request: Request) -> Result<u64, Error> {
     let unknown = || {
         let text = "does not exist, or was joined or detached";
         Error::Invalid(format!("thread {:#x} {text}", handle.0))
@@ -390,7 +390,7 @@ fn ask_about(driver: &Driver, handle: ThreadHandle, kind: u8) -> Result<u64, Err
     if handle.node().0 >= driver.nodes() {
         return Err(unknown());
     }
-    driver.request(handle.node(), kind, handle.0, 0, &[]).map_err(|_| unknown())
+    driver.request(handle.node(), request, handle.0, 0, &[]).map_err(|_| unknown())
 }
 
 #[cfg(all(test, not(miri), not(feature = "shuttle")))]
@@ -456,7 +456,7 @@ mod tests {
         let in_libc = (libc::getpid as *const ()).addr() as u64;
         let addresses = [in_libc, 0, 1, (&raw const runtime).addr() as u64];
         for (thread, subject) in (0..).zip(addresses) {
-            let kind = kind::THREAD_START;
+            let kind = Request::ThreadStart.number();
             let header = Header { kind, thread, subject, ..Header::default() };
             let why = NodeSink::new(&runtime.driver).frame(NodeId(3), &header, None).unwrap_err();
             let text =

@@ -11,13 +11,10 @@
 
 use super::{Close, Link};
 use crate::emulation::Emulation;
-use crate::handshake::Refusal;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::span::{self, Span};
 use core::fmt;
-use core::task::Poll;
 use core::time::Duration;
-use multigrain_types::NodeId;
 use rustix::event::Timespec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -234,10 +231,7 @@ impl fmt::Debug for Emulated {
 }
 
 impl Link for Emulated {
-    unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
-        // SAFETY: the caller's promise is the one asked for.
-        unsafe { self.link.send(spans) }
-    }
+    pass_on! { link: send readiness connected tune look_after authenticate may_be proves_rank tap describe }
 
     unsafe fn receive(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         let mut wire = lock(&self.wire);
@@ -249,10 +243,6 @@ impl Link for Emulated {
         self.takes_input.store(takes, Ordering::Relaxed);
         self.set_timer(&mut wire, now);
         if given > 0 { Ok(given) } else { wire.outcome(now) }
-    }
-
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.link.readiness()
     }
 
     fn timer(&self) -> Option<BorrowedFd<'_>> {
@@ -269,6 +259,11 @@ impl Link for Emulated {
         false
     }
 
+    /// What is on its way wakes this node by the timer all the same.
+    fn suppress_wakeups(&self, _: bool) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
     /// What is due, or what the link below holds and there is room for.
     fn holds_input(&self) -> bool {
         let due = lock(&self.wire).has_due(Instant::now());
@@ -281,33 +276,5 @@ impl Link for Emulated {
         if what == Close::Both {
             lock(&self.wire).closed = true;
         }
-    }
-
-    fn connected(&self) -> Result<(), Errno> {
-        self.link.connected()
-    }
-
-    fn tune(&self) -> Result<(), Errno> {
-        self.link.tune()
-    }
-
-    fn look_after(&self) {
-        self.link.look_after();
-    }
-
-    fn authenticate(&self) -> Poll<Result<(), Refusal>> {
-        self.link.authenticate()
-    }
-
-    fn may_be(&self, node: NodeId) -> Result<(), Refusal> {
-        self.link.may_be(node)
-    }
-
-    fn proves_rank(&self) -> bool {
-        self.link.proves_rank()
-    }
-
-    fn describe(&self) -> String {
-        self.link.describe()
     }
 }

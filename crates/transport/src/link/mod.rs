@@ -10,6 +10,49 @@
 //! [`Link::send`] and [`Link::holds_input`]. Dispatch is dynamic: an indirect call a system call.
 #![expect(unsafe_code, reason = "links send from and receive into raw memory")]
 
+/// Methods of [`Link`] that a link over another, which is in the named field, leaves to that one.
+macro_rules! pass_on {
+    ($below:ident: $($method:ident)*) => { $(pass_on! { @$method $below })* };
+    (@send $below:ident) => {
+        unsafe fn send(&self, spans: &mut [$crate::span::Span]) -> Result<usize, rustix::io::Errno> {
+            // SAFETY: the caller's promise is the one asked for.
+            unsafe { self.$below.send(spans) }
+        }
+    };
+    (@receive $below:ident) => {
+        unsafe fn receive(&self, spans: &mut [$crate::span::Span]) -> Result<usize, rustix::io::Errno> {
+            // SAFETY: the caller's promise is the one asked for.
+            unsafe { self.$below.receive(spans) }
+        }
+    };
+    (@readiness $below:ident) => { pass_on! { @ readiness($below) -> rustix::fd::BorrowedFd<'_> } };
+    (@timer $below:ident) => { pass_on! { @ timer($below) -> Option<rustix::fd::BorrowedFd<'_>> } };
+    (@takes_input $below:ident) => { pass_on! { @ takes_input($below) -> bool } };
+    (@holds_input $below:ident) => { pass_on! { @ holds_input($below) -> bool } };
+    (@tells_taken $below:ident) => { pass_on! { @ tells_taken($below) -> bool } };
+    (@suppress_wakeups $below:ident) => {
+        pass_on! { @ suppress_wakeups($below, suppress: bool) -> Result<(), rustix::io::Errno> }
+    };
+    (@close $below:ident) => { pass_on! { @ close($below, what: $crate::link::Close) -> () } };
+    (@connected $below:ident) => { pass_on! { @ connected($below) -> Result<(), rustix::io::Errno> } };
+    (@tune $below:ident) => { pass_on! { @ tune($below) -> Result<(), rustix::io::Errno> } };
+    (@look_after $below:ident) => { pass_on! { @ look_after($below) -> () } };
+    (@authenticate $below:ident) => {
+        pass_on! { @ authenticate($below) -> core::task::Poll<Result<(), $crate::handshake::Refusal>> }
+    };
+    (@may_be $below:ident) => {
+        pass_on! { @ may_be($below, node: multigrain_types::NodeId) -> Result<(), $crate::handshake::Refusal> }
+    };
+    (@proves_rank $below:ident) => { pass_on! { @ proves_rank($below) -> bool } };
+    (@tap $below:ident) => { pass_on! { @ tap($below) -> Option<&dyn $crate::tap::FrameTap> } };
+    (@describe $below:ident) => { pass_on! { @ describe($below) -> String } };
+    (@ $method:ident($below:ident $(, $argument:ident: $type:ty)?) -> $returned:ty) => {
+        fn $method(&self $(, $argument: $type)?) -> $returned {
+            self.$below.$method($($argument)?)
+        }
+    };
+}
+
 /// Declares the module of each backend, and the list of what they export.
 macro_rules! backends {
     ($(mod $file:ident;)*) => {
@@ -31,12 +74,15 @@ mod tls;
 
 #[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
 mod conformance;
+#[cfg(all(test, not(any(feature = "shuttle", feature = "loom", feature = "mutants"))))]
+mod tap_tests;
 
 use crate::address::{Address, AddressKind};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::emulation::Emulation;
 use crate::handshake::Refusal;
 use crate::span::Span;
+use crate::tap::FrameTap;
 use core::fmt;
 use core::task::Poll;
 use core::time::Duration;
@@ -109,6 +155,8 @@ pub(crate) enum Close {
 
 /// A connection to a peer, as a stream of bytes each way. Nothing here ever waits but where it says so,
 /// and nothing raises a signal. Any thread sends, one at a time; any thread receives, one at a time.
+///
+/// No method has a default: a link over another would forget to pass it on ([`pass_on`] does so by name).
 pub(crate) trait Link: fmt::Debug + Send + Sync {
     /// Sends bytes of the spans, in order; returns how many were taken, which may be fewer than there
     /// are, or 0 when nothing fits now. What was not taken is offered again before anything else, so a
@@ -139,37 +187,26 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
 
     /// What else to sleep on, for input alone, if the link holds back what has arrived: readable once something of
     /// that is to be received. It is the same as long as the link lives.
-    fn timer(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
+    fn timer(&self) -> Option<BorrowedFd<'_>>;
 
     /// Whether it takes input from what [`Link::readiness`] shows: while it does not, its [`Link::timer`] tells when to
     /// receive again. It changes only as it receives.
-    fn takes_input(&self) -> bool {
-        true
-    }
+    fn takes_input(&self) -> bool;
 
     /// Whether input is held inside, which [`Link::readiness`] does not show: receive again before
     /// sleeping.
-    fn holds_input(&self) -> bool {
-        false
-    }
+    fn holds_input(&self) -> bool;
 
     /// Whether [`Link::readiness`] becomes writable anew when the peer has taken what was sent (ADR 8).
-    fn tells_taken(&self) -> bool {
-        false
-    }
+    fn tells_taken(&self) -> bool;
 
     /// While it suppresses wake-ups, what arrives does not make [`Link::readiness`] readable, but for
     /// bursts and the end; it is received all the same. Taken back, it is readable at once if something
     /// is there (ADR 15).
     ///
     /// # Errors
-    /// It cannot; nothing has changed.
-    fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        let _ = suppress;
-        Err(Errno::NOSYS)
-    }
+    /// It cannot (`ENOSYS` if it never can); nothing has changed.
+    fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno>;
 
     /// Closes it, after what was sent. Closing what is closed does nothing.
     fn close(&self, what: Close);
@@ -187,12 +224,11 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     fn tune(&self) -> Result<(), Errno>;
 
     /// Ends the link with an error if the other end's host does not take what was sent, and has not answered at all
-    /// for some seconds: to be called a few times a second. It has no default, for a link over another passes it on.
+    /// for some seconds: to be called a few times a second.
     fn look_after(&self);
 
     /// What the transport itself proves about the other end, before that has said anything: nothing is sent or
-    /// received until it is ready. While it is not, it is asked again whenever the link is readable. It has no
-    /// default: a link says itself that it proves nothing.
+    /// received until it is ready. While it is not, it is asked again whenever the link is readable.
     ///
     /// # Errors
     /// Why it may not be a node of this job. This may also turn out later, when nothing can be received any more.
@@ -205,9 +241,10 @@ pub(crate) trait Link: fmt::Debug + Send + Sync {
     fn may_be(&self, node: NodeId) -> Result<(), Refusal>;
 
     /// Whether [`Link::may_be`] goes by proof, at both ends: then the job's secret need not be said.
-    fn proves_rank(&self) -> bool {
-        false
-    }
+    fn proves_rank(&self) -> bool;
+
+    /// Who is told of each frame that travels on it; it is asked once, when the link is made.
+    fn tap(&self) -> Option<&dyn FrameTap>;
 
     /// Who is at the other end, in words, for one line of a log.
     fn describe(&self) -> String;

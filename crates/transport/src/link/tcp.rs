@@ -6,6 +6,7 @@ use super::{Backend, Close, Link, socket};
 use crate::address::{Address, AddressKind};
 use crate::handshake::Refusal;
 use crate::span::Span;
+use crate::tap::FrameTap;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -119,6 +120,22 @@ impl Link for TcpLink {
         self.0.as_fd()
     }
 
+    fn timer(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn takes_input(&self) -> bool {
+        true
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn tells_taken(&self) -> bool {
+        false
+    }
+
     /// Raises the socket's low-water mark, below which it is not readable to the kernel; or lowers it again.
     fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
         socket::set_low_water(&self.0, if suppress { LOW_WATER } else { 1 })
@@ -158,6 +175,14 @@ impl Link for TcpLink {
 
     fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    fn proves_rank(&self) -> bool {
+        false
+    }
+
+    fn tap(&self) -> Option<&dyn FrameTap> {
+        None
     }
 
     fn describe(&self) -> String {

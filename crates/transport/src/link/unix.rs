@@ -8,6 +8,7 @@ use super::{Backend, Close, Link, socket};
 use crate::address::{Address, AddressKind, UnixName};
 use crate::handshake::Refusal;
 use crate::span::Span;
+use crate::tap::FrameTap;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -86,8 +87,24 @@ impl Link for UnixLink {
         self.0.as_fd()
     }
 
+    fn timer(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn takes_input(&self) -> bool {
+        true
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
     fn tells_taken(&self) -> bool {
         true
+    }
+
+    fn suppress_wakeups(&self, _: bool) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
     }
 
     fn close(&self, what: Close) {
@@ -118,6 +135,14 @@ impl Link for UnixLink {
     /// All processes of the user are as good: the handshake's secret decides.
     fn may_be(&self, _: NodeId) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    fn proves_rank(&self) -> bool {
+        false
+    }
+
+    fn tap(&self) -> Option<&dyn FrameTap> {
+        None
     }
 
     fn describe(&self) -> String {

@@ -102,11 +102,11 @@ impl Mesh {
     }
 
     /// Waits on the inner epoll set and serves what it names.
-    fn serve_ready(
-        &self,
+    fn serve_ready<'a>(
+        &'a self,
         incoming: &mut [Option<Incoming>],
         wait: Timeout,
-        context: &mut ReceiveContext<'_>,
+        context: &mut ReceiveContext<'a>,
     ) {
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
         for event in self.waiting.wait(&mut room, wait) {
@@ -128,12 +128,12 @@ impl Mesh {
     }
 
     /// Flushes and reads one link.
-    fn serve(
+    fn serve<'a>(
         &self,
-        peer: &Peer,
+        peer: &'a Peer,
         incoming: &mut Option<Incoming>,
         flags: EventFlags,
-        context: &mut ReceiveContext<'_>,
+        context: &mut ReceiveContext<'a>,
     ) {
         if peer.has_backlog() {
             peer.flush(&self.waiting);
@@ -181,13 +181,14 @@ impl Mesh {
 }
 
 /// Reads a link until it is empty or its turn is over, and nothing is held inside.
-fn read(
-    peer: &Peer,
+fn read<'a>(
+    peer: &'a Peer,
     parser: &mut Incoming,
-    context: &mut ReceiveContext<'_>,
+    context: &mut ReceiveContext<'a>,
     allowed: usize,
 ) -> Result<(), LostReason> {
     let Some(link) = peer.link() else { return Ok(()) };
+    context.tapped(peer.tap());
     let mut reads = 0;
     while reads < READS || link.holds_input() {
         // SAFETY: the parser names its own header, the staging buffer, and places that the sink

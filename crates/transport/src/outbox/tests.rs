@@ -5,6 +5,7 @@ use super::*;
 use crate::frame_header::BATCH;
 use crate::handshake::Refusal;
 use crate::link::Close;
+use crate::tap::FrameTap;
 use core::task::Poll;
 use multigrain_types::NodeId;
 use rustix::fd::BorrowedFd;
@@ -40,6 +41,34 @@ impl Link for Fake {
 
     fn readiness(&self) -> BorrowedFd<'_> {
         unreachable!()
+    }
+
+    fn timer(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn takes_input(&self) -> bool {
+        true
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn tells_taken(&self) -> bool {
+        false
+    }
+
+    fn suppress_wakeups(&self, _: bool) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    fn proves_rank(&self) -> bool {
+        false
+    }
+
+    fn tap(&self) -> Option<&dyn FrameTap> {
+        None
     }
 
     fn close(&self, _: Close) {}

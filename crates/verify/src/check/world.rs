@@ -1,6 +1,11 @@
 //! The world of the model checker under sequential consistency: a memory of one value a minipage, page
 //! tables of its own, FIFO links. It asserts what a real memory and a real link rely on, and has no
 //! release consistent minipages.
+//!
+//! When a message goes is asked of `protocol::deferral`. Of the outbox (the table in the head of
+//! `transport/src/outbox/mod.rs`) a link has only that a deferred frame goes before the next one to the same node: it is
+//! a mark on frames that are in order already. Batches and queues keep the order, which is all that a state has of a
+//! link; and that deferred frames go at any time, so also when there are eight of them, is among the steps of the model.
 
 use std::sync::Arc;
 

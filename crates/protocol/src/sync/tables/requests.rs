@@ -208,49 +208,10 @@ impl SyncTables {
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let mut lock = None;
-        let (by_manager, to_manager) = (from == context.manager, context.is_manager());
-        with(
-            &mut self.conditions,
-            &mut self.uses,
-            *context,
-            |condition: &mut Condition, context| {
-                let legal = match message {
-                    ConditionMessage::Enqueue { thread } if to_manager => {
-                        condition.enqueue(context, (from, thread), out);
-                        true
-                    }
-                    ConditionMessage::Withdraw { thread } if to_manager => {
-                        condition.dequeue(context, (from, thread), out);
-                        true
-                    }
-                    ConditionMessage::Signal { all } if to_manager => {
-                        condition.signal(context, all, out);
-                        true
-                    }
-                    ConditionMessage::Queued { thread } if by_manager => {
-                        lock = condition.queued(context, thread, out);
-                        lock.is_some()
-                    }
-                    ConditionMessage::Wake { thread } | ConditionMessage::Refused { thread }
-                        if by_manager =>
-                    {
-                        lock = condition.woken(thread);
-                        lock.is_some()
-                    }
-                    ConditionMessage::Enqueue { .. }
-                    | ConditionMessage::Withdraw { .. }
-                    | ConditionMessage::Signal { .. }
-                    | ConditionMessage::Queued { .. }
-                    | ConditionMessage::Wake { .. }
-                    | ConditionMessage::Refused { .. } => false,
-                };
-                if legal {
-                    Ok(())
-                } else {
-                    Err(SyncError::Illegal(format!("{message:?} was not asked for")))
-                }
-            },
-        )?;
+        with(&mut self.conditions, &mut self.uses, *context, |it: &mut Condition, context| {
+            lock = receive(it, context, from, message, out)?;
+            Ok(())
+        })?;
         match (message, lock) {
             // Only now may the lock go: a signal sent under it comes after us in the queue.
             (ConditionMessage::Queued { thread }, Some(id)) => {
@@ -292,4 +253,41 @@ impl SyncTables {
             lock.acquire(context, thread, Patience::Endless, out)
         })
     }
+}
+
+/// A condition takes a message; the lock that its waiter has to give up or to take again, if it has.
+fn receive(
+    condition: &mut Condition,
+    context: &SyncContext,
+    from: NodeId,
+    message: ConditionMessage,
+    out: &mut Effects,
+) -> Result<Option<u64>, SyncError> {
+    let (by_manager, to_manager) = (from == context.manager, context.is_manager());
+    let lock = match message {
+        ConditionMessage::Enqueue { thread } if to_manager => {
+            condition.enqueue(context, (from, thread), out);
+            return Ok(None);
+        }
+        ConditionMessage::Withdraw { thread } if to_manager => {
+            condition.dequeue(context, (from, thread), out);
+            return Ok(None);
+        }
+        ConditionMessage::Signal { all } if to_manager => {
+            condition.signal(context, all, out);
+            return Ok(None);
+        }
+        ConditionMessage::Queued { thread } if by_manager => condition.queued(context, thread, out),
+        ConditionMessage::Wake { thread } | ConditionMessage::Refused { thread } if by_manager => {
+            condition.woken(thread)
+        }
+        ConditionMessage::Enqueue { .. }
+        | ConditionMessage::Withdraw { .. }
+        | ConditionMessage::Signal { .. }
+        | ConditionMessage::Queued { .. }
+        | ConditionMessage::Wake { .. }
+        | ConditionMessage::Refused { .. } => None,
+    };
+    // A waiter has a lock: nobody waits for this.
+    lock.map(Some).ok_or_else(|| SyncError::Illegal(format!("{message:?} was not asked for")))
 }

@@ -21,7 +21,6 @@ use core::task::Poll;
 use handshake::{Established, Handshake, Side};
 use multigrain_types::NodeId;
 use pinned::Pinned;
-use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{
@@ -215,6 +214,8 @@ impl TlsLink {
 }
 
 impl Link for TlsLink {
+    pass_on! { stream: readiness timer takes_input tells_taken suppress_wakeups connected look_after tap describe }
+
     unsafe fn send(&self, spans: &mut [Span]) -> Result<usize, Errno> {
         let Some(sealed) = &self.traffic.get().ok_or(Errno::NOTCONN)?.sealed else {
             // SAFETY: the caller's promise is the one asked for.
@@ -235,29 +236,9 @@ impl Link for TlsLink {
         unsafe { lock(&sealed.receiving).receive(&*self.stream, spans, keys) }
     }
 
-    fn readiness(&self) -> BorrowedFd<'_> {
-        self.stream.readiness()
-    }
-
-    fn timer(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.timer()
-    }
-
-    fn takes_input(&self) -> bool {
-        self.stream.takes_input()
-    }
-
     fn holds_input(&self) -> bool {
         self.sealed().is_some_and(|sealed| lock(&sealed.receiving).holds())
             || self.stream.holds_input()
-    }
-
-    fn tells_taken(&self) -> bool {
-        self.stream.tells_taken()
-    }
-
-    fn suppress_wakeups(&self, suppress: bool) -> Result<(), Errno> {
-        self.stream.suppress_wakeups(suppress)
     }
 
     fn close(&self, what: Close) {
@@ -265,14 +246,6 @@ impl Link for TlsLink {
             lock(&sealed.sending).close(&*self.stream);
         }
         self.stream.close(what);
-    }
-
-    fn connected(&self) -> Result<(), Errno> {
-        self.stream.connected()
-    }
-
-    fn look_after(&self) {
-        self.stream.look_after();
     }
 
     /// From here on it reads more than one record at a time: before, what is read and not taken would be forgotten.
@@ -310,9 +283,5 @@ impl Link for TlsLink {
         ParsedCertificate::try_from(&traffic.certificate)
             .and_then(|certificate| verify_server_name(&certificate, &name))
             .map_err(|_| Refusal::NotRank(node.0))
-    }
-
-    fn describe(&self) -> String {
-        self.stream.describe()
     }
 }
