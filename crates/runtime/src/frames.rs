@@ -176,7 +176,7 @@ kinds! {
     /// Frames for the services: a new kind is a row here and an arm in `job/services.rs`.
     Request {
         /// To node 0: make an area of the shape in the body.
-        AreaRequest = 64, ToFirst, Node;
+        NewArea = 64, ToFirst, Node;
         /// From node 0 to all: the area in the body exists now.
         AreaAnnounce = 65, FromFirst, Nothing;
         /// To node 0: `subject` is mapped here, or retired; `value` is an error code or 0.
@@ -328,8 +328,8 @@ mod tests {
     fn node_0_is_asked_for_areas_and_alone_announces_them() {
         let (first, second, third) = (NodeId(0), NodeId(1), NodeId(2));
         let allows = |request: Request, from, to| request.row().way.allows(from, to);
-        assert!(allows(Request::AreaRequest, second, first));
-        assert!(!allows(Request::AreaRequest, second, third));
+        assert!(allows(Request::NewArea, second, first));
+        assert!(!allows(Request::NewArea, second, third));
         assert!(allows(Request::AreaAnnounce, first, second));
         assert!(!allows(Request::AreaAnnounce, second, third));
         assert!(!allows(Request::AreaAnnounce, second, first));

@@ -72,7 +72,7 @@ fn make(
     let area = Area { id: AreaId(0), base: 0, file_offset: 0, bytes, shape };
     let wish = AreaRecord { area, owner: driver.me(), items, consistency, origin };
     let body = wish.to_bytes()?;
-    let id = driver.request(NodeId(0), Request::AreaRequest, 0, 0, &body).map_err(|(code, _)| {
+    let id = driver.request(NodeId(0), Request::NewArea, 0, 0, &body).map_err(|(code, _)| {
         let views = shape.views();
         let shared = driver.memory().shared_bytes();
         Error::from_code(code, &match code {
@@ -101,7 +101,7 @@ fn make(
 /// What node 0 does not announce.
 pub(crate) fn serve_announce(driver: &Driver, from: NodeId, body: &[u8]) -> Result<(), String> {
     let makes_sense = |record: &AreaRecord| {
-        let asked = record.owner != driver.me() || driver.awaits_any(Request::AreaRequest);
+        let asked = record.owner != driver.me() || driver.awaits_any(Request::NewArea);
         record.is_sound(driver.nodes()) && asked
     };
     let record = AreaRecord::from_bytes(body).filter(makes_sense);

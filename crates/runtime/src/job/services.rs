@@ -37,7 +37,7 @@ impl Services for Shared {
         let Header { kind, subject, value, .. } = *header;
         let lets_go = |id| heap.lets_go(id);
         let makes_sense = match request {
-            Request::AreaRequest => directory.serve_request(driver, asker, body),
+            Request::NewArea => directory.serve_request(driver, asker, body),
             Request::AreaAnnounce => {
                 return crate::directory::serve_announce(driver, asker.node, body);
             }
