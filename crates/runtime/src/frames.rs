@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn every_kind_keeps_its_number() {
         let golden = [
-            "AreaRequest",
+            "NewArea",
             "AreaAnnounce",
             "AreaMapped",
             "Free",
