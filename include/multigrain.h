@@ -102,7 +102,8 @@ const char *mg_version(void);
 int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
- * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * others. exit(0) calls it if the program did not, and waits for a call under way in another thread; a
+ * call while another thread is in exit(0) waits for that. Any other exit ends the job as a failure.
  * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line. A
  * thread that waits in one of these functions meanwhile, for a lock or a signal, waits until the process ends.
  */
