@@ -38,7 +38,9 @@ STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
 # The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
 HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
-DOCUMENTS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE
+# Where they lie in the source, so that their links hold; check-install.sh has those that lead to the source alone.
+DOCUMENTS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE $(HEADERS) \
+	$(wildcard docs/*.md docs/*.svg docs/adr/*.md docs/bench/* docs/tables/*)
 
 TO = $(DESTDIR)$(PREFIX)
 TO_LIB = $(TO)/$(LIBDIR)
@@ -170,7 +172,9 @@ install: all
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
 	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
 	mv $(TO)/share/man/man1/*.7 $(TO)/share/man/man7
-	install -m 644 $(DOCUMENTS) $(TO)/share/doc/multigrain
+	for file in $(DOCUMENTS); do \
+		install -D -m 644 $$file $(TO)/share/doc/multigrain/$$file || exit 1; \
+	done
 	install -D -m 644 packaging/completions/multigrain $(TO)/$(BASH)
 	install -D -m 644 packaging/completions/_multigrain $(TO)/$(ZSH)
 	install -D -m 644 packaging/completions/multigrain.fish $(TO)/$(FISH)

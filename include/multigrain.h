@@ -90,19 +90,20 @@ const char *mg_version(void);
 /* ---- Job ------------------------------------------------------------------------------------ */
 
 /*
- * Joins the job that `multigrain run` started, or a process manager (mpiexec, mpirun, srun); without any, a job
- * of one node. Under a process manager the program is executed anew before main, to have its addresses fixed.
- * Both arguments may be NULL. Call once, before any other call, from the main thread, while no other
- * thread uses the environment: where the job's secret is found is taken out of it, and the descriptor that it
- * comes by is closed; until then the program closes none that it has not opened. So a program that a node
- * starts cannot join the node's job; mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is
- * a job of one node. If a node dies while the job starts, mg_init ends this process, so that the launcher
- * can say in one line who it was.
+ * Joins the job that `multigrain run` started, or a process manager (mpiexec, mpirun, srun); without any, a
+ * job of one node. If it cannot, it says why in one line on stderr, and returns a code. Under a process
+ * manager the program is executed anew before main, to have its addresses fixed. Both arguments may be NULL.
+ * Call once, before any other call, from the main thread, while no other thread uses the environment: where
+ * the job's secret is found is taken out of it, and the descriptor that it comes by is closed; until then the
+ * program closes none that it has not opened. So a program that a node starts cannot join the node's job;
+ * mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is a job of one node. If a node dies
+ * while the job starts, mg_init ends this process, so that the launcher can say in one line who it was.
  */
 int mg_init(int *argc, char ***argv);
 /*
  * Waits for every node, then leaves the job; until then this node goes on serving its memory to the
- * others. exit(0) calls it if the program did not; any other exit ends the job as a failure.
+ * others. exit(0) calls it if the program did not, and waits for a call under way in another thread; a
+ * call while another thread is in exit(0) waits for that. Any other exit ends the job as a failure.
  * Shared memory is gone then: touching it, even by an atexit handler, ends the process with one line. A
  * thread that waits in one of these functions meanwhile, for a lock or a signal, waits until the process ends.
  */
@@ -268,7 +269,7 @@ int mg_touch_write(void *p, size_t bytes);
  *
  * Rights are those of System V segments: a mode of a file's bits (0600, 0644) for the user and the group of the
  * process that created it and for all others; user 0 may do anything. All processes of a job trust each other with
- * who they are. A name has 1 to 63 bytes, and is no name of mg_publish.
+ * who they are. A name has 1 to 63 bytes; names of segments and those of mg_publish are apart, and may be equal.
  */
 
 /* Who keeps the directory entries of a segment's minipages. */

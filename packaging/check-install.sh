@@ -131,9 +131,12 @@ test -s "$prefix/share/man/man1/multigrain-run.1"
 test -s "$prefix/share/man/man3/mg_lock.3"
 test -s "$prefix/share/man/man3/multigrain.3"
 test -s "$prefix/share/man/man7/multigrain.7"
-for document in LICENSE-MIT LICENSE-APACHE CONTRIBUTING.md; do
+for document in LICENSE-MIT LICENSE-APACHE CONTRIBUTING.md docs/PORTING.md; do
     test -s "$prefix/share/doc/multigrain/$document" || failed "$document is not installed"
 done
+
+say "links of installed documents"
+"$top/packaging/check-links.sh" "$prefix/share/doc/multigrain" > "$said" || failed "links lead nowhere"
 
 say "what is installed names no place of the machine that built it"
 for file in bin/multigrain lib/libmultigrain.a lib/libmultigrain.so; do

@@ -210,7 +210,6 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l within 
 complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l long -d 'Many rounds: minutes'
 complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l list -d 'Lists the tests and ends'
 complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l json -d 'Prints the results on stdout as one JSON object, and nothing else there'
-complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l node -d 'Runs as a node of such a job'
 complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l apps -d 'Directory of the C applications, where `make apps` puts them [default: a built-in program]' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l times -d 'Jobs to run, each with one fault [default: as many of 200 as end within a minute, and no silence, which takes half of one to be noticed]' -r
@@ -225,7 +224,7 @@ file-size\t'A limit of file size, which holds for memory objects too (RLIMIT_FSI
 address-space\t'A limit of address space: mappings end with ENOMEM (RLIMIT_AS)'
 data\t'A limit of private memory: heaps and stacks end with ENOMEM (RLIMIT_DATA)'
 descriptors\t'A limit of file descriptors (RLIMIT_NOFILE)'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l app -d 'This application only [default: all in turn]' -r -f -a "sor\t''
+complete -c multigrain -n "__fish_multigrain_using_subcommand inject; and not __fish_seen_subcommand_from churn" -l app -d 'This application only, of those of --apps [default: all in turn]' -r -f -a "sor\t''
 is\t''
 water\t''
 lu\t''
@@ -242,7 +241,6 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l nodes -d
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l consistency -d 'What the memory promises; several with commas [default: all that are checked]' -r -f -a "eager-release\t'A release updates or invalidates all copies before it ends'
 lazy-release\t'An acquire learns what releases before it have written'
 auto\t'The same at the grain of the allocations'"
-complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l node -d 'Runs as a node of such a job, with this board' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -l list -d 'Lists the cases of a job of the most nodes asked for, and ends'
 complete -c multigrain -n "__fish_multigrain_using_subcommand races" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l seed -d 'Seed of the first run; the next ones count up' -r
@@ -270,7 +268,4 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l limit -
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l keep-going -d 'Goes on after a run that failed'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l show -d 'Prints the programs instead of running them'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l json -d 'Prints the summary as one line of JSON'
-complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l spoil -d 'A fault, to see that it is found: the last contents that nodes expect are others'
-complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l stall -d 'A fault, to see that it is found: node 0 never comes to the end'
-complete -c multigrain -n "__fish_multigrain_using_subcommand random" -l node -d 'Runs as a node of such a job'
 complete -c multigrain -n "__fish_multigrain_using_subcommand random" -s h -l help -d 'Print help (see more with \'--help\')'

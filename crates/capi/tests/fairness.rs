@@ -5,6 +5,8 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::c::{compile, guards, launcher};
@@ -125,6 +127,32 @@ fn first_accesses_to_fresh_memory_across_two_minipages_take_few_faults() {
     let _alone = alone();
     for nodes in [2, 3] {
         run_guarded("border", nodes);
+    }
+}
+
+#[test]
+fn a_job_under_gdb_runs_to_its_end_with_breakpoints_and_without() {
+    let _alone = alone();
+    if Command::new("gdb").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gdb");
+        return;
+    }
+    let dir = TestDir::new();
+    let program = compile(&dir, "share");
+    let steps = "break share.c:work\nrun\nbt 1\nnext\nnext\ndelete\ncontinue\n";
+    for (name, commands) in [("whole", "run\n"), ("steps", steps)] {
+        let file = dir.path().join(name);
+        let begin = "handle SIGSEGV SIGBUS nostop noprint pass\n";
+        fs::write(&file, format!("{begin}{commands}")).unwrap();
+        let mut job = Command::new(launcher());
+        job.args(["run", "-n", "2", "--timeout", "100", "gdb", "-q", "-nx", "-batch", "-x"]);
+        job.arg(&file).arg("--args").arg(&program).args(["cross", "300", "0"]);
+        let output = job.stdin(Stdio::null()).output().unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{out}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(out.matches("exited normally]").count(), 2, "{out}");
+        assert!(!out.contains("SIGTRAP"), "{out}");
+        assert_eq!(out.contains("work (argument="), name == "steps", "{out}");
     }
 }
 

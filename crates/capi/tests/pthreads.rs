@@ -58,6 +58,17 @@ fn a_process_whose_main_thread_ends_by_pthread_exit_lives_until_the_others_end_a
 }
 
 #[test]
+fn exit_of_a_thread_and_mg_finalize_of_another_wait_for_one_another() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "ends");
+    for nodes in [2, 3] {
+        for arguments in [&["process"][..], &["process", "first"]] {
+            run_well(&launcher(), &Setting::nodes(nodes), &program, arguments);
+        }
+    }
+}
+
+#[test]
 fn what_an_ending_thread_holds_is_named_and_nobody_can_unlock_it() {
     let dir = TestDir::new();
     let program = compile(&dir, "ends");

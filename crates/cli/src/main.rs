@@ -21,7 +21,7 @@ mod scale;
 mod series;
 mod sim;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,11 +76,29 @@ fn main() -> ExitCode {
     obey()
 }
 
+/// A number below 0 behind an option is its value, and not another option that nobody knows.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut whole = Cli::command();
+    let names: Vec<String> =
+        whole.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        whole = whole.mut_subcommand(name, |command| {
+            command.mut_args(|argument| {
+                let takes_values =
+                    argument.get_action().takes_values() && !argument.is_positional();
+                if takes_values { argument.allow_negative_numbers(true) } else { argument }
+            })
+        });
+    }
+    let matches = whole.try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
 /// Not a part of `main`, whose frame has to fit into the smallest stack.
 #[inline(never)]
 fn obey() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let parsed = Cli::try_parse().unwrap_or_else(|error| mistakes::end(error, &words));
+    let parsed = parse().unwrap_or_else(|error| mistakes::end(error, &words));
     let command = parsed.command;
     if let Command::Run(args) = &command {
         return run::run(args);

@@ -5,7 +5,7 @@ mod library;
 mod overview;
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -103,11 +103,12 @@ pub(crate) fn write_pages(directory: &Path) -> Result<()> {
 /// One file per shell, of the name under which it looks for it.
 pub(crate) fn write_completions(directory: &Path) -> Result<()> {
     make(directory)?;
-    // Hidden commands are for nobody to type.
+    // Hidden commands and options are for nobody to type.
     let whole = crate::Cli::command();
-    let visible = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let visible = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    let visible = visible.map(without_hidden).collect::<Vec<_>>();
     let top = Command::new("multigrain").version(env!("CARGO_PKG_VERSION"));
-    let mut main = top.disable_help_subcommand(true).subcommands(visible.collect::<Vec<_>>());
+    let mut main = top.disable_help_subcommand(true).subcommands(visible);
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut main, "multigrain", directory)
             .with_context(|| format!("cannot write the completions of {shell}"))?;
@@ -115,6 +116,17 @@ pub(crate) fn write_completions(directory: &Path) -> Result<()> {
     // Where bash-completion looks for those of a command.
     let (from, to) = (directory.join("multigrain.bash"), directory.join("multigrain"));
     fs::rename(&from, &to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+/// The same command for shells, which know nothing of what goes with what.
+fn without_hidden(command: &Command) -> Command {
+    if !command.get_arguments().any(Arg::is_hide_set) {
+        return command.clone();
+    }
+    let name: &'static str = command.get_name().to_owned().leak();
+    let visible = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
+    let about = command.get_about().cloned().unwrap_or_default();
+    Command::new(name).about(about).args(visible.collect::<Vec<_>>())
 }
 
 fn make(directory: &Path) -> Result<()> {

@@ -139,9 +139,7 @@ fn has_long(command: &Command, name: &str) -> bool {
 fn with_hint(mut error: Error) -> Error {
     // Clap says how a word would be an argument of the program, which nobody meant before it.
     error.remove(ContextKind::Suggested);
-    let (Some(ContextValue::String(given)), None) =
-        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
-    else {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
     let commands = Cli::command();
@@ -155,6 +153,22 @@ fn with_hint(mut error: Error) -> Error {
     error
 }
 
+/// What Rust says of a number, in words of the user.
+fn of_number(said: &str, error: &Error) -> String {
+    let value = error.get(ContextKind::InvalidValue);
+    let is_below_0 = matches!(value, Some(ContextValue::String(text)) if text.starts_with('-'));
+    let digits = if is_below_0 { "it is below 0" } else { "it is no number" };
+    let said = said
+        .replace("invalid digit found in string", digits)
+        .replace("invalid float literal", "it is no number")
+        .replace("number too large to fit in target type", "it is too large");
+    // A range without an end of its own.
+    let Some((before, after)) = said.split_once(&format!("..{}", u64::MAX)) else { return said };
+    let (what, least) = before.rsplit_once(' ').unwrap_or(("", before));
+    let what = what.strip_suffix(" is not in").unwrap_or(what);
+    format!("{what} is not {least} or more{after}")
+}
+
 /// What clap says, without the usage.
 fn in_one_line(error: &Error, command: Option<&Command>) -> String {
     let text = error.to_string();
@@ -166,8 +180,7 @@ fn in_one_line(error: &Error, command: Option<&Command>) -> String {
         said.push_str(if number == 0 { "" } else { separator });
         said.push_str(line.trim_start_matches("error: ").trim_start_matches("tip: "));
     }
-    let said =
-        said.replace("invalid digit found in string", "it is no number").replace("..=", " to ");
+    let said = of_number(&said, error).replace("..=", " to ");
     let name = command.map_or_else(String::new, |command| format!("{} ", command.get_name()));
     format!("{said}; see multigrain {name}--help")
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HEAD: &str = "# Proof\n\nEvery section below was written by the command it names, when it had run to its end.\n";
 
@@ -58,6 +58,21 @@ impl Section<'_> {
     }
 }
 
+/// The file of `--proof`, which is tried before hours of work, and stays as it was.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn file(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    let is_new = !path.exists();
+    let tried = fs::OpenOptions::new().append(true).create(true).open(&path);
+    tried.map_err(|error| format!("{error}; name a file that can be written"))?;
+    if is_new {
+        let _ = fs::remove_file(&path);
+    }
+    Ok(path)
+}
+
 /// The command as it was given, without the file that it writes.
 pub(crate) fn command_line() -> String {
     let mut text = "multigrain".to_owned();
@@ -79,6 +94,15 @@ mod tests {
 
     fn section<'a>(name: &'a str, body: &'a str) -> Section<'a> {
         Section { name, title: "Title", command: "multigrain x", body }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_and_one_that_can_is_left_alone() {
+        assert!(file("/nope/x").unwrap_err().ends_with("; name a file that can be written"));
+        assert!(file("/").is_err());
+        let new = std::env::temp_dir().join(format!("proof-{}", std::process::id()));
+        assert_eq!(file(new.to_str().unwrap()), Ok(new.clone()));
+        assert!(!new.exists());
     }
 
     #[test]

@@ -362,6 +362,12 @@ fn all_hosts_of_a_job_are_examined_and_compared() {
         run(command.args(options.split_whitespace()).env("HOSTS", &place))
     };
 
+    let nosuch = ["doctor", "--hosts", "a,b", "--launcher-command", "nosuch x"];
+    let ended = run(multigrain().args(nosuch));
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    let said = line(&ended, "prevents: b: reached: --launcher-command nosuch x: no such program");
+    assert!(said.contains("; --launcher-command names a program of this host"), "{said}");
+
     let ended = look("--hosts a:2,b -v");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for start in [

@@ -38,10 +38,11 @@ fn shells_complete_what_the_command_knows_now() {
     assert_current(&["--completions"], "packaging/completions");
     let script = "source packaging/completions/multigrain
         complete_it() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _multigrain multigrain \"${COMP_WORDS[COMP_CWORD]}\" x; echo \"${COMPREPLY[*]}\"; }
-        complete_it multigrain doc; complete_it multigrain run --hostf; complete_it multigrain ag";
+        complete_it multigrain doc; complete_it multigrain run --hostf; complete_it multigrain ag
+        complete_it multigrain litmus --no; complete_it multigrain random --sp";
     let mut bash = Command::new("bash");
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let said = bash.current_dir(top).args(["-c", script]).output().unwrap();
     let said = String::from_utf8(said.stdout).unwrap();
-    assert_eq!(said, "doctor\n--hostfile\n\n", "what is hidden is not offered");
+    assert_eq!(said, "doctor\n--hostfile\n\n\n\n", "what is hidden is not offered");
 }

@@ -67,6 +67,9 @@ pub enum Error {
     /// Not shared, or not the start of an allocation.
     #[error("{}", not_shared(*.0))]
     NotShared(usize),
+    /// Shared memory, but none that the call is for: what it is instead.
+    #[error("address {0:#x} {1}")]
+    OfOtherKind(usize, &'static str),
     /// A limit of the guard or of the system.
     #[error("{0}")]
     Limit(String),
@@ -148,7 +151,7 @@ impl Error {
             Self::NotInitialized | Self::Child(_) => code::NOT_INITIALIZED,
             Self::AlreadyInitialized => code::ALREADY_INITIALIZED,
             Self::NoNode(..) => code::NO_NODE,
-            Self::NotShared(_) => code::NOT_SHARED,
+            Self::NotShared(_) | Self::OfOtherKind(..) => code::NOT_SHARED,
             Self::Limit(_) => code::LIMIT,
             Self::Peer(_) => code::PEER,
             Self::System(_) => code::SYSTEM,

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use multigrain_transport::LostReason;
 
-use crate::shim::{AtomicBool, AtomicI32, AtomicU8};
+use crate::shim::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, futex_wait, futex_wake};
 
 const JOINED: u8 = 0;
 const FINALIZING: u8 = 1;
@@ -18,6 +18,10 @@ const LEFT: u8 = 2;
 pub(crate) struct Membership {
     state: AtomicU8,
     leaving: AtomicBool,
+    /// The thread that called for the end; 0 before.
+    finalizer: AtomicI32,
+    /// 1 when that thread's call is through, whatever came of it.
+    through: AtomicU32,
     /// The thread in which the process ends, if that is why this node leaves; 0 before.
     exiting: AtomicI32,
 }
@@ -29,6 +33,18 @@ pub(crate) enum Loss {
     Expected,
     /// The job cannot go on, for this reason.
     EndsJob(String),
+}
+
+/// The call for the end is under way for as long as this lives.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Finalizing<'a>(&'a Membership);
+
+impl Drop for Finalizing<'_> {
+    fn drop(&mut self) {
+        self.0.through.store(1, Ordering::Release);
+        futex_wake(&self.0.through);
+    }
 }
 
 impl Membership {
@@ -47,10 +63,24 @@ impl Membership {
         }
     }
 
-    /// The program calls for the end; false if it has done so before.
-    pub(crate) fn finalize(&self) -> bool {
-        let (from, to) = (JOINED, FINALIZING);
-        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    /// The program calls for the end in this thread; none if it has done so before.
+    pub(crate) fn finalize(&self, thread: i32) -> Option<Finalizing<'_>> {
+        let (from, to) = (0, thread);
+        self.finalizer.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        self.state.store(FINALIZING, Ordering::Release);
+        Some(Finalizing(self))
+    }
+
+    /// Waits until the call for the end is through, which another thread than this one has made. (A handler
+    /// of a signal may end the process in the midst of its own thread's call.)
+    pub(crate) fn await_finalizer(&self, thread: i32) {
+        if self.finalizer.load(Ordering::Acquire) == thread {
+            return;
+        }
+        while self.through.load(Ordering::Acquire) == 0 {
+            futex_wait(&self.through, 0);
+        }
+        futex_wake(&self.through);
     }
 
     /// The process ends in this thread.
@@ -100,7 +130,8 @@ mod tests {
         let unreached = LostReason::Unreached("cannot connect to n1".into());
         assert_eq!(membership.lost(&LostReason::Left), too_early);
         assert!(matches!(membership.lost(&unreached), Loss::EndsJob(_)));
-        assert!(membership.finalize() && !membership.finalize(), "once");
+        let finalizing = membership.finalize(1);
+        assert!(finalizing.is_some() && membership.finalize(2).is_none(), "once");
         assert_eq!(membership.lost(&LostReason::Left), Loss::Expected);
         assert_eq!(membership.lost(&unreached), Loss::Expected);
         assert!(matches!(membership.lost(&LostReason::Died), Loss::EndsJob(_)));
@@ -109,5 +140,24 @@ mod tests {
         assert!(membership.is_member() && !membership.is_leaving());
         membership.has_left();
         assert!(!membership.is_member());
+    }
+
+    #[test]
+    fn who_ends_the_process_waits_for_the_thread_that_called_for_the_end_and_not_for_itself() {
+        let membership = Membership::default();
+        let through = AtomicBool::new(false);
+        let finalizing = membership.finalize(1);
+        membership.await_finalizer(1);
+        std::thread::scope(|scope| {
+            for thread in 2..5 {
+                let (membership, through) = (&membership, &through);
+                scope.spawn(move || {
+                    membership.await_finalizer(thread);
+                    assert!(through.load(Ordering::Acquire));
+                });
+            }
+            through.store(true, Ordering::Release);
+            drop(finalizing);
+        });
     }
 }

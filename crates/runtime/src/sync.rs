@@ -282,9 +282,9 @@ impl Synchronization {
         tsan::give(Token::Barrier(id));
         driver.end_epoch();
         let quiescent = of_program && driver.may_be_quiescent(local);
-        slot.awaited().set_party(total);
         // In a large job it is no barrier of some threads: all know who is to come.
         let id = if local > 0 { SyncContext::of_all(driver.nodes(), id) } else { id };
+        slot.awaited().set_party(total, id & WHOLE != 0);
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
             None => SyncInput::Barrier { thread, id, local, total, quiescent },

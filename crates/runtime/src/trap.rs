@@ -44,6 +44,7 @@ pub(crate) fn install(
     prefetcher: &'static Prefetcher,
 ) -> Result<(), Error> {
     ENTRY.set(Entry { driver, prefetcher }).map_err(|_| Error::AlreadyInitialized)?;
+    signals::debugger::look();
     for signal in signals::OURS {
         signals::install(signal, on_trap, signal == driver.memory().signal())?;
     }

@@ -1,6 +1,7 @@
 /*
  * Ends of threads, as pthreads have them: `ends main` ends the main thread by pthread_exit, `ends held` ends
- * threads that hold locks, anything else checks results, stacks and attributes.
+ * threads that hold locks, `ends process` ends the process in a thread while the main thread waits in
+ * mg_finalize, `ends process first` does so before; anything else checks results, stacks and attributes.
  */
 #include "check.h"
 
@@ -206,6 +207,50 @@ static int held_by_main(int finalizes)
     return finalizes ? mg_finalize() : 0;
 }
 
+static int main_thread, main_follows;
+static uint32_t *exiting;
+
+/* Behind it the library's own handler runs, which mg_init registered before. */
+static void tells_that_it_exits(void)
+{
+    __atomic_store_n(exiting, 1, __ATOMIC_SEQ_CST);
+}
+
+static void await_exit(void)
+{
+    while (!__atomic_load_n(exiting, __ATOMIC_SEQ_CST))
+        usleep(1000);
+    /* It goes on to end its process, or waits. */
+    usleep(50000);
+}
+
+static void *ends_process(void *arg)
+{
+    if (!main_follows)
+        wait_asleep(main_thread);
+    exit(0);
+    return arg;
+}
+
+/* The last node's process ends in a thread, and that of its main thread waits for it or is waited for. */
+static int process_ends(int first)
+{
+    pthread_t thread;
+
+    exiting = SHARE("exiting", 0, mg_calloc(1, sizeof *exiting));
+    main_thread = own_thread();
+    main_follows = first;
+    if (me < nodes - 1) {
+        await_exit();
+        return mg_finalize();
+    }
+    atexit(tells_that_it_exits);
+    CHECK(pthread_create(&thread, NULL, ends_process, NULL) == 0);
+    if (first)
+        await_exit();
+    return mg_finalize();
+}
+
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
@@ -217,6 +262,8 @@ int main(int argc, char **argv)
         return held_by_main(argc > 2);
     else if (argc > 1 && strcmp(argv[1], "held") == 0)
         held();
+    else if (argc > 1 && strcmp(argv[1], "process") == 0)
+        return process_ends(argc > 2);
     else
         results();
     return 0;

@@ -97,9 +97,30 @@ static void not_where_it_begins(void)
 
     SAYS(mg_free(bytes + 1), MG_ENOTSHARED, why);
     CHECK(mg_realloc(array, 8) == NULL);
-    CHECK(mg_last_error() == MG_ENOTSHARED && strstr(mg_strerror(MG_ENOTSHARED), why) != NULL);
+    CHECK(mg_last_error() == MG_ENOTSHARED);
+    CHECK(strstr(mg_strerror(MG_ENOTSHARED), "is that of an array, which keeps its size: make another one") != NULL);
+    CHECK(mg_usable_size(array) == 0 && mg_last_error() == MG_ENOTSHARED);
+    CHECK(strstr(mg_strerror(MG_ENOTSHARED), "is that of an array, whose elements have the size that") != NULL);
+    SAYS(mg_free(mg_element(array, 1)), MG_ENOTSHARED, "lies inside of an array, which is one allocation");
     OK(mg_free(array));
     OK(mg_free(bytes));
+    CHECK(mg_realloc(bytes, 4096) == NULL && mg_last_error() == MG_EPERM);
+    CHECK(strstr(mg_strerror(MG_EPERM), "realloc of 0x") != NULL);
+    CHECK(strstr(mg_strerror(MG_EPERM), ", which is free already") != NULL);
+}
+
+static void not_attached(void)
+{
+    const char *why = "is not where a segment begins that this node is attached to";
+    char name[32], *segment;
+
+    snprintf(name, sizeof name, "of node %d", mg_node());
+    OK(mg_segment_create(name, 100, 0600, NULL));
+    segment = MUST(mg_segment_attach(name, 0));
+    SAYS(mg_segment_detach(segment + 1), MG_ENOTSHARED, why);
+    OK(mg_segment_detach(segment));
+    SAYS(mg_segment_detach(segment), MG_ENOTSHARED, why);
+    OK(mg_segment_remove(name));
 }
 
 int main(int argc, char **argv)
@@ -116,6 +137,7 @@ int main(int argc, char **argv)
     SAYS(mg_thread_join(0x1234, NULL), MG_EINVAL, "thread 0x1234 does not exist");
     SAYS(mg_free(&thread), MG_ENOTSHARED, "is not shared memory: globals, stacks and malloc memory are private");
     not_where_it_begins();
+    not_attached();
     SAYS(mg_set_chunking(0), MG_EINVAL, "chunking level of 0");
     SAYS(mg_get_stats(NULL, 8), MG_EINVAL, "NULL for the statistics");
     CHECK(mg_element(MUST(mg_malloc_array(10, 8)), 10) == NULL);

@@ -9,7 +9,7 @@
 
 mod row;
 
-use crate::proof::Section;
+use crate::proof::{self, Section};
 use crate::series::{Series, SeriesArgs};
 use anyhow::Result;
 use clap::Args;
@@ -36,13 +36,13 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     long: bool,
     /// Lists the configurations and their numbers of states; checks nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     list: bool,
     /// Takes the smallest configurations first, and ends with the first property that does not hold.
     #[arg(long)]
     first: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "first", "list"])]
+    #[arg(long, value_name = "FILE", value_parser = proof::file, conflicts_with_all = ["names", "first", "list"])]
     proof: Option<PathBuf>,
     #[command(flatten)]
     series: SeriesArgs,

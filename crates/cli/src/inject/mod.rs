@@ -75,12 +75,12 @@ pub(crate) struct InjectArgs {
     #[arg(long, value_enum, value_name = "FAULT")]
     only: Option<FaultKind>,
 
-    /// This application only [default: all in turn].
+    /// This application only, of those of --apps [default: all in turn].
     #[arg(long, value_enum, value_name = "NAME", requires = "apps")]
     app: Option<App>,
 
     /// Write the figures into this file, docs/PROOF.md of the source.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::proof::file)]
     proof: Option<PathBuf>,
 
     #[command(flatten)]

@@ -31,7 +31,7 @@ mod plan;
 mod print;
 mod program;
 
-use crate::proof::{Section, command_line};
+use crate::proof::{self, Section, command_line};
 use crate::series::SeriesArgs;
 use anyhow::Result;
 use catalog::TESTS;
@@ -69,10 +69,10 @@ pub(crate) struct LitmusArgs {
     #[arg(long)]
     long: bool,
     /// Lists the tests and ends.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     list: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = proof::file)]
     proof: Option<PathBuf>,
     #[command(flatten)]
     series: SeriesArgs,

@@ -62,7 +62,26 @@ const LIMITS: &[(&str, &str)] = &[
         "They do not cross nodes: pthread mutexes, sem_wait(3) and std::atomic::wait in shared memory sleep for \
          ever. Use mg_lock(3), mg_sem_wait(3), mg_cond_wait(3).",
     ),
-    ("signal handlers", "They must not touch shared memory."),
+    (
+        "signals",
+        "SIGSEGV, SIGBUS and SIGTRAP make accesses work. sigaction(2), signal(2), sigprocmask(2), pthread_sigmask(3), \
+         their older forms and sigsuspend(2) never block the three, and a program's handler for them gets what is not the \
+         library's. Leave them out of the masks of ppoll(2), pselect(2), epoll_pwait(2) (if a handler that they let through \
+         touches shared memory), pthread_attr_setsigmask_np(3) and setcontext(3), and out of system calls of your own.",
+    ),
+    (
+        "signal handlers",
+        "They must not touch shared memory while their thread is inside a function of multigrain(3). SIGHUP, SIGINT, SIGQUIT \
+         and SIGTERM end a program that has no handler for them at once.",
+    ),
+    (
+        "mappings and descriptors",
+        "mprotect(2), munmap(2), mremap(2) and mmap(2) with MAP_FIXED refuse shared memory with EACCES and a line: \
+         mg_free(3) takes memory away. close(2), close_range(2), closefrom(3), dup2(2) and dup3(2) leave the library's \
+         descriptors alone. mlockall(2) locks no shared memory. madvise(2) with MADV_REMOVE must not be given any: it \
+         empties one node's copy. Shared memory cannot be executed.",
+    ),
+    ("stacks", "A thread that uses shared memory needs 64 KiB."),
     (
         "fork and exec",
         "A child is outside of the job: it may exec or exit. A node that calls exec itself leaves the job without \

@@ -18,7 +18,7 @@ pub(super) struct App {
 /// What is wrong with a part, in words.
 pub(super) fn split(nodes: u32, words: &[OsString]) -> Result<Vec<App>, String> {
     let mut apps = vec![App { nodes, command: Vec::new() }];
-    let mut words = words.iter();
+    let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         if word == ":" {
             let wanted = "after ':' comes -n and a number of nodes";
@@ -31,6 +31,7 @@ pub(super) fn split(nodes: u32, words: &[OsString]) -> Result<Vec<App>, String> 
             let nodes = count.filter(|count| (1..=MAX_NODES).contains(count));
             let wrong = || format!("after ': -n' comes a number of nodes, 1 to {MAX_NODES}");
             apps.push(App { nodes: nodes.ok_or_else(wrong)?, command: Vec::new() });
+            words.next_if(|word| *word == "--");
             continue;
         }
         if let Some(app) = apps.last_mut() {
@@ -77,6 +78,7 @@ mod tests {
         assert_eq!(parts("./a :x y:").unwrap(), [app(2, &["./a", ":x", "y:"])]);
         let two = parts("./a 7 : -n 3 ./b c").unwrap();
         assert_eq!(two, [app(2, &["./a", "7"]), app(3, &["./b", "c"])]);
+        assert_eq!(parts("./a 7 : -n 3 -- ./b c").unwrap(), two);
         assert_eq!((nodes(&two), counts(&two)), (5, "2,3".to_owned()));
     }
 

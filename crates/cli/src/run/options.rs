@@ -417,7 +417,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || "give bytes above 0, such as 4096, 512M or 64G".to_owned();
+    let wrong = || "give a whole number above 0, such as 4096, 512M or 64G".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
     let shift = match suffix.to_ascii_lowercase().as_str() {

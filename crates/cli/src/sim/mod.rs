@@ -75,7 +75,7 @@ pub(crate) struct SimArgs {
     )]
     shares: bool,
     /// Writes the figures into this file, docs/PROOF.md of the source
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::proof::file)]
     proof: Option<PathBuf>,
     #[command(flatten)]
     series: SeriesArgs,

@@ -135,6 +135,21 @@ fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
         ("run -z -- true", "unexpected argument '-z' found; see multigrain run --help"),
         ("run -n two true", "invalid value 'two' for '--nodes <N>': it is no number; see"),
         ("run -n 0 true", "invalid value '0' for '--nodes <N>': 0 is not in 1 to 1024; see"),
+        ("run -n -1 true", "invalid value '-1' for '--nodes <N>': -1 is not in 1 to 1024; see"),
+        ("run --timeout -3 true", "invalid value '-3' for '--timeout <SECONDS>': give a number of"),
+        ("run --shared -5 true", "invalid value '-5' for '--shared <SIZE>': give a whole number"),
+        (
+            "run -n 99999999999999999999 true",
+            "invalid value '99999999999999999999' for '--nodes <N>': it is too large; see",
+        ),
+        ("sim --hours abc", "invalid value 'abc' for '--hours <HOURS>': it is no number; see"),
+        ("sim --seed -1", "invalid value '-1' for '--seed <SEED>': it is below 0; see"),
+        ("litmus --rounds 0", "invalid value '0' for '--rounds <N>': 0 is not"),
+        ("sim --runs 0", "invalid value '0' for '--runs <RUNS>': 0 is not 1 or more; see"),
+        ("check --proof /nope/x", "invalid value '/nope/x' for '--proof <FILE>': No such file"),
+        ("check --list --json", "the argument '--list' cannot be used with '--json'; see"),
+        ("litmus --json --list", "the argument '--json' cannot be used with '--list'; see"),
+        ("rn -n 2 true", "unrecognized subcommand 'rn'; a similar subcommand exists: 'run'; see"),
         ("bench foo", "unrecognized subcommand 'foo'; see multigrain bench --help"),
     ] {
         assert_refused(words, line);

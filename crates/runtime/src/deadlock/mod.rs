@@ -115,7 +115,7 @@ mod tests {
 
     fn report(received: u64, turn: u64) -> Report {
         let (place, holds, name) = (BlockingCall::Lock(7), vec![8], String::new());
-        let waiter = Waiter { thread: 0, turn, place, holds, party: 0, name };
+        let waiter = Waiter { thread: 0, turn, place, holds, party: 0, whole: false, name };
         let other =
             Waiter { thread: 1, place: BlockingCall::Barrier(1), holds: vec![], ..waiter.clone() };
         Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }

@@ -42,7 +42,7 @@ pub(super) unsafe fn instruction(context: *const c_void) -> Option<Instruction> 
 
 /// Whether a step ends in this runtime's handler.
 pub(super) fn is_ours() -> bool {
-    signals::handles(libc::SIGTRAP)
+    !signals::debugger::is_here() && signals::handles(libc::SIGTRAP)
 }
 
 /// Where the instruction lies, and its stack: the same when it traps again, also if it has copied some already.

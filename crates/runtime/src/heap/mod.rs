@@ -373,7 +373,7 @@ impl Heap {
         driver.release()?;
         let freed = driver.request(record.owner, Request::Free, address as u64, 0, &[]);
         let returned = freed.map_err(|(code, _)| match code {
-            error_code::NOT_SHARED => Error::NotShared(address),
+            error_code::NOT_SHARED => not_its_begin(address, record),
             _ => Error::free_twice(address),
         })?;
         if returned > 0 {
@@ -442,6 +442,14 @@ fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
         minipages.clone().for_each(|index| inventory.end_free(MinipageId::new(*area, index)));
     } else {
         minipages.clone().map(|index| MinipageId::new(*area, index)).for_each(reclaim);
+    }
+}
+
+/// Why an address in an area is none of an allocation there.
+fn not_its_begin(address: usize, record: &AreaRecord) -> Error {
+    match record.items.array {
+        true => Error::OfOtherKind(address, "lies inside of an array, which is one allocation"),
+        false => Error::NotShared(address),
     }
 }
 

@@ -6,7 +6,9 @@ use core::num::NonZeroUsize;
 use multigrain_memory::VIEW_ALIGN;
 use multigrain_types::{Access, PAGE_BYTES};
 
-use super::{Heap, LARGEST_SINGLE_BYTES, Policy, consistency_for, is_paged, record_at};
+use super::{
+    Heap, LARGEST_SINGLE_BYTES, Policy, consistency_for, is_paged, not_its_begin, record_at,
+};
 use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -53,7 +55,11 @@ impl Heap {
         bytes: usize,
     ) -> Result<usize, Error> {
         let bytes = bytes.max(1);
-        let (record, usable) = allocation_at(driver, address)?;
+        let (record, usable) = allocation_at(
+            driver,
+            address,
+            "is that of an array, which keeps its size: make another one",
+        )?;
         if record.is_named() {
             let line = format!("a named segment keeps its size: {address:#x} is that of one");
             return Err(Error::NotPermitted(line));
@@ -70,7 +76,9 @@ impl Heap {
         unsafe { core::ptr::copy_nonoverlapping(from, to, usable.min(bytes)) };
         if let Err(error) = self.free(driver, address) {
             self.free(driver, new)?;
-            return Err(error);
+            let twice = || format!("realloc of {address:#x}, which is free already");
+            let is_twice = matches!(error, Error::NotPermitted(_));
+            return Err(if is_twice { Error::NotPermitted(twice()) } else { error });
         }
         Ok(new)
     }
@@ -98,15 +106,23 @@ impl Heap {
     /// # Errors
     /// [`Error::NotShared`] if it is none, or an array.
     pub(crate) fn usable_bytes(driver: &Driver, address: usize) -> Result<usize, Error> {
-        allocation_at(driver, address).map(|(_, usable)| usable)
+        let array = "is that of an array, whose elements have the size that it was made with";
+        allocation_at(driver, address, array).map(|(_, usable)| usable)
     }
 }
 
-/// The area of an allocation, and the bytes that it may use.
-fn allocation_at(driver: &Driver, address: usize) -> Result<(AreaRecord, usize), Error> {
-    let found =
-        record_at(driver, address).and_then(|record| Some((record, record.usable_bytes(address)?)));
-    found.ok_or(Error::NotShared(address))
+/// The area of an allocation, and the bytes that it may use; an array is none, for this reason.
+fn allocation_at(
+    driver: &Driver,
+    address: usize,
+    array: &'static str,
+) -> Result<(AreaRecord, usize), Error> {
+    let record = record_at(driver, address).ok_or(Error::NotShared(address))?;
+    if record.items.array && address == record.area.base {
+        return Err(Error::OfOtherKind(address, array));
+    }
+    let usable = record.usable_bytes(address).ok_or_else(|| not_its_begin(address, &record))?;
+    Ok((record, usable))
 }
 
 /// The grain of a block; None where it is that of its size class.

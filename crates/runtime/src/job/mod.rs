@@ -241,25 +241,38 @@ impl Runtime {
     }
 
     /// [`Runtime::leave`] as the process ends in this thread: others that touch shared memory after
-    /// that wait for its end.
+    /// that wait for its end. If another thread is leaving already, this one waits for it.
     ///
     /// # Errors
-    /// As for [`Runtime::leave`].
+    /// [`Error::NotInitialized`] if this node has left.
     pub fn leave_at_exit(&self) -> Result<(), Error> {
-        self.member()?.membership().exits(rustix::thread::gettid().as_raw_nonzero().get());
-        self.leave()
+        let membership = self.member()?.membership();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        membership.exits(own);
+        let left = self.leave();
+        if left.is_err() {
+            membership.await_finalizer(own);
+        }
+        left
     }
 
-    /// Waits for all nodes, then leaves the job. An access to shared memory after that ends the process
-    /// with one line.
+    /// Waits for all nodes, then leaves the job; if another thread does so as the process ends in it, waits
+    /// for that. An access to shared memory after that ends the process with one line.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] if this node is leaving already.
     pub fn leave(&self) -> Result<(), Error> {
-        let driver = self.member()?;
-        if !driver.membership().finalize() {
-            return Err(Error::NotInitialized);
-        }
+        child::refuse()?;
+        let driver = &self.driver;
+        let membership = driver.membership();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let Some(_finalizing) = membership.finalize(own) else {
+            if !membership.exits_beside(own) {
+                return Err(Error::NotInitialized);
+            }
+            membership.await_finalizer(own);
+            return Ok(());
+        };
         let end_ns = now_ns();
         if let Some((thread, _)) = slots::known() {
             driver.unlock_pages_of(thread);
@@ -277,7 +290,7 @@ impl Runtime {
             self.launcher().tell(format_args!("stats {stats}"));
         }
         self.launcher().tell(format_args!("left"));
-        driver.membership().has_left();
+        membership.has_left();
         // Where a page lies is chance, so what is here ends the process as well. If that cannot be, it stays.
         let _ = driver.memory().seal();
         Ok(())

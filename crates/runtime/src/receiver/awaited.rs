@@ -5,10 +5,13 @@ use core::sync::atomic::Ordering;
 use multigrain_types::deadlock::BlockingCall;
 
 use crate::frames::MAX_NAME;
-use crate::shim::{AtomicU32, AtomicU64};
+use crate::shim::AtomicU64;
 
 /// Room for the longest name, in words of 8 bytes.
 const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
+
+/// Above any number of threads.
+const WHOLE: u64 = 1 << 32;
 
 /// Written by the thread that waits, read by any.
 #[derive(Debug)]
@@ -17,8 +20,8 @@ pub(crate) struct Awaited {
     place: AtomicU64,
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
-    /// How many threads are to come to the barrier where it waits.
-    party: AtomicU32,
+    /// How many threads are to come to the barrier where it waits, and [`WHOLE`] if they are all threads of a large job.
+    party: AtomicU64,
     /// The name it waits for: its bytes, and zeros behind them.
     name: [AtomicU64; NAME_WORDS],
 }
@@ -29,7 +32,7 @@ impl Awaited {
         Self {
             place: AtomicU64::new(0),
             turns: AtomicU64::new(0),
-            party: AtomicU32::new(0),
+            party: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; NAME_WORDS],
         }
     }
@@ -48,8 +51,8 @@ impl Awaited {
     }
 
     /// The thread is about to wait with so many others at a barrier.
-    pub(crate) fn set_party(&self, threads: u32) {
-        self.party.store(threads, Ordering::SeqCst);
+    pub(crate) fn set_party(&self, threads: u32, whole: bool) {
+        self.party.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::SeqCst);
     }
 
     /// The thread is about to wait for this name.
@@ -71,9 +74,10 @@ impl Awaited {
         (waits() && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 
-    /// How many threads are to come to its barrier.
-    pub(super) fn party(&self) -> u32 {
-        self.party.load(Ordering::SeqCst)
+    /// How many threads are to come to its barrier, and whether they are all threads of a large job.
+    pub(super) fn party(&self) -> (u32, bool) {
+        let party = self.party.load(Ordering::SeqCst);
+        (u32::try_from(party & !WHOLE).unwrap_or(u32::MAX), party & WHOLE != 0)
     }
 
     /// The name.

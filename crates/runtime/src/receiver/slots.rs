@@ -359,10 +359,10 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
-        let party =
-            if matches!(place, BlockingCall::Barrier(_)) { slot.awaited.party() } else { 0 };
+        let is_barrier = matches!(place, BlockingCall::Barrier(_));
+        let (party, whole) = if is_barrier { slot.awaited.party() } else { (0, false) };
         let name = if place == BlockingCall::Name { slot.awaited.name() } else { String::new() };
-        Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
+        Some(Waiter { thread, turn, place, holds: Vec::new(), party, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

@@ -241,14 +241,14 @@ impl Segments {
     /// [`Error::NotShared`] if this node is not attached to a segment there.
     pub(crate) fn detach(&self, driver: &Driver, heap: &Heap, address: usize) -> Result<(), Error> {
         let record = segment_at(driver, address).filter(|record| record.area.base == address);
-        let record = record.ok_or(Error::NotShared(address))?;
+        let record = record.ok_or_else(|| not_attached(address))?;
         let id = record.area.id;
         if !lock(&self.attached).contains_key(&id) {
-            return Err(Error::NotShared(address));
+            return Err(not_attached(address));
         }
         driver.release()?;
         let mut attached = lock(&self.attached);
-        let Some(of_segment) = attached.get_mut(&id) else { return Err(Error::NotShared(address)) };
+        let of_segment = attached.get_mut(&id).ok_or_else(|| not_attached(address))?;
         of_segment.sort_unstable_by_key(|access| core::cmp::Reverse(*access));
         of_segment.pop();
         if of_segment.is_empty() {
@@ -482,6 +482,10 @@ fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
 
 fn encode(what: &impl Serialize) -> Result<Vec<u8>, Error> {
     postcard::to_allocvec(what).map_err(|error| Error::System(error.to_string()))
+}
+
+fn not_attached(address: usize) -> Error {
+    Error::OfOtherKind(address, "is not where a segment begins that this node is attached to")
 }
 
 fn no_segment(name: &[u8]) -> Error {

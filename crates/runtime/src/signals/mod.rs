@@ -6,11 +6,13 @@
 //! handlers     the runtime's own, and how they call the program's
 //! stack        the alternate stack of the crash handler
 //! actions      the program's actions for the runtime's signals
+//! debugger     whether SIGTRAP is a debugger's
 //! ```
 
 #![expect(unsafe_code, reason = "the kernel's signal masks")]
 
 mod actions;
+pub(crate) mod debugger;
 mod handlers;
 #[cfg(all(target_env = "gnu", not(miri), not(feature = "tsan")))]
 mod interposed;

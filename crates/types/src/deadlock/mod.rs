@@ -97,6 +97,9 @@ pub struct Waiter {
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
     #[serde(default)]
     pub party: u32,
+    /// Whether they are all threads of a job that is so large that such a barrier is one apart.
+    #[serde(default)]
+    pub whole: bool,
     /// The name it waits for; empty anywhere else.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,

@@ -104,7 +104,7 @@ mod tests {
 
     fn waiter(thread: u32, place: BlockingCall, holds: &[u64]) -> Waiter {
         let holds = holds.to_vec();
-        Waiter { thread, turn: 1, place, holds, party: 3, name: String::new() }
+        Waiter { thread, turn: 1, place, holds, party: 3, whole: false, name: String::new() }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {

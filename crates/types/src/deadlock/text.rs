@@ -39,17 +39,18 @@ pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
 
 /// All threads of a job, by the places where they wait.
 pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
-    let mut places: BTreeMap<(BlockingCall, &str), Vec<Thread>> = BTreeMap::new();
+    let mut places: BTreeMap<(BlockingCall, &str, bool), Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
     let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
     let mut parties: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
-        places.entry((waiter.place, &waiter.name)).or_default().push(thread);
+        places.entry((waiter.place, &waiter.name, waiter.whole)).or_default().push(thread);
         parties.insert(waiter.place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
         holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
     }
-    let part = |(index, ((place, name_of), at)): (usize, (&(BlockingCall, &str), &Vec<Thread>))| {
+    type Place<'a> = (&'a (BlockingCall, &'a str, bool), &'a Vec<Thread>);
+    let part = |(index, ((place, name_of, whole), at)): (usize, Place<'_>)| {
         let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
@@ -60,7 +61,11 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
             BlockingCall::Lock(id) => holders
                 .get(id)
                 .map(|&thread| format!(", which {} holds", name(&[thread], &threads).0)),
-            BlockingCall::Barrier(_) => parties.get(place).map(|party| came(at.len(), *party)),
+            BlockingCall::Barrier(_) => parties.get(place).map(|party| {
+                let is_one_of_two = places.contains_key(&(*place, name_of, !whole));
+                let which = if is_one_of_two { apart(*whole, *party) } else { String::new() };
+                which + &came(at.len(), *party)
+            }),
             BlockingCall::Finalize
             | BlockingCall::ReadWriteLock(_)
             | BlockingCall::Semaphore(_) => None,
@@ -70,6 +75,14 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
         format!("{who}{verb} {place}{}", more.unwrap_or_default())
     };
     join(places.iter().enumerate().map(part).collect())
+}
+
+/// Which of two barriers of one id it is: that of all threads, or that of a number of them.
+fn apart(whole: bool, party: u32) -> String {
+    match whole {
+        false => format!(" of {party} threads"),
+        true => " of all threads, which is another one in a job of more than 8 nodes,".into(),
+    }
 }
 
 /// How many of a barrier's threads have come.
@@ -122,7 +135,15 @@ mod tests {
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
         let waiter = |thread, place, holds: &[u64]| {
             let party = if matches!(place, BlockingCall::Barrier(_)) { 8 } else { 0 };
-            Waiter { thread, turn: 0, place, holds: holds.to_vec(), party, name: String::new() }
+            Waiter {
+                thread,
+                turn: 0,
+                place,
+                holds: holds.to_vec(),
+                party,
+                whole: false,
+                name: String::new(),
+            }
         };
         let waiters = [
             ((0, 0), waiter(0, BlockingCall::Barrier(5), &[7])),
@@ -136,6 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn a_barrier_of_all_threads_is_told_from_one_of_as_many() {
+        let waiter = |whole| {
+            let (place, holds, name) = (BlockingCall::Barrier(1), Vec::new(), String::new());
+            Waiter { thread: 0, turn: 0, place, holds, party: 9, whole, name }
+        };
+        let waiters = [true, false, true].map(waiter);
+        let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
+        let words = "node 1 waits in barrier 1 of 9 threads (1 of 9 threads has come), nodes 0 and 2 in barrier 1 of all \
+                     threads, which is another one in a job of more than 8 nodes, (2 of 9 threads have come)";
+        assert_eq!(of_all(&waiting), words);
+    }
+
+    #[test]
     fn each_name_that_is_waited_for_is_said() {
         let waiter = |name: &str| Waiter {
             thread: 0,
@@ -143,6 +177,7 @@ mod tests {
             place: BlockingCall::Name,
             holds: Vec::new(),
             party: 0,
+            whole: false,
             name: name.into(),
         };
         let waiters = ["b", "a\n", "b"].map(waiter);

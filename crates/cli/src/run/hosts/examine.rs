@@ -21,7 +21,7 @@ pub(in super::super) type Findings = Vec<(String, Vec<Finding>)>;
 /// Asks all hosts, and compares what they answer. `needs`: of each host; `program`: what is to run there.
 ///
 /// # Errors
-/// The user wants out, or no agent can be started at all.
+/// The user wants out, or this host cannot have so many agents.
 pub(in super::super) fn examine(
     reach: &Reach<'_>,
     needs: impl Fn(&Share) -> Needs,
@@ -30,7 +30,11 @@ pub(in super::super) fn examine(
     let directory = std::env::current_dir();
     let directory = directory
         .map_err(|error| LaunchError::system("the current directory", reach.nodes(), error))?;
-    let mut agents = reach.agents(false)?;
+    let mut agents = match reach.agents(false) {
+        Ok(agents) => agents,
+        Err(LaunchError::Host { why, .. }) => return Ok(none_started(reach, &why)),
+        Err(error) => return Err(error),
+    };
     for (contact, share) in agents.contacts.iter_mut().zip(reach.shares) {
         contact.tell(&Order::Examine(Examination {
             needs: needs(share),
@@ -69,6 +73,13 @@ pub(in super::super) fn examine(
         add(host, finding);
     }
     Ok(found)
+}
+
+/// Nothing leads to any host.
+fn none_started(reach: &Reach<'_>, why: &str) -> Findings {
+    let (found, remedy) = why.rsplit_once("; ").unwrap_or((why, ""));
+    let finding = Finding::prevents("reached", found, "no node runs there", remedy);
+    reach.shares.iter().map(|share| (share.host.clone(), vec![finding.clone()])).collect()
 }
 
 /// Whether there was an answer, which only an agent of the same build gives.

@@ -13,6 +13,7 @@ use super::contact::Contact;
 use super::messages::Word;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ impl Reach<'_> {
         for share in self.shares {
             let (command, name) = self.command(&share.host, &agent);
             let started = Contact::start(share, &command, self.warden, self.signals.before());
-            let at = |error| LaunchError::of_host(&share.host, 125, format!("{name}: {error}"));
+            let at = |error| LaunchError::of_host(&share.host, 125, not_started(&name, &error));
             agents.contacts.push(started.map_err(at)?);
         }
         Ok(agents)
@@ -68,7 +69,11 @@ impl Reach<'_> {
     /// The command that runs the agent on a host, and what it is called.
     fn command(&self, host: &str, agent: &str) -> (Vec<String>, String) {
         let way: Vec<String> = match (&self.place.launcher_command, self.allocation) {
-            (Some(command), _) => command.split_whitespace().map(str::to_owned).collect(),
+            (Some(command), _) => {
+                let way = command.split_whitespace().map(str::to_owned);
+                let words = way.chain([host, agent].map(str::to_owned)).collect();
+                return (words, format!("--launcher-command {command}"));
+            }
             (None, Some(allocation)) => {
                 return (allocation.command(host, agent), "srun".to_owned());
             }
@@ -197,6 +202,16 @@ fn wait(contacts: &[Contact], signals: &Signals) {
         set.extend(contact.output().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
     }
     let _ = poll(&mut set, Some(&LOOK));
+}
+
+/// Why what leads to the hosts cannot be started.
+fn not_started(name: &str, error: &io::Error) -> String {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    let why =
+        if is_missing { "no such program on this host".to_owned() } else { error.to_string() };
+    format!(
+        "{name}: {why}; --launcher-command names a program of this host that leads to the others"
+    )
 }
 
 /// For the host's shell, whichever that is.
