@@ -580,6 +580,8 @@ typedef uint64_t mg_thread;
  * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn): a thread as
  * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
+ * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
+ * wrote. Those that set their value anew have two more calls for that, one less than pthreads have.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).
