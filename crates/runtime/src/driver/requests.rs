@@ -43,7 +43,8 @@ fn is_answered(kind: u8) -> bool {
 fn place_of(to: NodeId, kind: u8) -> Option<BlockingCall> {
     match kind {
         kind::THREAD_JOIN => Some(BlockingCall::Join(to.0.into())),
-        kind::LOOKUP | kind::SEGMENT_WAIT => Some(BlockingCall::Name),
+        kind::LOOKUP => Some(BlockingCall::Name),
+        kind::SEGMENT_WAIT => Some(BlockingCall::Segment),
         _ => None,
     }
 }

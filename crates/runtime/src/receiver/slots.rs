@@ -371,7 +371,10 @@ pub(crate) fn waiters() -> Vec<Waiter> {
         let (place, turn) = slot.waits()?;
         let party =
             if matches!(place, BlockingCall::Barrier(_)) { slot.awaited.party() } else { 0 };
-        let name = if place == BlockingCall::Name { slot.awaited.name() } else { String::new() };
+        let name = match place {
+            BlockingCall::Name | BlockingCall::Segment => slot.awaited.name(),
+            _ => String::new(),
+        };
         Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
