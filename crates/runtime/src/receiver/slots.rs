@@ -371,10 +371,8 @@ pub(crate) fn waiters() -> Vec<Waiter> {
         let (place, turn) = slot.waits()?;
         let party =
             if matches!(place, BlockingCall::Barrier(_)) { slot.awaited.party() } else { 0 };
-        let name = match place {
-            BlockingCall::Name | BlockingCall::Segment => slot.awaited.name(),
-            _ => String::new(),
-        };
+        let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
+        let name = if named { slot.awaited.name() } else { String::new() };
         Some(Waiter { thread, turn, place, holds: Vec::new(), party, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
