@@ -220,7 +220,8 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
  * memory goes back to the system, and any node may have the place for anything: arrays and blocks above
  * 1 MiB at once, smaller ones and parts that the library divides among small allocations if their node
  * has not a few to keep. What is touched after that is an address of nobody: SIGSEGV. MG_EPERM: it is
- * free already.
+ * free already. What goes back so leaves about 180 bytes on each node until the job ends: who frees large
+ * blocks for ever should use them again.
  */
 int mg_free(void *p);
 /*
@@ -581,6 +582,8 @@ typedef uint64_t mg_thread;
  * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn): a thread as
  * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
+ * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
+ * wrote. Those that set their value anew have two more calls for that, one less than pthreads have.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).

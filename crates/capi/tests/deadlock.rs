@@ -120,6 +120,8 @@ fn whatever_is_waited_for_is_named() {
     program.must_name(&two, "condition", condition);
     let name = "nodes 0 and 1 wait for a name \"never\" that nobody publishes";
     program.must_name(&two, "name", name);
+    let segment = "nodes 0 and 1 wait for a segment \"never\" that nobody creates";
+    program.must_name(&two, "segment", segment);
     let ended = program.run(&two, "join");
     assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
     assert!(ended.err.contains("for the end of a thread of node 1"), "{ended:?}");

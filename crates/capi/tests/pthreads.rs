@@ -45,6 +45,17 @@ fn threads_end_by_pthread_exit_and_cancellation_and_have_the_stack_of_pthreads()
 }
 
 #[test]
+fn who_joins_a_thread_sees_what_its_destructors_wrote() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "destructors");
+    for nodes in [1, 2] {
+        for consistency in ["1", "2", "3", "4"] {
+            run_well(&launcher(), &Setting::nodes(nodes), &program, &[consistency]);
+        }
+    }
+}
+
+#[test]
 fn a_process_whose_main_thread_ends_by_pthread_exit_lives_until_the_others_end_and_leaves() {
     let dir = TestDir::new();
     let program = compile(&dir, "ends");

@@ -107,8 +107,10 @@ pub(crate) enum Awaits {
     Node,
     /// A thread of that node, when it ends.
     Thread,
-    /// Whoever gives something the name that is in the body.
+    /// Whoever gives an address the name that is in the body.
     Name,
+    /// Whoever creates a segment of the name that is in the body.
+    Segment,
     /// The driver of that node, at once: that all has come which was sent before. It tells of no writes.
     Receipt,
 }
@@ -117,7 +119,7 @@ impl Awaits {
     /// Whether a service answers it, now or later: the thread asks nothing else before.
     pub(crate) fn is_served(self) -> bool {
         match self {
-            Self::Node | Self::Thread | Self::Name => true,
+            Self::Node | Self::Thread | Self::Name | Self::Segment => true,
             Self::Nothing | Self::Receipt => false,
         }
     }
@@ -127,6 +129,7 @@ impl Awaits {
         match self {
             Self::Thread => Some(BlockingCall::Join(to.0.into())),
             Self::Name => Some(BlockingCall::Name),
+            Self::Segment => Some(BlockingCall::Segment),
             Self::Nothing | Self::Node | Self::Receipt => None,
         }
     }
@@ -204,7 +207,7 @@ kinds! {
         /// To node 0: the segment of the name in the body; answered with what is known of it.
         SegmentFind = 83, ToFirst, Node;
         /// As `SegmentFind`, when there is one.
-        SegmentWait = 84, ToFirst, Name;
+        SegmentWait = 84, ToFirst, Segment;
         /// To node 0: what is known of segment `subject`.
         SegmentStat = 85, ToFirst, Node;
         /// To node 0: the sender is attached to segment `subject` once more.

@@ -147,6 +147,8 @@ int main(int argc, char **argv)
         }
     } else if (strcmp(what, "name") == 0) {
         CHECK(mg_lookup("never") != NULL);
+    } else if (strcmp(what, "segment") == 0) {
+        CHECK(mg_segment_attach("never", MG_SEGMENT_WAIT) != NULL);
 
     /* Not for ever. */
     } else if (strcmp(what, "sleeper") == 0) {

@@ -1,6 +1,6 @@
 /*
  * Children of a node are outside of the job: "calls": their calls are refused, nothing of the node's stays
- * open in them, they exit(0), and they may exec; "touch": shared memory ends them with a line.
+ * open in them, they exit(0) or end by pthread_exit, and they may exec; "touch": shared memory ends them with a line.
  */
 #include "check.h"
 
@@ -86,6 +86,31 @@ static void refused(void)
     CHECK(pthread_create(&other, NULL, leave, NULL) == 0 && pthread_join(other, NULL) == 0);
 }
 
+/* What is left of a thread of the job in the child that it makes ends as the only thread of a process does. */
+static void *forks(void *argument)
+{
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0)
+        return argument;
+    CHECK(ended(child) == 0);
+    return NULL;
+}
+
+static void only_threads_end(void)
+{
+    mg_thread thread;
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0)
+        pthread_exit(NULL);
+    CHECK(ended(child) == 0);
+    OK(mg_thread_create(&thread, mg_node(), forks, NULL));
+    OK(mg_thread_join(thread, NULL));
+}
+
 static void calls(void)
 {
     char *arguments[] = {"true", NULL};
@@ -112,6 +137,7 @@ static void calls(void)
     CHECK(ended(child) == 0);
     CHECK(posix_spawnp(&child, "true", NULL, NULL, arguments, environ) == 0 && ended(child) == 0);
     CHECK(system("true") == 0);
+    only_threads_end();
     done = 1;
     CHECK(pthread_join(adder, NULL) == 0);
     OK(mg_lock(1));

@@ -12,6 +12,7 @@ use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
 use super::{RUNTIME, Runtime};
+use crate::child;
 use crate::error::Error;
 use crate::pthread;
 use crate::receiver::slots::{self, Reserved};
@@ -44,8 +45,11 @@ pub(super) fn watch_main_thread() -> Result<(), Error> {
 }
 
 /// Not called when the process ends by exit() or a return from main. The key is older than that of the slots,
-/// so this thread has its slot still.
+/// so this thread has its slot still. A child has none of the runtime's threads: the C library ends it.
 unsafe extern "C" fn main_thread_ends(_: *mut c_void) {
+    if child::is_one() {
+        return;
+    }
     let Some(runtime) = RUNTIME.get() else { return };
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = slots::disown();
     runtime.driver.has_helper();

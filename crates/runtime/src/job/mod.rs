@@ -95,7 +95,7 @@ impl Runtime {
         RUNTIME.set(Self::new(&config)?).map_err(|_| Error::AlreadyInitialized)?;
         let runtime = RUNTIME.get().ok_or(Error::NotInitialized)?;
         main_exit::watch_main_thread()?;
-        slots::prepare(threads::ends_early, thread_ends).map_err(|errno| {
+        slots::prepare(threads::destructors_run, thread_ends).map_err(|errno| {
             let error = std::io::Error::from_raw_os_error(errno);
             Error::System(format!("no pthread key is left for the ends of threads: {error}"))
         })?;

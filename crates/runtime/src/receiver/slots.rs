@@ -22,6 +22,7 @@ use multigrain_types::deadlock::{BlockingCall, Waiter};
 use super::awaited::Awaited;
 use super::lock_window::Returns;
 use super::parking::{WAITING, Word};
+use crate::child;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
 
@@ -89,9 +90,16 @@ pub(crate) type AtEnd = fn(ThreadId, &Slot);
 
 static AT_END: OnceLock<AtEnd> = OnceLock::new();
 
-/// What a thread with a slot does as it ends without having given its slot back itself: by
-/// `pthread_exit` or cancellation, or as no thread of ours.
-pub(crate) type BeforeEnd = fn();
+/// Which round of the destructors of thread-specific data it is for a thread that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// The thread keeps its slot for the next.
+    Another,
+    Last,
+}
+
+/// What a thread with a slot does in each round of its end.
+pub(crate) type BeforeEnd = fn() -> Round;
 
 static BEFORE_END: OnceLock<BeforeEnd> = OnceLock::new();
 
@@ -113,11 +121,13 @@ pub(crate) fn prepare(before_end: BeforeEnd, at_end: AtEnd) -> Result<(), i32> {
 }
 
 unsafe extern "C" fn at_thread_end(value: *mut c_void) {
-    let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
-    if let Some(before_end) = BEFORE_END.get() {
-        before_end();
+    if child::is_one() {
+        return;
     }
-    if held() == Some(ThreadId(index)) {
+    let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
+    if BEFORE_END.get().is_some_and(|before_end| before_end() == Round::Another) {
+        at_exit_free(value);
+    } else if held() == Some(ThreadId(index)) {
         give_back(index);
     }
 }
@@ -361,7 +371,8 @@ pub(crate) fn waiters() -> Vec<Waiter> {
         let (place, turn) = slot.waits()?;
         let is_barrier = matches!(place, BlockingCall::Barrier(_));
         let (party, whole) = if is_barrier { slot.awaited.party() } else { (0, false) };
-        let name = if place == BlockingCall::Name { slot.awaited.name() } else { String::new() };
+        let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
+        let name = if named { slot.awaited.name() } else { String::new() };
         Some(Waiter { thread, turn, place, holds: Vec::new(), party, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()

@@ -1,9 +1,12 @@
 //! The life of a thread of the program: it begins with its slot, and ends by its function's return, by
 //! `pthread_exit` or by cancellation.
 //!
-//! The last two unwind the stack past this file (no frame of it has anything to drop by then) and run
-//! the destructors of thread-specific data, of which the slot's calls [`ends_early`]. Only the C library knows
-//! the value given to `pthread_exit`, and tells it to the thread that joins: the starter.
+//! The last two unwind the stack past this file (no frame of it has anything to drop by then). All three run
+//! the program's destructors of thread-local objects and of thread-specific data, which may use shared memory:
+//! who joins the thread is to see what they wrote. So the end is told by the last of them: the C library calls
+//! the destructors of values in rounds, again for those that were set anew, and the slot's, which calls
+//! [`destructors_run`], sets its own anew until the last round. Only the C library knows the value
+//! given to `pthread_exit`, and tells it to the thread that joins: the starter.
 
 #![expect(unsafe_code, reason = "threads of the C library, which end as C allows")]
 
@@ -14,7 +17,7 @@ use super::Threads;
 use crate::driver::Driver;
 use crate::program::ThreadFunction;
 use crate::pthread;
-use crate::receiver::slots::Reserved;
+use crate::receiver::slots::{Reserved, Round};
 use crate::signals::SignalMask;
 
 /// A thread of the program that runs.
@@ -23,7 +26,15 @@ pub(super) struct Life {
     threads: &'static Threads,
     driver: &'static Driver,
     number: u64,
+    /// What its function has returned, if it has.
+    returned: Option<u64>,
+    /// Rounds of destructors that have begun.
+    rounds: u32,
 }
+
+/// The round of destructors in which a thread tells its end: the last of the C library
+/// (`PTHREAD_DESTRUCTOR_ITERATIONS`). ThreadSanitizer takes a thread down in that one.
+const LAST_ROUND: u32 = if cfg!(feature = "tsan") { 3 } else { 4 };
 
 /// A thread that has ended, or is about to, and is joined by [`Ended::result`].
 #[derive(Debug)]
@@ -50,7 +61,7 @@ std::thread_local! {
 
 impl Life {
     pub(super) fn new(threads: &'static Threads, driver: &'static Driver, number: u64) -> Self {
-        Self { threads, driver, number }
+        Self { threads, driver, number, returned: None, rounds: 0 }
     }
 
     /// Its thread begins.
@@ -99,17 +110,28 @@ fn enter(beginning: Beginning) -> (Unwinding, u64) {
 /// The thread's function has returned.
 #[inline(never)]
 fn returns(result: u64) {
-    let Some(Life { threads, driver, number }) = LIFE.take() else { return };
-    pthread::detach_own();
-    threads.has_ended(driver, number);
-    threads.tell_end(driver, number, result);
+    LIFE.set(LIFE.get().map(|life| Life { returned: Some(result), ..life }));
 }
 
-/// A thread with a slot ends; what there is to do if it is one of the program's that has not returned.
-pub(crate) fn ends_early() {
-    let Some(Life { threads, driver, number }) = LIFE.take() else { return };
+/// A thread with a slot ends, and a round of destructors has come to the slot's. One of the program's tells its
+/// end in [`LAST_ROUND`].
+pub(crate) fn destructors_run() -> Round {
+    let Some(life) = LIFE.take() else { return Round::Last };
+    let life = Life { rounds: life.rounds + 1, ..life };
+    if life.rounds < LAST_ROUND {
+        LIFE.set(Some(life));
+        return Round::Another;
+    }
+    let Life { threads, driver, number, returned, .. } = life;
     threads.has_ended(driver, number);
-    threads.ends_with(Ended { number, thread: pthread::own() });
+    match returned {
+        Some(result) => {
+            pthread::detach_own();
+            threads.tell_end(driver, number, result);
+        }
+        None => threads.ends_with(Ended { number, thread: pthread::own() }),
+    }
+    Round::Last
 }
 
 impl Ended {

@@ -23,7 +23,7 @@ use crate::races::Object;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
 use crate::tsan::{self, Token};
-pub(crate) use life::ends_early;
+pub(crate) use life::destructors_run;
 use life::{Ended, Life};
 use table::{Refusal, ThreadTable};
 

@@ -37,6 +37,8 @@ pub enum BlockingCall {
     Join(u32),
     /// A name that nobody has published.
     Name,
+    /// A segment that nobody has created.
+    Segment,
 }
 
 /// The bits of a word that say what kind of place it is.
@@ -58,6 +60,7 @@ impl BlockingCall {
             Self::Join(node) => (6, node.into()),
             Self::Name => (7, 0),
             Self::ReadWriteLock(id) => (8, id),
+            Self::Segment => (9, 0),
         };
         id.rotate_left(8) | kind
     }
@@ -75,6 +78,7 @@ impl BlockingCall {
             6 => Some(Self::Join(u32::try_from(id).ok()?)),
             7 => Some(Self::Name),
             8 => Some(Self::ReadWriteLock(id)),
+            9 => Some(Self::Segment),
             _ => None,
         }
     }
@@ -141,6 +145,7 @@ mod tests {
             BlockingCall::Condition(7),
             BlockingCall::Join(1023),
             BlockingCall::Name,
+            BlockingCall::Segment,
         ];
         for place in places {
             assert_ne!(place.to_word(), 0);

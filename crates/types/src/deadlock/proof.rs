@@ -72,7 +72,8 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
         | BlockingCall::Semaphore(_)
         | BlockingCall::Condition(_)
         | BlockingCall::Join(_)
-        | BlockingCall::Name => None,
+        | BlockingCall::Name
+        | BlockingCall::Segment => None,
     };
     // Each thread is seen once: a walk that meets one of its own has found a cycle.
     let mut seen: BTreeMap<Thread, usize> = BTreeMap::new();

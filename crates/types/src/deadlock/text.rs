@@ -21,6 +21,7 @@ impl fmt::Display for BlockingCall {
             Self::Condition(id) => write!(out, "for a signal on condition {}", IdName(*id)),
             Self::Join(node) => write!(out, "for the end of a thread of node {node}"),
             Self::Name => out.write_str("for a name"),
+            Self::Segment => out.write_str("for a segment"),
         }
     }
 }
@@ -71,6 +72,7 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
             | BlockingCall::Semaphore(_) => None,
             BlockingCall::Condition(_) | BlockingCall::Join(_) => None,
             BlockingCall::Name => Some(format!(" {name_of:?} that nobody publishes")),
+            BlockingCall::Segment => Some(format!(" {name_of:?} that nobody creates")),
         };
         format!("{who}{verb} {place}{}", more.unwrap_or_default())
     };
@@ -171,19 +173,21 @@ mod tests {
 
     #[test]
     fn each_name_that_is_waited_for_is_said() {
-        let waiter = |name: &str| Waiter {
+        let waiter = |(place, name): (BlockingCall, &str)| Waiter {
             thread: 0,
             turn: 0,
-            place: BlockingCall::Name,
+            place,
             holds: Vec::new(),
             party: 0,
             whole: false,
             name: name.into(),
         };
-        let waiters = ["b", "a\n", "b"].map(waiter);
+        let (name, segment) = (BlockingCall::Name, BlockingCall::Segment);
+        let waiters = [(name, "b"), (name, "a\n"), (name, "b"), (segment, "b")].map(waiter);
         let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
         let words = "node 1 waits for a name \"a\\n\" that nobody publishes, \
-                     nodes 0 and 2 for a name \"b\" that nobody publishes";
+                     nodes 0 and 2 for a name \"b\" that nobody publishes, \
+                     node 3 for a segment \"b\" that nobody creates";
         assert_eq!(of_all(&waiting), words);
     }
 }
