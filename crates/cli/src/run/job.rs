@@ -406,6 +406,9 @@ impl<'a> Job<'a> {
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
+        if !leftovers::sees_processes() {
+            self.settings.warden.kill_group();
+        }
         leftovers::kill_but(&self.own_children(), leftovers::kill_wait(0));
         Phase::Swept { since: now }
     }
