@@ -58,6 +58,8 @@ impl Custody {
 
     /// All is over, and nothing is left.
     pub(super) fn end(self) {
+        // The warden last: it removes the group if this process is killed meanwhile.
+        drop(self.group);
         self.warden.dismiss();
     }
 }
