@@ -1,6 +1,7 @@
 //! What comes out of a job: output, counters, and what happens to a reader that is slow or goes away.
 
 use crate::support::{alive, asleep, launcher, run, start, unique_time, wait_until};
+use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -89,6 +90,23 @@ fn a_reader_that_goes_away_ends_the_job_quietly() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_does_not_hold_a_job_that_a_signal_has_ended() {
+    let time = unique_time();
+    let job = start(&mut launcher("-n 2", &format!("yes {time}")));
+    wait_until("the pipe is full and both nodes wait", || job.unread() > 30_000 && asleep(&time));
+    job.signal(Signal::TERM);
+    // Its stdout is read after its end alone.
+    let stat = format!("/proc/{}/stat", job.pid());
+    wait_until("the launcher has ended", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") Z ")
+    });
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(143));
+    assert!(ended.err.contains("multigrain: output was lost: nobody reads it\n"), "{}", ended.err);
     assert_eq!(alive(&time), [""; 0]);
 }
 
