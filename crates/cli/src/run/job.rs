@@ -264,10 +264,11 @@ impl<'a> Job<'a> {
         match self.writer.stdout_error() {
             None | Some(Errno::PIPE) => self.course.verdict.code,
             Some(error) => {
-                write_if_possible(&format!(
-                    "output was lost, stdout gave: {}",
-                    io::Error::from(error)
-                ));
+                let why = match error {
+                    Errno::BADF => "is closed".to_owned(),
+                    error => format!("gave: {}", io::Error::from(error)),
+                };
+                write_if_possible(&format!("output was lost, stdout {why}"));
                 OUTPUT_LOST
             }
         }
