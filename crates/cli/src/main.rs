@@ -6,6 +6,7 @@ mod bench;
 mod bounds;
 mod broken_pipe;
 mod check;
+mod closed_descriptors;
 mod host;
 mod inject;
 mod litmus;

@@ -3,10 +3,11 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::process::Command;
 use std::time::Duration;
 use support::{
-    alive, assert_gone_within, launcher, multigrain, pid_of, processes, run, start, unique_time,
-    wait_until,
+    alive, assert_gone_within, does, launcher, multigrain, not_tried, pid_of, processes, run,
+    start, unique_time, wait_until,
 };
 
 const SOON: Duration = Duration::from_secs(3);
@@ -71,6 +72,32 @@ fn a_helper_that_outlives_its_node_may_finish_its_output() {
     let mut lines: Vec<&str> = ended.out.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["[0] y", "[1] y"]);
+}
+
+#[test]
+fn a_proc_of_another_namespace_gets_no_bystander_killed() {
+    if !does("unshare --pid --fork true") {
+        return not_tried("`unshare --pid` is not allowed");
+    }
+    // Inside, a bystander and the launcher get the numbers that a child of this process and this process have outside.
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let script = format!(
+        "number() {{ echo $(($1 - 1)) > /proc/sys/kernel/ns_last_pid; }}
+         number {} || exit 77; sleep 60 & bystander=$!
+         number {}; {} run -n 2 -- true; echo \"code $?\"
+         kill $bystander && echo \"bystander $bystander lives\"",
+        child.id(),
+        std::process::id(),
+        env!("CARGO_BIN_EXE_multigrain"),
+    );
+    let ended = run(Command::new("unshare").args(["--pid", "--fork", "bash", "-c", &script]));
+    let number = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if ended.code == Some(77) {
+        return not_tried("process numbers cannot be chosen (ns_last_pid)");
+    }
+    assert_eq!(ended.out, format!("code 0\nbystander {number} lives\n"), "{ended:?}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Cgroup {
 
     /// Kills all processes of the group.
     pub(super) fn kill(&self) {
-        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        kill(&self.path);
     }
 
     /// Removes it once its processes are gone.
@@ -78,6 +78,11 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Kills all processes of the group of this directory.
+pub(super) fn kill(path: &Path) {
+    let _ = fs::write(path.join("cgroup.kill"), "1");
 }
 
 /// The directory of the group `own`, if this line of mountinfo is of version 2's hierarchy:

@@ -4,6 +4,7 @@
 use super::cgroup::Cgroup;
 use super::error::LaunchError;
 use super::warden::{Ward, Warden};
+use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 /// The hold on the nodes that this process starts.
@@ -23,8 +24,12 @@ impl Custody {
         nodes: u32,
     ) -> Result<Self, LaunchError> {
         let own = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| {
-            let what =
-                "a process descriptor (pidfd_open, which this system or a filter of it refuses)";
+            let what = match error {
+                Errno::MFILE | Errno::NFILE => "a process descriptor",
+                _ => {
+                    "a process descriptor (pidfd_open, which this system or a filter of it refuses)"
+                }
+            };
             LaunchError::system(what, nodes, error)
         })?;
         let group = Cgroup::new(name);
@@ -58,6 +63,8 @@ impl Custody {
 
     /// All is over, and nothing is left.
     pub(super) fn end(self) {
+        // The warden last: it removes the group if this process is killed meanwhile.
+        drop(self.group);
         self.warden.dismiss();
     }
 }

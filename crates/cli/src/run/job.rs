@@ -36,12 +36,8 @@ pub(super) const HANDED_ON_TERM_WAIT: Duration = Duration::from_secs(5);
 const LINGER_WAIT: Duration = Duration::from_millis(500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
 const SILENCE_WAIT: Duration = Duration::from_millis(500);
-/// How long a blocked stdout is waited for, if the job was ended from outside.
-const DRAIN_WAIT: Duration = Duration::from_secs(1);
 /// How long hosts may take to say that nothing is left there.
 const SWEEP_WAIT: Duration = Duration::from_secs(3);
-/// The same if the user wants out at once: the writer has its turn.
-const HURRIED_WAIT: Duration = Duration::from_millis(100);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
@@ -69,7 +65,7 @@ pub(super) struct Settings<'a> {
 
 /// Where a job is. Times are since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Nothing has gone wrong.
     Running,
     /// The nodes were asked to end (SIGTERM).
@@ -118,16 +114,16 @@ pub(super) struct Job<'a> {
     pub(super) agents: Agents,
     pub(super) facts: Facts,
     pub(super) reports: Reports,
-    course: Course,
+    pub(super) course: Course,
 }
 
 /// Where a job is, and when it goes on by itself.
-struct Course {
-    phase: Phase,
+pub(super) struct Course {
+    pub(super) phase: Phase,
     look_at: Option<Duration>,
     draw_at: Duration,
     reap_at: Option<Duration>,
-    verdict: Verdict,
+    pub(super) verdict: Verdict,
     /// When the last node ended.
     wall: Option<Duration>,
 }
@@ -268,10 +264,11 @@ impl<'a> Job<'a> {
         match self.writer.stdout_error() {
             None | Some(Errno::PIPE) => self.course.verdict.code,
             Some(error) => {
-                write_if_possible(&format!(
-                    "output was lost, stdout gave: {}",
-                    io::Error::from(error)
-                ));
+                let why = match error {
+                    Errno::BADF => "is closed".to_owned(),
+                    error => format!("gave: {}", io::Error::from(error)),
+                };
+                write_if_possible(&format!("output was lost, stdout {why}"));
                 OUTPUT_LOST
             }
         }
@@ -296,7 +293,8 @@ impl<'a> Job<'a> {
     fn next_phase(&mut self, now: Duration) -> Option<Phase> {
         let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
         let silent = self.nodes.iter().all(|live| live.stdout.is_none() && live.stderr.is_none());
-        let patient = self.facts.order.is_none() && !self.user.hurries();
+        self.writer.look(now);
+        let patient = self.is_patient(now);
         match self.course.phase {
             Phase::Running => self.look(now),
             Phase::Ending { .. } | Phase::Killed { .. } if all_ended => Some(self.sweep(now)),
@@ -322,6 +320,9 @@ impl<'a> Job<'a> {
             Phase::Draining { since } => {
                 let over = !patient && now >= since + self.drain_wait();
                 if over && !self.writer.is_finished() {
+                    if self.give_up_at().is_some_and(|at| now >= at) {
+                        write_if_possible("output was lost: nobody reads it");
+                    }
                     self.course.verdict.line.iter().for_each(|line| write_if_possible(line));
                 }
                 (over || self.writer.is_finished()).then_some(Phase::Done)
@@ -332,7 +333,8 @@ impl<'a> Job<'a> {
 
     /// When [`Self::advance`] has to be called again, if no event comes.
     fn deadline(&self) -> Option<Duration> {
-        let patient = self.facts.order.is_none() && !self.user.hurries();
+        let patient = self.is_patient(self.now());
+        let give_up_at = self.give_up_at().filter(|_| patient);
         let phase = match self.course.phase {
             Phase::Running => {
                 let ends = self.course.look_at.into_iter().chain(self.settings.timeout);
@@ -352,17 +354,7 @@ impl<'a> Job<'a> {
         let line = self.line_wanted().then_some(self.course.draw_at);
         let beat = self.agents.period().map(|period| self.now() + period);
         let own = self.course.reap_at.into_iter().chain(self.reports.next()).chain(beat);
-        phase.into_iter().chain(own).chain(line).min()
-    }
-
-    /// Whether output waits at its source because the writer is behind.
-    fn is_held_back(&self) -> bool {
-        self.writer.is_held_back() || self.agents.is_paused()
-    }
-
-    /// How long what is to be written is waited for, if somebody is impatient.
-    fn drain_wait(&self) -> Duration {
-        if self.user.hurries() { HURRIED_WAIT } else { DRAIN_WAIT }
+        phase.into_iter().chain(own).chain(line).chain(give_up_at).min()
     }
 
     /// Running: asks for the verdict.
@@ -406,6 +398,9 @@ impl<'a> Job<'a> {
         // The nodes are not reaped yet, so their process groups cannot be somebody else's.
         self.signal_nodes(Signal::KILL);
         self.agents.tell_all(&ToAgents::Sweep);
+        if !leftovers::sees_processes() {
+            self.settings.warden.kill_group();
+        }
         leftovers::kill_but(&self.own_children(), leftovers::kill_wait(0));
         Phase::Swept { since: now }
     }

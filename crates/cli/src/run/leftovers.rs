@@ -1,6 +1,9 @@
 //! Finds the processes that a job left behind: those that nodes forked and that outlived them.
 //!
 //! The launcher is a child subreaper, so an orphan of the job becomes its child.
+//!
+//! Process numbers are those of a PID namespace. Where /proc is of another one (`unshare --pid` without
+//! `--mount-proc`), its numbers are other processes' here: nothing is found then, and nobody killed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -14,6 +17,20 @@ pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
 /// From SIGKILL until processes are believed not to die. Each of many nodes closes as many links.
 pub(super) fn kill_wait(nodes: usize) -> Duration {
     Duration::from_millis(1500 + 50 * nodes as u64)
+}
+
+/// Whether the numbers in /proc are those of this process's PID namespace.
+pub(super) fn sees_processes() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| is_of(&status, getpid()))
+}
+
+/// Whether a /proc that says this of the process `own` is of the namespace in which it has that number: `NSpid` has its
+/// numbers from the namespace of /proc down to its own.
+fn is_of(status: &str, own: Pid) -> bool {
+    let numbers = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let own = own.as_raw_nonzero().to_string();
+    // Kernels without PID namespaces have no NSpid.
+    numbers("NSpid:").or_else(|| numbers("Pid:")) == Some(own.as_str())
 }
 
 /// All children of this process but `known`, dead ones included.
@@ -79,7 +96,8 @@ fn wait_for_end(pid: Pid, deadline: Instant) {
 }
 
 fn processes() -> impl Iterator<Item = Pid> {
-    std::fs::read_dir("/proc")
+    let entries = sees_processes().then(|| std::fs::read_dir("/proc").ok()).flatten();
+    entries
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw))
@@ -96,6 +114,17 @@ fn parent_of(pid: Pid) -> Option<Pid> {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_proc_of_another_namespace_is_told_by_its_numbers() {
+        let own = Pid::from_raw(7).unwrap();
+        assert!(is_of("Name:\tx\nPid:\t7\nNSpid:\t7\n", own));
+        assert!(is_of("Name:\tx\nPid:\t7\n", own));
+        assert!(!is_of("Name:\tx\nPid:\t4711\nNSpid:\t4711\t7\n", own));
+        // Numbers that happen to be the same.
+        assert!(!is_of("Name:\tx\nPid:\t7\nNSpid:\t7\t7\n", own));
+        assert!(!is_of("", own));
+    }
 
     #[test]
     fn a_child_is_found_by_parent_and_by_job_id() {

@@ -18,7 +18,7 @@
 
 use super::agent_lines::{self, Line, Lines};
 use super::agent_pieces::PULSE;
-use super::cgroup::Cgroup;
+use super::cgroup::{self, Cgroup};
 use super::leftovers;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -162,6 +162,11 @@ impl Warden {
         }
     }
 
+    /// Kills what is in the job's control group, which the launcher is not.
+    pub(super) fn kill_group(&self) {
+        self.group.iter().for_each(|group| cgroup::kill(group));
+    }
+
     /// Its process id, if it lives.
     pub(super) fn pid(&self) -> Option<Pid> {
         self.pid
@@ -283,7 +288,7 @@ fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
 
 /// The launcher, or the agent, if it is stopped: by a signal or by a debugger.
 fn stopped_launcher() -> Option<Pid> {
-    let launcher = getppid()?;
+    let launcher = getppid().filter(|_| leftovers::sees_processes())?;
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", launcher.as_raw_nonzero()));
     // The name, in parentheses, may hold anything.
     let state = stat.ok().and_then(|stat| stat.rsplit_once(") ")?.1.chars().next());

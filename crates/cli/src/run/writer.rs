@@ -17,6 +17,8 @@ use std::time::Duration;
 /// Queued bytes at which reading from the nodes stops, and goes on.
 const HIGH_BYTES: usize = 1 << 20;
 const LOW_BYTES: usize = 1 << 18;
+/// Bytes of one write: what a pipe takes whole.
+const PIECE_BYTES: usize = 4096;
 
 /// Where bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,8 @@ struct State {
     closing: bool,
     finished: bool,
     stdout_error: Option<Errno>,
+    /// Pieces written so far.
+    pieces: u64,
 }
 
 struct Shared {
@@ -57,6 +61,8 @@ pub(super) struct Writer {
     held_back: Vec<Source>,
     /// When output of a node came last, since the job's start.
     last: Duration,
+    /// Pieces that were written at the last look, and when there first were so many.
+    progress: (u64, Duration),
 }
 
 impl Writer {
@@ -69,7 +75,12 @@ impl Writer {
             .name("writer".to_owned())
             .stack_size(256 << 10)
             .spawn(move || write_all(&theirs, line))?;
-        Ok(Self { shared, held_back: Vec::new(), last: Duration::ZERO })
+        Ok(Self {
+            shared,
+            held_back: Vec::new(),
+            last: Duration::ZERO,
+            progress: (0, Duration::ZERO),
+        })
     }
 
     /// Queues whole lines; never blocks.
@@ -127,6 +138,20 @@ impl Writer {
     /// When output came last.
     pub(super) fn last(&self) -> Duration {
         self.last
+    }
+
+    /// Since when nothing was written, as far as looks tell.
+    pub(super) fn look(&mut self, now: Duration) -> Duration {
+        let pieces = self.shared.lock().pieces;
+        if self.progress.0 != pieces {
+            self.progress = (pieces, now);
+        }
+        self.progress.1
+    }
+
+    /// What the last [`Self::look`] gave.
+    pub(super) fn progress_at(&self) -> Duration {
+        self.progress.1
     }
 
     /// Why stdout takes nothing more: EPIPE where nobody reads it.
@@ -200,8 +225,8 @@ fn write_all(shared: &Shared, mut line: Option<Line>) {
             }
             Work::Bytes(target, bytes) => {
                 let result = match &line {
-                    Some(line) => line.aside(|| write(target, &bytes)),
-                    None => write(target, &bytes),
+                    Some(line) => line.aside(|| write(shared, target, &bytes)),
+                    None => write(shared, target, &bytes),
                 };
                 let mut state = shared.lock();
                 let before = state.queued_bytes;
@@ -224,15 +249,25 @@ fn write_all(shared: &Shared, mut line: Option<Line>) {
     }
 }
 
-fn write(target: Target, mut bytes: &[u8]) -> Result<(), Errno> {
+/// As much as is written at once: a slow reader makes progress that can be seen. Whole lines, if there are any.
+fn piece(bytes: &[u8]) -> &[u8] {
+    let most = &bytes[..bytes.len().min(PIECE_BYTES)];
+    let end = most.iter().rposition(|&byte| byte == b'\n').map_or(most.len(), |last| last + 1);
+    if most.len() == bytes.len() { bytes } else { &most[..end] }
+}
+
+fn write(shared: &Shared, target: Target, mut bytes: &[u8]) -> Result<(), Errno> {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let fd = match target {
         Target::Out => stdout.as_fd(),
         Target::Err => stderr.as_fd(),
     };
     while !bytes.is_empty() {
-        match rustix::io::write(fd, bytes) {
-            Ok(count) => bytes = &bytes[count..],
+        match rustix::io::write(fd, piece(bytes)) {
+            Ok(count) => {
+                bytes = &bytes[count..];
+                shared.lock().pieces += 1;
+            }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 // Another process that shares this descriptor made it non-blocking.

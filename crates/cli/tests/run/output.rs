@@ -1,6 +1,9 @@
 //! What comes out of a job: output, counters, and what happens to a reader that is slow or goes away.
 
-use crate::support::{alive, asleep, launcher, run, start, unique_time, wait_until};
+use crate::support::{
+    alive, asleep, does, launcher, not_tried, run, start, unique_time, wait_until,
+};
+use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -90,6 +93,40 @@ fn a_reader_that_goes_away_ends_the_job_quietly() {
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_does_not_hold_a_job_that_a_signal_has_ended() {
+    let time = unique_time();
+    let job = start(&mut launcher("-n 2", &format!("yes {time}")));
+    wait_until("the pipe is full and both nodes wait", || job.unread() > 30_000 && asleep(&time));
+    job.signal(Signal::TERM);
+    // Its stdout is read after its end alone.
+    let stat = format!("/proc/{}/stat", job.pid());
+    wait_until("the launcher has ended", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") Z ")
+    });
+    let ended = job.wait();
+    assert_eq!(ended.code, Some(143));
+    assert!(ended.err.contains("multigrain: output was lost: nobody reads it\n"), "{}", ended.err);
+    assert_eq!(alive(&time), [""; 0]);
+}
+
+#[test]
+fn output_for_a_closed_stdout_is_an_error_and_closed_descriptors_are_none() {
+    let of = |script: &str| run(std::process::Command::new("bash").args(["-c", script]));
+    let launch = format!("{} run -n 2 --", env!("CARGO_BIN_EXE_multigrain"));
+    let lost = of(&format!("{launch} echo lost >&-"));
+    let line = "multigrain: output was lost, stdout is closed\n";
+    assert_eq!((lost.code, lost.err.as_str()), (Some(125), line));
+    assert_eq!(of(&format!("{launch} true >&-")).code, Some(0));
+    assert_eq!(of(&format!("{launch} cat <&- 2>&-")).code, Some(0));
+    if !does("unshare --mount true") {
+        return not_tried("`unshare --mount` is not allowed");
+    }
+    let bare = of(&format!("unshare --mount bash -c 'mount -t tmpfs x /dev; {launch} true <&-'"));
+    assert_eq!(bare.code, Some(125), "{bare:?}");
+    assert!(bare.err.starts_with("multigrain: ") && bare.err.lines().count() == 1, "{bare:?}");
 }
 
 #[test]
