@@ -43,7 +43,7 @@ impl Driver {
             return Err((Error::Limit(String::new()).code(), 0));
         };
         slot.arm();
-        if awaits == Awaits::Name {
+        if matches!(awaits, Awaits::Name | Awaits::Segment) {
             slot.awaited().set_name(body);
         }
         let header = Header {
