@@ -109,7 +109,7 @@ pub enum TransportError {
         nodes: usize,
     },
     /// A system call that should not fail did.
-    #[error("{call}: {errno}")]
+    #[error("{call}: {errno}{}", what_to_do(*errno))]
     System {
         /// The call.
         call: &'static str,
@@ -154,6 +154,15 @@ impl TransportError {
     /// A `map_err` argument: `call` failed.
     pub(crate) fn system(call: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::System { call, errno }
+    }
+}
+
+/// Behind the kernel's reason, where it is a limit of this process.
+fn what_to_do(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE => ": this node's limit of file descriptors is too low, raise it (ulimit -n)",
+        Errno::NFILE => ": the system's limit of file descriptors is too low (fs.file-max)",
+        _ => "",
     }
 }
 

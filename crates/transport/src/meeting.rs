@@ -245,7 +245,15 @@ impl Meeting {
     }
 
     fn unreachable(&self, peer: NodeId, errno: Errno) -> TransportError {
-        TransportError::Connect { peer, address: self.peers[peer.index()].clone(), errno }
+        match errno {
+            // A limit of this node's own is no matter of the peer's.
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS => {
+                TransportError::System { call: "socket", errno }
+            }
+            errno => {
+                TransportError::Connect { peer, address: self.peers[peer.index()].clone(), errno }
+            }
+        }
     }
 
     fn reach_again(&mut self) -> Result<(), TransportError> {

@@ -217,8 +217,11 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
             None => Decision::Wait(end.at + CAUSE_WAIT),
         };
     }
+    let some_left = facts.nodes.iter().any(|node| node.left);
     match deserter {
-        _ if all_ended => Decision::Over(of_success(facts)),
+        // Those who called mg_finalize did not miss it.
+        _ if all_ended && some_left => Decision::Over(of_success(facts)),
+        None if all_ended => Decision::Over(of_success(facts)),
         Some((rank, end)) if now >= end.at + LEAVER_WAIT => {
             Decision::Over(of_deserter(facts, rank))
         }

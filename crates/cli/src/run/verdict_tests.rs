@@ -149,6 +149,16 @@ fn a_node_that_leaves_without_finalize_gets_a_second() {
 }
 
 #[test]
+fn the_only_node_has_to_call_mg_finalize_too() {
+    let facts = job(1).exit(0, 100, 0);
+    assert_eq!(judge(&facts, ms(100)), Decision::Wait(ms(1100)), "its word may be under way");
+    let line = "node 0 (pid 100) left without mg_finalize; the job ends";
+    assert_eq!(over(&facts, 1100), (1, line.to_owned()));
+    assert_eq!(over(&job(2).exit(0, 100, 0).exit(1, 200, 0), 1100).0, 1);
+    assert_eq!(over(&job(1).leave(0, 100), 100).0, 0);
+}
+
+#[test]
 fn a_deserter_is_blamed_for_its_consequences_but_not_for_a_crash() {
     let deserted = job(3).exit(1, 100, 0).lost(0, 1).exit(0, 110, 75);
     assert!(over(&deserted, 110).1.contains("node 1 (pid 101) left without mg_finalize"));
