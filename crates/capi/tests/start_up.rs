@@ -50,6 +50,29 @@ fn two_builds(flags: &[&str], second: u32) -> Ended {
     run(&launcher(), &Setting::nodes(2), &pick, &[])
 }
 
+/// What was out was said to be a peer, or nothing was said of what to do.
+#[test]
+fn a_node_without_descriptors_names_its_own_limit_and_no_peer() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "probe");
+    let script = dir.path().join("limited");
+    let mut failed = 0;
+    for (transport, limit) in (8..15).flat_map(|limit| [("unix", limit), ("tcp", limit)]) {
+        let lower = format!("[ $MULTIGRAIN_RANK = 1 ] && ulimit -n {limit}");
+        fs::write(&script, format!("#!/bin/sh\n{lower}\nexec {}\n", program.display())).unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let ended = run(&launcher(), &Setting { transport, ..Setting::nodes(2) }, &script, &[]);
+        if ended.code == Some(0) {
+            continue;
+        }
+        failed += 1;
+        assert!(ended.err.contains("node 1 (pid "), "{limit}: {ended:?}");
+        assert!((ended.out.clone() + &ended.err).contains("(ulimit -n)"), "{limit}: {ended:?}");
+        assert!(!ended.err.contains(" was lost "), "{limit}: {ended:?}");
+    }
+    assert!(failed > 2, "no limit is too low");
+}
+
 #[test]
 fn programs_of_one_length_that_differ_in_a_byte_do_not_join() {
     for flags in [["-Wl,--build-id"], ["-Wl,--build-id=none"]] {

@@ -26,6 +26,7 @@ use rustix::time::{
 
 use multigrain_protocol::time_window::{Estimator, window};
 use multigrain_protocol::{Kind, Turns};
+use multigrain_transport::TransportError;
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
@@ -173,7 +174,7 @@ fn read_ns(clock: ClockId) -> u64 {
 impl Windows {
     pub(crate) fn new() -> Result<Self, Error> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
-            .map_err(|errno| Error::System(format!("timerfd_create: {errno}")))?;
+            .map_err(|errno| TransportError::System { call: "timerfd_create", errno })?;
         let [any, measures, locks_pages] = [(); 3].map(|()| AtomicBool::new(false));
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
         Ok(Self { timer, processors, open_windows: Mutex::default(), any, measures, locks_pages })
