@@ -142,6 +142,14 @@ mod tests {
         assert!(!membership.is_member());
     }
 
+    /// Whether a thread runs still, and does not sleep.
+    #[cfg(not(any(miri, feature = "shuttle", feature = "loom")))]
+    fn is_awake(thread: rustix::thread::Pid) -> bool {
+        let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+        std::fs::read_to_string(stat).is_ok_and(|stat| !stat.contains(") S "))
+    }
+
+    #[cfg(not(any(miri, feature = "shuttle", feature = "loom")))]
     #[test]
     fn who_ends_the_process_waits_for_the_thread_that_called_for_the_end_and_not_for_itself() {
         let membership = Membership::default();
@@ -149,12 +157,19 @@ mod tests {
         let finalizing = membership.finalize(1);
         membership.await_finalizer(1);
         std::thread::scope(|scope| {
+            let (begins, begun) = std::sync::mpsc::channel();
             for thread in 2..5 {
-                let (membership, through) = (&membership, &through);
+                let (membership, through, begins) = (&membership, &through, begins.clone());
                 scope.spawn(move || {
+                    begins.send(rustix::thread::gettid()).unwrap();
                     membership.await_finalizer(thread);
                     assert!(through.load(Ordering::Acquire));
                 });
+            }
+            for thread in begun.iter().take(3) {
+                while is_awake(thread) {
+                    std::thread::yield_now();
+                }
             }
             through.store(true, Ordering::Release);
             drop(finalizing);
