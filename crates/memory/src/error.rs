@@ -118,7 +118,7 @@ pub enum MemoryError {
     },
     /// The kernel's limit of mappings leaves no room for the views of an area.
     #[error(
-        "no room to map {views} views of area {}: raise vm.max_map_count, or allocate more \
+        "no room to map area {} (views: {views}): raise vm.max_map_count, or allocate more \
          minipages at a time", .id.0
     )]
     TooManyViews {
@@ -129,7 +129,7 @@ pub enum MemoryError {
     },
     /// The limit of a process's addresses leaves no room for the views of an area.
     #[error(
-        "no room to map {views} views of area {}: `ulimit -v` allows {limit} bytes of addresses, which are used \
+        "no room to map area {} (views: {views}): `ulimit -v` allows {limit} bytes of addresses, which are used \
          up: raise it, or allocate less", .id.0
     )]
     AddressLimit {

@@ -39,10 +39,13 @@ pub(crate) fn decode(
     }
     // SAFETY: SIGBUS and SIGSEGV with these codes carry an address.
     let address = unsafe { info.si_addr() }.addr();
-    if !shared(address) {
+    // SAFETY: not null, so the kernel's own context of the signal being handled.
+    let fetched = unsafe { instruction(context) } == address;
+    // No view may be executed: an instruction that is looked for there does not become one.
+    if fetched || !shared(address) {
         return None;
     }
-    // SAFETY: not null, so the kernel's own ucontext_t of the signal being handled.
+    // SAFETY: as above.
     let context = unsafe { &*context.cast::<ucontext_t>() };
     Some(Trap { address, write: is_write(context) })
 }

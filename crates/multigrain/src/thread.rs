@@ -6,12 +6,16 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use multigrain_runtime::{ThreadHandle, runtime};
 
 use crate::Result;
 use crate::job::Job;
 use crate::portable::{Portable, discard, pack, unpack};
+
+/// Exit code of a Rust program whose main thread panicked.
+const PANICKED: i32 = 101;
 
 /// Where a thread is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +153,7 @@ impl<'scope> Scope<'scope> {
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            std::process::exit(101);
+            std::process::exit(PANICKED);
         }
     }
 }
@@ -206,7 +210,10 @@ extern "C" fn enter<F: Fn(&Job, A) -> R, A: Portable, R: Portable>(argument: u64
     // SAFETY: `start` packed it. Who started this thread has the job borrowed until it ended, or
     // handed on nothing that borrows it.
     let argument = unsafe { unpack(argument) }.expect("a thread's argument is live");
-    pack(function(&job, argument)).expect("a thread's result finds room")
+    // Its message is said by then; what called this is C, which no panic goes through.
+    let result = catch_unwind(AssertUnwindSafe(|| pack(function(&job, argument))));
+    let Ok(packed) = result else { std::process::exit(PANICKED) };
+    packed.expect("a thread's result finds room")
 }
 
 /// A thread somewhere in the job, which returns an `R`.

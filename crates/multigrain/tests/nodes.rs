@@ -375,6 +375,11 @@ fn failing_node(how: &str) -> ExitCode {
                     panic!("as told");
                 })?;
             }
+            if how == "thread" {
+                let thread =
+                    job.spawn(On::Node(1), |_: &Job, ()| -> u64 { panic!("as told") }, ())?;
+                thread.join()?;
+            }
             return Err(Error::Invalid("as told".into()));
         }
         job.barrier(0)
@@ -405,11 +410,12 @@ fn every_scenario_passes_under_every_guard_and_transport() {
 fn a_node_that_fails_ends_the_job() {
     let dir = TestDir::new();
     let program = as_program(&dir);
-    for (how, code) in [("error", 1), ("panic", 101), ("scope", 101)] {
+    for (how, code) in [("error", 1), ("panic", 101), ("scope", 101), ("thread", 101)] {
         let two = Setting::nodes(2);
         let ended = support::run(&launcher(), &two, &program, &[NODE_ARGUMENT, how]);
         assert_eq!(ended.code, Some(code), "{how}: {ended:?}");
         assert!(ended.err.contains("as told"), "{how}: {ended:?}");
+        assert!(!ended.err.contains("failed to initiate panic"), "{how}: {ended:?}");
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Crash {
     NearNull(usize),
     /// Where this node maps nothing, with other nodes in the job: their own memory may lie there.
     NotMapped(usize),
+    /// An instruction was looked for in shared memory.
+    NoCode(usize),
     /// In shared memory that the program has unmapped or replaced, by a system call of its own.
     Unmapped(usize),
     /// Shared memory may lie there, and none does.
@@ -98,12 +100,11 @@ impl Crash {
                     match area.map(|area| memory.limit(area)) {
                         Some(Access::NoAccess) => Self::Detached(address),
                         Some(Access::ReadOnly) => Self::AttachedToRead(address),
-                        // An instruction that lies there, or a bus error: nothing about mappings.
-                        Some(Access::ReadWrite)
-                            if signal == libc::SIGBUS || instruction_at(context) == address =>
-                        {
-                            Self::At(address)
+                        Some(Access::ReadWrite) if instruction_at(context) == address => {
+                            Self::NoCode(address)
                         }
+                        // Says nothing about mappings.
+                        Some(Access::ReadWrite) if signal == libc::SIGBUS => Self::At(address),
                         Some(Access::ReadWrite) => Self::Unmapped(address),
                         None => Self::Unallocated(address),
                     }
@@ -154,6 +155,11 @@ impl fmt::Display for Crash {
             Self::AttachedToRead(address) => write!(
                 f,
                 "at address {address:#x}, in a named segment that this node is attached to for reading alone"
+            ),
+            Self::NoCode(address) => write!(
+                f,
+                "at address {address:#x}, in shared memory, which holds data and no code: the pointer to a function \
+                 is damaged, or is no such pointer"
             ),
             Self::Unmapped(address) => write!(
                 f,

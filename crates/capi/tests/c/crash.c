@@ -1,4 +1,4 @@
-/* Accesses that end a node. The argument says where: null, global, unallocated, wild, far, stack, thread. */
+/* Accesses that end a node. The argument says where: null, global, unallocated, wild, far, code, stack, thread. */
 #include "check.h"
 
 struct list {
@@ -42,6 +42,8 @@ int main(int argc, char **argv)
             p = (int *)0x600000001000;
         if (strcmp(where, "far") == 0)
             p = (int *)0xdeadbeefdeadbee8; /* no processor has such an address */
+        if (strcmp(where, "code") == 0)
+            ((void (*)(void))mg_malloc(64))();
         if (strcmp(where, "stack") == 0)
             overflow(NULL);
         if (strcmp(where, "thread") == 0) {

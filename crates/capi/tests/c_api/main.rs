@@ -186,6 +186,7 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
         assert!(said.contains(words), "{guard}: {said}");
         assert!(line("unallocated").contains("at address 0x1fff00000040, where shared memory"));
         assert!(line("far").contains("at an address that cannot be: a damaged pointer"));
+        assert!(line("code").contains(", in shared memory, which holds data and no code: "));
         for place in ["stack", "thread"] {
             let said = line(place);
             // Where accesses wait in this signal's handler, it stands on the thread's own stack.

@@ -77,10 +77,10 @@ fn make(
         let shared = driver.memory().shared_bytes();
         Error::from_code(code, &match code {
             error_code::LIMIT => format!(
-                "an area in {views} views cannot be made: one of the job's nodes has reached a limit, which its stderr names (areas of a job, vm.max_map_count, ulimit -v)"
+                "an area (views: {views}) cannot be made: one of the job's nodes has reached a limit, which its stderr names (areas of a job, vm.max_map_count, ulimit -v)"
             ),
             _ => format!(
-                "an area of {bytes} bytes in {views} views cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)"
+                "an area of {bytes} bytes (views: {views}) cannot be made; the shared size is {shared} bytes (`multigrain run --shared`)"
             ),
         })
     })?;
