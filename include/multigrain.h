@@ -13,7 +13,8 @@
  * SIGSEGV, SIGBUS and SIGTRAP make accesses work (SIGTRAP: on x86-64 they keep shares of contended memory
  * fair). The library finds a place for itself in sigaction, signal, sigprocmask, pthread_sigmask and their
  * older forms (sigset, sighold, sigblock and the like), and in sigsuspend: these three are never blocked, and
- * a program's handler for them, installed before mg_init or after it, gets what is not the library's. Where a
+ * a program's handler for them, installed before mg_init or after it, gets what is not the library's; so it is in
+ * threads of timers (SIGEV_THREAD; refused with ENOTSUP in a static program). Where a
  * mask comes another way, leave the three out of it: ppoll, pselect, epoll_pwait (if a handler that they let
  * through touches shared memory), pthread_attr_setsigmask_np, setcontext, and system calls of the program's own,
  * which must not replace the handlers of the three either.
@@ -29,7 +30,7 @@
  * (mg_free takes memory away). mlockall locks what is the program's, but no shared
  * memory, and what was mapped with MAP_NORESERVE, such as the library's tables, only as it is used. Do not
  * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
- * needs a stack of 64 KiB.
+ * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.
@@ -73,7 +74,7 @@ enum mg_error {
     MG_ETIMEDOUT = -12,/* the deadline came first */
     MG_EEXIST = -13,   /* there is a segment of that name already */
     MG_ENOENT = -14,   /* there is no segment of that name */
-    MG_EACCES = -15    /* the mode of a segment does not allow that */
+    MG_EACCES = -15    /* the mode of a segment does not allow that, or this node is not attached to it (for that) */
 };
 
 /*
@@ -175,7 +176,7 @@ void *mg_memalign(size_t align, size_t bytes);
  */
 void *mg_realloc(void *p, size_t bytes);
 /* Bytes from p on that the allocation p may use, those asked for or more; 0 and mg_last_error if p is
- * not the start of one, or is that of an mg_malloc_array. */
+ * not the start of one, or is that of an mg_malloc_array. Freed memory may still be taken for an allocation. */
 size_t mg_usable_size(const void *p);
 /* A copy of a C string, as mg_malloc makes it. */
 char *mg_strdup(const char *text);
@@ -504,7 +505,8 @@ int mg_scan(uint32_t id, uint32_t threads, uint32_t place, const void *in, void 
  * The same with elements of `bytes` (up to 32 KiB; all threads' together up to 960 KiB) that a function of the program
  * combines, element by element, in the order of all places: `with` is of the later one, the result goes
  * where `into` points. It need not be commutative. Each thread that takes a result calls it itself: all
- * values travel to all nodes.
+ * values travel to all nodes. An exception of C++ that leaves it leaves the operation, too, without a result; where
+ * the values are so many that they travel in pieces, the other threads then wait for this one.
  */
 int mg_reduce_with(uint32_t id, uint32_t threads, uint32_t place, uint32_t root, const void *in, void *out,
                    size_t count, size_t bytes, void (*combine)(void *into, const void *with));
@@ -542,7 +544,8 @@ int mg_rwlock_trywrlock(uint32_t id);
 int mg_rwlock_unlock(uint32_t id);
 /*
  * Calls f() once in the whole job, in the first thread that comes; all calls of this id return after it has,
- * and see what it wrote to shared memory. Globals it sets are set on its node alone.
+ * and see what it wrote to shared memory. Globals it sets are set on its node alone. If an exception of C++ or
+ * pthread_exit leaves f, it has not run, and the next that comes runs its own; after a longjmp out of it, nobody does.
  */
 int mg_once(uint32_t id, void (*f)(void));
 

@@ -8,7 +8,7 @@ use multigrain_runtime::{Collective, Combine, Error, Party};
 use crate::status::with_runtime;
 
 /// A function of the program: combines what `with` points to into what `into` does.
-type Function = unsafe extern "C" fn(into: *mut c_void, with: *const c_void);
+type Function = unsafe extern "C-unwind" fn(into: *mut c_void, with: *const c_void);
 
 /// Where a thread's values are, and where the result goes.
 #[derive(Clone, Copy)]
@@ -234,7 +234,7 @@ unsafe fn known(
 /// # Safety
 /// As [`mg_reduce`], and the function does with elements of `bytes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mg_reduce_with(
+pub unsafe extern "C-unwind" fn mg_reduce_with(
     id: c_uint,
     threads: c_uint,
     place: c_uint,
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn mg_reduce_with(
 /// # Safety
 /// As [`mg_reduce_with`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mg_allreduce_with(
+pub unsafe extern "C-unwind" fn mg_allreduce_with(
     id: c_uint,
     threads: c_uint,
     place: c_uint,
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn mg_allreduce_with(
 /// # Safety
 /// As [`mg_reduce_with`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mg_scan_with(
+pub unsafe extern "C-unwind" fn mg_scan_with(
     id: c_uint,
     threads: c_uint,
     place: c_uint,

@@ -32,7 +32,7 @@ unsafe fn until(deadline: *const libc::timespec) -> Result<Deadline, Error> {
 fn once(
     runtime: &'static Runtime,
     id: impl Into<SyncId>,
-    function: Option<extern "C" fn()>,
+    function: Option<extern "C-unwind" fn()>,
 ) -> Result<(), Error> {
     let function =
         function.ok_or_else(|| Error::Invalid("NULL for a function that runs once".into()))?;
@@ -180,7 +180,7 @@ pub extern "C" fn mg_rwlock_unlock(id: u32) -> c_int {
 
 /// Runs a function once in the job.
 #[unsafe(no_mangle)]
-pub extern "C" fn mg_once(id: u32, function: Option<extern "C" fn()>) -> c_int {
+pub extern "C-unwind" fn mg_once(id: u32, function: Option<extern "C-unwind" fn()>) -> c_int {
     with_runtime(|runtime| once(runtime, id, function))
 }
 
@@ -325,9 +325,9 @@ pub extern "C" fn mg_rwlock_unlock_at(lock: *const c_void) -> c_int {
 
 /// Runs a function once in the job, by an address.
 #[unsafe(no_mangle)]
-pub extern "C" fn mg_once_at(
+pub extern "C-unwind" fn mg_once_at(
     at_address: *const c_void,
-    function: Option<extern "C" fn()>,
+    function: Option<extern "C-unwind" fn()>,
 ) -> c_int {
     at(at_address, |runtime, id| once(runtime, id, function))
 }

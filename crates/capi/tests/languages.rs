@@ -73,6 +73,11 @@ fn cpp_threads_take_typed_arguments_to_any_node() {
 }
 
 #[test]
+fn an_exception_that_leaves_a_function_which_the_interface_calls_reaches_its_caller() {
+    run_cpp_in_every_way("callbacks", &[1, 3]);
+}
+
+#[test]
 fn the_cpp_header_is_right_under_later_standards_and_release_consistency() {
     for name in ["containers", "synchronization", "threads"] {
         let dir = TestDir::new();

@@ -26,7 +26,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 /// Functions of the C library in whose place the program finds the library's.
-const INTERPOSED: [&str; 23] = [
+const INTERPOSED: [&str; 25] = [
     "__sysv_signal",
     "close",
     "close_range",
@@ -39,6 +39,7 @@ const INTERPOSED: [&str; 23] = [
     "mprotect",
     "mremap",
     "munmap",
+    "pkey_mprotect",
     "pthread_sigmask",
     "sigaction",
     "sigblock",
@@ -50,6 +51,7 @@ const INTERPOSED: [&str; 23] = [
     "sigsetmask",
     "sigsuspend",
     "ssignal",
+    "timer_create",
 ];
 
 #[test]

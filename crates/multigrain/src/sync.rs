@@ -289,7 +289,7 @@ impl<'job> Once<'job> {
     }
 
     /// Calls `run` in the first thread that comes; all calls return after it has run, and see what it wrote
-    /// to shared memory. If it panics, it has not run, and whoever comes waits for ever.
+    /// to shared memory. If it panics, it has not run, and the next that comes runs its own.
     ///
     /// # Errors
     /// A call inside of `run`.

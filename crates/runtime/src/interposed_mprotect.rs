@@ -1,4 +1,4 @@
-//! Interposed `mprotect` and `mlockall`: a program neither protects nor locks the mappings of shared memory.
+//! Interposed `mprotect`, `pkey_mprotect` and `mlockall`: a program neither protects nor locks the mappings of shared memory.
 //!
 //! Their protection encodes what this node holds: changed by others, it would let stale bytes be read and writes
 //! be lost without an error. And they are sparse: locking them would allocate all that a job may ever share,
@@ -40,22 +40,46 @@ pub(crate) fn kept() -> Option<&'static Kept> {
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
-    let range = address.addr()..address.addr().saturating_add(bytes);
-    if let Some(Kept { memory, launcher }) = kept()
-        && memory.keeps(&range)
-    {
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        if !TOLD.swap(true, Ordering::Relaxed) {
-            launcher.warn(&format!(
-                "mprotect of shared memory at {:#x} is refused: its protection keeps it coherent",
-                range.start
-            ));
-        }
+    if refuses(address, bytes) {
         return fail(libc::EACCES);
     }
     // SAFETY: the caller's promise.
     let done = unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, protection) };
     c_int::try_from(done).unwrap_or(-1)
+}
+
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pkey_mprotect(
+    address: *mut c_void,
+    bytes: usize,
+    protection: c_int,
+    key: c_int,
+) -> c_int {
+    if refuses(address, bytes) {
+        return fail(libc::EACCES);
+    }
+    // SAFETY: the caller's promise.
+    let done = unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, protection, key) };
+    c_int::try_from(done).unwrap_or(-1)
+}
+
+/// Whether the protection of these pages is not the program's to change, which is told so once.
+fn refuses(address: *mut c_void, bytes: usize) -> bool {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let range = address.addr()..address.addr().saturating_add(bytes);
+    let Some(Kept { memory, launcher }) = kept() else { return false };
+    if !memory.keeps(&range) {
+        return false;
+    }
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        launcher.warn(&format!(
+            "mprotect of shared memory at {:#x} is refused: its protection keeps it coherent",
+            range.start
+        ));
+    }
+    true
 }
 
 /// Locks all that is the program's own.

@@ -244,7 +244,12 @@ impl Synchronization {
         self.lock(driver, id, Patience::Endless)?;
         match self.semaphore_wait(driver, id, Patience::None) {
             Ok(()) => {}
-            Err(Error::Busy(_)) => run(),
+            Err(Error::Busy(_)) => {
+                // Without it, whoever comes next would wait for ever.
+                let unlock = OnUnwind(Some(|| _ = self.unlock(driver, id)));
+                run();
+                unlock.disarm();
+            }
             Err(error) => return Err(error),
         }
         self.semaphore_post(driver, id, 2)?;
@@ -432,6 +437,23 @@ const FIRST_GIVEN: u32 = 1 << 31;
 
 fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncContext::new(driver.me(), driver.nodes(), id).manager
+}
+
+/// Does something if it is dropped: by a panic, by an exception of C++, by `pthread_exit`.
+struct OnUnwind<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnUnwind<F> {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnOnce()> Drop for OnUnwind<F> {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
 }
 
 /// One more call of the program; what `once` calls for itself is none.

@@ -53,8 +53,10 @@ int main(int argc, char **argv)
 
     CHECK(mprotect(words, page, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);
     CHECK(mprotect(words, page, PROT_NONE) == -1 && errno == EACCES);
+    CHECK(pkey_mprotect(words, page, PROT_READ | PROT_WRITE, -1) == -1 && errno == EACCES);
     void *own = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(own != MAP_FAILED && mprotect(own, page, PROT_READ | PROT_WRITE) == 0);
+    CHECK(pkey_mprotect(own, page, PROT_READ | PROT_WRITE, -1) == 0);
     *(char *)own = 1;
     OK(mg_barrier(2, 0));
     return mg_finalize();

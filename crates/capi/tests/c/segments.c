@@ -287,10 +287,13 @@ static void touch(const char *what)
             p = MUST(mg_segment_attach("touched", 0));
             p[0] = 1;
             OK(mg_segment_detach((const void *)p));
+            CODE(mg_touch_read((const void *)p, 1), MG_EACCES);
             if (p[0] == 1)
                 FAIL("it can be read");
         } else {
             p = MUST(mg_segment_attach("touched", MG_SEGMENT_READ_ONLY));
+            OK(mg_touch_read((const void *)p, 1));
+            CODE(mg_touch_write((void *)p, 1), MG_EACCES);
             if (p[0] == 0)
                 p[0] = 1;
         }

@@ -180,6 +180,40 @@ static void cancel(void)
     OK(mg_barrier(1, 0));
 }
 
+/* ---- timer ---- */
+
+static void expired(union sigval value)
+{
+    __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add((int *)value.sival_ptr, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The C library starts a thread each time, with all signals blocked. */
+static void timer(void)
+{
+    pthread_attr_t attributes;
+    int times = 0;
+
+    CHECK(pthread_attr_init(&attributes) == 0);
+    CHECK(pthread_attr_setstacksize(&attributes, 1 << 20) == 0);
+    for (int i = 0; i < 4; i++) {
+        struct sigevent event = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = expired };
+        struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
+        timer_t id;
+
+        event.sigev_value.sival_ptr = &times;
+        if (i % 2 > 0)
+            event.sigev_notify_attributes = &attributes;
+        CHECK(timer_create(CLOCK_MONOTONIC, &event, &id) == 0);
+        CHECK(timer_settime(id, 0, &every, NULL) == 0);
+        for (int before = __atomic_load_n(&times, __ATOMIC_SEQ_CST);
+             __atomic_load_n(&times, __ATOMIC_SEQ_CST) < before + 20;)
+            usleep(1000);
+        CHECK(timer_delete(id) == 0);
+    }
+    OK(mg_barrier(1, 0));
+}
+
 /* A system call of its own blocks what accesses raise: node 1's first access ends it in the kernel. */
 static void blocked(void)
 {
@@ -200,6 +234,8 @@ int main(int argc, char **argv)
         mask();
     else if (strcmp(argv[1], "handler") == 0)
         handler();
+    else if (strcmp(argv[1], "timer") == 0)
+        timer();
     else if (strcmp(argv[1], "blocked") == 0)
         blocked();
     else

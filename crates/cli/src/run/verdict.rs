@@ -297,16 +297,16 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                 // The handler that says where is there from mg_init on; it needs a stack, or was never
                 // called.
                 None if signal == libc::SIGSEGV => match facts.nodes[rank].ready {
-                    true => " and could not say where: its stack was full (ulimit -s, ulimit -v), or \
-                             somebody sent the signal, or the program blocks it in a way of its own (a system call, the mask \
+                    true => " and could not say where: its stack was full (ulimit -s, ulimit -v), or it lay in \
+                             shared memory, or somebody sent the signal, or the program blocks it in a way of its own (a system call, the mask \
                              of ppoll or pselect)",
                     false => " before mg_init had ended: by the program itself, or its stack had no room \
                               (ulimit -s, ulimit -v)",
                 }
                 .to_owned(),
                 None if signal == libc::SIGBUS && facts.nodes[rank].ready => {
-                    " and could not say where: somebody sent the signal, or the program blocks it in a way of its own \
-                     (a system call, the mask of ppoll or pselect)"
+                    " and could not say where: somebody sent the signal, or the stack lay in shared memory, or the \
+                     program blocks it in a way of its own (a system call, the mask of ppoll or pselect)"
                         .to_owned()
                 }
                 Some(_) | None => String::new(),

@@ -86,11 +86,17 @@ impl Heap {
     /// Checks that a range lies in one allocation.
     ///
     /// # Errors
-    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it.
+    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it; [`Error::Denied`] in a segment
+    /// that this node is not attached to.
     pub(crate) fn check_range(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
-        let reachable =
-            |record: &AreaRecord| driver.memory().limit(record.area.id) > Access::NoAccess;
-        let record = record_at(driver, address).filter(reachable);
+        let record = record_at(driver, address);
+        let id = record.as_ref().map(|record| record.area.id);
+        if id.is_some_and(|id| driver.memory().limit(id) == Access::NoAccess) {
+            return Err(Error::Denied(format!(
+                "address {address:#x} is in a named segment that this node is not attached to: mg_segment_attach comes \
+                 first"
+            )));
+        }
         let left = record.and_then(|record| record.bytes_from(address));
         match left {
             None => Err(Error::NotShared(address)),

@@ -140,7 +140,8 @@ impl Prefetcher {
     /// needs, for the kernel does not trap but fails.
     ///
     /// # Errors
-    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
+    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation; [`Error::Denied`] in a
+    /// segment that this node is not attached to, or only to read where that is not enough.
     pub(crate) fn touch(
         &self,
         driver: &Driver,
@@ -152,6 +153,12 @@ impl Prefetcher {
         each_run(driver, address, bytes, |run| {
             candidates.extend(run.minipages().map(|minipage| (minipage, kind)));
         })?;
+        let needed = if kind == Kind::Write { Access::ReadWrite } else { Access::ReadOnly };
+        let first = candidates.first().map(|(minipage, _)| minipage.area());
+        if first.is_some_and(|area| driver.memory().limit(area) < needed) {
+            let line = format!("this node is not attached to write the segment at {address:#x}");
+            return Err(Error::Denied(line));
+        }
         // A thread that waits for nothing keeps its turn (ADR 17).
         if candidates.iter().all(|&wanted| is_here(driver, wanted)) {
             return Ok(());

@@ -7,7 +7,9 @@
 
 #![expect(unsafe_code, reason = "the C library's interface")]
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use super::actions::{Action, place};
 use super::handlers::{change_ending, handles_for_program, system_action};
@@ -246,4 +248,113 @@ unsafe extern "C-unwind" fn sigsuspend(set: *const libc::sigset_t) -> c_int {
     let set = sigset_of(set_of(set) & !NEVER_BLOCKED);
     // SAFETY: a set that lives through the call.
     unsafe { __sigsuspend(&raw const set) }
+}
+
+/// The C library's sigevent, with what a thread that it starts needs.
+#[repr(C)]
+struct ThreadEvent {
+    value: *mut c_void,
+    signal: c_int,
+    notify: c_int,
+    function: Option<Expired>,
+    attributes: *mut libc::pthread_attr_t,
+    rest: [u64; 4],
+}
+
+const _: () = assert!(size_of::<ThreadEvent>() == size_of::<libc::sigevent>());
+
+/// What such a thread calls: with a `union sigval`, which is passed as a pointer is.
+type Expired = extern "C-unwind" fn(value: *mut c_void);
+
+/// A program's function and its value, as an address.
+type Expiry = (Expired, usize);
+
+/// Those that timers were made with, each once. A thread may begin after its timer was deleted: they stay.
+static EXPIRIES: Mutex<BTreeSet<&'static Expiry>> = Mutex::new(BTreeSet::new());
+
+/// Stays, and is the same for the same function and value.
+fn kept(expiry: Expiry) -> &'static Expiry {
+    let mut all = EXPIRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(&expiry) {
+        return known;
+    }
+    let new: &'static Expiry = Box::leak(Box::new(expiry));
+    all.insert(new);
+    new
+}
+
+/// The C library starts it with all signals blocked, whatever the timer's attributes say.
+extern "C-unwind" fn on_expiry(expiry: *mut c_void) {
+    let ours = sigset_of(NEVER_BLOCKED);
+    // SAFETY: a set that lives through the call.
+    let _ = unsafe { mask(libc::SIG_UNBLOCK, &raw const ours, core::ptr::null_mut()) };
+    // SAFETY: one of `EXPIRIES`.
+    let (function, value) = unsafe { *expiry.cast::<Expiry>() };
+    function(core::ptr::with_exposed_provenance_mut(value));
+}
+
+type TimerCreate =
+    unsafe extern "C" fn(libc::clockid_t, *mut ThreadEvent, *mut libc::timer_t) -> c_int;
+
+/// Threads that expired timers start (SIGEV_THREAD) may touch shared memory.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn timer_create(
+    clock: libc::clockid_t,
+    event: *mut libc::sigevent,
+    timer: *mut libc::timer_t,
+) -> c_int {
+    // SAFETY: a name that ends with 0.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"timer_create".as_ptr()) };
+    // SAFETY: the C library's function of this name; in a static program there is only this one.
+    let next = unsafe { core::mem::transmute::<*mut c_void, Option<TimerCreate>>(next) };
+    let event = event.cast::<ThreadEvent>();
+    // SAFETY: the caller's promise; both types have this layout.
+    let thread = unsafe { event.as_ref() }.filter(|event| event.notify == libc::SIGEV_THREAD);
+    let Some(next) = next else {
+        return match thread {
+            Some(_) => fail(libc::ENOTSUP),
+            // SAFETY: the caller's promise.
+            None => unsafe { timer_of_kernel(clock, event, timer) },
+        };
+    };
+    let Some(ThreadEvent { value, function: Some(function), attributes, .. }) = thread else {
+        // SAFETY: the caller's promise.
+        return unsafe { next(clock, event, timer) };
+    };
+    let expiry: *const Expiry = kept((*function, value.expose_provenance()));
+    let mut own = ThreadEvent {
+        value: expiry.cast_mut().cast(),
+        signal: 0,
+        notify: libc::SIGEV_THREAD,
+        function: Some(on_expiry),
+        attributes: *attributes,
+        rest: [0; 4],
+    };
+    // SAFETY: the caller's promise.
+    unsafe { next(clock, &raw mut own, timer) }
+}
+
+/// A timer that starts no thread, as the C library makes it.
+///
+/// # Safety
+/// As for `timer_create`.
+unsafe fn timer_of_kernel(
+    clock: libc::clockid_t,
+    event: *mut ThreadEvent,
+    timer: *mut libc::timer_t,
+) -> c_int {
+    let mut number: c_int = 0;
+    // SAFETY: the caller's promise, and room for a number.
+    let done = unsafe { libc::syscall(libc::SYS_timer_create, clock, event, &raw mut number) };
+    if done != 0 {
+        return -1;
+    }
+    // The C library's timer_settime takes what is not negative for the kernel's number.
+    let number = core::ptr::without_provenance_mut(number.unsigned_abs() as usize);
+    // SAFETY: the caller's promise.
+    unsafe { timer.write(number) };
+    0
 }
