@@ -109,17 +109,27 @@ fn the_static_library_makes_programs_that_need_no_other() {
     run_well(&launcher(), &Setting::nodes(2), &program, &[]);
 }
 
-#[test]
-fn threads_start_in_programs_without_any_shared_object() {
+/// Runs a program without any shared object on two nodes.
+fn run_static(name: &str) {
     let dir = TestDir::new();
-    let program = dir.path().join("threads");
+    let program = dir.path().join(name);
     let mut command = compiler("cc", &["-static", "-std=c11", "-D_GNU_SOURCE"]);
-    command.arg(source("threads.c")).arg(built().join("libmultigrain.a"));
+    command.arg(source(&format!("{name}.c"))).arg(built().join("libmultigrain.a"));
     command.args(["-lgcc_eh", "-lpthread", "-lm", "-ldl", "-lc"]);
     must_succeed(command.arg("-o").arg(&program));
     let dynamic = must_succeed(Command::new("readelf").arg("-d").arg(&program));
     assert!(dynamic.contains("no dynamic section"), "{dynamic}");
     run_well(&launcher(), &Setting { threads: 3, ..Setting::nodes(2) }, &program, &[]);
+}
+
+#[test]
+fn threads_start_in_programs_without_any_shared_object() {
+    run_static("threads");
+}
+
+#[test]
+fn timers_send_signals_in_programs_without_any_shared_object() {
+    run_static("timers");
 }
 
 #[test]
