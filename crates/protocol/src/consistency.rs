@@ -1,5 +1,5 @@
 //! The list of engines: which one keeps a minipage of which consistency. To add a consistency or an engine, begin
-//! here and with its name in `multigrain_types`; the compiler finds the rest.
+//! here and with its name in `multigrain_types`; the compiler finds the rest, but for the number of the C interface.
 
 use multigrain_types::Consistency;
 
