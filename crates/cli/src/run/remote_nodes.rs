@@ -4,7 +4,7 @@ use super::control::Message;
 use super::event_source::Source;
 use super::hosts::{Stream, Word};
 use super::job::Job;
-use super::verdict::Status;
+use super::verdict::{End, Status};
 use super::writer::Target;
 use rustix::event::epoll;
 use std::io;
@@ -125,6 +125,12 @@ impl Job<'_> {
                 let (target, slot) = self.stream(rank, stream);
                 let rest = slot.take().map(|mut pipe| pipe.finish()).unwrap_or_default();
                 self.writer.push(target, rest);
+            }
+            let forwarded = self.facts.forwarded;
+            let node = &mut self.facts.nodes[rank];
+            if let Some(end) = node.end.filter(|_| node.may_go_with_host(forwarded)) {
+                node.fatal = Some(why.to_owned());
+                node.end = Some(End { status: Status::Lost, ..end });
             }
             if self.facts.nodes[rank].end.is_none() {
                 self.facts.nodes[rank].fatal = Some(why.to_owned());

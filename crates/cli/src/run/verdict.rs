@@ -162,6 +162,12 @@ impl NodeFacts {
         self.end.filter(|end| end.status != Status::Exited(0))
     }
 
+    /// Ended on another host by a SIGTERM that the launcher knows nothing of.
+    pub(super) fn may_go_with_host(&self, forwarded: Option<i32>) -> bool {
+        let by_term = |end: End| matches!(end.status, Status::Killed { signal: libc::SIGTERM, .. });
+        self.host.is_some() && self.end.is_some_and(by_term) && forwarded != Some(libc::SIGTERM)
+    }
+
     /// Failed for a reason of its own.
     fn failed_first(&self) -> Option<End> {
         self.failed().filter(|end| !self.failed_by_peer(end.status))
@@ -196,6 +202,10 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         return Decision::Over(of_deadlock(text));
     }
     if let Some((rank, end)) = first(facts, NodeFacts::failed_first) {
+        // A batch system that ends a step ends agents as well as nodes: then the host is lost, and that is the cause.
+        if facts.nodes[rank].may_go_with_host(facts.forwarded) && now < end.at + CAUSE_WAIT {
+            return Decision::Wait(end.at + CAUSE_WAIT);
+        }
         return Decision::Over(match first_loss(facts) {
             // Why the others cut it off says more than how it took that.
             Some((_, loss)) if loss.rank == rank && loss.is_violation() && !end.was_killed() => {

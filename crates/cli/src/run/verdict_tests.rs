@@ -54,6 +54,29 @@ fn a_job_runs_until_all_have_left() {
     assert_eq!(over(&facts.leave(1, 5001), 5001), (0, String::new()));
 }
 
+/// Slurm sends a cancelled step's agents and nodes the same signal, and either is known first.
+#[test]
+fn a_node_that_a_sigterm_ended_on_another_host_waits_for_the_loss_of_its_host() {
+    let far = |forwarded| {
+        let mut facts = Facts { forwarded, ..job(2) };
+        facts.nodes[0].host = Some("b".to_owned());
+        facts.kill(0, 5, libc::SIGTERM)
+    };
+    let alone = far(None);
+    assert_eq!(judge(&alone, ms(5)), Decision::Wait(ms(5) + CAUSE_WAIT));
+    let (code, line) = over(&alone, 1005);
+    assert!(
+        code == 143 && line.contains("node 0 (pid 100 on b) was killed by signal 15"),
+        "{line}"
+    );
+    assert_eq!(over(&far(Some(libc::SIGTERM)), 5).0, 143, "the launcher has sent it");
+    assert_eq!(over(&job(2).kill(0, 5, libc::SIGTERM), 5).0, 143, "here there is no agent");
+    let mut facts = far(None).end(0, 5, Status::Lost);
+    facts.nodes[0].fatal = Some("cancelled".to_owned());
+    let lost = "node 0 (pid 100 on b) was lost with its host: cancelled; the job ends";
+    assert_eq!(over(&facts, 6), (75, lost.to_owned()));
+}
+
 #[test]
 fn a_job_that_ends_well_but_for_races_gives_what_thread_sanitizer_gives() {
     let raced = |races| Facts { races, ..job(2) }.leave(0, 5).leave(1, 6);
