@@ -73,7 +73,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    mistakes::end_without_room();
+    mistakes::end_without_stack();
     obey()
 }
 

@@ -4,7 +4,6 @@
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
-use rustix::process::Resource;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -29,23 +28,18 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-v", "--verbose"], "--summary says what the nodes did"),
 ];
 
-/// What the launcher itself needs: KiB, and what it is of.
-const LEAST: [(Resource, u64, &str, &str); 3] = [
-    (Resource::Stack, 256, "a stack", "-s"),
-    (Resource::As, 64 << 10, "a limit of addresses", "-v"),
-    (Resource::Data, 16 << 10, "a limit of data", "-d"),
-];
+/// The stack that the launcher needs.
+const LEAST_STACK: u64 = 256 << 10;
 
-/// Ends the process with a line where it would find no room for its stack or its memory.
-pub(crate) fn end_without_room() {
-    for (resource, least, what, option) in LEAST {
-        let limit = rustix::process::getrlimit(resource).current;
-        if let Some(kib) = limit.map(|bytes| bytes >> 10).filter(|kib| *kib < least) {
-            eprintln!(
-                "multigrain: {what} of {kib} KiB is too small: say `ulimit {option} unlimited`, or at least {least}"
-            );
-            std::process::exit(LAUNCH_FAILED)
-        }
+/// Ends the process with a line where its stack would overflow.
+pub(crate) fn end_without_stack() {
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if let Some(bytes) = stack.filter(|bytes| *bytes < LEAST_STACK) {
+        let (kib, least) = (bytes >> 10, LEAST_STACK >> 10);
+        eprintln!(
+            "multigrain: a stack of {kib} KiB is too small: say `ulimit -s 8192`, or at least {least}"
+        );
+        std::process::exit(LAUNCH_FAILED)
     }
 }
 

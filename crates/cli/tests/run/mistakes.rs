@@ -66,22 +66,12 @@ fn what_every_node_would_refuse_the_launcher_refuses() {
 }
 
 #[test]
-fn memory_that_is_too_small_for_the_launcher_gives_one_line_that_names_ulimit() {
-    let limits = [
-        ("-s 64", "a stack of 64 KiB is too small: say `ulimit -s unlimited`, or at least 256"),
-        (
-            "-v 40000",
-            "a limit of addresses of 40000 KiB is too small: say `ulimit -v unlimited`, or",
-        ),
-        ("-d 12000", "a limit of data of 12000 KiB is too small: say `ulimit -d unlimited`, or"),
-    ];
-    for (limit, line) in limits {
-        let mut command = std::process::Command::new("bash");
-        let launch = format!("ulimit {limit}; exec \"$0\" run -n 2 true");
-        let ended = run(command.args(["-c", &launch, env!("CARGO_BIN_EXE_multigrain")]));
-        assert_eq!(ended.code, Some(125), "{limit}: {ended:?}");
-        assert!(ended.line().contains(line), "{limit}: {ended:?}");
-    }
+fn a_stack_that_is_too_small_gives_one_line_that_names_ulimit() {
+    let mut command = std::process::Command::new("bash");
+    let launch = "ulimit -s 64; exec \"$0\" run -n 2 true";
+    let ended = run(command.args(["-c", launch, env!("CARGO_BIN_EXE_multigrain")]));
+    assert_eq!(ended.code, Some(125), "{ended:?}");
+    assert!(ended.line().contains("a stack of 64 KiB is too small: say `ulimit -s"), "{ended:?}");
 }
 
 #[test]
