@@ -9,25 +9,18 @@
 
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::AtomicBool;
 
 use crate::errno::fail;
-use crate::interposed_mprotect::{Kept, kept};
+use crate::interposed_mprotect::{kept, refuses};
 
-/// Whether these addresses are kept from the program, which is told so once.
-fn refuses(addresses: Range<usize>, call: &str) -> bool {
+fn keeps(addresses: &Range<usize>, call: &str) -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    let Some(Kept { memory, launcher }) = kept() else { return false };
-    if addresses.is_empty() || !memory.keeps(&addresses) {
-        return false;
-    }
-    if !TOLD.swap(true, Ordering::Relaxed) {
-        launcher.warn(&format!(
-            "{call} of addresses of shared memory at {:#x} is refused: allocate and free it by mg_malloc and mg_free",
-            addresses.start
-        ));
-    }
-    true
+    refuses(addresses, &TOLD, |start| {
+        format!(
+            "{call} of addresses of shared memory at {start:#x} is refused: allocate and free it by mg_malloc and mg_free"
+        )
+    })
 }
 
 fn span(start: *mut c_void, bytes: usize) -> Range<usize> {
@@ -58,7 +51,7 @@ unsafe extern "C" fn mmap(
             return libc::MAP_FAILED;
         }
     } else if flags & libc::MAP_FIXED != 0 {
-        if refuses(span(start, bytes), "mmap with MAP_FIXED") {
+        if keeps(&span(start, bytes), "mmap with MAP_FIXED") {
             return refused();
         }
     } else if !start.is_null() && kept() {
@@ -90,7 +83,7 @@ unsafe extern "C" fn mmap64(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
-    if refuses(span(start, bytes), "munmap") {
+    if keeps(&span(start, bytes), "munmap") {
         return fail(libc::EACCES);
     }
     // SAFETY: the caller's promise.
@@ -113,8 +106,8 @@ unsafe extern "C" fn mremap(
     let placed = flags & (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) != 0;
     let new_start = if placed { new_start } else { core::ptr::null_mut() };
     // With 0 bytes a shared mapping is doubled.
-    let moves = refuses(span(start, bytes.max(1)), "mremap");
-    if moves || flags & libc::MREMAP_FIXED != 0 && refuses(span(new_start, new_bytes), "mremap") {
+    let moves = keeps(&span(start, bytes.max(1)), "mremap");
+    if moves || flags & libc::MREMAP_FIXED != 0 && keeps(&span(new_start, new_bytes), "mremap") {
         return refused();
     }
     let call = libc::SYS_mremap;

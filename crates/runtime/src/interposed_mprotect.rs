@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "the C library's interface")]
 
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs;
 use std::sync::OnceLock;
@@ -36,11 +37,25 @@ pub(crate) fn kept() -> Option<&'static Kept> {
     KEPT.get().filter(|_| !child::is_one())
 }
 
+/// Whether these addresses are kept from the program, which is told so once, by a line about where they begin.
+pub(crate) fn refuses(
+    range: &Range<usize>,
+    told: &AtomicBool,
+    line: impl FnOnce(usize) -> String,
+) -> bool {
+    let Some(Kept { memory, launcher }) = kept() else { return false };
+    let refused = !range.is_empty() && memory.keeps(range);
+    if refused && !told.swap(true, Ordering::Relaxed) {
+        launcher.warn(&line(range.start));
+    }
+    refused
+}
+
 /// # Safety
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
-    if refuses(address, bytes) {
+    if is_ours(address, bytes) {
         return fail(libc::EACCES);
     }
     // SAFETY: the caller's promise.
@@ -57,7 +72,7 @@ unsafe extern "C" fn pkey_mprotect(
     protection: c_int,
     key: c_int,
 ) -> c_int {
-    if refuses(address, bytes) {
+    if is_ours(address, bytes) {
         return fail(libc::EACCES);
     }
     // SAFETY: the caller's promise.
@@ -65,21 +80,15 @@ unsafe extern "C" fn pkey_mprotect(
     c_int::try_from(done).unwrap_or(-1)
 }
 
-/// Whether the protection of these pages is not the program's to change, which is told so once.
-fn refuses(address: *mut c_void, bytes: usize) -> bool {
+/// Whether the protection of these pages is not the program's to change.
+fn is_ours(address: *mut c_void, bytes: usize) -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let range = address.addr()..address.addr().saturating_add(bytes);
-    let Some(Kept { memory, launcher }) = kept() else { return false };
-    if !memory.keeps(&range) {
-        return false;
-    }
-    if !TOLD.swap(true, Ordering::Relaxed) {
-        launcher.warn(&format!(
-            "mprotect of shared memory at {:#x} is refused: its protection keeps it coherent",
-            range.start
-        ));
-    }
-    true
+    refuses(&range, &TOLD, |start| {
+        format!(
+            "mprotect of shared memory at {start:#x} is refused: its protection keeps it coherent"
+        )
+    })
 }
 
 /// Locks all that is the program's own.

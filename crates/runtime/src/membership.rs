@@ -1,7 +1,7 @@
 //! Who is in the job: how far this node is with leaving, and what the loss of a peer means.
 //!
-//! A peer that is lost, because its link ended or because it broke a rule, is an input like any other: the verdict is given
-//! here, and acted upon in one place, `Platform::peer_lost`.
+//! The verdict about a peer that is lost, because its link ended or because it broke a rule, is given here, and acted upon in
+//! one place, `Platform::peer_lost`: the loss is expected, or it ends this node. The engines do not learn of it.
 
 use core::sync::atomic::Ordering;
 

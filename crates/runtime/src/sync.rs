@@ -246,9 +246,9 @@ impl Synchronization {
             Ok(()) => {}
             Err(Error::Busy(_)) => {
                 // Without it, whoever comes next would wait for ever.
-                let unlock = OnUnwind(Some(|| _ = self.unlock(driver, id)));
+                let unlock = OnUnwind(|| _ = self.unlock(driver, id));
                 run();
-                unlock.disarm();
+                core::mem::forget(unlock);
             }
             Err(error) => return Err(error),
         }
@@ -439,20 +439,12 @@ fn manager_of(driver: &Driver, id: u64) -> NodeId {
     SyncContext::new(driver.me(), driver.nodes(), id).manager
 }
 
-/// Does something if it is dropped: by a panic, by an exception of C++, by `pthread_exit`.
-struct OnUnwind<F: FnOnce()>(Option<F>);
+/// Done where it is dropped: by a panic, by an exception of C++, by `pthread_exit`. Else it is forgotten.
+struct OnUnwind<F: FnMut()>(F);
 
-impl<F: FnOnce()> OnUnwind<F> {
-    fn disarm(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<F: FnOnce()> Drop for OnUnwind<F> {
+impl<F: FnMut()> Drop for OnUnwind<F> {
     fn drop(&mut self) {
-        if let Some(act) = self.0.take() {
-            act();
-        }
+        self.0();
     }
 }
 

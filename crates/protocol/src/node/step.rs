@@ -1,4 +1,4 @@
-//! One step of a node: the only interpreter of effects.
+//! One step of a node: an input goes to its engine, and what the engine wants done to `apply.rs` and `sync_effects.rs`.
 
 use std::collections::VecDeque;
 
