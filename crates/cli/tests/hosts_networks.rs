@@ -205,10 +205,7 @@ fn clocks_that_differ_do_no_harm() {
             before: "unshare --time --fork --kill-child --monotonic 86400 --boottime 86400".into(),
             ..Quirk::default()
         },
-        _ => Quirk {
-            configuration: format!("SetEnv LD_PRELOAD={}", clock.display()),
-            ..Quirk::default()
-        },
+        _ => Quirk { environment: format!("LD_PRELOAD={}", clock.display()), ..Quirk::default() },
     };
     let Some(network) = Network::with(2, false, quirk) else { return };
     let uptime = |host: u32| {

@@ -28,8 +28,8 @@ pub(crate) struct Network {
 pub(crate) struct Quirk {
     /// What its sshd is started by, in words.
     pub(crate) before: String,
-    /// Lines for its sshd's configuration.
-    pub(crate) configuration: String,
+    /// What its sessions have in their environment: assignments.
+    pub(crate) environment: String,
 }
 
 impl Network {
@@ -110,11 +110,13 @@ impl Network {
         fs::write(directory.join("config"), client).unwrap();
         fs::create_dir_all("/run/sshd").unwrap();
         for host in 1..=self.hosts {
-            let Quirk { before, configuration } = quirk(host);
+            let Quirk { before, environment } = quirk(host);
+            // Sessions have a home of their own: what the user's shell does as it starts is killed in the middle of it, and may
+            // leave a lock behind that the next one waits for.
             let daemon = format!(
                 "Port 2222\nHostKey {place}/host\nAuthorizedKeysFile {place}/user.pub\n\
                  PermitRootLogin prohibit-password\nPasswordAuthentication no\nUsePAM no\n\
-                 StrictModes no\nPidFile none\nUseDNS no\n{configuration}\n"
+                 StrictModes no\nPidFile none\nUseDNS no\nSetEnv HOME={place} {environment}\n"
             );
             let (log, file) =
                 (directory.join(format!("log{host}")), directory.join(format!("sshd{host}")));
