@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use support::{Setting, TestDir, run_well, workspace};
 
@@ -67,18 +68,26 @@ fn of_run(outs: &[String], key: &str, usual: usize) -> u64 {
     numbers[usual]
 }
 
-/// The applications, small, how often each is run, and which run is the usual one: the median. WATER's
-/// nodes meet less often in one run of ten, in more where the machine is busy, which costs a tenth less under any
-/// consistency, so its median is one of nine. TSP deals out its work to who comes first: in one run of four, under any consistency, a node has a part and a page or two more, so of three runs the
-/// median is chance. Of nine the third cheapest is without that page but once in 700 times, as the
-/// median is of 31.
+/// This thread, and what it starts, uses one processor from here on.
+fn use_one_processor() {
+    let all = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap());
+    sched_setaffinity(None, &one).unwrap();
+}
+
+/// The applications, small, how often each is run, and which run is the usual one. TSP deals out its work to who comes
+/// first: in one run of four, under any consistency, a node has a part and a page or two more, so of three runs the
+/// median is chance. Of nine the third cheapest is without that page but once in 700 times, as the median is of 31.
+/// It comes first, for the others use one processor: nodes then take turns where they wait for each other, and the
+/// counts of a run are those of the next. With two, WATER's vary by a quarter.
 const APPS: [(&str, &[&str], usize, usize); 7] = [
+    ("tsp", &["--cities", "11"], 9, 2),
     ("sor", &["--rows", "1000"], 3, 1),
     ("is", &["--keys", "18"], 3, 1),
-    ("water", &["--molecules", "125"], 9, 4),
+    ("water", &["--molecules", "125"], 3, 1),
     ("lu", &["--size", "256"], 3, 1),
     ("jacobi", &["--size", "512", "--iterations", "20"], 3, 1),
-    ("tsp", &["--cities", "11"], 9, 2),
     ("falseshare", &[], 3, 1),
 ];
 
@@ -93,14 +102,15 @@ const KILOBYTE_NS: u64 = 360;
 /// What is right for one application is wrong for the next: IS sends fewest messages under lazy
 /// release and fewest bytes sequentially. Memory that adapts is within a tenth of the better fixed
 /// choice by what messages and bytes cost together, and also in either alone (one more of a dozen
-/// messages is allowed). But for one: between two nodes sequential SOR may be lucky, and fetch a row
-/// when it has just been written, for two phases; under release consistency a row that was written
-/// is fetched again.
+/// messages is allowed).
 #[test]
 fn auto_costs_no_more_than_the_better_fixed_choice_and_a_tenth() {
     let dir = TestDir::new();
-    for (name, input, runs, usual) in APPS {
-        let (launcher, program) = build(&dir, name);
+    let built = APPS.map(|app| (app, build(&dir, app.0)));
+    for ((name, input, runs, usual), (launcher, program)) in built {
+        if name != "tsp" {
+            use_one_processor();
+        }
         for nodes in [2, 4] {
             let run = |consistency| {
                 let options = &["--learn", "on"];
@@ -121,10 +131,9 @@ fn auto_costs_no_more_than_the_better_fixed_choice_and_a_tenth() {
             eprintln!("{name}, {nodes} nodes, [ns, messages, bytes]: {fixed:?}, auto {auto:?}");
             for (metric, what) in ["ns", "messages", "bytes"].into_iter().enumerate() {
                 let best = fixed.iter().map(|cost| cost[metric]).min().unwrap();
-                let lucky = (name, nodes, what) == ("sor", 2, "bytes");
                 let (auto, most) = (auto[metric], best + best / 10 + 1);
                 let slack = if metric == 0 { MESSAGE_NS } else { 0 };
-                assert!(lucky || auto <= most + slack, "{name}, {nodes} nodes: {auto} {what}");
+                assert!(auto <= most + slack, "{name}, {nodes} nodes: {auto} {what}");
             }
         }
     }
