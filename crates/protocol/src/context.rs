@@ -27,6 +27,3 @@ pub struct Illegal {
     /// Its state.
     pub state: String,
 }
-
-/// Threads of a node: no node has more.
-pub const MOST_THREADS: u32 = 4096;

@@ -41,7 +41,7 @@ mod vector_time;
 mod world;
 
 pub use consistency::{Engine, Homes};
-pub use context::{EngineContext, Illegal, MOST_THREADS};
+pub use context::{EngineContext, Illegal};
 pub use effect::{Effect, Effects};
 pub use encoding::{WireError, Words};
 pub use message::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use multigrain_types::PAGE_BYTES;
 
 use crate::shim::{Mutex, lock};
-use crate::source_place::{Object, Symbol, symbols};
+use crate::source_place::{LoadedObject, Symbol, symbols};
 
 /// Allocations whose place in the program is remembered.
 const MOST_SITES: usize = 4096;
@@ -117,10 +117,10 @@ struct Frame {
 
 /// The program's function that allocated, with file and line if the program says.
 fn caller(stack: &[usize]) -> Option<String> {
-    let own = Object::of((caller as fn(&[usize]) -> Option<String> as *const ()).addr());
-    let library = own.filter(|own| Some(own) != Object::main().as_ref());
+    let own = LoadedObject::of((caller as fn(&[usize]) -> Option<String> as *const ()).addr());
+    let library = own.filter(|own| Some(own) != LoadedObject::main().as_ref());
     caller_among(stack.iter().map(|&behind| {
-        let object = Object::of(behind.wrapping_sub(1));
+        let object = LoadedObject::of(behind.wrapping_sub(1));
         let in_library = library.as_ref().map(|library| object.as_ref() == Some(library));
         let symbols = if in_library == Some(true) { Vec::new() } else { symbols(behind) };
         Frame { in_library, symbols, offset: object.map(|object| object.offset(behind)) }

@@ -1,6 +1,7 @@
 //! The job as `multigrain run` describes it in the environment; without that, a job of one node.
 
 mod launch;
+mod limits;
 mod variables;
 
 use std::env;
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use multigrain_memory::{Config as MemoryConfig, GuardChoice, TrackingKind};
 use multigrain_transport::{Emulation, Transport};
+use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{Consistency, NodeId, Placement};
 
 use crate::error::Error;
 use crate::receiver::WaitMode;
-use crate::receiver::slots::MAX_THREADS;
 pub use launch::Launch;
+use limits::{DEFAULT_SHARED_BYTES, MOST_BOOT_SECONDS};
 pub(crate) use variables::{Variables, choose};
 use variables::{number, wrong};
 
@@ -39,20 +41,7 @@ pub struct Config {
     pub sharing: bool,
 }
 
-/// More than any node waits; a year.
-const MOST_BOOT_SECONDS: f64 = 31_536_000.0;
-/// Shared size when nothing is said: address space, not memory.
-const DEFAULT_SHARED_BYTES: u64 = 64 << 30;
-
 impl Config {
-    /// Most threads that a node may be meant to run: as many as there can be.
-    #[expect(clippy::cast_possible_truncation, reason = "a few thousand")]
-    pub const MOST_THREADS: u32 = MAX_THREADS as u32;
-    /// Largest chunking level.
-    pub const LARGEST_CHUNK: u32 = 1 << 16;
-    /// Largest shared size, bytes.
-    pub const MOST_SHARED_BYTES: u64 = multigrain_memory::MOST_OBJECT_BYTES;
-
     /// A job of one node.
     #[must_use]
     pub fn single() -> Self {
@@ -94,7 +83,7 @@ impl Config {
         config.read_links(&variables)?;
         config.read_memory(&variables)?;
         if let Some(threads) = variable("THREADS")? {
-            config.threads = number("THREADS", &threads, 1..=Self::MOST_THREADS)?;
+            config.threads = number("THREADS", &threads, 1..=MAX_THREADS)?;
         }
         if let Some(text) = variable("LEARN")? {
             config.learn = choose("LEARN", &text, &[("on", true), ("off", false)])?;

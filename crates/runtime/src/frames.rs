@@ -78,7 +78,7 @@ pub(crate) const FIRST_OWN: u8 = 64;
 
 /// Who may send a frame, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// Any node, to any.
     Any,
     /// Any node, to node 0, which keeps the directories of areas, names and segments.
@@ -87,7 +87,7 @@ pub(crate) enum Way {
     FromFirst,
 }
 
-impl Way {
+impl Direction {
     pub(crate) fn allows(self, from: NodeId, to: NodeId) -> bool {
         let first = NodeId(0);
         match self {
@@ -139,13 +139,13 @@ impl Awaits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) number: u8,
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     pub(crate) awaits: Awaits,
 }
 
-/// An enum of kinds, with what is known of each: `kind = number, way, what its thread awaits`.
+/// An enum of kinds, with what is known of each: `kind = number, direction, what its thread awaits`.
 macro_rules! kinds {
-    ($(#[$of:meta])* $name:ident { $($(#[$doc:meta])* $kind:ident = $number:literal, $way:ident, $awaits:ident;)* }) => {
+    ($(#[$of:meta])* $name:ident { $($(#[$doc:meta])* $kind:ident = $number:literal, $direction:ident, $awaits:ident;)* }) => {
         $(#[$of])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $name {
@@ -163,7 +163,7 @@ macro_rules! kinds {
 
             pub(crate) const fn row(self) -> Row {
                 match self {
-                    $(Self::$kind => Row { number: $number, way: Way::$way, awaits: Awaits::$awaits },)*
+                    $(Self::$kind => Row { number: $number, direction: Direction::$direction, awaits: Awaits::$awaits },)*
                 }
             }
 
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn node_0_is_asked_for_areas_and_alone_announces_them() {
         let (first, second, third) = (NodeId(0), NodeId(1), NodeId(2));
-        let allows = |request: Request, from, to| request.row().way.allows(from, to);
+        let allows = |request: Request, from, to| request.row().direction.allows(from, to);
         assert!(allows(Request::NewArea, second, first));
         assert!(!allows(Request::NewArea, second, third));
         assert!(allows(Request::AreaAnnounce, first, second));

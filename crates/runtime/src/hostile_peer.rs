@@ -1,10 +1,11 @@
 //! What a hostile node can make another one store, tried on a live node, for the mutants. `hostile_tests.rs` has
 //! the tests of the same.
 
+use multigrain_protocol::HlrcMessage;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::WriteNotices;
-use multigrain_protocol::{HlrcMessage, MOST_THREADS};
 use multigrain_transport::Header;
+use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{AreaId, MinipageId, NodeId, Placement};
 
 use crate::frames::{DriverFrame, Request, header_of};
@@ -34,7 +35,7 @@ fn what_comes_too_early_has_a_bound() {
     // Of a home elsewhere, in the name of whom it likes.
     let diff = HlrcMessage::Diff { writer: NodeId(2), flush: 1, epoch: 1 };
     let diff = header_of(diff.about(MinipageId::new(AreaId(LAZY.0 + 1), 0)));
-    for _ in 0..MOST_THREADS {
+    for _ in 0..MAX_THREADS {
         assert_eq!(victim.request(PEER, &diff, &[]), Outcome::Alive);
     }
     assert_eq!(victim.request(NodeId(2), &diff, &[]), Outcome::Alive);

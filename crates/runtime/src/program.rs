@@ -139,7 +139,7 @@ unsafe extern "C" fn visit(
     // SAFETY: `survey` gave this pointer and waits; nobody else uses it.
     let survey = unsafe { &mut *survey.cast::<Survey>() };
     // SAFETY: the loader lends a valid description for the time of this call.
-    let Some(object) = (unsafe { Object::of(info) }) else { return 0 };
+    let Some(object) = (unsafe { LoadedObject::of(info) }) else { return 0 };
     // The executable itself comes first.
     let is_main = survey.objects == 0;
     survey.objects += 1;
@@ -169,7 +169,7 @@ unsafe extern "C" fn look(
     // SAFETY: `is_inside_function` gave this pointer and waits; nobody else uses it.
     let (address, answer) = unsafe { &mut *question.cast::<(usize, bool)>() };
     // SAFETY: the loader lends a valid description for the time of this call.
-    let Some(object) = (unsafe { Object::of(info) }) else { return 0 };
+    let Some(object) = (unsafe { LoadedObject::of(info) }) else { return 0 };
     let has_it = object.code().any(|code| code.contains(address));
     *answer = has_it && object.is_inside_function(*address);
     has_it.into()
@@ -177,12 +177,12 @@ unsafe extern "C" fn look(
 
 /// An executable or shared object, as it lies in memory.
 #[derive(Clone, Copy)]
-struct Object<'a> {
+struct LoadedObject<'a> {
     base: usize,
     headers: &'a [libc::Elf64_Phdr],
 }
 
-impl<'a> Object<'a> {
+impl<'a> LoadedObject<'a> {
     /// None if the loader has no program headers of it.
     ///
     /// # Safety

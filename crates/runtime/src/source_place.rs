@@ -38,12 +38,12 @@ pub(crate) fn symbols(behind: usize) -> Vec<Symbol> {
 
 /// An executable or shared object that is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Object {
+pub(crate) struct LoadedObject {
     name: String,
     base: usize,
 }
 
-impl Object {
+impl LoadedObject {
     /// The one that an address of code belongs to.
     pub(crate) fn of(address: usize) -> Option<Self> {
         let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
@@ -96,8 +96,8 @@ mod tests {
         let place = symbol.place().unwrap();
         let line: u32 = place.strip_prefix("source_place.rs:").unwrap().parse().unwrap();
         assert!(known() - line <= 1, "{place}");
-        let object = Object::of(behind).unwrap();
+        let object = LoadedObject::of(behind).unwrap();
         assert_eq!(object.offset(object.base + 0x11), format!("{}+0x10", object.name));
-        assert_eq!(Object::of(16), None);
+        assert_eq!(LoadedObject::of(16), None);
     }
 }

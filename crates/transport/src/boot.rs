@@ -10,7 +10,7 @@ use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::handshake::Identity;
 use crate::link::{Backends, Link, Listener, Transport};
-use crate::meeting::{Invitation, Meeting, Way};
+use crate::meeting::{Connects, Invitation, Meeting};
 use crate::unauthenticated::Refusals;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -81,10 +81,10 @@ pub(crate) fn boot(
         return Err(wrong);
     }
     let tree = Tree::new(nodes, Fan::default());
-    let way = if tree.is_flat() { Way::Down } else { Way::Either };
+    let connects = if tree.is_flat() { Connects::HigherRank } else { Connects::Either };
     let backends = Backends::new(config.transport, config.job, config.credentials.as_ref())?;
     let mut sockets = config.listeners;
-    if sockets.is_empty() && (rank.0 + 1 < nodes || way == Way::Either) {
+    if sockets.is_empty() && (rank.0 + 1 < nodes || connects == Connects::Either) {
         sockets.push(config.transport.bind(&config.peers[rank.index()])?.0);
     }
     let identity =
@@ -95,7 +95,7 @@ pub(crate) fn boot(
         peers: config.peers,
         backends,
         network: config.emulate,
-        way,
+        connects,
         end,
     };
     let mut meeting = Meeting::new(invitation, sockets)?;
@@ -118,14 +118,14 @@ pub(crate) fn boot(
             links[peer.index()] = Some(link);
         }
     }
-    let others = match way {
-        Way::Down => {
+    let others = match connects {
+        Connects::HigherRank => {
             let (listeners, refusals, lines) = meeting.close();
             lines.into_iter().for_each(refused);
             let listeners = listeners.into_iter().map(Listener::refusing).collect();
             Others::Refused(listeners, refusals)
         }
-        Way::Either => {
+        Connects::Either => {
             meeting.goes_on();
             Others::Met(Box::new(meeting))
         }

@@ -67,10 +67,10 @@ mod shim;
 #[cfg(feature = "shuttle")]
 mod shuttle_tests;
 mod sink;
+mod sleep;
 mod span;
 mod suppression;
 mod tap;
-mod timeout;
 mod unauthenticated;
 
 pub use address::{Address, AddressError, AddressKind, Ports, UnixName};
@@ -87,5 +87,5 @@ pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
 pub use sink::{Destination, LostReason, MAX_BUFFER, Sink};
+pub use sleep::Timeout;
 pub use suppression::Receiver;
-pub use timeout::Timeout;

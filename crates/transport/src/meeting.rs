@@ -27,7 +27,7 @@ use connections::Connections;
 use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
-use pending::{Pending, Received, Stage};
+use pending::{Pending, Progress, Received, Stage, may_change};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -51,16 +51,16 @@ pub(crate) type Met = (NodeId, Box<dyn Link>);
 
 /// Which peers connect to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Connects {
     /// All links are made at boot, each by its higher rank.
-    Down,
+    HigherRank,
     /// Whoever has something to say first.
     Either,
 }
 
 /// How far this node is with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+enum LinkState {
     Apart,
     /// A connection to it is under way, or refused for one of its own. Tried until then if it does not listen.
     Reaching {
@@ -69,26 +69,19 @@ enum Stand {
     Met,
 }
 
-/// What became of a pending connection after an event.
-enum Turn {
-    Wait,
-    Joined(NodeId),
-    Gone,
-}
-
 /// All connections of a node that are no links yet.
 pub(crate) struct Meeting {
     identity: Identity,
     peers: Vec<Address>,
     backends: Backends,
     network: Option<Emulation>,
-    way: Way,
+    connects: Connects,
     /// When boot's time is over.
     end: Instant,
     /// The node has those that it begins with.
     booted: bool,
     /// By rank.
-    stands: Vec<Stand>,
+    states: Vec<LinkState>,
     listeners: Vec<Listener>,
     connections: Connections,
     /// Peers to connect to again: when, and why it failed the last time.
@@ -108,7 +101,7 @@ pub(crate) struct Invitation {
     pub(crate) peers: Vec<Address>,
     pub(crate) backends: Backends,
     pub(crate) network: Option<Emulation>,
-    pub(crate) way: Way,
+    pub(crate) connects: Connects,
     /// When boot's time is over.
     pub(crate) end: Instant,
 }
@@ -118,7 +111,7 @@ impl Meeting {
         invitation: Invitation,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, TransportError> {
-        let Invitation { identity, peers, backends, network, way, end } = invitation;
+        let Invitation { identity, peers, backends, network, connects, end } = invitation;
         let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
         let listeners = listeners.collect::<Result<Vec<_>, _>>();
         let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
@@ -126,16 +119,16 @@ impl Meeting {
             .map_err(TransportError::system("eventfd"))?;
         let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
         let connections = Connections::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
-        let stands = peers.iter().map(|_| Stand::Apart).collect();
+        let states = peers.iter().map(|_| LinkState::Apart).collect();
         Ok(Self {
             identity,
             peers,
             backends,
             network,
-            way,
+            connects,
             end,
             booted: false,
-            stands,
+            states,
             listeners,
             connections,
             later: Vec::new(),
@@ -200,7 +193,7 @@ impl Meeting {
 
     /// Begins to connect to a peer, now or later, unless that is done.
     pub(crate) fn reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
-        if self.stands[peer.index()] != Stand::Apart {
+        if self.states[peer.index()] != LinkState::Apart {
             return Ok(());
         }
         self.begin_to_reach(peer)
@@ -214,14 +207,14 @@ impl Meeting {
     /// From now on a peer may take all the time there is, unless it has come.
     fn may_take_longer(&mut self, peer: NodeId) {
         let until = if self.booted { self.end.max(Instant::now() + REACH) } else { self.end };
-        let stand = &mut self.stands[peer.index()];
-        if *stand != Stand::Met {
-            *stand = Stand::Reaching { until };
+        let state = &mut self.states[peer.index()];
+        if *state != LinkState::Met {
+            *state = LinkState::Reaching { until };
         }
     }
 
     fn connect(&mut self, peer: NodeId) -> Result<(), TransportError> {
-        let Stand::Reaching { until } = self.stands[peer.index()] else { return Ok(()) };
+        let LinkState::Reaching { until } = self.states[peer.index()] else { return Ok(()) };
         let patience = until.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
@@ -234,7 +227,7 @@ impl Meeting {
     }
 
     fn reach_later(&mut self, peer: NodeId, errno: Errno) -> Result<(), TransportError> {
-        let Stand::Reaching { until } = self.stands[peer.index()] else { return Ok(()) };
+        let LinkState::Reaching { until } = self.states[peer.index()] else { return Ok(()) };
         let at = Instant::now() + RETRY;
         // Boot says itself when its time is over.
         if !may_change(errno) || (self.booted && at >= until) {
@@ -282,12 +275,14 @@ impl Meeting {
     pub(crate) fn turn(&mut self, keys: BTreeSet<u64>) -> Result<(), TransportError> {
         for key in keys {
             let Some(mut one) = self.connections.take(key) else { continue };
-            let turn = match (self.advance(&mut one), one.peer()) {
+            let progress = match (self.advance(&mut one), one.peer()) {
                 // It has come by a connection of its own meanwhile.
-                (Err(_), Some(peer)) if self.stands[peer.index()] == Stand::Met => Turn::Gone,
-                (turn, _) => turn?,
+                (Err(_), Some(peer)) if self.states[peer.index()] == LinkState::Met => {
+                    Progress::Gone
+                }
+                (progress, _) => progress?,
             };
-            self.settle(one, turn)?;
+            self.settle(one, progress)?;
         }
         self.end_silent();
         self.accept()?;
@@ -313,10 +308,10 @@ impl Meeting {
         }
     }
 
-    fn settle(&mut self, one: Pending, turn: Turn) -> Result<(), TransportError> {
-        match turn {
-            Turn::Wait => self.connections.keep(one)?,
-            Turn::Joined(peer) => {
+    fn settle(&mut self, one: Pending, progress: Progress) -> Result<(), TransportError> {
+        match progress {
+            Progress::Wait => self.connections.keep(one)?,
+            Progress::Joined(peer) => {
                 self.connections.forget(&one)?;
                 one.link.tune().map_err(TransportError::system("setsockopt"))?;
                 let link = match self.network {
@@ -324,11 +319,11 @@ impl Meeting {
                     Some(network) => link::emulate(one.link, network)
                         .map_err(TransportError::system("timerfd_create"))?,
                 };
-                self.stands[peer.index()] = Stand::Met;
+                self.states[peer.index()] = LinkState::Met;
                 self.met.push((peer, link));
             }
             // A closed one leaves the set by itself.
-            Turn::Gone => {}
+            Progress::Gone => {}
         }
         Ok(())
     }
@@ -355,8 +350,8 @@ impl Meeting {
                 continue;
             }
             self.make_room();
-            let turn = self.advance(&mut one)?;
-            self.settle(one, turn)?;
+            let progress = self.advance(&mut one)?;
+            self.settle(one, progress)?;
         }
         Ok(())
     }
@@ -368,7 +363,7 @@ impl Meeting {
         }
     }
 
-    fn advance(&mut self, one: &mut Pending) -> Result<Turn, TransportError> {
+    fn advance(&mut self, one: &mut Pending) -> Result<Progress, TransportError> {
         match one.stage {
             Stage::Accepted { .. } => Ok(self.judge(one)),
             Stage::Connecting { peer, .. } => self.begin(one, peer),
@@ -377,12 +372,12 @@ impl Meeting {
         }
     }
 
-    fn judge(&mut self, one: &mut Pending) -> Turn {
+    fn judge(&mut self, one: &mut Pending) -> Progress {
         match one.link.authenticate() {
-            Poll::Pending => return Turn::Wait,
+            Poll::Pending => return Progress::Wait,
             Poll::Ready(Err(why)) => {
                 self.refuse(one, why);
-                return Turn::Gone;
+                return Progress::Gone;
             }
             Poll::Ready(Ok(())) => {}
         }
@@ -396,47 +391,49 @@ impl Meeting {
             (Ok(Some(peer)), _) => {
                 let answer = handshake::welcome(&self.identity);
                 if send_bytes(&*one.link, &answer) {
-                    return Turn::Joined(peer);
+                    return Progress::Joined(peer);
                 }
                 Refusal::Cut
             }
-            (Ok(None), Received::Open) => return Turn::Wait,
+            (Ok(None), Received::Open) => return Progress::Wait,
             (Ok(None), Received::Ended) => Refusal::Cut,
             (Err(why), _) => why,
         };
         self.refuse(one, why);
-        Turn::Gone
+        Progress::Gone
     }
 
     /// Whether a peer that connects is welcome.
     fn expects(&self, peer: NodeId) -> Result<(), Refusal> {
         let own = self.identity.rank;
-        match (self.way, self.stands[peer.index()]) {
-            (Way::Down, stand) => handshake::only_higher(own, peer, stand == Stand::Met),
-            (Way::Either, Stand::Apart) => Ok(()),
-            (Way::Either, _) if peer < own => Err(Refusal::Crossed),
-            (Way::Either, Stand::Reaching { .. }) => Ok(()),
-            (Way::Either, Stand::Met) => Err(Refusal::Duplicate(peer.0)),
+        match (self.connects, self.states[peer.index()]) {
+            (Connects::HigherRank, state) => {
+                handshake::only_higher(own, peer, state == LinkState::Met)
+            }
+            (Connects::Either, LinkState::Apart) => Ok(()),
+            (Connects::Either, _) if peer < own => Err(Refusal::Crossed),
+            (Connects::Either, LinkState::Reaching { .. }) => Ok(()),
+            (Connects::Either, LinkState::Met) => Err(Refusal::Duplicate(peer.0)),
         }
     }
 
-    fn begin(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+    fn begin(&mut self, one: &mut Pending, peer: NodeId) -> Result<Progress, TransportError> {
         if let Err(errno) = one.link.connected() {
             self.reach_later(peer, errno)?;
-            return Ok(Turn::Gone);
+            return Ok(Progress::Gone);
         }
         self.may_take_longer(peer);
         one.stage = Stage::Authenticating { peer };
         self.ask(one, peer)
     }
 
-    fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+    fn ask(&mut self, one: &mut Pending, peer: NodeId) -> Result<Progress, TransportError> {
         let proven = match one.link.authenticate() {
-            Poll::Pending => return Ok(Turn::Wait),
+            Poll::Pending => return Ok(Progress::Wait),
             // Others pushed us out before it knew who we are, or it is gone.
             Poll::Ready(Err(Refusal::Cut)) => {
                 self.reach_later(peer, Errno::CONNREFUSED)?;
-                return Ok(Turn::Gone);
+                return Ok(Progress::Gone);
             }
             Poll::Ready(proven) => proven.and_then(|()| one.link.may_be(peer)),
         };
@@ -444,33 +441,39 @@ impl Meeting {
         // If it hung up already, its answer says why.
         send_bytes(&*one.link, &handshake::hello(&self.identity.over(one.link.proves_rank())));
         one.stage = Stage::Asked { peer };
-        Ok(Turn::Wait)
+        Ok(Progress::Wait)
     }
 
-    fn receive_answer(&mut self, one: &mut Pending, peer: NodeId) -> Result<Turn, TransportError> {
+    fn receive_answer(
+        &mut self,
+        one: &mut Pending,
+        peer: NodeId,
+    ) -> Result<Progress, TransportError> {
         // Not a byte more than the answer: the peer's first frame may be right behind it.
         let got = one.receive(Header::BYTES);
         if let Some(said) = one.said.first_chunk().filter(|_| one.have == Header::BYTES) {
             return match handshake::answer(said, &self.identity, peer) {
-                Answer::Welcome => Ok(Turn::Joined(peer)),
+                Answer::Welcome => Ok(Progress::Joined(peer)),
                 // Others pushed us out before it received our HELLO.
                 Answer::Refused(Refusal::TooMany) => {
                     self.begin_to_reach(peer)?;
-                    Ok(Turn::Gone)
+                    Ok(Progress::Gone)
                 }
                 // This node was stopped meanwhile.
                 Answer::Refused(Refusal::Silence) if self.booted => {
                     self.begin_to_reach(peer)?;
-                    Ok(Turn::Gone)
+                    Ok(Progress::Gone)
                 }
                 // Its own connection to this node is under way.
-                Answer::Refused(Refusal::Crossed) if self.way == Way::Either => Ok(Turn::Gone),
+                Answer::Refused(Refusal::Crossed) if self.connects == Connects::Either => {
+                    Ok(Progress::Gone)
+                }
                 Answer::Refused(reason) => Err(TransportError::Refused { peer, reason }),
                 Answer::Nonsense(why) => Err(TransportError::Handshake { peer, why }),
             };
         }
         match got {
-            Received::Open => Ok(Turn::Wait),
+            Received::Open => Ok(Progress::Wait),
             Received::Ended => {
                 if let Poll::Ready(Err(reason)) = one.link.authenticate() {
                     return Err(TransportError::Untrusted { peer, reason });
@@ -490,10 +493,4 @@ impl Meeting {
         let line = turn_away(&*one.link, self.identity.rank, why, &self.refusals);
         self.lines.extend(line);
     }
-}
-
-/// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
-fn may_change(errno: Errno) -> bool {
-    let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
-    passing.contains(&errno) || errno == Errno::TIMEDOUT
 }

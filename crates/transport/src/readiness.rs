@@ -15,8 +15,8 @@
 use crate::error::TransportError;
 use crate::link::Link;
 use crate::shim::{self, AtomicBool, Mutex, lock};
+use crate::sleep::Timeout;
 use crate::suppression::{Inner, Receiver, Suppression};
-use crate::timeout::Timeout;
 use core::mem::MaybeUninit;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};

@@ -24,14 +24,14 @@ pub enum Receiver {
 
 /// How wake-ups are suppressed now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Way {
+enum Suppressed {
     /// They are not.
     #[default]
-    None,
+    No,
     /// The inner set is muted.
-    Set,
+    ByInnerSet,
     /// The links do.
-    Links,
+    ByLinks,
 }
 
 /// What is to be done to the inner set.
@@ -47,7 +47,7 @@ pub(crate) enum Inner {
 #[derive(Debug, Default)]
 pub(crate) struct Suppression {
     receivers: u32,
-    way: Way,
+    suppressed: Suppressed,
     /// Times to come that the set is muted, though links could.
     bulk: u32,
 }
@@ -66,10 +66,10 @@ impl Suppression {
         let in_bulk = self.bulk > 0;
         self.bulk = self.bulk.saturating_sub(1);
         if receiver == Receiver::Polls && !in_bulk && suppress(links) {
-            self.way = Way::Links;
+            self.suppressed = Suppressed::ByLinks;
             Inner::Leave
         } else {
-            self.way = Way::Set;
+            self.suppressed = Suppressed::ByInnerSet;
             Inner::Mute
         }
     }
@@ -84,8 +84,8 @@ impl Suppression {
         if self.receivers > 0 {
             return Inner::Leave;
         }
-        let way = core::mem::take(&mut self.way);
-        if way == Way::Links {
+        let before = core::mem::take(&mut self.suppressed);
+        if before == Suppressed::ByLinks {
             resume(links);
             return Inner::Leave;
         }
@@ -99,8 +99,8 @@ impl Suppression {
         links: impl Iterator<Item = &'a dyn Link>,
         mute: impl FnOnce(),
     ) {
-        if self.way == Way::Links {
-            self.way = Way::Set;
+        if self.suppressed == Suppressed::ByLinks {
+            self.suppressed = Suppressed::ByInnerSet;
             mute();
             resume(links);
         }
@@ -112,7 +112,7 @@ impl Suppression {
         links: impl Iterator<Item = &'a dyn Link>,
         mute: impl FnOnce(),
     ) {
-        if self.way == Way::Links {
+        if self.suppressed == Suppressed::ByLinks {
             self.bulk = BULK;
             self.mute_instead(links, mute);
         }

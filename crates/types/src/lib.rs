@@ -6,6 +6,7 @@
 mod consistency;
 pub mod deadlock;
 pub mod false_sharing;
+pub mod limits;
 mod number_ranges;
 mod policy;
 pub mod sync_id;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::options::MAX_NODES;
+use multigrain_types::limits::MAX_NODES;
 
 /// A program and its arguments, and on how many nodes it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

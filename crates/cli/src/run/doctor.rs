@@ -1,6 +1,6 @@
 //! `multigrain doctor`: whether the hosts meet the needs of a job, and what to change if not.
 
-use super::custody::Custody;
+use super::containment::Containment;
 use super::error::LaunchError;
 use super::host_slots::Share;
 use super::hosts::{Findings, Reach, examine};
@@ -103,18 +103,19 @@ fn look_elsewhere(
     let refused = |what: &str, error: io::Error| LaunchError::system(what, hosts, error);
     let job = environment::random_hex::<16>().map_err(|e| refused("random numbers", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
-    let custody = Custody::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), hosts)?;
+    let containment =
+        Containment::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), hosts)?;
     let reach = Reach {
         place: &args.place,
         shares,
         allocation,
         began: Instant::now(),
         timeout: None,
-        warden: custody.warden(),
+        warden: containment.warden(),
         signals: &signals,
     };
     let result = examine(&reach, needs, args.program.as_deref());
-    custody.end();
+    containment.end();
     result
 }
 

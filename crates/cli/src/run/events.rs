@@ -7,7 +7,7 @@ use super::hosts::Order as ToAgents;
 use super::job::{HANDED_ON_TERM_WAIT, Job, Live};
 use super::output::{Pipe, Pumped};
 use super::stdin::Waiting;
-use super::verdict::{End, Loss, NodeFacts, Order, Status};
+use super::verdict::{End, EndedBy, Loss, NodeFacts, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
@@ -69,7 +69,7 @@ impl Job<'_> {
             let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
             let again = signal == Signal::INT && self.user.interrupts_again(now);
             if again {
-                self.facts.order.get_or_insert(Order::Signal(signal.as_raw()));
+                self.facts.ended_by.get_or_insert(EndedBy::Signal(signal.as_raw()));
             }
             if again || (all_ended && signal != Signal::USR1 && signal != Signal::USR2) {
                 self.user.hurry();
@@ -106,7 +106,7 @@ impl Job<'_> {
     fn on_writer(&mut self) {
         self.writer.acknowledge();
         if self.writer.stdout_error().is_some() {
-            self.facts.order.get_or_insert(Order::Unread);
+            self.facts.ended_by.get_or_insert(EndedBy::Unread);
         }
         if self.writer.is_full() {
             return;

@@ -15,7 +15,7 @@ use super::spawn::Node;
 use super::stdin::{Feed, Input, Relay};
 use super::summary::{NodeReport, Report};
 use super::user_requests::User;
-use super::verdict::{Decision, Facts, NodeFacts, Order, Verdict, judge};
+use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
 use super::warden::Warden;
 use super::writer::{Target, Writer, write_if_possible};
 use rustix::event::Timespec;
@@ -360,11 +360,11 @@ impl<'a> Job<'a> {
     /// Running: asks for the verdict.
     fn look(&mut self, now: Duration) -> Option<Phase> {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
-            self.facts.order.get_or_insert(Order::Timeout(limit));
+            self.facts.ended_by.get_or_insert(EndedBy::Timeout(limit));
         }
         let killed = self.user.kill_at().is_some_and(|at| now >= at);
         if killed {
-            self.facts.order.get_or_insert(Order::Signal(Signal::TERM.as_raw()));
+            self.facts.ended_by.get_or_insert(EndedBy::Signal(Signal::TERM.as_raw()));
         }
         let verdict = match judge(&self.facts, now) {
             Decision::Running => {
@@ -414,7 +414,7 @@ impl<'a> Job<'a> {
             }
         }
         let report = self.report(now);
-        if self.settings.summary && self.facts.order != Some(Order::Unread) {
+        if self.settings.summary && self.facts.ended_by != Some(EndedBy::Unread) {
             self.writer.push(Target::Err, report.text().into_bytes());
         }
         if let Some(Err(error)) = self.settings.stats.take().map(|file| report.write(file)) {

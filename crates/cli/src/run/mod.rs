@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `options`, `apps`, `host_slots`, `slurm`, `program`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signals`, `custody`, `cgroup`, `warden`, `agent_lines`, `agent_pieces`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_pieces`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress`, `patience` | messages and output of nodes, how they are printed, and how long a reader is waited for |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
@@ -19,8 +19,8 @@ mod agent_lines;
 mod agent_pieces;
 mod apps;
 mod cgroup;
+mod containment;
 mod control;
-mod custody;
 mod deadlock;
 mod descriptor_limit;
 mod doctor;
@@ -62,7 +62,7 @@ pub(crate) use warden::{WardenArgs, succeed};
 
 use crate::host;
 use apps::App;
-use custody::Custody;
+use containment::Containment;
 use error::LaunchError;
 use host_slots::Share;
 use hosts::{Reach, Start};
@@ -133,12 +133,15 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
     let credentials = environment::credentials(args.encrypts(shares.is_some()), &job, nodes);
     let credentials = credentials.map_err(|e| refused("certificates", e))?;
     let signals = Signals::block().map_err(|e| refused("signals", e))?;
-    let mut custody = Custody::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), nodes)?;
+    let mut containment =
+        Containment::take(Ward::Launcher, &job, &format!("MULTIGRAIN_JOB={job}"), nodes)?;
     let started = match &shares {
-        None => start_here((args, &apps), &job, (secret, credentials), &custody, signals.before())
-            .map(Nodes::Here),
+        None => {
+            start_here((args, &apps), &job, (secret, credentials), &containment, signals.before())
+                .map(Nodes::Here)
+        }
         Some(shares) => {
-            let (warden, signals, input) = (custody.warden(), &signals, stdin::is_for_nodes());
+            let (warden, signals, input) = (containment.warden(), &signals, stdin::is_for_nodes());
             let (began, timeout, allocation) = (start, args.limits.timeout, allocation.as_ref());
             let reach = Reach { place, shares, allocation, began, timeout, warden, signals };
             let start = Start { reach, args, job: job.as_str(), input };
@@ -157,15 +160,15 @@ fn launch(args: &RunArgs) -> Result<u8, LaunchError> {
                 tagged: args.tagged(nodes),
                 summary: args.summarized(stderr_is_terminal),
                 stats,
-                warden: custody.warden_mut(),
+                warden: containment.warden_mut(),
             };
             Job::new(settings, signals, started).map_err(|e| refused("the event loop", e))
         })
         .map(Job::run);
     if result.is_err() {
-        leftovers::kill_but(custody.warden().pid().as_slice(), Duration::from_secs(1));
+        leftovers::kill_but(containment.warden().pid().as_slice(), Duration::from_secs(1));
     }
-    custody.end();
+    containment.end();
     result
 }
 
@@ -179,7 +182,7 @@ fn start_here(
     (args, apps): (&RunArgs, &[App]),
     job: &str,
     (secret, credentials): (String, Vec<String>),
-    custody: &Custody,
+    containment: &Containment,
     signals: Inherited,
 ) -> Result<Vec<Node>, LaunchError> {
     if let Some((found, _)) = host::fix_addresses().err().as_ref().and_then(host::randomized) {
@@ -217,5 +220,5 @@ fn start_here(
         descriptors,
         signals,
     };
-    spawn::start_all(&plan, listeners, custody, stdin::for_node)
+    spawn::start_all(&plan, listeners, containment, stdin::for_node)
 }

@@ -7,13 +7,10 @@ use clap::{Args, ValueEnum};
 use multigrain_runtime::Config;
 use multigrain_transport::interfaces::{Wish, parse_wish};
 use multigrain_transport::{Emulation, Ports, Transport};
+use multigrain_types::limits::{MAX_NODES, MAX_THREADS};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Most nodes of one job that the launcher starts: as many as are measured (docs/PERFORMANCE.md).
-/// The runtime takes as many as ranks can number (`runtime/src/config/launch.rs`), for a process manager may start more.
-pub(super) const MAX_NODES: u32 = 1024;
 
 /// Starts a program as the nodes of one job, on this host or on many.
 ///
@@ -182,7 +179,7 @@ pub(crate) struct PlaceArgs {
 
     /// Threads each node is meant to run, up to 4096: what `mg_threads()` says [default: 1].
     #[arg(short = 't', long, value_name = "T",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(Config::MOST_THREADS)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_THREADS)))]
     pub(super) threads: Option<u32>,
 
     /// The command that runs another on a host, if not `ssh`: `ssh -F FILE`, for one. It gets the host's

@@ -15,7 +15,7 @@ impl Job<'_> {
     /// Whether what is not read yet is waited for.
     pub(super) fn is_patient(&self, now: Duration) -> bool {
         let given_up = self.give_up_at().is_some_and(|at| now >= at);
-        self.facts.order.is_none() && !self.user.hurries() && !given_up
+        self.facts.ended_by.is_none() && !self.user.hurries() && !given_up
     }
 
     /// When output that nobody takes is given up, unless some is taken until then. Not that of a job which ended

@@ -2,7 +2,7 @@
 //! sockets and pipes, and dies when the process that started it does (the leash).
 #![expect(unsafe_code, reason = "CommandExt::pre_exec is unsafe")]
 
-use super::custody::Custody;
+use super::containment::Containment;
 use super::error::LaunchError;
 use super::listen::Listener;
 use super::signals::Inherited;
@@ -76,7 +76,7 @@ pub(super) struct Node {
 pub(super) fn start_all(
     plan: &Plan,
     listeners: Vec<Vec<Listener>>,
-    custody: &Custody,
+    containment: &Containment,
     stdin: impl Fn(u32) -> io::Result<Stdio>,
 ) -> Result<Vec<Node>, LaunchError> {
     let start_one = |(rank, listeners): (u32, Vec<Listener>)| {
@@ -85,9 +85,9 @@ pub(super) fn start_all(
             LaunchError::system(what, plan.nodes, error)
         })?;
         let sockets = listeners.into_iter().map(|listener| listener.fd).collect();
-        start(plan, rank, sockets, custody.warden(), stdin)
+        start(plan, rank, sockets, containment.warden(), stdin)
     };
-    custody.hold(|| {
+    containment.hold(|| {
         let mut nodes: Vec<Node> = Vec::new();
         for each in plan.ranks.clone().zip(listeners) {
             match start_one(each) {

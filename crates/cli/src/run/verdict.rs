@@ -106,7 +106,7 @@ pub(super) struct NodeFacts {
 
 /// Why the launcher itself ends the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum EndedBy {
     /// The limit of --timeout is over.
     Timeout(Duration),
     /// A second Ctrl-C, or a SIGTERM that did not end the nodes.
@@ -120,7 +120,7 @@ pub(super) enum Order {
 pub(super) struct Facts {
     /// By rank.
     pub(super) nodes: Vec<NodeFacts>,
-    pub(super) order: Option<Order>,
+    pub(super) ended_by: Option<EndedBy>,
     /// Who waits where, of a job that can never go on.
     pub(super) deadlock: Option<String>,
     /// Races that nodes have reported.
@@ -189,14 +189,14 @@ impl Facts {
     /// Whether every node has ended, and said that all is well.
     pub(super) fn ended_well(&self) -> bool {
         let well = |node: &NodeFacts| node.end.is_some_and(|end| end.status == Status::Exited(0));
-        self.order.is_none() && self.nodes.iter().all(well)
+        self.ended_by.is_none() && self.nodes.iter().all(well)
     }
 }
 
 /// Decides about a job at time `now` since its start.
 pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
-    if let Some(order) = facts.order {
-        return Decision::Over(by_order(facts, order));
+    if let Some(by) = facts.ended_by {
+        return Decision::Over(by_launcher(facts, by));
     }
     if let Some(text) = &facts.deadlock {
         return Decision::Over(of_deadlock(text));
@@ -246,9 +246,9 @@ fn first(facts: &Facts, ended: impl Fn(&NodeFacts) -> Option<End>) -> Option<(us
     ends.filter_map(|(rank, node)| Some((rank, ended(node)?))).min_by_key(|(_, end)| end.place)
 }
 
-fn by_order(facts: &Facts, order: Order) -> Verdict {
-    match order {
-        Order::Timeout(limit) => {
+fn by_launcher(facts: &Facts, by: EndedBy) -> Verdict {
+    match by {
+        EndedBy::Timeout(limit) => {
             let limit = limit.as_secs_f64();
             // A race is a finding, and the more likely cause; that time was short is a suspicion.
             let (code, line) = match races_of(facts) {
@@ -259,8 +259,8 @@ fn by_order(facts: &Facts, order: Order) -> Verdict {
             };
             Verdict { code, line: Some(line) }
         }
-        Order::Signal(signal) => by_signal(signal),
-        Order::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
+        EndedBy::Signal(signal) => by_signal(signal),
+        EndedBy::Unread => Verdict { code: code_of_signal(libc::SIGPIPE), line: None },
     }
 }
 

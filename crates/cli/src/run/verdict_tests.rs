@@ -201,14 +201,14 @@ fn a_forwarded_signal_is_the_cause_of_deaths_by_it() {
 #[test]
 fn orders_of_the_launcher_come_first() {
     let mut facts = job(2).kill(0, 5, 9);
-    facts.order = Some(Order::Timeout(ms(1500)));
+    facts.ended_by = Some(EndedBy::Timeout(ms(1500)));
     assert_eq!(over(&facts, 5), (124, "time-out after 1.5 s; the job ends".into()));
     facts.races = 2;
     let line = "time-out after 1.5 s, and 2 races were reported; exit code 66";
     assert_eq!(over(&facts, 5), (66, line.into()));
-    facts.order = Some(Order::Signal(2));
+    facts.ended_by = Some(EndedBy::Signal(2));
     assert_eq!(over(&facts, 5).0, 130);
-    facts.order = Some(Order::Unread);
+    facts.ended_by = Some(EndedBy::Unread);
     assert_eq!(over(&facts, 5), (141, String::new()));
 }
 

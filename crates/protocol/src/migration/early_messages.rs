@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{MinipageId, NodeId};
 
-use crate::context::MOST_THREADS;
 use crate::mutant_macro::mutant;
 use crate::nodeset::NodeSet;
+use multigrain_types::limits::MAX_THREADS;
 
 /// What must wait until this node knows of the migrations that its sender knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl AheadQueue {
             Ahead::Fetch { requester, .. } => sent.requesters.insert(requester),
             Ahead::Diff { .. } => {
                 sent.diffs += 1;
-                sent.diffs <= MOST_THREADS
+                sent.diffs <= MAX_THREADS
             }
         };
         let room = mutant!("early-without-end": true, else room);
@@ -94,15 +94,15 @@ mod tests {
         let fetch = |node| Ahead::Fetch { requester: NodeId(node), waits: true };
         let diff = Ahead::Diff { writer: NodeId(1), flush: 1 };
         let [one, two] = [NodeId(1), NodeId(2)];
-        assert!((0..MOST_THREADS).all(|_| queue.push(M, one, diff)));
+        assert!((0..MAX_THREADS).all(|_| queue.push(M, one, diff)));
         assert!(!queue.push(M, one, diff), "no node has so many threads");
         assert!(queue.push(M, one, fetch(1)) && queue.push(M, one, fetch(2)));
         assert!(!queue.push(M, one, fetch(2)), "who asks has not been answered");
         // What one node says of another, or in its name, costs the other nothing.
         assert!(queue.push(M, two, diff) && queue.push(M, two, fetch(2)));
         assert!(queue.push(N, one, diff) && queue.push(N, one, fetch(1)));
-        assert_eq!(queue.diffs(M), MOST_THREADS as usize + 1);
-        assert_eq!(queue.take().len(), MOST_THREADS as usize + 6);
+        assert_eq!(queue.diffs(M), MAX_THREADS as usize + 1);
+        assert_eq!(queue.take().len(), MAX_THREADS as usize + 6);
         assert!(queue.is_empty() && queue.push(M, one, diff), "what waited has been served");
     }
 }

@@ -10,17 +10,17 @@ use multigrain_types::NodeId;
 
 use super::context::SyncContext;
 use super::input::SyncError;
-use crate::context::MOST_THREADS;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, Message, ReadWriteMessage, SemaphoreMessage, SyncMessage,
 };
+use multigrain_types::limits::MAX_THREADS;
 
 /// Ids that one node may have in use at one manager, and locks that the threads of a node may have in
 /// use there: held, waited for, or idle.
 pub const MOST_IDS: u32 = 1 << 20;
 /// Threads of one node that may wait at one manager: no node has more.
-const MOST_WAITS: u32 = MOST_THREADS;
+const MOST_WAITS: u32 = MAX_THREADS;
 
 /// The ids and threads of all nodes that have any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]

@@ -8,6 +8,7 @@ use multigrain_transport::{Address, Credentials, Emulation, Transport};
 use multigrain_types::NodeId;
 use rustix::process::Pid;
 
+use super::limits::{BOOT_DEADLINE, BOOT_DEADLINE_FOR_EACH};
 use super::variables::{Variables, descriptor, number, wrong};
 use crate::error::Error;
 use crate::programs::Programs;
@@ -46,11 +47,6 @@ pub struct Links {
     /// The network that they are to be like.
     pub emulate: Option<Emulation>,
 }
-
-/// How long a node waits for its peers at start, and so much longer for each link of two nodes of the job:
-/// those of a host make them all with its processors.
-const BOOT_DEADLINE: Duration = Duration::from_secs(30);
-const BOOT_DEADLINE_FOR_EACH: Duration = Duration::from_micros(500);
 
 impl Launch {
     /// The secret to join with: none of use in a job without peers.

@@ -9,7 +9,7 @@ use multigrain_types::NodeId;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::frames::{Asker, MAX_NAME, Request};
-use crate::races::Object;
+use crate::races::Ordered;
 use crate::shim::{Mutex, lock};
 use crate::tsan::{self, Token};
 
@@ -64,7 +64,7 @@ impl Names {
         if check(name).is_err() {
             return false;
         }
-        let object = Object::Name(name.to_vec());
+        let object = Ordered::Name(name.to_vec());
         let mut names = lock(&self.0);
         let most = MOST;
         #[cfg(feature = "mutants")]
@@ -95,7 +95,7 @@ impl Names {
         let mut names = lock(&self.0);
         let known = names.known.get(name).copied();
         if known.is_some() {
-            driver.races().answer(asker, &Object::Name(name.to_vec()));
+            driver.races().answer(asker, &Ordered::Name(name.to_vec()));
         } else {
             names.waiting.entry(name.to_vec()).or_default().push(asker);
         }

@@ -10,6 +10,7 @@ use std::sync::Once;
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::ThreadId;
+use multigrain_types::limits::MAX_THREADS;
 
 use super::{Driver, Wait};
 use crate::error::Error;
@@ -88,7 +89,7 @@ impl Driver {
         self.own_slot().ok_or_else(|| {
             // A C program sees the code alone.
             static TOLD: Once = Once::new();
-            let limit = slots::MAX_THREADS;
+            let limit = MAX_THREADS;
             let line = format!(
                 "the limit is {limit} threads of a node that use shared memory; let some end first"
             );

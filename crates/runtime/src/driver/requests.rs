@@ -168,11 +168,11 @@ impl Driver {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
         let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
         let Some(kind) = OwnKind::of(header.kind) else { return senseless() };
-        let Row { way, awaits, .. } = kind.row();
+        let Row { direction, awaits, .. } = kind.row();
         if awaits.is_served() && !lock(&self.unanswered).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }
-        if !way.allows(from, self.me()) {
+        if !direction.allows(from, self.me()) {
             return senseless();
         }
         let makes_sense = match kind {

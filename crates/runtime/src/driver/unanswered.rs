@@ -7,16 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use multigrain_protocol::MOST_THREADS;
 #[cfg(feature = "mutants")]
 use multigrain_protocol::mutants;
+use multigrain_types::limits::MAX_THREADS;
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::frames::Asker;
-use crate::receiver::slots::MAX_THREADS;
-
-const _: () =
-    assert!(MAX_THREADS <= MOST_THREADS as usize, "a bound that a node's threads could break");
 
 /// Threads of other nodes that wait for an answer of this one, and threads of this node that wait for one of another.
 #[derive(Debug, Default)]
@@ -29,7 +25,7 @@ impl Unanswered {
     /// A request has come; false if its thread does not exist, or waits for an answer already.
     #[must_use]
     pub(crate) fn open(&mut self, asker: Asker) -> bool {
-        let exists = usize::try_from(asker.thread.0).is_ok_and(|thread| thread < MAX_THREADS);
+        let exists = asker.thread.0 < MAX_THREADS;
         let first = exists && self.theirs.insert((asker.node.0, asker.thread.0));
         #[cfg(feature = "mutants")]
         let first = first || mutants::on(mutants::Mutant::named("asked-twice"));

@@ -46,7 +46,7 @@ use crate::directory;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, Request};
-use crate::races::Object;
+use crate::races::Ordered;
 use crate::shim::{Mutex, MutexGuard, lock};
 use crate::tsan::{self, Token};
 
@@ -401,7 +401,7 @@ impl Heap {
             });
         let (code, returned) = match freed {
             Ok(freed) => {
-                let object = usize::try_from(address).map(Object::Freed);
+                let object = usize::try_from(address).map(Ordered::Freed);
                 object
                     .into_iter()
                     .for_each(|freed| driver.races().keep(freed, asker, Request::Free));

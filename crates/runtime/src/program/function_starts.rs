@@ -6,12 +6,12 @@ use core::ops::Range;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, NativeEndian, UnwindSection};
 
-use super::Object;
+use super::LoadedObject;
 
 const GNU_EH_FRAME: u32 = 0x6474_e550;
 const ADDRESS_BYTES: u8 = 8;
 
-impl Object<'_> {
+impl LoadedObject<'_> {
     /// Whether an address of this object's code lies in a function, but not at its start. Of code that the table does
     /// not have, as compilers may be told, nothing is known.
     pub(super) fn is_inside_function(self, address: usize) -> bool {

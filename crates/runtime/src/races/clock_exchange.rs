@@ -12,7 +12,7 @@ use multigrain_transport::{Header, Payload};
 use multigrain_types::{NodeId, ThreadId};
 
 use super::clock::Clock;
-use super::orders::Object;
+use super::orders::Ordered;
 use super::{Checker, Races};
 use crate::frames::{Asker, DriverFrame, OwnKind, Request, header_of};
 use crate::shim::lock;
@@ -83,7 +83,7 @@ impl Races<'_> {
     }
 
     /// The clock of a request becomes that of an object here.
-    pub(crate) fn keep(&self, object: Object, asker: Asker, request: Request) {
+    pub(crate) fn keep(&self, object: Ordered, asker: Asker, request: Request) {
         let Some(races) = self.checker else { return };
         let mut orders = lock(&races.orders);
         let clock = orders.came_with((asker.node, request.number(), asker.thread));
@@ -91,14 +91,14 @@ impl Races<'_> {
     }
 
     /// What this node's threads have done becomes the clock of an object here.
-    pub(crate) fn keep_own(&self, object: Object) {
+    pub(crate) fn keep_own(&self, object: Ordered) {
         let Some(races) = self.checker else { return };
         let now = lock(&races.open).clock.clone();
         lock(&races.orders).keep(object, now);
     }
 
     /// Before an answer: the thread that gets it follows this object.
-    pub(crate) fn answer(&self, asker: Asker, object: &Object) {
+    pub(crate) fn answer(&self, asker: Asker, object: &Ordered) {
         let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);
         let header = Header {
@@ -110,7 +110,7 @@ impl Races<'_> {
     }
 
     /// Nobody will follow this object.
-    pub(crate) fn forget(&self, object: &Object) {
+    pub(crate) fn forget(&self, object: &Ordered) {
         let Some(races) = self.checker else { return };
         let _ = lock(&races.orders).give(object);
     }
@@ -123,7 +123,7 @@ impl Races<'_> {
     }
 
     /// The calling thread follows an object of this node.
-    pub(crate) fn follow(&self, object: &Object) {
+    pub(crate) fn follow(&self, object: &Ordered) {
         let Some(races) = self.checker else { return };
         let clock = lock(&races.orders).give(object);
         self.merge(races, &clock);

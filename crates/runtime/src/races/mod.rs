@@ -53,7 +53,7 @@ use crate::frames::DriverFrame;
 use crate::platform::Platform;
 use crate::shim::{Mutex, lock};
 use judge::{Judge, MOST_RACES, Writes};
-pub(crate) use orders::Object;
+pub(crate) use orders::Ordered;
 use orders::Orders;
 use written::Written;
 

@@ -33,7 +33,7 @@ const MOST_SEMAPHORES: usize = 1 << 16;
 
 /// Something whose clock is kept until somebody follows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Object {
+pub(crate) enum Ordered {
     /// A lock whose token is here.
     Lock(u64),
     /// A name, at node 0.
@@ -54,7 +54,7 @@ pub(super) type Tag = (NodeId, u8, ThreadId);
 /// The clocks of one node's part in all that.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    clocks: BTreeMap<Object, Clock>,
+    clocks: BTreeMap<Ordered, Clock>,
     /// Of the semaphores posted here last, and of all others together.
     semaphores: BTreeMap<Counted, Clock>,
     other_semaphores: Clock,
@@ -90,7 +90,7 @@ impl Orders {
             SyncInput::Unlock { id, .. }
             | SyncInput::UnlockToReturn { id, .. }
             | SyncInput::ConditionWait { lock: id, .. } => {
-                self.keep(Object::Lock(id), now.clone());
+                self.keep(Ordered::Lock(id), now.clone());
             }
             SyncInput::Begin { .. }
             | SyncInput::End { .. }
@@ -113,7 +113,7 @@ impl Orders {
     /// The engines want a synchronization message sent.
     pub(super) fn on_send(&mut self, to: NodeId, id: u64, body: SyncMessage, now: &Clock) {
         let clock = match body {
-            SyncMessage::Lock(LockMessage::Grant) => self.give(&Object::Lock(id)),
+            SyncMessage::Lock(LockMessage::Grant) => self.give(&Ordered::Lock(id)),
             SyncMessage::Semaphore(SemaphoreMessage::Grant { .. }) => {
                 self.counted(Counted::Semaphore(id))
             }
@@ -155,7 +155,7 @@ impl Orders {
     pub(super) fn on_receive(&mut self, id: u64, body: SyncMessage, clock: Clock) -> Option<Clock> {
         match body {
             SyncMessage::Lock(LockMessage::Grant) => {
-                self.keep(Object::Lock(id), clock.clone());
+                self.keep(Ordered::Lock(id), clock.clone());
                 Some(clock)
             }
             SyncMessage::Barrier(BarrierMessage::Open { .. }) => {
@@ -216,15 +216,15 @@ impl Orders {
     }
 
     /// An object's clock is this from now on.
-    pub(super) fn keep(&mut self, object: Object, clock: Clock) {
+    pub(super) fn keep(&mut self, object: Ordered, clock: Clock) {
         self.clocks.insert(object, clock);
     }
 
     /// The clock of an object, for its acquirer. A name has many acquirers, anything else one.
-    pub(super) fn give(&mut self, object: &Object) -> Clock {
+    pub(super) fn give(&mut self, object: &Ordered) -> Clock {
         let clock = match object {
-            Object::Name(_) => self.clocks.get(object).cloned(),
-            Object::Lock(_) | Object::Start(_) | Object::End(_) | Object::Freed(_) => {
+            Ordered::Name(_) => self.clocks.get(object).cloned(),
+            Ordered::Lock(_) | Ordered::Start(_) | Ordered::End(_) | Ordered::Freed(_) => {
                 self.clocks.remove(object)
             }
         };

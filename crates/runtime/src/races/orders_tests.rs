@@ -97,13 +97,13 @@ fn a_semaphore_brings_all_posts_so_far_and_its_manager_learns_none_by_them() {
 #[test]
 fn a_name_is_followed_by_many_and_a_thread_or_freed_memory_by_one() {
     let mut orders = Orders::default();
-    let name = Object::Name(b"one".to_vec());
+    let name = Ordered::Name(b"one".to_vec());
     orders.keep(name.clone(), [1].into());
     orders.keep(name.clone(), [0, 2].into());
     for _ in 0..2 {
         assert_eq!(orders.give(&name), [0, 2].into(), "of the last publication");
     }
-    for object in [Object::Start(1), Object::End(1), Object::Freed(1)] {
+    for object in [Ordered::Start(1), Ordered::End(1), Ordered::Freed(1)] {
         orders.keep(object.clone(), [3].into());
         assert_eq!(orders.give(&object), [3].into());
         assert!(orders.give(&object).is_empty());

@@ -4,13 +4,13 @@ use core::fmt::Write as _;
 
 use super::Races;
 use super::judge::Race;
-use super::orders::Object;
+use super::orders::Ordered;
 
 impl Races<'_> {
     /// Remembers an allocation, before it is used; it follows the free of what was there before.
     pub(crate) fn note_allocation(&self, address: usize, bytes: usize) {
         if self.checker.is_some() {
-            self.follow(&Object::Freed(address));
+            self.follow(&Ordered::Freed(address));
         }
         if let Some(sites) = self.sites {
             sites.note(address, bytes);

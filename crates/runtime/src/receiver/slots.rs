@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use multigrain_protocol::Turns;
 use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{BlockingCall, Waiter};
+use multigrain_types::limits::MAX_THREADS;
 
 use super::awaited::Awaited;
 use super::lock_window::Returns;
@@ -26,8 +27,8 @@ use crate::child;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
 
-/// Most threads of one node that can wait at the same time.
-pub(crate) const MAX_THREADS: usize = 4096;
+/// One for each thread that can wait.
+const SLOT_COUNT: usize = MAX_THREADS as usize;
 
 /// In [`Slot::tell_to_hold`]: beyond all counts of turns.
 const URGENT: u64 = 1 << 17;
@@ -57,7 +58,7 @@ pub(crate) struct Slot {
     awaited: Awaited,
 }
 
-static SLOTS: [Slot; MAX_THREADS] = [const {
+static SLOTS: [Slot; SLOT_COUNT] = [const {
     Slot {
         taken: AtomicBool::new(false),
         begun_ns: AtomicU64::new(0),
@@ -70,7 +71,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         returns: Returns::new(),
         awaited: Awaited::new(),
     }
-}; MAX_THREADS];
+}; SLOT_COUNT];
 
 /// Slots from here on were never taken.
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::frames::{Asker, Request};
 use crate::program::{Program, ThreadFunction};
 use crate::programs::Programs;
-use crate::races::Object;
+use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
 use crate::tsan::{self, Token};
@@ -301,7 +301,7 @@ impl Threads {
     fn start(&'static self, driver: &'static Driver, start: Start) {
         let Start { asker, number, slot, function, argument, stack_bytes } = start;
         let handle = ThreadHandle::new(driver.me(), number);
-        driver.races().keep(Object::Start(number), asker, Request::ThreadStart);
+        driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
         driver.begin_starting(thread, place);
@@ -320,7 +320,7 @@ impl Threads {
     fn has_begun(&self, driver: &Driver, number: u64) {
         driver.has_started();
         tsan::take(Token::ThreadStart);
-        driver.races().follow(&Object::Start(number));
+        driver.races().follow(&Ordered::Start(number));
         driver.acquire();
     }
 
@@ -330,7 +330,7 @@ impl Threads {
         if let Some(held) = slots::known() {
             driver.release_as(held);
         }
-        driver.races().keep_own(Object::End(number));
+        driver.races().keep_own(Ordered::End(number));
         // Before the end is told: the thread that joins may count on the slot.
         slots::leave();
     }
@@ -342,10 +342,10 @@ impl Threads {
         let kept = table.keeps(number);
         drop(table);
         if let Some(asker) = joiner {
-            driver.races().answer(asker, &Object::End(number));
+            driver.races().answer(asker, &Ordered::End(number));
             driver.answer(asker, 0, result);
         } else if !kept {
-            driver.races().forget(&Object::End(number));
+            driver.races().forget(&Ordered::End(number));
         }
     }
 
@@ -364,7 +364,7 @@ impl Threads {
         match joined {
             Ok(None) => {}
             Ok(Some(result)) => {
-                driver.races().answer(asker, &Object::End(handle.number()));
+                driver.races().answer(asker, &Ordered::End(handle.number()));
                 driver.answer(asker, 0, result);
             }
             Err(table::Unknown) => driver.answer(asker, Error::Invalid(String::new()).code(), 0),
@@ -375,7 +375,7 @@ impl Threads {
         let here = handle.node() == driver.me();
         let known = here && lock(&self.table).detach(handle.number()).is_ok();
         if known {
-            driver.races().forget(&Object::End(handle.number()));
+            driver.races().forget(&Ordered::End(handle.number()));
         }
         let code = if known { 0 } else { Error::Invalid(String::new()).code() };
         driver.answer(asker, code, 0);

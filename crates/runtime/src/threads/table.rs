@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_slots_is_the_one_that_is_named() {
-        assert_eq!(crate::receiver::slots::MAX_THREADS, 4096);
+        assert_eq!(multigrain_types::limits::MAX_THREADS, 4096);
         assert!(Refusal::Slots.reason().contains("4,096"));
     }
 }

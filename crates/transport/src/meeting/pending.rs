@@ -29,6 +29,13 @@ pub(super) enum Stage {
     Asked { peer: NodeId },
 }
 
+/// What became of a pending connection after an event.
+pub(super) enum Progress {
+    Wait,
+    Joined(NodeId),
+    Gone,
+}
+
 pub(super) enum Received {
     Open,
     Ended,
@@ -86,4 +93,10 @@ impl Pending {
             Err(_) => Received::Ended,
         }
     }
+}
+
+/// Whether connecting may succeed later: the peer does not listen yet, or the way to it is not up yet.
+pub(super) fn may_change(errno: Errno) -> bool {
+    let passing = [Errno::CONNREFUSED, Errno::NOENT, Errno::HOSTUNREACH, Errno::NETUNREACH];
+    passing.contains(&errno) || errno == Errno::TIMEDOUT
 }

@@ -11,12 +11,12 @@ use super::super::context::SyncContext;
 use super::super::input::SyncError;
 use super::super::operand::{MOST_SHARE_BYTES, Operand};
 use super::{SyncTables, with};
-use crate::context::MOST_THREADS;
 use crate::effect::{Effect, Effects};
 use crate::message::{BarrierMessage, Message, SyncMessage};
+use multigrain_types::limits::MAX_THREADS;
 
 /// Bytes of operands that one node may have sent ahead of its threads: what all of them can bring.
-const MOST_AHEAD: usize = MOST_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
+const MOST_AHEAD: usize = MAX_THREADS as usize * (MOST_SHARE_BYTES + OVERHEAD);
 /// Bytes that any operand takes beside its values.
 const OVERHEAD: usize = 64;
 

@@ -1,6 +1,6 @@
 //! The start of nodes on a host, by its agent: directory, program, addresses and sockets first, then the nodes.
 
-use super::super::super::custody::Custody;
+use super::super::super::containment::Containment;
 use super::super::super::descriptor_limit;
 use super::super::super::environment;
 use super::super::super::error::LaunchError;
@@ -30,7 +30,7 @@ type Refusal = (u8, String);
 pub(super) struct Site {
     job: Job,
     program: PathBuf,
-    custody: Custody,
+    containment: Containment,
     descriptors: Rlimit,
     /// By rank, until the nodes have them.
     listeners: Vec<Vec<Listener>>,
@@ -51,7 +51,8 @@ impl Site {
         // First: whatever becomes of this agent from now on, nothing of it stays.
         let part = part_of(&job);
         let mark = format!("{PART}={part}");
-        let custody = Custody::take(Ward::Agent, &part, &mark, job.nodes).map_err(refusal)?;
+        let containment =
+            Containment::take(Ward::Agent, &part, &mark, job.nodes).map_err(refusal)?;
         let directory = Path::new(OsStr::from_bytes(&job.directory));
         std::env::set_current_dir(directory).map_err(|error| {
             let help = "start the job in a directory that all hosts have";
@@ -69,11 +70,11 @@ impl Site {
         };
         let descriptors = descriptor_limit::of_node(descriptor_limit::raise(), job.nodes);
         let listeners = Vec::new();
-        Ok((Self { job, program, custody, descriptors, listeners }, found))
+        Ok((Self { job, program, containment, descriptors, listeners }, found))
     }
 
     pub(super) fn warden(&self) -> &Warden {
-        self.custody.warden()
+        self.containment.warden()
     }
 
     /// Binds the sockets of its nodes: their addresses for neighbours, and for nodes of other hosts.
@@ -136,12 +137,12 @@ impl Site {
             false => stdin::none(),
         };
         let listeners = std::mem::take(&mut self.listeners);
-        spawn::start_all(&plan, listeners, &self.custody, stdin).map_err(refusal)
+        spawn::start_all(&plan, listeners, &self.containment, stdin).map_err(refusal)
     }
 
     /// All is over.
     pub(super) fn leave(self) {
-        self.custody.end();
+        self.containment.end();
     }
 }
 

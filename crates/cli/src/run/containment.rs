@@ -8,12 +8,12 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 /// The hold on the nodes that this process starts.
-pub(super) struct Custody {
+pub(super) struct Containment {
     warden: Warden,
     group: Option<Cgroup>,
 }
 
-impl Custody {
+impl Containment {
     /// Takes it, for nodes of a job of so many. `name` is that of their group, `mark` what they carry in their
     /// environment. To be called while this process has one thread and no descriptors of the job, and with its
     /// signals blocked.
@@ -35,11 +35,11 @@ impl Custody {
         let group = Cgroup::new(name);
         let warden = Warden::start(ward, mark, own, group.as_ref())
             .map_err(|error| LaunchError::system("the warden process", nodes, error))?;
-        let custody = Self { warden, group };
+        let containment = Self { warden, group };
         match set_child_subreaper(Some(getpid())) {
-            Ok(()) => Ok(custody),
+            Ok(()) => Ok(containment),
             Err(error) => {
-                custody.end();
+                containment.end();
                 Err(LaunchError::system("the child subreaper", nodes, error))
             }
         }

@@ -1,0 +1,11 @@
+//! What a job and a node have at most.
+//!
+//! Role: one place for the bounds that several layers rely on. The bounds and defaults of settings are beside the settings:
+//! `runtime/src/config/limits.rs`.
+
+/// Nodes of a job that the launcher starts: as many as are measured (docs/PERFORMANCE.md). The runtime takes as many as
+/// ranks can number, for a process manager may start more.
+pub const MAX_NODES: u32 = 1024;
+
+/// Threads of a node: those that can wait at the same time, and so those of which a peer hears.
+pub const MAX_THREADS: u32 = 4096;
