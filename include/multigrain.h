@@ -151,7 +151,7 @@ enum mg_consistency {
 
 /*
  * Memory of the job's consistency. If that is sequential, one allocation = one minipage up to
- * 64 KiB, a larger one is divided into minipages of one page, and a node's fresh memory is writable
+ * a page, a larger one is divided into minipages of one page, and a node's fresh memory is writable
  * there at once: no fault. If not, see mg_malloc_with. Alignment: 16 bytes as malloc's, a page for
  * allocations above half a page, and 8 bytes for those of less than 16 bytes, which no type of more
  * fits in. So a minipage of less than 16 bytes has 8; any other up to half a page has a multiple of

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_long, c_void};
 use std::io::Write;
 
-use multigrain_runtime::{Error, Runtime, Stats, runtime};
+use multigrain_runtime::{Error, Runtime, Stats, runtime, when_threads_have_ended};
 
 use crate::status::{code, failed, with_runtime};
 
@@ -12,6 +12,9 @@ unsafe extern "C" {
 
     /// Of the library's allocator: a default that its variable of the environment overrides.
     fn mi_option_set_default(option: c_int, value: c_long);
+
+    /// Of the same: what the calling thread has allocated is nobody's, and used by others.
+    safe fn mi_thread_done();
 }
 
 /// `mi_option_arena_reserve`: how much the allocator maps at a time, in KiB. Its binding has no name for it; a
@@ -26,6 +29,7 @@ const ARENA_KIB: c_long = 32 << 10;
 pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
     // SAFETY: sets a number that the allocator reads; from the main thread, as is said of this call.
     unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
+    when_threads_have_ended(|| mi_thread_done());
     match Runtime::join() {
         Ok(_) => {
             // SAFETY: the function has the signature on_exit asks for.

@@ -122,6 +122,12 @@ fn whatever_is_waited_for_is_named() {
     program.must_name(&two, "name", name);
     let segment = "nodes 0 and 1 wait for a segment \"never\" that nobody creates";
     program.must_name(&two, "segment", segment);
+    for what in ["exits", "exits-first"] {
+        let ended = program.run(&two, what);
+        let words = "node 0 for the end of a thread of node 1";
+        assert!(ended.code == Some(DEADLOCKED) && ended.err.contains("mg_finalize"), "{ended:?}");
+        assert!(ended.err.contains(words), "{ended:?}");
+    }
     let ended = program.run(&two, "join");
     assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
     assert!(ended.err.contains("for the end of a thread of node 1"), "{ended:?}");

@@ -45,6 +45,15 @@ fn threads_end_by_pthread_exit_and_cancellation_and_have_the_stack_of_pthreads()
 }
 
 #[test]
+fn threads_that_are_joined_leave_no_memory_behind() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "joined");
+    for nodes in [1, 2] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &[]);
+    }
+}
+
+#[test]
 fn who_joins_a_thread_sees_what_its_destructors_wrote() {
     let dir = TestDir::new();
     let program = compile(&dir, "destructors");

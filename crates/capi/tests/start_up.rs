@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use support::c::{built, compile, compiler, launcher, must_succeed, source};
 use support::{Ended, Setting, TestDir, run};
@@ -177,4 +177,48 @@ fn a_node_that_does_not_come_is_named_when_the_time_for_it_is_over() {
     let why = "not all nodes came up in 0.5 s; still missing: 1 to 3; \
                `multigrain run --boot-timeout` gives them longer; the job ends\n";
     assert!(ended.code == Some(75) && ended.err.ends_with(why), "{ended:?}");
+}
+
+/// `tests/c/deadlock.c` starts threads on every node in turn, on two nodes of a launcher that may not turn address
+/// randomization off, built so.
+fn with_random_addresses(flags: &[&str]) -> Ended {
+    let dir = TestDir::new();
+    let filter = dir.path().join("filter");
+    must_succeed(compiler("cc", &["-std=c11"]).arg(source("filter.c")).arg("-o").arg(&filter));
+    compile(&dir, "deadlock");
+    let program = dir.path().join("joins");
+    let mut command = compiler("cc", &["-std=c11", "-D_GNU_SOURCE", "-O1"]);
+    command.args(flags).arg(source("deadlock.c")).arg("-o").arg(&program);
+    command.arg("-L").arg(built()).arg("-lmultigrain");
+    must_succeed(command.arg(format!("-Wl,-rpath,{}", dir.path().display())));
+    let mut command = Command::new(&filter);
+    command.arg(libc_personality()).arg(launcher()).args([
+        "run",
+        "-n",
+        "2",
+        "--timeout",
+        "60",
+        "--",
+    ]);
+    let output = command.arg(program).arg("joins").stdin(Stdio::null()).output().unwrap();
+    Ended {
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The number of personality(2).
+fn libc_personality() -> &'static str {
+    if cfg!(target_arch = "x86_64") { "135" } else { "92" }
+}
+
+#[test]
+fn where_addresses_are_random_who_starts_a_thread_elsewhere_is_told_why_and_nobody_blamed() {
+    let ended = with_random_addresses(&["-fpie", "-pie"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let cause = "cannot start a thread: functions of the program lie elsewhere there, for addresses are random";
+    assert!(ended.err.contains(cause) && !ended.err.contains("protocol"), "{ended:?}");
+    let ended = with_random_addresses(&["-fno-pie", "-no-pie"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }

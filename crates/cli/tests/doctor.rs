@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use support::{Ended, multigrain, not_tried, run};
 
 /// A directory of this test's own.
@@ -214,26 +214,8 @@ fn what_the_system_says_is_read_where_it_says_it() {
     assert!(said.ends_with("; bring the loopback interface up (ip link set lo up)"), "{said}");
 }
 
-/// Has system calls fail with EPERM, by their numbers, and becomes a command.
-const FILTER: &str = r#"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    struct sock_filter steps[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(argv[1]), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { 4, steps };
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
-    execvp(argv[2], argv + 2);
-    return 98;
-}
-"#;
+/// Has a system call fail with EPERM, by its number, and becomes a command.
+const FILTER: &str = include_str!("../../capi/tests/c/filter.c");
 
 #[test]
 fn what_a_filter_of_a_container_refuses_is_named() {
@@ -283,6 +265,35 @@ fn what_a_filter_of_a_container_refuses_is_named() {
         assert_eq!(ended.code, Some(code), "{ended:?}");
         let said = line(&ended, start);
         assert!(said.ends_with(end), "{said}");
+    }
+}
+
+/// The launcher behind a filter, with the built-in program of `inject` on three nodes.
+fn filtered(name: &str, call: i64) -> impl Fn(&[&str]) -> Ended {
+    let place = directory(name);
+    fs::write(place.join("filter.c"), FILTER).unwrap();
+    let cc = Command::new("cc").current_dir(&place).args(["-o", "filter", "filter.c"]).status();
+    assert!(cc.unwrap().success());
+    move |program| {
+        let mut command = Command::new(place.join("filter"));
+        command.arg(call.to_string()).arg(env!("CARGO_BIN_EXE_multigrain"));
+        command.args(["run", "-n", "3", "--"]).args(program);
+        run(command.stdin(Stdio::null()))
+    }
+}
+
+/// Its counts are read by threads of other nodes.
+const CHURN: [&str; 5] = [env!("CARGO_BIN_EXE_multigrain"), "inject", "churn", "--rounds", "50"];
+
+#[test]
+fn a_job_without_memory_objects_ends_with_the_cause_and_not_by_its_warden() {
+    let run = filtered("no-memfd", libc::SYS_memfd_create);
+    for _ in 0..5 {
+        let ended = run(&["sh", "-c", "exit 7"]);
+        assert_eq!(ended.code, Some(7), "what shares nothing needs none: {ended:?}");
+        let ended = run(&CHURN);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.contains("memfd") && !ended.err.contains("signal"), "{ended:?}");
     }
 }
 

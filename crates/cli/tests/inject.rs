@@ -54,6 +54,18 @@ fn a_host_that_falls_silent_is_noticed() {
     assert_eq!(survive("--only silence --times 1 --seed 46"), (0, 1));
 }
 
+#[test]
+fn a_limit_in_which_nothing_was_tried_is_no_success() {
+    let Output { status, stderr, .. } = inject("--only silence --times 1 --within 5");
+    let err = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{err}");
+    assert!(err.contains("no such job ends in so short a time"), "{err}");
+    // The first that comes in turn takes longer than that.
+    let Output { status, stdout, .. } = inject("--within 5 --seed 10");
+    let out = String::from_utf8(stdout).unwrap();
+    assert!(status.success() && out.contains("seed "), "{out}");
+}
+
 /// A directory with a shell script in place of an application.
 struct Fake(PathBuf);
 

@@ -16,7 +16,7 @@ use crate::slice::SharedSlice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Grain {
     /// The natural grain of the job's consistency, see [`Policy`]: if that is sequential, one
-    /// minipage up to 64 KiB, and minipages of one page beyond.
+    /// minipage up to a page, and minipages of one page beyond.
     #[default]
     Auto,
     /// Minipages of so many bytes, rounded up to whole pages.

@@ -22,6 +22,8 @@ pub(crate) struct Membership {
     finalizer: AtomicI32,
     /// 1 when that thread's call is through, whatever came of it.
     through: AtomicU32,
+    /// Threads that wait for that call.
+    awaiting: AtomicU32,
     /// The thread in which the process ends, if that is why this node leaves; 0 before.
     exiting: AtomicI32,
 }
@@ -77,10 +79,17 @@ impl Membership {
         if self.finalizer.load(Ordering::Acquire) == thread {
             return;
         }
+        self.awaiting.fetch_add(1, Ordering::AcqRel);
         while self.through.load(Ordering::Acquire) == 0 {
             futex_wait(&self.through, 0);
         }
+        self.awaiting.fetch_sub(1, Ordering::AcqRel);
         futex_wake(&self.through);
+    }
+
+    /// Threads that go on when another one of this process, which calls for the end, does.
+    pub(crate) fn awaiting_finalizer(&self) -> u64 {
+        self.awaiting.load(Ordering::Acquire).into()
     }
 
     /// The process ends in this thread.
@@ -171,6 +180,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             }
+            assert_eq!(membership.awaiting_finalizer(), 3);
             through.store(true, Ordering::Release);
             drop(finalizing);
         });

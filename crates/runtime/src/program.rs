@@ -49,6 +49,17 @@ impl Program {
         survey.is_linked || survey.code.first().is_some_and(|main| main.contains(&code.addr()))
     }
 
+    /// Where the code begins that has this address; none if that is no code of the program.
+    pub(crate) fn code_of(&self, address: usize) -> Option<u64> {
+        let code = self.code.iter().find(|code| code.contains(&address))?;
+        Some(code.start as u64)
+    }
+
+    /// Whether code of the program begins here in this process.
+    pub(crate) fn has_code_from(&self, start: u64) -> bool {
+        self.code.iter().any(|code| code.start as u64 == start)
+    }
+
     /// The function at an address; none if that is no code of the program.
     pub(crate) fn function(&self, address: u64) -> Option<ThreadFunction> {
         let address = usize::try_from(address).ok()?;

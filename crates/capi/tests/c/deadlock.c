@@ -71,6 +71,12 @@ static void *never_ends(void *argument)
     return argument;
 }
 
+static void *ends_process(void *unused)
+{
+    (void)unused;
+    exit(0);
+}
+
 static void *post_later(void *unused)
 {
     (void)unused;
@@ -133,6 +139,16 @@ int main(int argc, char **argv)
         mg_thread thread;
         OK(mg_thread_create(&thread, mg_nodes() - 1, never_ends, NULL));
         OK(mg_thread_join(thread, NULL));
+    } else if (strcmp(what, "exits") == 0 || strcmp(what, "exits-first") == 0) {
+        /* Whose exit waits for node 0, beside a main thread that has called for the end too, before or after it. */
+        mg_thread thread;
+        if (node == 0) {
+            OK(mg_thread_create(&thread, 1, ends_process, NULL));
+            OK(mg_thread_join(thread, NULL));
+        }
+        if (node == 1 && strcmp(what, "exits-first") == 0)
+            usleep(700000);
+        OK(mg_finalize());
     } else if (strcmp(what, "main-left") == 0) {
         mg_thread thread;
         if (node == 0) {

@@ -129,8 +129,9 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
     let mut tally = Tally::default();
     for (seed, plan) in plans {
         let expected = series.mean().max(plan.fault.kind().least_time());
+        // A shorter one may follow.
         if !series.goes_on(format_args!("seed {seed}: {plan}"), expected) {
-            break;
+            continue;
         }
         let program = programs.program(plan.app)?;
         let usual = match usual.entry(plan.app) {
@@ -159,6 +160,10 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
         }));
         tally.add(plan.fault.kind(), &outcome);
     }
+    ensure!(
+        series.done() > 0,
+        "no such job ends in so short a time: give it longer (--within), or 0 for no limit"
+    );
     series.say(format_args!("\n{}", tally.text()));
     let whole = series.done() == times;
     series.end("inject", tally.violations() == 0);

@@ -146,7 +146,8 @@ impl Warden {
         command.args(["warden", "--mark", &self.mark]);
         command.args(self.group.iter().flat_map(|group| ["--group".as_ref(), group.as_os_str()]));
         command.args(nodes.iter().map(|node| node.as_raw_nonzero().to_string()));
-        command.stdin(reader).stdout(launcher).stderr(nowhere()?);
+        // What is written to a process descriptor goes nowhere.
+        command.stdin(reader).stdout(launcher.try_clone()?).stderr(launcher);
         self.pid = Some(Pid::from_child(&command.spawn()?));
         self.socket = writer;
         self.lines.hand_over(self.socket.try_clone()?);
@@ -231,22 +232,17 @@ fn end(groups: &[Pid], mark: &str, group: Option<&Cgroup>) -> ! {
     std::process::exit(0)
 }
 
-/// Makes the socket descriptor 0 and the launcher's process descriptor 1, and closes all others, so that the
+/// Makes the socket descriptor 0 and the launcher's process descriptor 1 and 2, and closes all others, so that the
 /// warden keeps nothing open.
 fn seclude([reader, launcher]: [OwnedFd; 2]) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&reader)?;
     rustix::stdio::dup2_stdout(&launcher)?;
-    let null = nowhere()?;
-    rustix::stdio::dup2_stderr(&null)?;
-    drop((reader, launcher, null));
+    // What is written there goes nowhere; /dev/null may be missing.
+    rustix::stdio::dup2_stderr(&launcher)?;
+    drop((reader, launcher));
     // SAFETY: the warden never returns to code that owns a descriptor above 2.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     Ok(())
-}
-
-/// Where nothing is written; /dev/null may be missing.
-fn nowhere() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::memfd_create(c"null", rustix::fs::MemfdFlags::CLOEXEC)?)
 }
 
 /// Reads process ids until the launcher is gone, and nobody holds its end of the socket any more.

@@ -103,9 +103,11 @@ fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
 /// How often a thread has begun or ended, if every thread of the process waits for one of the job.
 fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
     let waiting = waiters.len() as u64;
-    let (changes, others) = driver.threads_but(waiting)?;
+    let before = driver.threads_but(waiting);
+    let (changes, others) = before?;
+    let others = others.checked_sub(driver.membership().awaiting_finalizer())?;
     let proven = others == 0 || (process::threads_that_only_join()? == others);
-    let steady = || driver.threads_but(waiting) == Some((changes, others));
+    let steady = || driver.threads_but(waiting) == before;
     (proven && process::handles_no_signal() && steady()).then_some(changes)
 }
 

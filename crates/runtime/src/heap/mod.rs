@@ -3,8 +3,9 @@
 //! - Up to half a page: minipages of one size class share pages, each in a view of its own. The
 //!   class is the number of minipages that fit a page, so 148 bytes make 27 views and 672 make 6,
 //!   as in Table 2.
-//! - Up to [`LARGEST_SINGLE_BYTES`]: one minipage of whole pages.
-//! - Beyond: an area of its own, divided into minipages of the grain asked for, a page by default.
+//! - Up to a page: one minipage.
+//! - Beyond: divided into minipages of the grain asked for, a page by default; above [`LARGEST_SLAB_BYTES`] in an area
+//!   of its own.
 //!
 //! That is sequentially consistent memory. Under release consistency the minipage is a page: small
 //! allocations of a class share one (chunking, Millipage 4.4), larger ones have several. [`Policy`]
@@ -50,9 +51,8 @@ use crate::races::Ordered;
 use crate::shim::{Mutex, MutexGuard, lock};
 use crate::tsan::{self, Token};
 
-/// Largest allocation that is one minipage unless a grain is given, or release consistency wants
-/// pages.
-pub const LARGEST_SINGLE_BYTES: usize = 64 << 10;
+/// Largest allocation that shares an area with others of its size class.
+const LARGEST_SLAB_BYTES: usize = 64 << 10;
 
 /// What this node has allocated, and how it allocates.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Heap {
         let bytes = bytes.max(1);
         let size = (bytes, align);
         let consistency = consistency_for(driver, policy)?;
-        let large = bytes > LARGEST_SINGLE_BYTES;
+        let large = bytes > LARGEST_SLAB_BYTES;
         let key = match policy.grain {
             None if large => return self.block(driver, bytes, PAGE_BYTES, consistency),
             None if is_paged(consistency, bytes) => SlabKey::paged(size, consistency),

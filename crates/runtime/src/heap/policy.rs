@@ -10,15 +10,14 @@ use crate::area::Items;
 ///
 /// Without a grain it is the natural one of the consistency:
 /// - Sequential: fine, for a writer takes the whole minipage away from everybody else. An
-///   allocation, or an element of an array, is one minipage up to
-///   [`LARGEST_SINGLE_BYTES`](crate::LARGEST_SINGLE_BYTES) (or so many share one as the chunking
-///   level says), and larger blocks are cut into pages.
+///   allocation of up to a page is one minipage (or so many share one as the chunking level says),
+///   a larger one is cut into pages. An element of an array is one minipage, however large.
 /// - Eager and lazy release: pages, for many nodes may write one at a time, and what a release
 ///   costs grows with the minipages written. Allocations of up to half a page share a minipage of
 ///   one page with others of their size class; larger ones begin a page, and each page is a
 ///   minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
 ///   larger ones begin a page, and each page is a minipage. The chunking level is not heeded.
-/// - Auto: as sequential up to a page, and pages beyond.
+/// - Auto: as sequential up to a page, and pages beyond, of arrays too.
 ///
 /// With a grain, whatever the consistency:
 /// - An allocation of no more than the grain is a minipage of its own. A larger one is cut into
@@ -65,13 +64,17 @@ pub(super) fn bounded(grain: usize, consistency: Consistency) -> usize {
     if consistency.is_sequential() { grain } else { grain.min(LARGEST_RELAXED_BYTES) }
 }
 
-/// Whether the natural minipage of an item of `bytes` is a page.
+/// Whether the natural minipage of an allocation of `bytes` is a page.
 pub(super) const fn is_paged(consistency: Consistency, bytes: usize) -> bool {
     match consistency {
-        Consistency::Sequential => false,
+        Consistency::Sequential | Consistency::Auto => bytes > PAGE_BYTES,
         Consistency::EagerRelease | Consistency::LazyRelease => true,
-        Consistency::Auto => bytes > PAGE_BYTES,
     }
+}
+
+/// The same of elements of an array, which say themselves what is used together if memory is sequential.
+const fn has_paged_elements(consistency: Consistency, bytes: usize) -> bool {
+    !consistency.is_sequential() && is_paged(consistency, bytes)
 }
 
 /// An array cut into minipages.
@@ -92,7 +95,7 @@ impl ArrayCut {
         consistency: Consistency,
         level: u32,
     ) -> Option<Self> {
-        let paged = grain.is_none() && is_paged(consistency, bytes);
+        let paged = grain.is_none() && has_paged_elements(consistency, bytes);
         let grain = grain.map(|bytes| bounded(bytes, consistency));
         let grain = if paged { Some(PAGE_BYTES) } else { grain };
         let together = grain.map_or(level as usize, |grain| grain / bytes);

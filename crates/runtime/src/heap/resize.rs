@@ -6,9 +6,7 @@ use core::num::NonZeroUsize;
 use multigrain_memory::VIEW_ALIGN;
 use multigrain_types::{Access, PAGE_BYTES};
 
-use super::{
-    Heap, LARGEST_SINGLE_BYTES, Policy, consistency_for, is_paged, not_its_begin, record_at,
-};
+use super::{Heap, Policy, consistency_for, not_its_begin, record_at};
 use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -32,9 +30,7 @@ impl Heap {
         let (address, _) = if align > PAGE_BYTES {
             // Areas begin at multiples of the largest alignment.
             let consistency = consistency_for(driver, policy)?;
-            let whole = bytes <= LARGEST_SINGLE_BYTES && !is_paged(consistency, bytes);
-            let grain = if whole { bytes.max(1) } else { PAGE_BYTES };
-            self.block(driver, bytes.max(1), grain, consistency)?
+            self.block(driver, bytes.max(1), PAGE_BYTES, consistency)?
         } else {
             self.allocate(driver, (bytes, align), policy)?
         };

@@ -85,6 +85,20 @@ fn what_asks_for_nothing_is_as_the_job_has_it() {
 }
 
 #[test]
+fn an_allocation_of_more_than_a_page_is_cut_into_pages_unless_its_grain_says_otherwise() {
+    for consistency in CONSISTENCIES {
+        let (_alone, node) = node(consistency);
+        for bytes in [PAGE_BYTES, PAGE_BYTES + 1, 9000, 64 << 10, (64 << 10) + 1] {
+            let address = node.malloc(bytes).unwrap();
+            assert_eq!(area(&node, address).shape, Shape::Pages { pages: 1 }, "{bytes}");
+            node.free(address).unwrap();
+        }
+        let whole = node.malloc_grain(9000, 9000).unwrap();
+        assert_eq!(area(&node, whole).shape, Shape::Pages { pages: 3 });
+    }
+}
+
+#[test]
 fn a_release_consistent_page_is_full_before_the_next_one_begins() {
     let (_alone, node) = node(Consistency::LazyRelease);
     let first = node.malloc(60).unwrap();

@@ -104,6 +104,15 @@ pub(crate) type BeforeEnd = fn() -> Round;
 
 static BEFORE_END: OnceLock<BeforeEnd> = OnceLock::new();
 
+/// What an allocator of this library alone does when a thread has done its last: see [`when_threads_have_ended`].
+static ALLOCATOR_DONE: OnceLock<fn()> = OnceLock::new();
+
+/// Has this called in each thread with a slot but the main one, after all that the runtime does in it. A thread tells its end in the last round of
+/// destructors; the allocator's own has been called in that round already, and would not know what is allocated after it.
+pub fn when_threads_have_ended(done: fn()) {
+    let _ = ALLOCATOR_DONE.set(done);
+}
+
 /// Makes the thread-exit hook, which calls `before_end` and then `at_end`; call once at start.
 ///
 /// # Errors
@@ -131,6 +140,13 @@ unsafe extern "C" fn at_thread_end(value: *mut c_void) {
     } else if held() == Some(ThreadId(index)) {
         give_back(index);
     }
+    if let Some(done) = ALLOCATOR_DONE.get().filter(|_| !is_main_thread()) {
+        done();
+    }
+}
+
+fn is_main_thread() -> bool {
+    rustix::thread::gettid() == rustix::process::getpid()
 }
 
 /// A slot for a thread that is about to start; free again when dropped, unless the thread has

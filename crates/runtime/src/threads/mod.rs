@@ -204,20 +204,21 @@ impl Threads {
             )));
         }
         let address = (function as *const ()).expose_provenance();
-        if self.program.function(address as u64).is_none() {
+        let code = self.program.code_of(address);
+        let Some(code) = code.filter(|_| self.program.function(address as u64).is_some()) else {
             return Err(Error::Invalid(format!(
                 "a thread cannot start at {address:#x}, which is no function of the program: of \
                  its executable, or of a library that is linked with libmultigrain and was loaded \
                  before mg_init"
             )));
-        }
+        };
         tsan::give(Token::ThreadStart);
         driver.release()?;
-        let body = attributes.to_bytes();
+        let body = [&code.to_le_bytes()[..], &attributes.to_bytes()].concat();
         let started = driver.request(to, Request::ThreadStart, address as u64, argument, &body);
         started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
             Some(refusal) => {
-                Error::Limit(format!("{to} cannot start a thread: {}", refusal.reason()))
+                refusal.error(format!("{to} cannot start a thread: {}", refusal.reason()))
             }
             None => Error::from_code(code, &format!("{to} cannot start a thread")),
         })
@@ -250,10 +251,16 @@ impl Threads {
         driver: &Driver,
         asker: Asker,
         (function, argument): (u64, u64),
-        attributes: &[u8],
+        body: &[u8],
     ) -> Result<(), String> {
         if !self.programs.are_alike(driver.me(), asker.node) {
             return Err("it asked to start a thread, and runs another program".into());
+        }
+        let (code, attributes) =
+            body.split_first_chunk().ok_or("it asked to start a thread from nowhere")?;
+        if !self.program.has_code_from(u64::from_le_bytes(*code)) {
+            self.refuse(driver, asker, Refusal::Elsewhere);
+            return Ok(());
         }
         let Some(function) = self.program.function(function) else {
             return Err(format!(
@@ -294,7 +301,7 @@ impl Threads {
             let line = format!("cannot start a thread: {}", refusal.reason());
             driver.platform().launcher().warn(&line);
         }
-        driver.answer(asker, Error::Limit(String::new()).code(), refusal.to_wire());
+        driver.answer(asker, refusal.error(String::new()).code(), refusal.to_wire());
     }
 
     /// The starter thread's work: one request.
@@ -453,15 +460,19 @@ mod tests {
     #[test]
     fn a_peer_that_asks_for_anything_but_a_function_of_the_program_violates_the_protocol() {
         let runtime = joined();
+        let code = runtime.threads().program.code_of((double as *const ()).addr()).unwrap();
         let in_libc = (libc::getpid as *const ()).addr() as u64;
         let addresses = [in_libc, 0, 1, (&raw const runtime).addr() as u64];
         for (thread, subject) in (0..).zip(addresses) {
             let kind = Request::ThreadStart.number();
             let header = Header { kind, thread, subject, ..Header::default() };
-            let why = NodeSink::new(&runtime.driver).frame(NodeId(3), &header, None).unwrap_err();
+            let mut sink = NodeSink::new(&runtime.driver);
+            let why = sink.frame(NodeId(3), &header, Some(&code.to_le_bytes())).unwrap_err();
             let text =
                 format!("start a thread at {subject:#x}, which is no function of the program");
             assert!(why.contains(&text), "{why}");
+            let why = sink.frame(NodeId(4), &header, None).unwrap_err();
+            assert!(why.contains("start a thread from nowhere"), "{why}");
         }
     }
 }

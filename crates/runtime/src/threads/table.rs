@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::NUMBER_BITS;
+use crate::error::Error;
 use crate::frames::Asker;
 
 /// Most results of ended threads that a node keeps for later joins.
@@ -20,10 +21,13 @@ pub(super) enum Refusal {
     Numbers = 3,
     /// The system starts no more threads.
     System = 4,
+    /// The program's functions lie elsewhere than in the process that asked.
+    Elsewhere = 5,
 }
 
 impl Refusal {
-    const ALL: [Self; 4] = [Self::Slots, Self::Unjoined, Self::Numbers, Self::System];
+    const ALL: [Self; 5] =
+        [Self::Slots, Self::Unjoined, Self::Numbers, Self::System, Self::Elsewhere];
 
     pub(super) const fn to_wire(self) -> u64 {
         self as u64
@@ -31,6 +35,14 @@ impl Refusal {
 
     pub(super) fn from_wire(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.to_wire() == number)
+    }
+
+    /// What the one that asked is told.
+    pub(super) fn error(self, line: String) -> Error {
+        match self {
+            Self::Slots | Self::Unjoined | Self::Numbers | Self::System => Error::Limit(line),
+            Self::Elsewhere => Error::System(line),
+        }
     }
 
     /// The limit, and what to do.
@@ -45,6 +57,10 @@ impl Refusal {
             Self::Numbers => "2^48 of them have been started, the limit",
             Self::System => {
                 "the system refuses one more (ulimit -u, pids.max; ulimit -s where it is huge)"
+            }
+            Self::Elsewhere => {
+                "functions of the program lie elsewhere there, for addresses are random; allow personality(2) \
+                 or link with -no-pie"
             }
         }
     }
