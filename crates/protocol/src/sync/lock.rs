@@ -3,7 +3,8 @@
 //!
 //! The manager knows only the last node in line (as in a queue lock): a request makes it tell that
 //! node whom to pass the token to. A node keeps a token nobody asks for, so taking it again is
-//! free. Once a successor is known, at most [`LOCAL_HANDOVERS`] local hand-overs come before it.
+//! free. Once a successor is known, at most [`LOCAL_HANDOVERS`] local hand-overs come before it, or [`RETURNS`] of threads that
+//! are likely to take the lock again at once: a node of several such threads has a turn as long as a node of one.
 //!
 //! A node with more idle tokens than it keeps offers some to their managers. An offer moves nothing:
 //! the manager gets in line as if a thread of its own had asked, unless somebody else is in line by
@@ -38,7 +39,7 @@ use crate::effect::{Effect, Effects};
 use crate::message::LockMessage;
 use crate::mutant_macro::mutant;
 
-/// Local hand-overs allowed while another node waits for the token.
+/// Local hand-overs allowed while another node waits for the token, of threads that need not come back.
 pub const LOCAL_HANDOVERS: u8 = 8;
 
 /// Times that a lock is taken again in its window while another node waits for the token, local hand-overs
@@ -217,7 +218,8 @@ impl Lock {
                 IdName(context.id)
             )));
         }
-        let local_first = self.successor.is_none() || self.handovers < LOCAL_HANDOVERS;
+        let most = if returns { RETURNS } else { LOCAL_HANDOVERS };
+        let local_first = self.successor.is_none() || self.handovers < most;
         match self.waiting.pop_front() {
             Some(next) if local_first => {
                 self.handovers += u8::from(self.successor.is_some());

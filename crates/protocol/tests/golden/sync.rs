@@ -104,6 +104,26 @@ fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
 }
 
 #[test]
+fn threads_that_come_back_hand_a_lock_over_as_often_as_one_takes_it_again() {
+    let back = |thread| SyncInput::UnlockToReturn { thread: ThreadId(thread), id: 0 };
+    let mut cluster = Cluster::new(2, 0, 0);
+    cluster.call(0, lock(0));
+    cluster.call(0, lock(1));
+    cluster.call(1, lock(99));
+    cluster.settle();
+    cluster.trace();
+    for turn in 0..u32::from(RETURNS) {
+        cluster.call(0, back(turn % 2));
+        cluster.call(0, lock(turn % 2));
+        cluster.settle();
+        assert_eq!(cluster.trace(), [format!("0: wake {}", (turn + 1) % 2)], "without a message");
+    }
+    cluster.call(0, back(0));
+    cluster.settle();
+    assert_eq!(cluster.trace()[..2], ["0 > 1: Lock Grant", "0 > 1: Lock Recall 0"]);
+}
+
+#[test]
 fn the_end_of_a_window_passes_the_token_on_and_nobody_waiting_means_none() {
     let back = |thread| SyncInput::UnlockToReturn { thread: ThreadId(thread), id: 0 };
     let mut cluster = Cluster::new(2, 0, 0);
