@@ -1,4 +1,4 @@
-//! Error codes and what they say.
+//! What a failed call returns and `mg_strerror` says of it; which code an error has: `runtime/src/error.rs` (`Error::code`).
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};

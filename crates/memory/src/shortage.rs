@@ -1,4 +1,5 @@
-//! What ENOMEM means: the kernel says it for several limits, and for addresses where nothing is mapped.
+//! What ENOMEM means: the kernel says it for several limits, and for addresses where nothing is mapped. What the user is then told,
+//! as of vm.max_map_count: `error.rs`.
 //!
 //! Runs in signal context too: what /proc says is read into a buffer on the stack, and nothing is allocated.
 #![expect(unsafe_code, reason = "asks the kernel about mappings")]

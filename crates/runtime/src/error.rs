@@ -62,7 +62,7 @@ pub enum Error {
     #[error("mg_init was called already")]
     AlreadyInitialized,
     /// No node has this rank.
-    #[error("no node {0}: the job has {1} nodes")]
+    #[error("no node {0}: nodes of this job: {1}")]
     NoNode(i64, u16),
     /// Not shared, or not the start of an allocation.
     #[error("{}", not_shared(*.0))]

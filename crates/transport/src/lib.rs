@@ -19,7 +19,7 @@
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `boot`, `meeting`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
 //!   `mesh/links`: links that are made when first used;
-//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `timeout`;
+//! - `readiness`: sleeping and waking; `suppression`: who is not woken; `sleep`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
 //! - `counters`, `error`, `span` (raw memory), `shim` (locks and sleeps of the real or a tested kind);
 //! - for tests and tools alone: `pair`, `shuttle_tests`, `loom_tests`, `mutants`, `hostile_peer`,

@@ -1,4 +1,4 @@
-//! Wake-up suppression: while an application thread receives, arrivals wake nobody else.
+//! Wake-up suppression: while an application thread receives, arrivals wake nobody else, but for bursts on links that suppress by themselves.
 //!
 //! Role: which of two ways does it. The inner set is muted in the outer one: that works for any number of
 //! links, but each arrival still goes through the callbacks of both sets, in the middle of the sender's

@@ -82,7 +82,7 @@ fn an_exit_code_needs_a_word_about_its_cause() {
         let told = seen(End::Code(70), &[], &[word, verdict]);
         assert!(matches!(judge(&told, Some(&limit())), Outcome::Error { .. }), "{word}");
     }
-    let stack = "multigrain: node 1 (pid 7) was killed by signal 11 (SIGSEGV) before mg_init had ended: \
+    let stack = "multigrain: node 1 (pid 7) was killed by signal 11 (SIGSEGV) before mg_init had ended, or without mg_init: \
                  by the program itself, or its stack had no room (ulimit -s, ulimit -v); the job ends";
     let full = seen(End::Code(139), &[], &[stack]);
     assert!(matches!(judge(&full, Some(&limit())), Outcome::Error { .. }));

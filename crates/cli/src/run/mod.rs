@@ -8,7 +8,7 @@
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
 //! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_pieces`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
-//! | `control`, `output`, `writer`, `progress`, `patience` | messages and output of nodes, how they are printed, and how long a reader is waited for |
+//! | `control`, `output`, `writer`, `progress`, `output_patience` | messages and output of nodes, how they are printed, and how long a reader is waited for |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
 //! | `doctor` | whether hosts meet the needs of a job |
@@ -36,7 +36,7 @@ mod leftovers;
 mod listen;
 mod options;
 mod output;
-mod patience;
+mod output_patience;
 mod program;
 mod progress;
 mod quantity;

@@ -310,7 +310,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                     true => " and could not say where: its stack was full (ulimit -s, ulimit -v), or it lay in \
                              shared memory, or somebody sent the signal, or the program blocks it in a way of its own (a system call, the mask \
                              of ppoll or pselect)",
-                    false => " before mg_init had ended: by the program itself, or its stack had no room \
+                    false => " before mg_init had ended, or without mg_init: by the program itself, or its stack had no room \
                               (ulimit -s, ulimit -v)",
                 }
                 .to_owned(),

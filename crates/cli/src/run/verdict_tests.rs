@@ -111,7 +111,9 @@ fn a_crash_before_mg_init_says_so_and_what_it_may_be() {
     facts.nodes[1].ready = false;
     let line = over(&facts, 6).1;
     assert!(
-        line.contains("(SIGSEGV) before mg_init had ended: by the program itself, or "),
+        line.contains(
+            "(SIGSEGV) before mg_init had ended, or without mg_init: by the program itself, or "
+        ),
         "{line}"
     );
     assert!(line.ends_with("(ulimit -s, ulimit -v); the job ends"), "{line}");

@@ -3,6 +3,8 @@
 //!
 //! The protocol does not know of it: contents are what a page is when its message is sent and when its step is made.
 //!
+//! How long contents may be, and how much shorter they have to become: `coder.rs` (`LONGEST`, `limit`); when they are tried: `attempts.rs`.
+//!
 //! Invariants: what goes compressed is at least a quarter shorter than the contents are; what is received is decoded
 //! beside the page, which changes only if it was the code of exactly as many bytes.
 

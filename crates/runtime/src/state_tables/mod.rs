@@ -328,14 +328,7 @@ impl SharedTables {
 
     /// Who keeps the directory entry of a minipage of this area.
     fn manager_of(&self, area: &AreaStates, minipage: MinipageId) -> NodeId {
-        match area.placement {
-            Placement::First => NodeId(0),
-            Placement::Allocator => area.record.owner,
-            Placement::Spread => {
-                let turn = minipage.area().0.wrapping_add(minipage.index()) % u32::from(self.nodes);
-                NodeId(u16::try_from(turn).unwrap_or(0))
-            }
-        }
+        area.placement.manager(minipage, area.record.owner, self.nodes)
     }
 
     /// Whether this node keeps the directory entry of a known minipage.

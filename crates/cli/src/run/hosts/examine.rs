@@ -4,7 +4,7 @@ use super::super::error::LaunchError;
 use super::super::host_slots::Share;
 use super::builds;
 use super::messages::{Examination, Examined, Order, Word};
-use super::reach::Reach;
+use super::remote_shell::Reach;
 use crate::host::{Finding, Needs};
 use multigrain_transport::Authority;
 use multigrain_transport::interfaces;

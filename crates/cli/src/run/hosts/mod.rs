@@ -6,7 +6,7 @@
 //! | `builds` | whether all hosts have the same program |
 //! | `agent/` | the agent |
 //! | `contact`, `agents` | the launcher's end of one of them, and of all |
-//! | `reach` | starts an agent on every host, by ssh, srun or a command of the user's |
+//! | `remote_shell` | starts an agent on every host, by ssh, srun or a command of the user's |
 //! | `start` | from the list of hosts to running nodes |
 //! | `examine` | all hosts are examined, and nothing is run (`doctor`) |
 
@@ -18,7 +18,7 @@ mod contact;
 mod examine;
 mod frame;
 mod messages;
-mod reach;
+mod remote_shell;
 mod start;
 
 pub(crate) use agent::serve;
@@ -26,5 +26,5 @@ pub(super) use agents::Agents;
 pub(super) use channel::PATIENCE;
 pub(super) use examine::{Findings, examine};
 pub(super) use messages::{Order, Stream, Word};
-pub(super) use reach::Reach;
+pub(super) use remote_shell::Reach;
 pub(super) use start::Start;

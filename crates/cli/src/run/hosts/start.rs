@@ -8,7 +8,7 @@ use super::agents::Agents;
 use super::builds;
 use super::contact::Contact;
 use super::messages::{Found, Job, Order, Word};
-use super::reach::Reach;
+use super::remote_shell::Reach;
 use multigrain_transport::interfaces::{self, Whereabouts};
 use multigrain_transport::{AddressKind, Transport};
 use std::net::IpAddr;
