@@ -75,6 +75,21 @@ fn a_helper_that_outlives_its_node_may_finish_its_output() {
 }
 
 #[test]
+fn without_proc_a_job_runs_and_the_user_is_told_what_may_be_left() {
+    if !does("unshare --mount true") {
+        return not_tried("`unshare --mount` is not allowed");
+    }
+    let program = env!("CARGO_BIN_EXE_multigrain");
+    let script = format!("umount -l /proc && exec {program} run -n 2 -- echo x");
+    let ended = run(Command::new("unshare").args(["--mount", "bash", "-c", &script]));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "[0] x\n[1] x\n"), "{ended:?}");
+    assert!(ended.line().contains("may outlive it; mount it"), "{ended:?}");
+    let script = format!("umount -l /proc && exec {program} doctor");
+    let ended = run(Command::new("unshare").args(["--mount", "bash", "-c", &script]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn a_proc_of_another_namespace_gets_no_bystander_killed() {
     if !does("unshare --pid --fork true") {
         return not_tried("`unshare --pid` is not allowed");

@@ -35,8 +35,12 @@ pub(super) fn interfaces(far: bool) -> Finding {
     let found = match Whereabouts::of_this_host() {
         Ok(found) => found,
         Err(error) => {
-            let remedy = "mount /proc, and /sys";
-            return Finding::prevents(check, error.to_string(), "no address can be found", remedy);
+            let (found, remedy) = (error.to_string(), "mount /proc, and /sys");
+            let limits = "no address can be found, by which other hosts come here";
+            return match far {
+                true => Finding::prevents(check, found, limits, remedy),
+                false => Finding::limits(check, found, limits, remedy),
+            };
         }
     };
     let others = found.interfaces.iter().filter(|one| !one.address.is_loopback());

@@ -4,6 +4,7 @@
 use super::cgroup::Cgroup;
 use super::error::LaunchError;
 use super::warden::{Ward, Warden};
+use super::{leftovers, say};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
@@ -35,6 +36,12 @@ impl Containment {
         let group = Cgroup::new(name);
         let warden = Warden::start(ward, mark, own, group.as_ref())
             .map_err(|error| LaunchError::system("the warden process", nodes, error))?;
+        if ward == Ward::Launcher && group.is_none() && !leftovers::sees_processes() {
+            say(
+                "/proc does not show the processes of this job: what its nodes start in sessions of their own may \
+                 outlive it; mount it (mount -t proc proc /proc)",
+            );
+        }
         let containment = Self { warden, group };
         match set_child_subreaper(Some(getpid())) {
             Ok(()) => Ok(containment),
