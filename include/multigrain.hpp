@@ -135,7 +135,8 @@ timespec at(const std::chrono::time_point<Clock, Duration> &moment)
 
 /*
  * The job, joined for as long as this lives; one in a program, made in main. Its end waits for all nodes; when an
- * exception ends it, it does not, for the others may wait for this node: let main return another code than 0.
+ * exception ends it, it does not, for the others may wait for this node: let main return another code than 0. A return
+ * from main with such a code while the job lives waits first; std::exit with it ends the job at once.
  */
 class job {
 public:

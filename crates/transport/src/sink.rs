@@ -38,6 +38,10 @@ impl fmt::Display for LostReason {
         match self {
             Self::Left => write!(out, "left the job"),
             Self::Died => write!(out, "its connection ended without a goodbye"),
+            // Of a link over TLS alone.
+            Self::Failed(Errno::BADMSG) => out.write_str(
+                "broke the protocol: bytes on its encrypted link that it has not sealed",
+            ),
             Self::Failed(errno) => write!(out, "its connection failed: {errno}"),
             Self::Violation(what) => write!(out, "broke the protocol: {what}"),
             Self::Unreached(why) => out.write_str(why),
@@ -70,4 +74,17 @@ pub unsafe trait Sink {
 
     /// An unauthenticated connection was refused; one line for the log.
     fn refused(&mut self, line: String);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sealed_is_a_breach_of_the_protocol_in_words() {
+        let said = LostReason::Failed(Errno::BADMSG).to_string();
+        assert_eq!(said, "broke the protocol: bytes on its encrypted link that it has not sealed");
+        let said = LostReason::Failed(Errno::TIMEDOUT).to_string();
+        assert!(said.starts_with("its connection failed: "), "{said}");
+    }
 }
