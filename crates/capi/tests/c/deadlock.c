@@ -171,6 +171,10 @@ int main(int argc, char **argv)
         if (node == 0)
             sleep_long();
         OK(mg_barrier(1, 0));
+    } else if (strcmp(what, "sleeper-for-ever") == 0) {
+        while (node == 0)
+            sleep_long();
+        OK(mg_barrier(1, 0));
     } else if (strcmp(what, "stranger") == 0) {
         pthread_t stranger;
         if (node == 0)

@@ -4,7 +4,7 @@
 //! node is asked once more: what held before the question and holds in all answers held at one moment
 //! ([`multigrain_types::deadlock`]).
 
-use multigrain_types::deadlock::{Report, deadlock};
+use multigrain_types::deadlock::{Report, deadlock, waiting};
 
 /// What the nodes have said.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl Watch {
     /// Whether this node has spoken, and so listens.
     pub(super) fn has_spoken(&self, rank: usize) -> bool {
         self.received[rank].is_some()
+    }
+
+    /// Which nodes wait, and where, as far as they have said.
+    pub(super) fn waiting(&self) -> Option<String> {
+        waiting(&self.received)
     }
 
     /// A node has spoken.
@@ -93,6 +98,8 @@ mod tests {
     fn a_deadlock_is_one_when_all_have_answered_that_nothing_moved() {
         let mut watch = Watch::new(2);
         assert_eq!(watch.receive(0, report(0, 5, BARRIER)), Next::Wait);
+        let words = "node 0 waits in barrier 1 (1 of 2 threads has come)";
+        assert_eq!(watch.waiting().as_deref(), Some(words));
         assert!(watch.has_spoken(0) && !watch.has_spoken(1));
         assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
         assert_eq!(watch.receive(1, report(1, 5, END)), Next::Wait);

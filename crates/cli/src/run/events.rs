@@ -187,7 +187,7 @@ impl Job<'_> {
             Message::Joining => facts.joining = true,
             Message::Ready => facts.ready = true,
             Message::Left => facts.left = true,
-            Message::Progress(count) => self.reports.hear_count(count),
+            Message::Progress(count) => self.reports.receive_count(count),
             Message::Refused(text) => {
                 let now = self.now();
                 let nodes = &self.facts.nodes;

@@ -360,6 +360,9 @@ impl<'a> Job<'a> {
     /// Running: asks for the verdict.
     fn look(&mut self, now: Duration) -> Option<Phase> {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
+            if self.facts.ended_by.is_none() {
+                self.facts.waiting = self.reports.deadlock.waiting();
+            }
             self.facts.ended_by.get_or_insert(EndedBy::Timeout(limit));
         }
         let killed = self.user.kill_at().is_some_and(|at| now >= at);

@@ -27,7 +27,7 @@ impl Reports {
     }
 
     /// A node says how far it is.
-    pub(super) fn hear_count(&mut self, count: Count) {
+    pub(super) fn receive_count(&mut self, count: Count) {
         if self.count.is_none_or(|largest| count.done >= largest.done) {
             self.count = Some(count);
         }

@@ -123,6 +123,8 @@ pub(super) struct Facts {
     pub(super) ended_by: Option<EndedBy>,
     /// Who waits where, of a job that can never go on.
     pub(super) deadlock: Option<String>,
+    /// Which nodes wait, and where, of a job that its limit of time has ended.
+    pub(super) waiting: Option<String>,
     /// Races that nodes have reported.
     pub(super) races: usize,
     /// The last signal that was handed on to the nodes.
@@ -255,7 +257,11 @@ fn by_launcher(facts: &Facts, by: EndedBy) -> Verdict {
                 Some(races) => {
                     (RACY, format!("time-out after {limit} s, and {races}; exit code {RACY}"))
                 }
-                None => (TIMED_OUT, format!("time-out after {limit} s; the job ends")),
+                None => {
+                    let who = facts.waiting.as_ref().map(|who| format!(" ({who})"));
+                    let who = who.unwrap_or_default();
+                    (TIMED_OUT, format!("time-out after {limit} s{who}; the job ends"))
+                }
             };
             Verdict { code, line: Some(line) }
         }

@@ -205,6 +205,9 @@ fn orders_of_the_launcher_come_first() {
     let mut facts = job(2).kill(0, 5, 9);
     facts.ended_by = Some(EndedBy::Timeout(ms(1500)));
     assert_eq!(over(&facts, 5), (124, "time-out after 1.5 s; the job ends".into()));
+    facts.waiting = Some("node 1 waits in barrier 1".into());
+    let line = "time-out after 1.5 s (node 1 waits in barrier 1); the job ends";
+    assert_eq!(over(&facts, 5), (124, line.into()));
     facts.races = 2;
     let line = "time-out after 1.5 s, and 2 races were reported; exit code 66";
     assert_eq!(over(&facts, 5), (66, line.into()));

@@ -10,7 +10,7 @@
 mod proof;
 mod text;
 
-pub use proof::deadlock;
+pub use proof::{deadlock, waiting};
 
 use serde::{Deserialize, Serialize};
 

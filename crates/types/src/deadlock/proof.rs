@@ -26,6 +26,19 @@ pub fn deadlock(before: &[Option<Report>], after: &[Option<Report>]) -> Option<S
     whole_job_waits(before, after).then(|| text::of_all(&same))
 }
 
+/// Who waits where, of the nodes all of whose threads wait by what they said last, whatever the others do; none if
+/// there is no such node.
+#[must_use]
+pub fn waiting(last: &[Option<Report>]) -> Option<String> {
+    let mut threads = BTreeMap::new();
+    for (rank, report) in last.iter().enumerate() {
+        for waiter in report.iter().filter(|report| report.all).flat_map(|report| &report.waiters) {
+            threads.insert((rank, waiter.thread), waiter);
+        }
+    }
+    (!threads.is_empty()).then(|| text::of_all(&threads))
+}
+
 /// The threads that are in the same wait in both reports.
 fn waits_in_both<'a>(
     before: &'a [Option<Report>],
@@ -168,6 +181,15 @@ mod tests {
         let mut later = job.clone();
         later[1].iter_mut().for_each(|report| report.waiters[0].turn = 2);
         assert_eq!(deadlock(&job, &later), None, "it waited, was served, and waits again");
+    }
+
+    #[test]
+    fn of_a_job_that_may_go_on_it_is_said_which_nodes_wait() {
+        let mut job = finalized_early();
+        job[1] = some(&[waiter(0, BlockingCall::Lock(3), &[])]);
+        let words = "nodes 0 and 2 wait in barrier 1 (2 of 3 threads have come)";
+        assert_eq!(waiting(&job).as_deref(), Some(words));
+        assert_eq!(waiting(&[None, some(&[])]), None);
     }
 
     #[test]
