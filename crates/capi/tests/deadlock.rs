@@ -157,10 +157,10 @@ fn a_job_that_can_go_on_is_left_alone() {
 #[test]
 fn a_job_that_its_limit_of_time_ends_says_which_nodes_wait() {
     let program = program();
-    let setting = Setting { options: &["--timeout", "2"], ..Setting::nodes(2) };
+    let setting = Setting { options: &["--timeout", "5"], ..Setting::nodes(2) };
     let ended = program.run(&setting, "sleeper-for-ever");
     let words =
-        "time-out after 2 s (node 1 waits in barrier 1 (1 of 2 threads has come)); the job ends\n";
+        "time-out after 5 s (node 1 waits in barrier 1 (1 of 2 threads has come)); the job ends\n";
     let said = (ended.code, ended.err.as_str());
     assert_eq!(said, (Some(124), format!("multigrain: {words}").as_str()));
 }
