@@ -84,7 +84,8 @@ fn assert_lost(network: &Network, job: Running, says: &[&str]) {
     let line = ended.line();
     assert!(says.iter().any(|said| line.contains(said)), "{line}");
     assert!(took < SOON, "{took:?}: {ended:?}");
-    network.assert_empty(SOON.saturating_sub(took));
+    // Processes that were killed as it ended may need a moment on a busy machine.
+    network.assert_empty(SOON.saturating_sub(took).max(Duration::from_secs(1)));
 }
 
 fn has_counted(ended: &Ended, nodes: usize) {
