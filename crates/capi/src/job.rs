@@ -1,5 +1,6 @@
 //! Joining and leaving; place in the job; statistics.
 
+use core::cell::Cell;
 use core::ffi::{c_char, c_int, c_long, c_void};
 use std::io::Write;
 
@@ -30,12 +31,10 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
     // SAFETY: sets a number that the allocator reads; from the main thread, as is said of this call.
     unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
     when_threads_have_ended(|| mi_thread_done());
+    // Before this node has joined: from then on a peer may start a thread here that calls exit(0).
+    call_at_exit();
     match Runtime::join() {
-        Ok(_) => {
-            // SAFETY: the function has the signature on_exit asks for.
-            unsafe { on_exit(at_exit, core::ptr::null_mut()) };
-            0
-        }
+        Ok(_) => 0,
         Err(error) => {
             // One write: in pieces, a kill in between would cut the line.
             let _ = std::io::stderr().write_all(format!("multigrain: {error}\n").as_bytes());
@@ -44,10 +43,25 @@ pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_
     }
 }
 
-/// A program that ends well without `mg_finalize` waits for the others here.
+fn call_at_exit() {
+    // SAFETY: the function has the signature on_exit asks for.
+    unsafe { on_exit(at_exit, core::ptr::null_mut()) };
+}
+
+std::thread_local! {
+    /// Whether the process ends in this thread, too.
+    static EXITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A program that ends well without `mg_finalize` waits for the others here. The C library calls each function once,
+/// and ends the process for the next thread that calls exit(): that one is to wait as well.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
-    if status == 0 {
-        let _ = runtime().and_then(Runtime::leave_at_exit);
+    if status == 0
+        && !EXITS.replace(true)
+        && let Ok(runtime) = runtime()
+    {
+        call_at_exit();
+        let _ = runtime.leave_at_exit();
     }
 }
 

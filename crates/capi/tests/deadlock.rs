@@ -122,7 +122,7 @@ fn whatever_is_waited_for_is_named() {
     program.must_name(&two, "name", name);
     let segment = "nodes 0 and 1 wait for a segment \"never\" that nobody creates";
     program.must_name(&two, "segment", segment);
-    for what in ["exits", "exits-first"] {
+    for what in ["exits", "exits-first", "exits-without-main"] {
         let ended = program.run(&two, what);
         let words = "node 0 for the end of a thread of node 1";
         assert!(ended.code == Some(DEADLOCKED) && ended.err.contains("mg_finalize"), "{ended:?}");
@@ -132,6 +132,21 @@ fn whatever_is_waited_for_is_named() {
     assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
     assert!(ended.err.contains("for the end of a thread of node 1"), "{ended:?}");
     assert!(ended.err.contains("for semaphore 8"), "{ended:?}");
+}
+
+#[test]
+fn an_ack_that_a_parked_thread_has_deferred_hides_no_deadlock() {
+    let program = program();
+    for options in [&["--wait", "block"], &["--wait", "yield"], &["--wait", "spin"]] {
+        let ended = program.run(&Setting { options, ..Setting::nodes(2) }, "touched");
+        assert_eq!(ended.code, Some(DEADLOCKED), "{options:?}: {ended:?}");
+        assert!(ended.err.contains("for semaphore 5"), "{options:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_calls_exit_beside_one_that_ends_the_process_waits_for_the_others_too() {
+    run_well(&launcher(), &Setting::nodes(2), &program().path, &["exits-detached"]);
 }
 
 #[test]

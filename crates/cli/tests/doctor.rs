@@ -257,8 +257,8 @@ fn what_a_filter_of_a_container_refuses_is_named() {
             libc::SYS_memfd_create,
             "",
             78,
-            "prevents: this host: shared memory: memfd of 68719476736 bytes",
-            "; no node can start",
+            "prevents: this host: shared memory: no memory to share (memfd_create: Operation not permitted",
+            "; no node can start; allow it in the container's seccomp profile",
         ),
     ] {
         let ended = behind(&format!("{} {call} $D {options}", filter.display()));

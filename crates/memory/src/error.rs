@@ -217,6 +217,14 @@ pub enum MemoryError {
         /// The kernel's error.
         errno: Errno,
     },
+    /// This system, or a filter of it, refuses memory objects.
+    #[error(
+        "no memory to share (memfd_create: {errno}): allow it in the container's seccomp profile"
+    )]
+    NoObject {
+        /// Its error.
+        errno: Errno,
+    },
     /// A system call failed in a way nothing above describes.
     #[error("{call} of {bytes} bytes at {address:#x} failed: {errno}")]
     System {

@@ -77,6 +77,22 @@ static void *ends_process(void *unused)
     exit(0);
 }
 
+/* What it deferred as it touched the word is under way for as long as nobody of its node receives. */
+static void *touches_and_waits(void *word)
+{
+    *(int *)word = 1;
+    usleep(50000);
+    /* A semaphore of its own node: no message takes it along. */
+    OK(mg_sem_wait(5));
+    return NULL;
+}
+
+static void *exits_later(void *unused)
+{
+    usleep(200000);
+    return ends_process(unused);
+}
+
 static void *post_later(void *unused)
 {
     (void)unused;
@@ -149,6 +165,20 @@ int main(int argc, char **argv)
         if (node == 1 && strcmp(what, "exits-first") == 0)
             usleep(700000);
         OK(mg_finalize());
+    } else if (strcmp(what, "touched") == 0) {
+        mg_thread thread;
+        if (node == 0) {
+            OK(mg_thread_create(&thread, 1, touches_and_waits, shared));
+            OK(mg_thread_join(thread, NULL));
+        }
+    } else if (strcmp(what, "exits-without-main") == 0 || strcmp(what, "exits-detached") == 0) {
+        mg_thread thread;
+        if (node == 1)
+            pthread_exit(NULL);
+        usleep(300000);
+        OK(mg_thread_create(&thread, 1, exits_later, NULL));
+        OK(strcmp(what, "exits-detached") == 0 ? mg_thread_detach(thread) : mg_thread_join(thread, NULL));
+        usleep(400000);
     } else if (strcmp(what, "main-left") == 0) {
         mg_thread thread;
         if (node == 0) {

@@ -127,12 +127,17 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
     series.say(format_args!("multigrain {version}, {times} times from seed {}", args.seed));
     let mut usual = BTreeMap::new();
     let mut tally = Tally::default();
+    // How long all have taken beyond what their faults take.
+    let mut beyond = Duration::ZERO;
     for (seed, plan) in plans {
-        let expected = series.mean().max(plan.fault.kind().least_time());
+        let least = plan.fault.kind().least_time();
+        let done = u32::try_from(series.done()).unwrap_or(u32::MAX);
+        let expected = least + beyond.checked_div(done).unwrap_or_default();
         // A shorter one may follow.
         if !series.goes_on(format_args!("seed {seed}: {plan}"), expected) {
             continue;
         }
+        let begun = series.elapsed();
         let program = programs.program(plan.app)?;
         let usual = match usual.entry(plan.app) {
             Entry::Occupied(known) => *known.get(),
@@ -158,6 +163,7 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
             "broken": broken,
             "again": again(args, seed),
         }));
+        beyond += (series.elapsed() - begun).saturating_sub(least);
         tally.add(plan.fault.kind(), &outcome);
     }
     ensure!(

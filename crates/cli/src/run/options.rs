@@ -23,7 +23,8 @@ use std::time::Duration;
 ///
 /// Processes that nodes fork end with the job, also if the launcher is killed. Only what runs in another
 /// session without the job's environment stays then, unless this user may make control groups; and so does
-/// all that nodes have forked if the launcher and its warden (mg-warden) are killed at the same moment.
+/// all that nodes have forked if the launcher and its warden (mg-warden) are killed at the same moment. Where
+/// /proc is not mounted, whatever runs in another session stays, as the launcher says.
 ///
 /// Signals are handed on to every node. Nodes that SIGTERM has not ended after 5 seconds (--kill-after) are
 /// killed, and so are all at a second Ctrl-C.

@@ -34,7 +34,11 @@ impl Memfd {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
             return Err(MemoryError::Ulimit { bytes, flag: "-f" });
         }
-        let file = memfd_create(c"multigrain", MemfdFlags::CLOEXEC).map_err(system("memfd"))?;
+        let file =
+            memfd_create(c"multigrain", MemfdFlags::CLOEXEC).map_err(|errno| match errno {
+                Errno::PERM | Errno::NOSYS => MemoryError::NoObject { errno },
+                _ => system("memfd")(errno),
+            })?;
         ftruncate(&file, bytes).map_err(system("ftruncate"))?;
         Ok(Self { file, bytes })
     }

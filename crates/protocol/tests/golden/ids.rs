@@ -143,6 +143,7 @@ fn flood(message: impl Fn(u64) -> Message) -> (u32, String) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "its million of ids take Miri more than a quarter of an hour")]
 fn a_peer_that_uses_too_many_ids_is_refused() {
     let (locks, text) = flood(|id| LockMessage::Request { tell: id % 4 == 0 }.about(id));
     assert_eq!(locks, MOST_IDS);

@@ -80,6 +80,8 @@ fn look(driver: &Driver) -> Report {
     if waiters.is_empty() {
         return Report::default();
     }
+    // What a thread has deferred that parked since would count as under way for ever: nobody receives, and nobody sends.
+    driver.mesh().flush_deferred();
     let counters = driver.mesh().counters();
     let (sent, received) = (counters.frames_sent, counters.frames_received);
     let waiters = with_locks(driver, waiters);
