@@ -54,6 +54,18 @@ fn threads_that_are_joined_leave_no_memory_behind() {
 }
 
 #[test]
+fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "unjoined");
+    for consistency in ["eager-release", "lazy-release", "auto"] {
+        for _ in 0..3 {
+            let setting = Setting { consistency, ..Setting::nodes(2) };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn who_joins_a_thread_sees_what_its_destructors_wrote() {
     let dir = TestDir::new();
     let program = compile(&dir, "destructors");

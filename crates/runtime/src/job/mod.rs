@@ -280,6 +280,8 @@ impl Runtime {
         }
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
+            // What lets other nodes go may wait for writes of threads that are not joined, which leave first.
+            driver.release()?;
             driver.leave(GOODBYE_DEADLINE);
         }
         driver.races().note_unchecked();
