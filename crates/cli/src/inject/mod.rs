@@ -131,8 +131,7 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
     let mut beyond = Duration::ZERO;
     for (seed, plan) in plans {
         let least = plan.fault.kind().least_time();
-        let done = u32::try_from(series.done()).unwrap_or(u32::MAX);
-        let expected = least + beyond.checked_div(done).unwrap_or_default();
+        let expected = expected(least, beyond, series.done());
         // A shorter one may follow.
         if !series.goes_on(format_args!("seed {seed}: {plan}"), expected) {
             continue;
@@ -179,6 +178,12 @@ fn inject(args: &InjectArgs) -> Result<Tally> {
             .write(file)?;
     }
     Ok(tally)
+}
+
+/// How long a job is likely to take, whose fault takes so long at least, after so many that took so long beyond theirs.
+fn expected(least: Duration, beyond: Duration, done: u64) -> Duration {
+    let done = u32::try_from(done).unwrap_or(u32::MAX);
+    least + beyond.checked_div(done).unwrap_or_default()
 }
 
 /// How long a program takes when nothing happens to it; it must be right then.
@@ -233,4 +238,18 @@ fn choices(args: &InjectArgs) -> String {
     let only = args.only.iter().map(|fault| format!(" --only {fault}"));
     let app = args.app.iter().map(|app| format!(" --app {app}"));
     apps.chain(only).chain(app).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_fault_says_nothing_of_how_long_others_take() {
+        let seconds = Duration::from_secs;
+        assert_eq!(expected(seconds(10), Duration::ZERO, 0), seconds(10));
+        // After a stop of ten seconds, whose job took eleven.
+        assert_eq!(expected(Duration::ZERO, seconds(1), 1), seconds(1));
+        assert_eq!(expected(seconds(10), seconds(3), 3), seconds(11));
+    }
 }

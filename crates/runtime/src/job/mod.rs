@@ -280,7 +280,8 @@ impl Runtime {
         }
         if driver.nodes() > 1 {
             self.pass_barrier(LEAVING_BARRIER, driver.nodes().into())?;
-            // What lets other nodes go may wait for writes of threads that are not joined, which leave first.
+            // What lets other nodes go may be held behind writes of threads that are not joined. Flushes end in their
+            // order, so it has gone when this thread's release is through.
             driver.release()?;
             driver.leave(GOODBYE_DEADLINE);
         }
