@@ -82,6 +82,46 @@ fn a_cycle_of_locks_is_named_also_while_other_nodes_run() {
 }
 
 #[test]
+fn a_cycle_through_read_write_locks_conditions_and_joins_is_named_while_other_nodes_run() {
+    let program = program();
+    for (nodes, what, words) in [
+        (
+            3,
+            "read-write-cycle",
+            "thread 0 of node 0 holds read-write lock 7 and waits for read-write lock 8, \
+             thread 0 of node 1 holds read-write lock 8 and waits for read-write lock 7",
+        ),
+        (
+            4,
+            "behind-writer",
+            "thread 0 of node 0 holds read-write lock 7 and waits for lock 8, \
+             thread 0 of node 1 holds lock 8 and waits for read-write lock 7",
+        ),
+        (
+            3,
+            "condition-cycle",
+            "thread 0 of node 0 holds lock 8 and waits for lock 7, \
+             thread 0 of node 1 holds lock 7 and waits for lock 8",
+        ),
+        (
+            3,
+            "join-cycle",
+            "thread 0 of node 0 holds lock 7 and waits for the end of thread 1 of node 1, \
+             thread 1 of node 1 waits for lock 7",
+        ),
+    ] {
+        program.must_name(&Setting::nodes(nodes), what, words);
+    }
+}
+
+#[test]
+fn a_cycle_of_locks_is_named_while_threads_of_its_nodes_hold_and_wait_in_turn() {
+    let words = "thread 0 of node 0 holds lock 7 and waits for lock 8, \
+                 thread 0 of node 1 holds lock 8 and waits for lock 7";
+    program().must_name(&Setting::nodes(2), "nested-beside-cycle", words);
+}
+
+#[test]
 fn a_cycle_of_locks_is_named_while_other_nodes_exchange_pages() {
     let words = "thread 0 of node 0 holds lock 7 and waits for lock 8, \
                  thread 0 of node 1 holds lock 8 and waits for lock 7";

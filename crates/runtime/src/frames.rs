@@ -124,10 +124,10 @@ impl Awaits {
         }
     }
 
-    /// Where the program waits that asked `to`; none where the node itself answers.
-    pub(crate) fn place(self, to: NodeId) -> Option<BlockingCall> {
+    /// Where the program waits that asked about this subject; none where the node itself answers.
+    pub(crate) fn place(self, subject: u64) -> Option<BlockingCall> {
         match self {
-            Self::Thread => Some(BlockingCall::Join(to.0.into())),
+            Self::Thread => Some(BlockingCall::Join(subject)),
             Self::Name => Some(BlockingCall::Name),
             Self::Segment => Some(BlockingCall::Segment),
             Self::Nothing | Self::Node | Self::Receipt => None,

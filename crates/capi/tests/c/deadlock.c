@@ -60,6 +60,100 @@ static void cycle(void)
         sleep_long();
 }
 
+/* Each of nodes 0 and 1 reads its own and wants to write the next one's; node 2 and above do something else. */
+static void read_write_cycle(void)
+{
+    uint32_t own = 7 + (uint32_t)mg_node(), next = 7 + (uint32_t)(1 - mg_node());
+    if (mg_node() < 2)
+        OK(mg_rwlock_rdlock(own));
+    OK(mg_barrier(1, 0));
+    if (mg_node() < 2)
+        OK(mg_rwlock_wrlock(next));
+    for (;;)
+        sleep_long();
+}
+
+/* Node 0 reads and wants node 1's lock; node 1 wants to read too, behind node 2, which wants to write. */
+static void behind_writer(void)
+{
+    if (mg_node() == 0)
+        OK(mg_rwlock_rdlock(7));
+    if (mg_node() == 1)
+        OK(mg_lock(8));
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0)
+        OK(mg_lock(8));
+    if (mg_node() == 1) {
+        usleep(300000);
+        OK(mg_rwlock_rdlock(7));
+    }
+    if (mg_node() == 2)
+        OK(mg_rwlock_wrlock(7));
+    for (;;)
+        sleep_long();
+}
+
+/* Node 0 is woken and wants its lock back, which node 1 has and keeps, for it wants node 0's other one. */
+static void condition_cycle(void)
+{
+    if (mg_node() == 0) {
+        OK(mg_lock(7));
+        OK(mg_lock(8));
+    }
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0)
+        OK(mg_cond_wait(6, 7));
+    if (mg_node() == 1) {
+        OK(mg_lock(7));
+        OK(mg_cond_signal(6));
+        OK(mg_lock(8));
+    }
+    for (;;)
+        sleep_long();
+}
+
+static void *wants_lock(void *unused)
+{
+    OK(mg_lock(7));
+    OK(mg_unlock(7));
+    return unused;
+}
+
+/* Node 0 joins a thread that wants its lock; node 2 and above do something else. */
+static void join_cycle(void)
+{
+    if (mg_node() == 0) {
+        mg_thread thread;
+        OK(mg_lock(7));
+        OK(mg_thread_create(&thread, 1, wants_lock, NULL));
+        OK(mg_thread_join(thread, NULL));
+    }
+    for (;;)
+        sleep_long();
+}
+
+/* Holds a lock of its own and waits for one that others have for a while, in turns. */
+static void *nests_locks(void *own)
+{
+    for (;;) {
+        OK(mg_lock((uint32_t)(uintptr_t)own));
+        OK(mg_lock(30));
+        usleep(1000);
+        OK(mg_unlock(30));
+        OK(mg_unlock((uint32_t)(uintptr_t)own));
+    }
+    return NULL;
+}
+
+static void nested_beside_cycle(void)
+{
+    uintptr_t first = 100 + 10 * (uintptr_t)mg_node();
+    mg_thread thread;
+    for (uintptr_t i = 0; i < 3; i++)
+        OK(mg_thread_create(&thread, mg_node(), nests_locks, (void *)(first + i)));
+    cycle();
+}
+
 static void *ends_here(void *argument)
 {
     return argument;
@@ -136,6 +230,16 @@ int main(int argc, char **argv)
         threads_wait();
     } else if (strcmp(what, "cycle") == 0) {
         cycle();
+    } else if (strcmp(what, "read-write-cycle") == 0) {
+        read_write_cycle();
+    } else if (strcmp(what, "behind-writer") == 0) {
+        behind_writer();
+    } else if (strcmp(what, "condition-cycle") == 0) {
+        condition_cycle();
+    } else if (strcmp(what, "join-cycle") == 0) {
+        join_cycle();
+    } else if (strcmp(what, "nested-beside-cycle") == 0) {
+        nested_beside_cycle();
     } else if (strcmp(what, "busy-cycle") == 0) {
         busy_cycle();
     } else if (strcmp(what, "held") == 0) {

@@ -1,10 +1,10 @@
 //! Deadlocks: what the nodes report of their threads, and the question that turns the reports into a proof.
 //!
 //! A node reports when nothing has moved in it for a while. If all reports together could be a deadlock, each
-//! node is asked once more: what held before the question and holds in all answers held at one moment
+//! node is asked twice more: what held before a question and holds in all answers held at one moment
 //! ([`multigrain_types::deadlock`]).
 
-use multigrain_types::deadlock::{Report, deadlock, waiting};
+use multigrain_types::deadlock::{Report, deadlock, may_be_deadlock, waiting};
 
 /// What the nodes have said.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct Asked {
     before: Vec<Option<Report>>,
+    /// The answers to the first question, if this is the second.
+    between: Option<Vec<Option<Report>>>,
     /// Nodes whose answer is to come.
     open: usize,
 }
@@ -54,28 +56,36 @@ impl Watch {
     pub(super) fn receive(&mut self, rank: usize, report: Report) -> Next {
         let answers = report.question == self.question;
         self.received[rank] = Some(report);
-        if let Some(asked) = &mut self.asked {
-            asked.open -= usize::from(answers && asked.before[rank].is_some());
-            if asked.open > 0 {
-                return Next::Wait;
-            }
-            let before = core::mem::take(&mut asked.before);
-            self.asked = None;
-            if let Some(text) = deadlock(&before, &self.received) {
-                return Next::Deadlock(text);
-            }
+        let Some(asked) = &mut self.asked else { return self.ask_if_needed(None) };
+        let asked_of = asked.between.as_ref().unwrap_or(&asked.before);
+        asked.open -= usize::from(answers && asked_of[rank].is_some());
+        if asked.open > 0 {
+            return Next::Wait;
         }
-        self.ask_if_needed()
+        let before = core::mem::take(&mut asked.before);
+        let between = asked.between.take();
+        self.asked = None;
+        match between {
+            None => self.ask_if_needed(Some(before)),
+            Some(between) => match deadlock(&before, &between, &self.received) {
+                Some(text) => Next::Deadlock(text),
+                None => self.ask_if_needed(None),
+            },
+        }
     }
 
-    /// Asks if nothing speaks against a deadlock so far.
-    fn ask_if_needed(&mut self) -> Next {
-        if deadlock(&self.received, &self.received).is_none() {
+    /// Asks if nothing speaks against a deadlock so far; the second time, if this is what was said before the first.
+    fn ask_if_needed(&mut self, before: Option<Vec<Option<Report>>>) -> Next {
+        if !may_be_deadlock(&self.received) {
             return Next::Wait;
         }
         self.question += 1;
         let open = self.received.iter().flatten().count();
-        self.asked = Some(Asked { before: self.received.clone(), open });
+        let last = self.received.clone();
+        self.asked = Some(match before {
+            None => Asked { before: last, between: None, open },
+            Some(before) => Asked { before, between: Some(last), open },
+        });
         Next::Ask(self.question)
     }
 }
@@ -88,7 +98,8 @@ mod tests {
     fn report(question: u64, sent: u64, place: BlockingCall) -> Report {
         let (holds, name) = (Vec::new(), String::new());
         let waiter = Waiter { thread: 0, turn: 1, place, holds, party: 2, whole: false, name };
-        Report { question, all: true, sent, received: sent, changes: 0, waiters: vec![waiter] }
+        let waiters = vec![waiter];
+        Report { question, all: true, sent, received: sent, waiters, ..Report::default() }
     }
 
     const BARRIER: BlockingCall = BlockingCall::Barrier(1);
@@ -103,8 +114,10 @@ mod tests {
         assert!(watch.has_spoken(0) && !watch.has_spoken(1));
         assert_eq!(watch.receive(1, report(0, 5, END)), Next::Ask(1));
         assert_eq!(watch.receive(1, report(1, 5, END)), Next::Wait);
+        assert_eq!(watch.receive(0, report(1, 5, BARRIER)), Next::Ask(2));
+        assert_eq!(watch.receive(0, report(2, 5, BARRIER)), Next::Wait);
         let words = "node 1 waits in mg_finalize, node 0 in barrier 1 (1 of 2 threads has come)";
-        assert_eq!(watch.receive(0, report(1, 5, BARRIER)), Next::Deadlock(words.into()));
+        assert_eq!(watch.receive(1, report(2, 5, END)), Next::Deadlock(words.into()));
     }
 
     #[test]
@@ -118,9 +131,32 @@ mod tests {
             "written before it was asked"
         );
         assert_eq!(watch.receive(0, report(1, 6, BARRIER)), Next::Wait);
-        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Ask(2), "something has moved");
+        assert_eq!(watch.receive(1, report(1, 5, END)), Next::Ask(2));
         assert_eq!(watch.receive(0, report(2, 6, BARRIER)), Next::Wait);
-        assert!(matches!(watch.receive(1, report(2, 5, END)), Next::Deadlock(_)));
+        assert_eq!(watch.receive(1, report(2, 5, END)), Next::Ask(3), "something has moved");
+        assert_eq!(watch.receive(0, report(3, 6, BARRIER)), Next::Wait);
+        assert_eq!(watch.receive(1, report(3, 5, END)), Next::Ask(4));
+        assert_eq!(watch.receive(0, report(4, 6, BARRIER)), Next::Wait);
+        assert!(matches!(watch.receive(1, report(4, 5, END)), Next::Deadlock(_)));
+    }
+
+    #[test]
+    fn who_speaks_first_between_two_questions_is_asked_the_second_alone() {
+        let mut watch = Watch::new(3);
+        let lock = |question, id: u64| {
+            let mut report = report(question, 5, BlockingCall::Lock(id));
+            report.waiters[0].holds = vec![BlockingCall::Lock(3 - id)];
+            Report { all: false, ..report }
+        };
+        let _ = watch.receive(0, lock(0, 1));
+        assert_eq!(watch.receive(1, lock(0, 2)), Next::Ask(1));
+        assert_eq!(watch.receive(2, Report::default()), Next::Wait);
+        assert_eq!(watch.receive(0, lock(1, 1)), Next::Wait);
+        assert_eq!(watch.receive(1, lock(1, 2)), Next::Ask(2));
+        assert_eq!(watch.receive(0, lock(2, 1)), Next::Wait);
+        assert_eq!(watch.receive(1, lock(2, 2)), Next::Wait);
+        let last = Report { question: 2, ..Report::default() };
+        assert!(matches!(watch.receive(2, last), Next::Deadlock(_)));
     }
 
     #[test]

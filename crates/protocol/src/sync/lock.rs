@@ -121,6 +121,11 @@ impl SyncState for Lock {
 }
 
 impl Lock {
+    /// Threads of this node that wait for it, first come first.
+    pub(super) fn waiters(&self) -> impl Iterator<Item = ThreadId> + '_ {
+        self.waiting.iter().map(|waiter| waiter.thread)
+    }
+
     /// The thread of this node that holds the lock.
     #[must_use]
     pub fn owner(&self) -> Option<ThreadId> {

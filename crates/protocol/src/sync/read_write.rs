@@ -50,6 +50,16 @@ impl ReadWrite {
         self.held.contains_key(&thread)
     }
 
+    /// Threads of this node that have it.
+    pub(super) fn holders(&self) -> impl Iterator<Item = ThreadId> + '_ {
+        self.held.keys().copied()
+    }
+
+    /// Manager: threads that wait, first come first.
+    pub(super) fn queued(&self) -> impl Iterator<Item = (NodeId, ThreadId)> + '_ {
+        self.queue.iter().map(|&(node, thread, _)| (node, thread))
+    }
+
     pub(super) fn acquire(
         &mut self,
         context: &SyncContext,

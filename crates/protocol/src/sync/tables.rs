@@ -158,6 +158,11 @@ impl SyncTables {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
+    /// Locks that threads of this node wait for, in ascending order.
+    pub fn awaited_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
+        self.locks.iter().flat_map(|(&id, lock)| lock.waiters().map(move |thread| (id, thread)))
+    }
+
     /// Locks whose tokens this node keeps for a window, in ascending order.
     pub fn kept_locks(&self) -> impl Iterator<Item = u64> + '_ {
         self.locks.iter().filter(|(_, lock)| lock.is_kept()).map(|(&id, _)| id)
@@ -173,6 +178,18 @@ impl SyncTables {
     #[must_use]
     pub fn holds_read_write_lock(&self, thread: ThreadId, lock: u64) -> bool {
         self.read_writes.get(&lock).is_some_and(|lock| lock.is_held_by(thread))
+    }
+
+    /// Read-write locks that threads of this node hold, in ascending order.
+    pub fn owned_read_write_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
+        self.read_writes
+            .iter()
+            .flat_map(|(&id, lock)| lock.holders().map(move |thread| (id, thread)))
+    }
+
+    /// Manager: threads in the queues of read-write locks.
+    pub fn queued_at_read_write_locks(&self) -> impl Iterator<Item = (NodeId, ThreadId)> + '_ {
+        self.read_writes.values().flat_map(ReadWrite::queued)
     }
 
     /// Whether this node has declared to a barrier's manager that all its threads wait there.

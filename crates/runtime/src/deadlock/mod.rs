@@ -13,10 +13,12 @@ mod process;
 
 use core::time::Duration;
 
+use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{BlockingCall, Report, Waiter, deadlock};
 
 use crate::driver::Driver;
 use crate::receiver::slots;
+use crate::threads::Threads;
 
 /// Between two looks, at least; and for each node of the job, whose messages a look counts.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -25,51 +27,62 @@ const PERIOD_FOR_EACH: Duration = Duration::from_millis(2);
 /// Locks of a thread that a report names: a thread with more is in no cycle that is found while others run.
 const MOST_HELD: usize = 256;
 
-/// The helper's work, until this node leaves.
-pub(crate) fn watch(driver: &Driver) {
+/// The helper's work, until this node leaves. Every node speaks once at least: the launcher asks those that have spoken.
+pub(crate) fn watch(driver: &Driver, threads: &Threads) {
     let launcher = driver.platform().launcher();
     let period = PERIOD.max(PERIOD_FOR_EACH * driver.nodes().into());
     let mut last = Report::default();
-    let mut told = Report::default();
+    let mut told = None;
     while driver.membership().is_member() && !driver.membership().is_leaving() {
         let question = launcher.question(period);
         launcher.end_if_orphaned();
         driver.mesh().look_after_links();
         let report = look(driver);
         if question != 0 {
-            told = Report { question, ..report.clone() };
-            launcher.waits(&told);
-            told.question = 0;
-        } else if let Some(steady) = steady(&last, &report).filter(|steady| *steady != told) {
-            told = steady;
-            if !launcher.waits(&told) && driver.nodes() == 1 {
-                judge_alone(driver, &told);
+            launcher.waits(&Report { question, ..answer(driver, threads, report.clone()) });
+            told = Some(report.clone());
+        } else {
+            let steady = steady(&last, &report);
+            if told.as_ref() != Some(&steady) {
+                if !launcher.waits(&steady) && driver.nodes() == 1 {
+                    judge_alone(driver, threads, &steady);
+                }
+                told = Some(steady);
             }
         }
         last = report;
     }
 }
 
-/// What of a report was so at the look before: all of it, or which threads hold locks and wait for others,
-/// which messages that come and go do not change.
-fn steady(last: &Report, report: &Report) -> Option<Report> {
+/// What of a report was so at the look before: all of it, or which threads have what others wait for, and wait for
+/// others themselves: whatever else comes and goes does not change that.
+fn steady(last: &Report, report: &Report) -> Report {
     if report == last {
-        return Some(report.clone());
+        return report.clone();
     }
-    let locks = of_locks(report.waiters.clone());
-    (locks == of_locks(last.waiters.clone())).then_some(locks)
+    let mut locks = of_locks(report.waiters.clone());
+    locks.waiters.retain(|waiter| {
+        let before = last.waiters.binary_search_by_key(&waiter.thread, |before| before.thread);
+        before.is_ok_and(|at| last.waiters[at] == *waiter)
+    });
+    locks
 }
 
 /// The report of a node of which other threads run.
 fn of_locks(mut waiters: Vec<Waiter>) -> Report {
-    waiters.retain(|of| matches!(of.place, BlockingCall::Lock(_)) && !of.holds.is_empty());
+    let may_be_in_cycle = |place| {
+        use BlockingCall::{Join, Lock, ReadWriteLock};
+        matches!(place, Lock(_) | ReadWriteLock(_) | Join(_))
+    };
+    waiters.retain(|of| may_be_in_cycle(of.place) && !of.holds.is_empty());
     Report { waiters, ..Report::default() }
 }
 
 /// A node without a launcher and without peers knows the whole job.
-fn judge_alone(driver: &Driver, before: &Report) {
-    let [before, after] = [before.clone(), look(driver)].map(Some);
-    if let Some(text) = deadlock(&[before], &[after]) {
+fn judge_alone(driver: &Driver, threads: &Threads, before: &Report) {
+    let between = answer(driver, threads, look(driver));
+    let [before, between, after] = [before.clone(), between, look(driver)].map(Some);
+    if let Some(text) = deadlock(&[before], &[between], &[after]) {
         driver.platform().launcher().deadlocked(&text);
     }
 }
@@ -86,17 +99,36 @@ fn look(driver: &Driver) -> Report {
     let (sent, received) = (counters.frames_sent, counters.frames_received);
     let waiters = with_locks(driver, waiters);
     match changes_if_all_wait(driver, &waiters) {
-        Some(changes) => Report { question: 0, all: true, sent, received, changes, waiters },
+        Some(changes) => {
+            Report { all: true, sent, received, changes, waiters, ..Report::default() }
+        }
         None => of_locks(waiters),
     }
 }
 
+/// The same with the threads of the job that this node is to answer.
+fn answer(driver: &Driver, threads: &Threads, report: Report) -> Report {
+    let known = driver.tables().queued().into_iter().chain(threads.joiners());
+    let known_to_wait = known.map(|(node, thread)| (node.0, thread.0)).collect();
+    Report { known_to_wait, ..report }
+}
+
+/// The same with the locks that they hold, and with the lock that a thread waits for after a signal has come.
 fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
-    for (lock, owner) in driver.tables().owned_locks() {
-        let mut waiters = waiters.iter_mut();
-        let waiter = waiters.find(|waiter| waiter.thread == owner.0);
+    let index = |waiters: &[Waiter], thread: ThreadId| {
+        waiters.binary_search_by_key(&thread.0, |waiter| waiter.thread).ok()
+    };
+    for (held, owner) in driver.tables().owned_locks() {
+        let waiter = index(&waiters, owner).map(|at| &mut waiters[at]);
         if let Some(waiter) = waiter.filter(|waiter| waiter.holds.len() < MOST_HELD) {
-            waiter.holds.push(lock);
+            waiter.holds.push(held);
+        }
+    }
+    for (id, thread) in driver.tables().awaited_locks() {
+        let waiter = index(&waiters, thread).map(|at| &mut waiters[at]);
+        let signalled = |of: &&mut Waiter| matches!(of.place, BlockingCall::Condition(_));
+        if let Some(waiter) = waiter.filter(signalled) {
+            waiter.place = BlockingCall::Lock(id);
         }
     }
     waiters
@@ -118,20 +150,25 @@ mod tests {
     use super::*;
 
     fn report(received: u64, turn: u64) -> Report {
-        let (place, holds, name) = (BlockingCall::Lock(7), vec![8], String::new());
+        let (place, holds, name) =
+            (BlockingCall::Lock(7), vec![BlockingCall::Lock(8)], String::new());
         let waiter = Waiter { thread: 0, turn, place, holds, party: 0, whole: false, name };
-        let other =
-            Waiter { thread: 1, place: BlockingCall::Barrier(1), holds: vec![], ..waiter.clone() };
-        Report { all: true, received, waiters: vec![waiter, other], ..Report::default() }
+        let place = BlockingCall::ReadWriteLock(9);
+        let nested = Waiter { thread: 1, turn: 1, place, ..waiter.clone() };
+        let place = BlockingCall::Barrier(1);
+        let other = Waiter { thread: 2, place, holds: vec![], ..waiter.clone() };
+        Report { all: true, received, waiters: vec![waiter, nested, other], ..Report::default() }
     }
 
     #[test]
-    fn who_waits_for_a_lock_is_told_while_messages_come_and_go() {
-        assert_eq!(steady(&report(5, 1), &report(5, 1)), Some(report(5, 1)), "nothing moves");
+    fn who_waits_for_a_lock_is_told_while_messages_come_and_go_and_others_wait_for_more() {
+        assert_eq!(steady(&report(5, 1), &report(5, 1)), report(5, 1), "nothing moves");
         let locks = of_locks(report(6, 1).waiters);
-        assert_eq!((locks.all, locks.waiters.len()), (false, 1));
-        assert_eq!(steady(&report(5, 1), &report(6, 1)), Some(locks.clone()));
-        assert_eq!(steady(&locks, &report(6, 1)), Some(locks), "a thread has come to wait");
-        assert_eq!(steady(&report(5, 1), &report(6, 2)), None, "another wait");
+        assert_eq!((locks.all, locks.waiters.len()), (false, 2));
+        assert_eq!(steady(&report(5, 1), &report(6, 1)), locks);
+        assert_eq!(steady(&locks, &report(6, 1)), locks, "a thread has come to wait");
+        let rest = Report { waiters: locks.waiters[1..].to_vec(), ..locks };
+        assert_eq!(steady(&report(5, 1), &report(6, 2)), rest, "another wait of one");
+        assert_eq!(steady(&report(5, 1), &Report::default()), Report::default());
     }
 }

@@ -65,7 +65,7 @@ impl Driver {
             lock(&self.unanswered).ask(thread, to, kind);
             self.platform().send_frame(to, header, Payload::Bytes(body));
         }
-        self.wait_for(slot, awaits.place(to).map_or(Wait::Other, Wait::At));
+        self.wait_for(slot, awaits.place(subject).map_or(Wait::Other, Wait::At));
         self.races().answered(to, thread);
         match slot.answer() {
             (0, value) => Ok(value),

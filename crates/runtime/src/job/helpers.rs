@@ -26,7 +26,7 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
     let threads = &runtime.services.threads;
     let starts = threads.open();
     let started = spawn(driver, "mg-start", move || threads.start_as_asked(driver, &starts));
-    let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver));
+    let watches = spawn(driver, "mg-watch", move || deadlock::watch(driver, threads));
     let mut helpers = vec![started, watches];
     if driver.nodes() > 1 {
         helpers.extend(HELPERS.map(|(name, run)| {

@@ -16,8 +16,10 @@ const WHOLE: u64 = 1 << 32;
 /// Written by the thread that waits, read by any.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    /// Where it waits ([`BlockingCall::to_word`]); 0 where it runs, or waits for something that comes by itself.
+    /// Where it waits ([`BlockingCall::to_words`]); 0 where it runs, or waits for something that comes by itself.
     place: AtomicU64,
+    /// The second word, written before the first.
+    id: AtomicU64,
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
     /// How many threads are to come to the barrier where it waits, and [`WHOLE`] if they are all threads of a large job.
@@ -31,6 +33,7 @@ impl Awaited {
     pub(super) const fn new() -> Self {
         Self {
             place: AtomicU64::new(0),
+            id: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             party: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; NAME_WORDS],
@@ -40,7 +43,9 @@ impl Awaited {
     /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
     pub(crate) fn wait_at(&self, place: BlockingCall, wait: impl FnOnce()) {
         self.turns.fetch_add(1, Ordering::SeqCst);
-        self.place.store(place.to_word(), Ordering::SeqCst);
+        let (place, id) = place.to_words();
+        self.id.store(id, Ordering::SeqCst);
+        self.place.store(place, Ordering::SeqCst);
         wait();
         self.place.store(0, Ordering::SeqCst);
     }
@@ -70,7 +75,8 @@ impl Awaited {
     /// says that it does.
     pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
-        let place = BlockingCall::from_word(self.place.load(Ordering::SeqCst))?;
+        let place = self.place.load(Ordering::SeqCst);
+        let place = BlockingCall::from_words(place, self.id.load(Ordering::SeqCst))?;
         (waits() && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
     }
 

@@ -27,6 +27,7 @@ use multigrain_protocol::hlrc::Copy;
 use multigrain_protocol::mgs::{Client, Server};
 use multigrain_protocol::release::ReleaseTracker;
 use multigrain_protocol::sync::{Lock, SyncTables};
+use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::AreaRecord;
@@ -274,9 +275,22 @@ impl SharedTables {
         if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
     }
 
-    /// Locks that threads of this node hold, in ascending order.
-    pub(crate) fn owned_locks(&self) -> Vec<(u64, ThreadId)> {
-        lock(&self.sync).owned_locks().collect()
+    /// What threads of this node hold: locks in ascending order, then read-write locks.
+    pub(crate) fn owned_locks(&self) -> Vec<(BlockingCall, ThreadId)> {
+        let sync = lock(&self.sync);
+        let locks = sync.owned_locks().map(|(id, thread)| (BlockingCall::Lock(id), thread));
+        let others = sync.owned_read_write_locks();
+        locks.chain(others.map(|(id, thread)| (BlockingCall::ReadWriteLock(id), thread))).collect()
+    }
+
+    /// Locks that threads of this node wait for.
+    pub(crate) fn awaited_locks(&self) -> Vec<(u64, ThreadId)> {
+        lock(&self.sync).awaited_locks().collect()
+    }
+
+    /// Threads of the job that are in a queue of this node.
+    pub(crate) fn queued(&self) -> Vec<(NodeId, ThreadId)> {
+        lock(&self.sync).queued_at_read_write_locks().collect()
     }
 
     /// An area by its id.

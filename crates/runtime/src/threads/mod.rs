@@ -12,7 +12,8 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use multigrain_types::NodeId;
+use multigrain_types::deadlock::HANDLE_NODE;
+use multigrain_types::{NodeId, ThreadId};
 
 use crate::driver::Driver;
 use crate::error::Error;
@@ -31,7 +32,7 @@ use table::{Refusal, ThreadTable};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadHandle(pub u64);
 
-const NUMBER_BITS: u32 = 48;
+const NUMBER_BITS: u32 = HANDLE_NODE;
 
 impl ThreadHandle {
     fn new(node: NodeId, number: u64) -> Self {
@@ -311,6 +312,7 @@ impl Threads {
         driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
+        place.set_handle(handle.0);
         driver.begin_starting(thread, place);
         let life = Life::new(self, driver, number);
         match life.begin(slot, function, argument, stack_bytes) {
@@ -376,6 +378,11 @@ impl Threads {
             }
             Err(table::Unknown) => driver.answer(asker, Error::Invalid(String::new()).code(), 0),
         }
+    }
+
+    /// Threads that wait for the end of one of this node.
+    pub(crate) fn joiners(&self) -> Vec<(NodeId, ThreadId)> {
+        lock(&self.table).joiners().collect()
     }
 
     pub(crate) fn serve_detach(&self, driver: &Driver, asker: Asker, handle: ThreadHandle) {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use multigrain_types::{NodeId, ThreadId};
+
 use super::NUMBER_BITS;
 use crate::error::Error;
 use crate::frames::Asker;
@@ -145,6 +147,14 @@ impl ThreadTable {
         }
     }
 
+    /// Threads that wait for an end.
+    pub(super) fn joiners(&self) -> impl Iterator<Item = (NodeId, ThreadId)> + '_ {
+        self.threads.values().filter_map(|state| match state {
+            State::Awaited(asker) => Some((asker.node, asker.thread)),
+            State::Running | State::Detached | State::Ended(_) => None,
+        })
+    }
+
     /// Nobody will join this thread.
     pub(super) fn detach(&mut self, number: u64) -> Result<(), Unknown> {
         match self.threads.get_mut(&number) {
@@ -177,8 +187,6 @@ impl ThreadTable {
 
 #[cfg(test)]
 mod tests {
-    use multigrain_types::{NodeId, ThreadId};
-
     use super::super::ThreadHandle;
     use super::*;
 
@@ -192,6 +200,7 @@ mod tests {
         assert_eq!((table.join(never, ASKER), table.detach(never)), (Err(Unknown), Err(Unknown)));
         assert_eq!((table.end(never, 1), table.keeps(never)), (None, false));
         assert_eq!(table.join(early, ASKER), Ok(None));
+        assert_eq!(table.joiners().collect::<Vec<_>>(), [(ASKER.node, ASKER.thread)]);
         assert_eq!(table.join(early, ASKER), Err(Unknown), "somebody waits already");
         assert_eq!(table.detach(early), Err(Unknown));
         assert_eq!(table.end(early, 7), Some(ASKER));

@@ -10,7 +10,7 @@
 mod proof;
 mod text;
 
-pub use proof::{deadlock, waiting};
+pub use proof::{deadlock, may_be_deadlock, waiting};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,51 +31,46 @@ pub enum BlockingCall {
     ReadWriteLock(u64),
     /// A semaphore, by its id.
     Semaphore(u64),
-    /// A condition variable, by its id; or its lock, once the signal has come.
+    /// A condition variable, by its id.
     Condition(u64),
-    /// The end of a thread of this node.
-    Join(u32),
+    /// The end of a thread, by its handle: its node from bit [`HANDLE_NODE`] on, and its number there.
+    Join(u64),
     /// A name that nobody has published.
     Name,
     /// A segment that nobody has created.
     Segment,
 }
 
-/// The bits of a word that say what kind of place it is.
-const KIND: u64 = 0x7f;
+/// In a thread's handle: its node is from this bit on.
+pub const HANDLE_NODE: u32 = 48;
 
 impl BlockingCall {
-    /// As one word, which is not 0. Of an id, which is a number or an address and perhaps [`ONCE`], bits 56 to 62
-    /// are 0.
-    ///
-    /// [`ONCE`]: crate::sync_id::ONCE
+    /// As two words, of which the first is not 0.
     #[must_use]
-    pub fn to_word(self) -> u64 {
-        let (kind, id) = match self {
+    pub const fn to_words(self) -> (u64, u64) {
+        match self {
             Self::Finalize => (1, 0),
             Self::Barrier(id) => (2, id),
             Self::Lock(id) => (3, id),
             Self::Semaphore(id) => (4, id),
             Self::Condition(id) => (5, id),
-            Self::Join(node) => (6, node.into()),
+            Self::Join(handle) => (6, handle),
             Self::Name => (7, 0),
             Self::ReadWriteLock(id) => (8, id),
             Self::Segment => (9, 0),
-        };
-        id.rotate_left(8) | kind
+        }
     }
 
-    /// The place of this word; none for a word that no place has.
+    /// The place of these words; none for those that no place has.
     #[must_use]
-    pub fn from_word(word: u64) -> Option<Self> {
-        let id = (word & !KIND).rotate_right(8);
-        match word & KIND {
+    pub const fn from_words(kind: u64, id: u64) -> Option<Self> {
+        match kind {
             1 => Some(Self::Finalize),
             2 => Some(Self::Barrier(id)),
             3 => Some(Self::Lock(id)),
             4 => Some(Self::Semaphore(id)),
             5 => Some(Self::Condition(id)),
-            6 => Some(Self::Join(u32::try_from(id).ok()?)),
+            6 => Some(Self::Join(id)),
             7 => Some(Self::Name),
             8 => Some(Self::ReadWriteLock(id)),
             9 => Some(Self::Segment),
@@ -96,8 +91,8 @@ pub struct Waiter {
     pub turn: u64,
     /// Where it waits.
     pub place: BlockingCall,
-    /// Ids of the locks it holds meanwhile.
-    pub holds: Vec<u64>,
+    /// What others may wait for until it goes on: the locks and read-write locks that it has, and its own end.
+    pub holds: Vec<BlockingCall>,
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
     #[serde(default)]
     pub party: u32,
@@ -125,6 +120,18 @@ pub struct Report {
     pub changes: u64,
     /// The threads that wait.
     pub waiters: Vec<Waiter>,
+    /// Threads that this node is to answer, by node and number there, and has not: those in the queues of its read-write
+    /// locks, and who joins its threads. Said in answers alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_to_wait: Vec<(u16, u32)>,
+}
+
+impl Report {
+    /// Whether the other one says the same, whatever was asked.
+    fn is_as(&self, other: &Self) -> bool {
+        let unasked = |of: &Self| Self { question: 0, known_to_wait: Vec::new(), ..of.clone() };
+        unasked(self) == unasked(other)
+    }
 }
 
 #[cfg(test)]
@@ -132,28 +139,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_a_word_of_its_own_and_none_has_0() {
-        let last = (1 << 56) - 1;
+    fn every_place_has_words_of_its_own_and_none_begins_with_0() {
         let places = [
             BlockingCall::Finalize,
-            BlockingCall::Barrier(last),
+            BlockingCall::Barrier(u64::MAX),
             BlockingCall::Lock(0),
-            BlockingCall::Lock(last),
-            BlockingCall::Lock(last | crate::sync_id::ONCE),
-            BlockingCall::ReadWriteLock(last),
+            BlockingCall::Lock(u64::MAX),
+            BlockingCall::ReadWriteLock(u64::MAX),
             BlockingCall::Semaphore(7),
             BlockingCall::Condition(7),
-            BlockingCall::Join(1023),
+            BlockingCall::Join(1023 << HANDLE_NODE | 1),
             BlockingCall::Name,
             BlockingCall::Segment,
         ];
         for place in places {
-            assert_ne!(place.to_word(), 0);
-            assert_eq!(BlockingCall::from_word(place.to_word()), Some(place));
+            let (kind, id) = place.to_words();
+            assert_ne!(kind, 0);
+            assert_eq!(BlockingCall::from_words(kind, id), Some(place));
         }
-        let ids: std::collections::BTreeSet<u64> =
-            places.iter().map(|place| place.to_word()).collect();
-        assert_eq!(ids.len(), places.len());
-        assert_eq!((BlockingCall::from_word(0), BlockingCall::from_word(u64::MAX)), (None, None));
+        let words: std::collections::BTreeSet<(u64, u64)> =
+            places.iter().map(|place| place.to_words()).collect();
+        assert_eq!(words.len(), places.len());
+        assert_eq!([0, u64::MAX].map(|kind| BlockingCall::from_words(kind, 0)), [None, None]);
     }
 }

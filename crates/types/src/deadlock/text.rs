@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use super::{BlockingCall, Thread, Waiter};
+use super::{BlockingCall, HANDLE_NODE, Thread, Waiter};
 use crate::in_runs;
 use crate::sync_id::IdName;
 
@@ -19,36 +19,67 @@ impl fmt::Display for BlockingCall {
             Self::ReadWriteLock(id) => write!(out, "for read-write lock {}", IdName(*id)),
             Self::Semaphore(id) => write!(out, "for semaphore {}", IdName(*id)),
             Self::Condition(id) => write!(out, "for a signal on condition {}", IdName(*id)),
-            Self::Join(node) => write!(out, "for the end of a thread of node {node}"),
+            Self::Join(handle) => {
+                write!(out, "for the end of a thread of node {}", handle >> HANDLE_NODE)
+            }
             Self::Name => out.write_str("for a name"),
             Self::Segment => out.write_str("for a segment"),
         }
     }
 }
 
-/// Each holds a lock that another waits for.
+/// Each has what another waits for.
 pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
     let wanted: Vec<BlockingCall> = cycle.iter().map(|(_, waiter)| waiter.place).collect();
-    let part = |&((node, thread), waiter): &(Thread, &Waiter)| {
-        let holds = waiter.holds.iter().filter(|&&id| wanted.contains(&BlockingCall::Lock(id)));
-        let holds: Vec<String> = holds.map(|&id| format!("lock {}", IdName(id))).collect();
-        let place = waiter.place;
-        format!("thread {thread} of node {node} holds {} and waits {place}", holds.join(" and "))
+    let part = |(at, &((node, thread), waiter)): (usize, &(Thread, &Waiter))| {
+        let held = waiter.holds.iter().filter(|held| wanted.contains(held));
+        let held: Vec<String> = held.filter_map(|&held| lock_name(held)).collect();
+        let holds = if held.is_empty() {
+            String::new()
+        } else {
+            format!(" holds {} and", held.join(" and "))
+        };
+        let (next_node, next) = cycle[(at + 1) % cycle.len()].0;
+        let place = match waiter.place {
+            BlockingCall::Join(_) => format!("for the end of thread {next} of node {next_node}"),
+            other => other.to_string(),
+        };
+        format!("thread {thread} of node {node}{holds} waits {place}")
     };
-    join(cycle.iter().map(part).collect())
+    join(cycle.iter().enumerate().map(part).collect())
+}
+
+fn lock_name(held: BlockingCall) -> Option<String> {
+    match held {
+        BlockingCall::Lock(id) => Some(format!("lock {}", IdName(id))),
+        BlockingCall::ReadWriteLock(id) => Some(format!("read-write lock {}", IdName(id))),
+        BlockingCall::Finalize
+        | BlockingCall::Barrier(_)
+        | BlockingCall::Semaphore(_)
+        | BlockingCall::Condition(_)
+        | BlockingCall::Join(_)
+        | BlockingCall::Name
+        | BlockingCall::Segment => None,
+    }
 }
 
 /// All threads of a job, by the places where they wait.
 pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
     let mut places: BTreeMap<(BlockingCall, &str, bool), Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut holders: BTreeMap<u64, Thread> = BTreeMap::new();
+    let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
     let mut parties: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
-        places.entry((waiter.place, &waiter.name, waiter.whole)).or_default().push(thread);
-        parties.insert(waiter.place, waiter.party);
+        let place = match waiter.place {
+            BlockingCall::Join(handle) => BlockingCall::Join(handle >> HANDLE_NODE << HANDLE_NODE),
+            other => other,
+        };
+        places.entry((place, &waiter.name, waiter.whole)).or_default().push(thread);
+        parties.insert(place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
-        holders.extend(waiter.holds.iter().map(|&lock| (lock, thread)));
+        for &held in &waiter.holds {
+            holders.entry(held).or_default().push(thread);
+        }
     }
     type Place<'a> = (&'a (BlockingCall, &'a str, bool), &'a Vec<Thread>);
     let part = |(index, ((place, name_of, whole), at)): (usize, Place<'_>)| {
@@ -59,18 +90,21 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
             _ => "",
         };
         let more = match place {
-            BlockingCall::Lock(id) => holders
-                .get(id)
-                .map(|&thread| format!(", which {} holds", name(&[thread], &threads).0)),
+            BlockingCall::Lock(_) | BlockingCall::ReadWriteLock(_) => {
+                holders.get(place).map(|of| match name(of, &threads) {
+                    (who, false) => format!(", which {who} holds"),
+                    (who, true) => format!(", which {who} hold"),
+                })
+            }
             BlockingCall::Barrier(_) => parties.get(place).map(|party| {
                 let is_one_of_two = places.contains_key(&(*place, name_of, !whole));
                 let which = if is_one_of_two { apart(*whole, *party) } else { String::new() };
                 which + &came(at.len(), *party)
             }),
             BlockingCall::Finalize
-            | BlockingCall::ReadWriteLock(_)
-            | BlockingCall::Semaphore(_) => None,
-            BlockingCall::Condition(_) | BlockingCall::Join(_) => None,
+            | BlockingCall::Semaphore(_)
+            | BlockingCall::Condition(_)
+            | BlockingCall::Join(_) => None,
             BlockingCall::Name => Some(format!(" {name_of:?} that nobody publishes")),
             BlockingCall::Segment => Some(format!(" {name_of:?} that nobody creates")),
         };
@@ -141,7 +175,7 @@ mod tests {
                 thread,
                 turn: 0,
                 place,
-                holds: holds.to_vec(),
+                holds: holds.iter().map(|&id| BlockingCall::Lock(id)).collect(),
                 party,
                 whole: false,
                 name: String::new(),
