@@ -149,6 +149,13 @@ fn threads_of_the_programs_own_that_main_joins_are_named() {
 }
 
 #[test]
+fn thousands_of_threads_that_wait_are_named() {
+    let ended = program().run(&Setting::nodes(1), "crowd");
+    assert_eq!(ended.code, Some(DEADLOCKED), "{ended:?}");
+    assert!(ended.err.contains("threads 1 to 4000 of node 0 wait for semaphore 8"), "{ended:?}");
+}
+
+#[test]
 fn whatever_is_waited_for_is_named() {
     let program = program();
     let two = Setting::nodes(2);

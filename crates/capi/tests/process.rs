@@ -48,6 +48,21 @@ fn a_missing_lock_is_one_line_and_a_count_and_the_exit_code_also_at_a_time_out()
 }
 
 #[test]
+fn a_node_that_executes_another_program_has_left_in_one_way() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "executes");
+    for who in ["main", "thread"] {
+        for what in [&["true"][..], &["sleep", "600"]] {
+            let arguments = [&[who], what].concat();
+            let ended = run(&launcher(), &Setting::nodes(3), &program, &arguments);
+            assert_eq!(ended.code, Some(1), "{arguments:?}: {ended:?}");
+            assert!(ended.err.contains("node 1 (pid "), "{arguments:?}: {ended:?}");
+            assert!(ended.err.contains(") left without mg_finalize"), "{arguments:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
 fn a_child_of_a_node_is_outside_of_the_job() {
     let dir = TestDir::new();
     let program = compile(&dir, "fork");

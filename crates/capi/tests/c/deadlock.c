@@ -283,6 +283,12 @@ int main(int argc, char **argv)
         OK(mg_thread_create(&thread, 1, exits_later, NULL));
         OK(strcmp(what, "exits-detached") == 0 ? mg_thread_detach(thread) : mg_thread_join(thread, NULL));
         usleep(400000);
+    } else if (strcmp(what, "crowd") == 0) {
+        /* As many threads as a node may have, but a few. */
+        mg_thread thread = 0;
+        for (int i = 0; i < 4000; i++)
+            OK(mg_thread_create(&thread, node, never_ends, NULL));
+        OK(mg_thread_join(thread, NULL));
     } else if (strcmp(what, "main-left") == 0) {
         mg_thread thread;
         if (node == 0) {

@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A longer line is dropped; it cannot be one of the protocol.
-const MAX_LINE_BYTES: usize = 1 << 18;
+/// A longer line is dropped; it cannot be one of the protocol: not even what as many threads as a node may have wait for.
+const MAX_LINE_BYTES: usize = 1 << 24;
 
 /// How far the application is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub(super) enum Message {
     Stats(Map<String, Value>),
     /// `left`: mg_finalize is done.
     Left,
+    /// `closed`: nothing more will come; the process may live on. An agent says so of its nodes.
+    Closed,
 }
 
 impl Message {
@@ -61,6 +63,7 @@ impl Message {
             "joining" => Some(Self::Joining),
             "ready" => Some(Self::Ready),
             "left" => Some(Self::Left),
+            "closed" => Some(Self::Closed),
             "refused" => Some(Self::Refused(printable(rest))),
             "note" => Some(Self::Note(printable(rest))),
             "race" => {
@@ -237,8 +240,9 @@ mod tests {
         let mut channel = Channel::new(ours.into()).unwrap();
         assert_eq!(channel.feed(b"rea"), []);
         assert_eq!(channel.feed(b"dy\nleft\nle"), [Message::Ready, Message::Left]);
-        for _ in 0..10 {
-            assert_eq!(channel.feed(&[b'x'; 100_000]), []);
+        let monster = vec![b'x'; MAX_LINE_BYTES / 2];
+        for _ in 0..3 {
+            assert_eq!(channel.feed(&monster), []);
         }
         assert_eq!(channel.feed(b"\nready\n"), [Message::Ready]);
     }

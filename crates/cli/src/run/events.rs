@@ -177,6 +177,7 @@ impl Job<'_> {
             && let Some(control) = self.nodes[rank].control.descriptor()
         {
             let _ = epoll::delete(&self.epoll, control);
+            self.on_message(rank, Message::Closed);
         }
         received
     }
@@ -187,6 +188,7 @@ impl Job<'_> {
             Message::Joining => facts.joining = true,
             Message::Ready => facts.ready = true,
             Message::Left => facts.left = true,
+            Message::Closed => facts.closed = true,
             Message::Progress(count) => self.reports.receive_count(count),
             Message::Refused(text) => {
                 let now = self.now();

@@ -97,6 +97,8 @@ pub(super) struct NodeFacts {
     pub(super) left: bool,
     /// The first peer it lost.
     pub(super) lost: Option<Loss>,
+    /// It has closed its control channel: it ends, or is another program by now.
+    pub(super) closed: bool,
     /// Why it ends, in its own words.
     pub(super) fatal: Option<String>,
     /// The last signal that was about to end it, and where its access went.
@@ -177,6 +179,11 @@ impl NodeFacts {
 
     fn failed_by_peer(&self, status: Status) -> bool {
         self.lost.is_some() || (self.ready && status == Status::Exited(LOST_PEER))
+    }
+
+    /// Lives, and is no node any more.
+    fn is_another_program(&self) -> bool {
+        self.closed && !self.left && self.end.is_none()
     }
 
     /// Went quietly, with the others still counting on it. They do so too if they join a job, and it
@@ -357,6 +364,9 @@ fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
     let node = &facts.nodes[rank];
     let process = node.process();
     let how = match node.joining || node.ready {
+        true if node.is_another_program() => {
+            "left without mg_finalize: it has executed another program (exec), or closed its descriptors"
+        }
         true => "left without mg_finalize",
         false => "ended without mg_init, while others joined",
     };
@@ -369,6 +379,9 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
     let Some((rank, loss)) = first_loss(facts) else {
         return of_failure(facts, first, status);
     };
+    if facts.nodes.get(loss.rank).is_some_and(NodeFacts::is_another_program) {
+        return of_deserter(facts, loss.rank);
+    }
     let pid = match facts.nodes.get(loss.rank) {
         Some(peer) => format!(" ({})", peer.process()),
         None => String::new(),

@@ -54,6 +54,24 @@ fn a_job_runs_until_all_have_left() {
     assert_eq!(over(&facts.leave(1, 5001), 5001), (0, String::new()));
 }
 
+#[test]
+fn a_node_that_is_another_program_by_now_has_left() {
+    let mut facts = job(3).lost(0, 1).exit(0, 5, LOST_PEER);
+    facts.nodes[1].closed = true;
+    let late = u64::try_from(CAUSE_WAIT.as_millis()).unwrap() + 5;
+    let (code, line) = over(&facts, late);
+    assert_eq!(code, BROKEN_RULES);
+    assert!(
+        line.starts_with("node 1 (pid 101) left without mg_finalize: it has executed"),
+        "{line}"
+    );
+    let (code, line) = over(&facts.exit(1, 6, 0), late);
+    assert_eq!(
+        (code, line.as_str()),
+        (1, "node 1 (pid 101) left without mg_finalize; the job ends")
+    );
+}
+
 /// Slurm sends a cancelled step's agents and nodes the same signal, and either is known first.
 #[test]
 fn a_node_that_a_sigterm_ended_on_another_host_waits_for_the_loss_of_its_host() {

@@ -92,6 +92,7 @@ pub struct Waiter {
     /// Where it waits.
     pub place: BlockingCall,
     /// What others may wait for until it goes on: the locks and read-write locks that it has, and its own end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<BlockingCall>,
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
     #[serde(default)]

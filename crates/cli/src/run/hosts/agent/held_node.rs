@@ -91,6 +91,8 @@ impl HeldNode {
             Pumped::Blocked => false,
             Pumped::End(_) => {
                 self.control = None;
+                // Behind half a line, perhaps.
+                channel.say(&Word::Control { rank: self.rank, bytes: b"\nclosed\n".to_vec() });
                 false
             }
         }
