@@ -40,9 +40,10 @@ pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
             format!(" holds {} and", held.join(" and "))
         };
         let (next_node, next) = cycle[(at + 1) % cycle.len()].0;
-        let place = match waiter.place {
-            BlockingCall::Join(_) => format!("for the end of thread {next} of node {next_node}"),
-            other => other.to_string(),
+        let place = if matches!(waiter.place, BlockingCall::Join(_)) {
+            format!("for the end of thread {next} of node {next_node}")
+        } else {
+            waiter.place.to_string()
         };
         format!("thread {thread} of node {node}{holds} waits {place}")
     };
@@ -70,10 +71,10 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
     let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
     let mut parties: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
-        let place = match waiter.place {
-            BlockingCall::Join(handle) => BlockingCall::Join(handle >> HANDLE_NODE << HANDLE_NODE),
-            other => other,
-        };
+        let mut place = waiter.place;
+        if let BlockingCall::Join(handle) = &mut place {
+            *handle = *handle >> HANDLE_NODE << HANDLE_NODE;
+        }
         places.entry((place, &waiter.name, waiter.whole)).or_default().push(thread);
         parties.insert(place, waiter.party);
         *threads.entry(thread.0).or_default() += 1;
