@@ -147,11 +147,11 @@ impl Synchronization {
             Patience::Until(_) => SyncInput::TimedLock { thread, id },
             Patience::None => SyncInput::TryLock { thread, id },
         };
-        slot.returns.before_lock(id, now_ns);
+        slot.reacquisition.before_lock(id, now_ns);
         let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
         critical_section::lock();
-        slot.returns.after_lock(id, waited);
-        if slot.returns.follows(id) {
+        slot.reacquisition.after_lock(id, waited);
+        if slot.reacquisition.follows(id) {
             critical_section::begin(waited);
         }
         tsan::take(Token::Lock(id));
@@ -168,14 +168,14 @@ impl Synchronization {
         tsan::give(Token::Lock(id));
         driver.end_epoch();
         critical_section::unlock();
-        let polls = slot.returns.follows(id)
+        let polls = slot.reacquisition.follows(id)
             && critical_section::end(|minipage| driver.platform().checksum(minipage));
-        let done = if slot.returns.are_likely(id) && !polls {
-            driver.unlock_to_return(slot, (thread, id))
+        let done = if slot.reacquisition.is_likely(id) && !polls {
+            driver.unlock_to_reacquire(slot, (thread, id))
         } else {
             driver.tell(SyncInput::Unlock { thread, id })
         };
-        slot.returns.after_unlock(id, now_ns);
+        slot.reacquisition.after_unlock(id, now_ns);
         done
     }
 
@@ -289,7 +289,7 @@ impl Synchronization {
         let quiescent = of_program && driver.may_be_quiescent(local);
         // In a large job it is no barrier of some threads: all know who is to come.
         let id = if local > 0 { SyncContext::of_all(driver.nodes(), id) } else { id };
-        slot.awaited().set_party(total, id & WHOLE != 0);
+        slot.awaited().set_expected(total, id & WHOLE != 0);
         let arrive = match operand {
             Some(operand) => SyncInput::Collective { thread, id, local, total, quiescent, operand },
             None => SyncInput::Barrier { thread, id, local, total, quiescent },
@@ -480,7 +480,7 @@ fn wait_for(input: &SyncInput) -> Wait {
         | SyncInput::TryLock { .. }
         | SyncInput::TimedLock { .. }
         | SyncInput::Unlock { .. }
-        | SyncInput::UnlockToReturn { .. }
+        | SyncInput::UnlockToReacquire { .. }
         | SyncInput::LockWindowOver { .. }
         | SyncInput::SemaphoreTry { .. }
         | SyncInput::SemaphorePost { .. }

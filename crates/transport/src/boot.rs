@@ -10,7 +10,7 @@ use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::handshake::Identity;
 use crate::link::{Backends, Link, Listener, Transport};
-use crate::meeting::{Connects, Invitation, Meeting};
+use crate::rendezvous::{Connects, Rendezvous, RendezvousSetup};
 use crate::unauthenticated::Refusals;
 use core::time::Duration;
 use multigrain_types::NodeId;
@@ -59,7 +59,7 @@ pub(crate) enum Others {
     /// All links are there: it is refused.
     Refused(Vec<Listener>, Refusals),
     /// It may be a peer that has something to say.
-    Met(Box<Meeting>),
+    ByRendezvous(Box<Rendezvous>),
 }
 
 impl Others {
@@ -90,7 +90,7 @@ pub(crate) fn boot(
     let identity =
         Identity { rank, nodes, job: config.job, secret: config.secret, build: config.build };
     let end = Instant::now() + config.deadline;
-    let invitation = Invitation {
+    let setup = RendezvousSetup {
         identity: identity.clone(),
         peers: config.peers,
         backends,
@@ -98,36 +98,36 @@ pub(crate) fn boot(
         connects,
         end,
     };
-    let mut meeting = Meeting::new(invitation, sockets)?;
+    let mut rendezvous = Rendezvous::new(setup, sockets)?;
     let mut links: Vec<_> = (0..nodes).map(|_| None).collect();
     let mut missing = neighbours(tree, rank, nodes);
     for &peer in missing.iter().filter(|&&peer| peer < rank) {
-        meeting.reach(peer)?;
+        rendezvous.reach(peer)?;
     }
     while !missing.is_empty() {
         if Instant::now() >= end {
             let missing = missing.into_iter().collect();
             let missing = TransportError::Missing { missing, waited: config.deadline };
-            return Err(meeting.not_reached().unwrap_or(missing));
+            return Err(rendezvous.not_reached().unwrap_or(missing));
         }
-        let done = meeting.wait().and_then(|keys| meeting.turn(keys));
-        meeting.take_lines().into_iter().for_each(&mut *refused);
+        let done = rendezvous.wait().and_then(|keys| rendezvous.turn(keys));
+        rendezvous.take_lines().into_iter().for_each(&mut *refused);
         done?;
-        for (peer, link) in meeting.take_met() {
+        for (peer, link) in rendezvous.take_connected() {
             missing.remove(&peer);
             links[peer.index()] = Some(link);
         }
     }
     let others = match connects {
         Connects::HigherRank => {
-            let (listeners, refusals, lines) = meeting.close();
+            let (listeners, refusals, lines) = rendezvous.close();
             lines.into_iter().for_each(refused);
             let listeners = listeners.into_iter().map(Listener::refusing).collect();
             Others::Refused(listeners, refusals)
         }
         Connects::Either => {
-            meeting.goes_on();
-            Others::Met(Box::new(meeting))
+            rendezvous.goes_on();
+            Others::ByRendezvous(Box::new(rendezvous))
         }
     };
     Ok(Booted { identity, links, others })

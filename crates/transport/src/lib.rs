@@ -17,7 +17,7 @@
 //!   `credentials` say who a node is, and `emulated`: a slower network, as [`Emulation`] says;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
-//! - `boot`, `meeting`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
+//! - `boot`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
 //!   `mesh/links`: links that are made when first used;
 //! - `readiness`: sleeping and waking; `suppression`: who is not woken; `sleep`: how long;
 //!   `reply_bound`: how much may wait for a peer as answers;
@@ -51,7 +51,6 @@ mod loom_tests;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
 pub mod loom_tests;
-mod meeting;
 mod mesh;
 #[cfg(feature = "mutants")]
 #[doc(hidden)]
@@ -61,6 +60,7 @@ mod outbox;
 mod pair;
 mod peer;
 mod readiness;
+mod rendezvous;
 mod reply_bound;
 mod shim;
 #[cfg(test)]

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_FOR_EACH: Duration = Duration::from_millis(50);
 /// Unauthenticated connections at once, beyond one of each node; one more drops the oldest.
 const MOST: usize = 64;
-/// Connections accepted at a meeting in one round, so that a flood of them holds up no peer.
+/// Connections accepted at a rendezvous in one round, so that a flood of them holds up no peer.
 pub(crate) const ACCEPTED_AT_ONCE: usize = 16;
 /// Connections accepted after boot at once, all to be refused.
 const REFUSED_AT_ONCE: usize = 4;
@@ -29,7 +29,7 @@ const REFUSED_AT_ONCE: usize = 4;
 const TOLD: u64 = 12;
 
 /// How long a connection may take for its HELLO in a job of so many nodes.
-pub(crate) fn patience(nodes: u16) -> Duration {
+pub(crate) fn handshake_timeout(nodes: u16) -> Duration {
     PATIENCE + PATIENCE_FOR_EACH * nodes.into()
 }
 

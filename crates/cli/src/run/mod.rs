@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `options`, `apps`, `host_slots`, `slurm`, `program`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
-//! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_pieces`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
+//! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
 //! | `control`, `output`, `writer`, `progress`, `output_patience` | messages and output of nodes, how they are printed, and how long a reader is waited for |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
@@ -15,8 +15,8 @@
 //! | `verdict` | who is to blame, and the exit code |
 //! | `leftovers`, `summary`, `false_sharing` | the end |
 
+mod agent_chunks;
 mod agent_lines;
-mod agent_pieces;
 mod apps;
 mod cgroup;
 mod containment;

@@ -1,5 +1,5 @@
 //! Starts nodes, for the launcher and for the agent of a host. Each node is a process group of its own, with its
-//! sockets and pipes, and dies when the process that started it does (the leash).
+//! sockets and pipes, and dies when the process that started it does (`tie_to_launcher`).
 #![expect(unsafe_code, reason = "CommandExt::pre_exec is unsafe")]
 
 use super::containment::Containment;
@@ -138,7 +138,7 @@ fn start(
     command.env("MULTIGRAIN_SECRET_FD", secret.as_raw_fd().to_string());
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let own = listeners.into_iter().chain([theirs, secret]).collect();
-    leash(&mut command, own, enrolment, (plan.descriptors, plan.signals));
+    tie_to_launcher(&mut command, own, enrolment, (plan.descriptors, plan.signals));
     let mut child = command
         .spawn()
         .map_err(|error| spawn_error(plan.nodes, rank, program.file.clone(), error))?;
@@ -170,7 +170,11 @@ fn secret_pipe(plan: &Plan, rank: u32) -> io::Result<OwnedFd> {
 
 /// Makes a command of the launcher itself end with it: in a session of its own, so that nothing typed at the
 /// terminal reaches it, and it asks for nothing there.
-pub(super) fn leash_helper(command: &mut Command, enrolment: OwnedFd, signals: Inherited) {
+pub(super) fn tie_helper_to_launcher(
+    command: &mut Command,
+    enrolment: OwnedFd,
+    signals: Inherited,
+) {
     let launcher = getpid();
     let prepare = move || {
         setsid()?;
@@ -193,7 +197,7 @@ fn end_with(launcher: Pid) -> io::Result<()> {
 }
 
 /// What happens in the child between fork and exec. Only system calls: no memory is allocated.
-fn leash(
+fn tie_to_launcher(
     command: &mut Command,
     own: Vec<OwnedFd>,
     enrolment: OwnedFd,

@@ -8,7 +8,7 @@
 //! the launcher is dead, any process that still does is killed.
 //!
 //! While the launcher is stopped (SIGSTOP, a debugger), the warden tells the agents of other hosts that it still
-//! exists, between two pieces of the launcher's own orders ([`super::agent_pieces`]). An agent may be stopped for
+//! exists, between two chunks of the launcher's own orders ([`super::agent_chunks`]). An agent may be stopped for
 //! so long that its launcher takes the host for lost; its warden then kills it, and what it has started.
 //!
 //! The warden's process name differs from the launcher's, so that killing all launchers by name spares it. A
@@ -16,8 +16,8 @@
 //! executes itself as the hidden command `warden`. What outlives what: ADR 34.
 #![expect(unsafe_code, reason = "fork has no safe interface")]
 
+use super::agent_chunks::HEARTBEAT;
 use super::agent_lines::{self, Line, Lines};
-use super::agent_pieces::PULSE;
 use super::cgroup::{self, Cgroup};
 use super::leftovers;
 use clap::Args;
@@ -268,7 +268,7 @@ fn read_groups(ward: Ward, held: &str) -> Vec<Pid> {
                 }
             }
             Wake::Pulse if stopped_launcher().is_some() => {
-                lines.retain(|_, line| rustix::io::write(line, &PULSE) != Err(Errno::PIPE));
+                lines.retain(|_, line| rustix::io::write(line, &HEARTBEAT) != Err(Errno::PIPE));
             }
             Wake::Pulse => {}
             Wake::Orphaned if looks == LOOKS => return groups,

@@ -233,7 +233,7 @@ impl ReleaseTracker {
 
     /// Messages that wait for flushes to end.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn withheld(&self) -> usize {
         self.held.len()
     }
 

@@ -46,7 +46,7 @@ pub struct Barrier {
 
 /// Whom a thread comes with; see [`super::SyncInput::Barrier`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Party {
+pub(super) struct Arrival {
     pub(super) local: u32,
     pub(super) total: u32,
     pub(super) quiescent: bool,
@@ -76,7 +76,7 @@ impl Barrier {
         &mut self,
         context: &SyncContext,
         thread: ThreadId,
-        Party { local, total, quiescent, threads }: Party,
+        Arrival { local, total, quiescent, threads }: Arrival,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if total == 0 {

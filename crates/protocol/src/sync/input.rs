@@ -38,7 +38,7 @@ pub enum SyncInput {
     },
     /// As [`SyncInput::Unlock`], of a thread that is likely to take the lock again at once: the token may stay
     /// here for a window, until [`SyncInput::LockWindowOver`].
-    UnlockToReturn {
+    UnlockToReacquire {
         thread: ThreadId,
         id: u64,
     },

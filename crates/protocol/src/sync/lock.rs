@@ -17,7 +17,7 @@
 //! time is over becomes one that tries.
 //!
 //! A *window* keeps the token here for a short time after an unlock, though a successor waits (MIRAGE+ 2.1: a
-//! time window, of a lock). The runtime asks for one ([`SyncInput::UnlockToReturn`]) if the thread is likely to
+//! time window, of a lock). The runtime asks for one ([`SyncInput::UnlockToReacquire`]) if the thread is likely to
 //! take the lock again at once. If it does, no message is needed. The window ends, and the token travels:
 //!
 //! - when the runtime's clock says so ([`SyncInput::LockWindowOver`]);
@@ -25,7 +25,7 @@
 //!
 //! So a successor waits no longer than one window for a thread that does not come back.
 //!
-//! [`SyncInput::UnlockToReturn`]: super::SyncInput::UnlockToReturn
+//! [`SyncInput::UnlockToReacquire`]: super::SyncInput::UnlockToReacquire
 //! [`SyncInput::LockWindowOver`]: super::SyncInput::LockWindowOver
 
 use std::collections::VecDeque;

@@ -83,7 +83,7 @@ fn threads_of_a_node_hand_a_lock_over_but_not_for_ever() {
 
 #[test]
 fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
-    let back = SyncInput::UnlockToReturn { thread: ThreadId(0), id: 0 };
+    let back = SyncInput::UnlockToReacquire { thread: ThreadId(0), id: 0 };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(1, lock(99));
@@ -105,7 +105,7 @@ fn a_lock_is_taken_again_in_its_window_but_not_for_ever() {
 
 #[test]
 fn threads_that_come_back_hand_a_lock_over_as_often_as_one_takes_it_again() {
-    let back = |thread| SyncInput::UnlockToReturn { thread: ThreadId(thread), id: 0 };
+    let back = |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0 };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(0, lock(1));
@@ -125,7 +125,7 @@ fn threads_that_come_back_hand_a_lock_over_as_often_as_one_takes_it_again() {
 
 #[test]
 fn the_end_of_a_window_passes_the_token_on_and_nobody_waiting_means_none() {
-    let back = |thread| SyncInput::UnlockToReturn { thread: ThreadId(thread), id: 0 };
+    let back = |thread| SyncInput::UnlockToReacquire { thread: ThreadId(thread), id: 0 };
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(0, lock(0));
     cluster.call(0, back(0));

@@ -37,7 +37,7 @@ fn a_try_of_a_lock_that_is_kept_for_a_window_has_it() {
     cluster.call(0, lock(0));
     cluster.call(1, try_lock(1));
     cluster.settle();
-    cluster.call(0, SyncInput::UnlockToReturn { thread: thread(0), id: 0 });
+    cluster.call(0, SyncInput::UnlockToReacquire { thread: thread(0), id: 0 });
     cluster.settle();
     cluster.trace();
     cluster.call(1, try_lock(1));

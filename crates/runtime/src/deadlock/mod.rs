@@ -152,7 +152,7 @@ mod tests {
     fn report(received: u64, turn: u64) -> Report {
         let (place, holds, name) =
             (BlockingCall::Lock(7), vec![BlockingCall::Lock(8)], String::new());
-        let waiter = Waiter { thread: 0, turn, place, holds, party: 0, whole: false, name };
+        let waiter = Waiter { thread: 0, turn, place, holds, expected: 0, whole: false, name };
         let place = BlockingCall::ReadWriteLock(9);
         let nested = Waiter { thread: 1, turn: 1, place, ..waiter.clone() };
         let place = BlockingCall::Barrier(1);

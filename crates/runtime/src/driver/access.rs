@@ -291,14 +291,14 @@ impl Driver {
 
     /// A thread gives a lock back and is likely to take it again at once: if another node waits for the
     /// token it stays here for a window.
-    pub(crate) fn unlock_to_return(
+    pub(crate) fn unlock_to_reacquire(
         &self,
         slot: &Slot,
         (thread, id): (ThreadId, u64),
     ) -> Result<(), Error> {
-        self.tell(SyncInput::UnlockToReturn { thread, id })?;
+        self.tell(SyncInput::UnlockToReacquire { thread, id })?;
         if self.tables().keeps_lock(id) {
-            slot.returns.keep();
+            slot.reacquisition.keep();
             if !self.engine.windows().keep_lock(id) {
                 self.end_kept_lock(slot);
             }
@@ -308,7 +308,7 @@ impl Driver {
 
     /// A thread is about to wait for something else, or ends: it does not come back to a lock soon.
     pub(crate) fn end_kept_lock(&self, slot: &Slot) {
-        if let Some(id) = slot.returns.take_kept() {
+        if let Some(id) = slot.reacquisition.take_kept() {
             self.end_lock_window(id);
         }
     }

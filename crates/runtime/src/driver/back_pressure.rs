@@ -35,7 +35,7 @@ impl Driver {
             self.forget_access();
             self.timed(Wait::Other, || self.mesh().wait_for_room(to));
         }
-        if self.tables().held() > most {
+        if self.tables().withheld() > most {
             self.release()?;
         }
         Ok(())

@@ -48,12 +48,12 @@ pub(crate) struct Engine {
     /// Where allocations were made, if a report may ask.
     sites: Option<Sites>,
     windows: Windows,
-    untaken: Untaken,
+    step_results: StepResults,
 }
 
 /// What steps have led to, until it is taken.
 #[derive(Debug, Default)]
-struct Untaken {
+struct StepResults {
     reclaimed: Mutex<Vec<MinipageId>>,
     /// Of collective operations, for threads that wake up.
     results: Mutex<BTreeMap<ThreadId, Arc<[u8]>>>,
@@ -77,7 +77,7 @@ impl Engine {
             sharing: counts_sharing.then(Sharing::default),
             sites: (checks_races || counts_sharing).then(|| Sites::new(checks_races)),
             windows: Windows::new()?,
-            untaken: Untaken::default(),
+            step_results: StepResults::default(),
         })
     }
 
@@ -139,12 +139,12 @@ impl Engine {
 
     /// Freed minipages of which no other node has a copy any more, since it was asked last.
     pub(crate) fn take_reclaimed(&self) -> Vec<MinipageId> {
-        core::mem::take(&mut lock(&self.untaken.reclaimed))
+        core::mem::take(&mut lock(&self.step_results.reclaimed))
     }
 
     /// The result of the collective operation that a thread was woken from.
     pub(crate) fn take_result(&self, thread: ThreadId) -> Arc<[u8]> {
-        lock(&self.untaken.results).remove(&thread).unwrap_or_default()
+        lock(&self.step_results.results).remove(&thread).unwrap_or_default()
     }
 
     /// Raises the limit of pending diffs for `minipages` more minipages, of diffs up to `longest` bytes each.
@@ -230,7 +230,7 @@ impl Engine {
             let mut world = mutants::MutantWorld::new(&mut world);
             run.minipages().try_for_each(|minipage| node.step(input(minipage), &mut world))
         };
-        world.do_gathered();
+        world.carry_out_run();
         drop(states);
         world.finish();
         done.map_err(|violation| self.judge(from, violation))

@@ -51,7 +51,7 @@ impl<'a, 'b> MutantWorld<'a, 'b> {
     fn protect_now(&mut self) {
         if let Some((minipage, from, to)) = self.late.take() {
             // In a run the message waits for the protections.
-            self.real.do_gathered();
+            self.real.carry_out_run();
             thread::sleep(LATE);
             self.real.protect(minipage, from, to);
         }

@@ -4,7 +4,7 @@
 
 mod contents;
 mod diffs;
-mod gather;
+mod run_effects;
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::receiver::slots;
 use crate::shim::lock;
 use crate::stats::Count;
 use contents::{append, is_zero};
-use gather::Gathered;
+use run_effects::RunEffects;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -45,7 +45,7 @@ pub(super) struct RealWorld<'a> {
     /// What [`ReleaseWorld::closing`] has closed, as long as nothing was opened since.
     closed: Option<Closed>,
     /// What the steps of a run want done.
-    gathered: Option<Gathered>,
+    gathered: Option<RunEffects>,
     /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
     woken: SmallVec<[ThreadId; 4]>,
 }
@@ -77,7 +77,7 @@ impl<'a> RealWorld<'a> {
     /// For the steps of a run that comes from `from`: the caller holds the locks of all its minipages until
     /// [`RealWorld::finish`] has returned.
     pub(super) fn of_run(engine: &'a Engine, from: NodeId) -> Self {
-        Self { gathered: Some(Gathered::default()), ..Self::new(engine, from, None, false) }
+        Self { gathered: Some(RunEffects::default()), ..Self::new(engine, from, None, false) }
     }
 
     fn platform(&self) -> &'a Platform {
@@ -165,7 +165,7 @@ impl<'a> RealWorld<'a> {
 
     /// The step is done: what it has left over waits.
     pub(super) fn finish(&mut self) {
-        self.do_gathered();
+        self.carry_out_run();
         self.buffer_received();
         self.defer_notices();
         self.woken.drain(..).for_each(|thread| self.engine.platform.wake_thread(thread));
@@ -204,7 +204,7 @@ impl World for RealWorld<'_> {
     }
 
     fn result(&mut self, thread: ThreadId, values: Arc<[u8]>) {
-        lock(&self.engine.untaken.results).insert(thread, values);
+        lock(&self.engine.step_results.results).insert(thread, values);
     }
 
     fn send_deferred(&mut self, to: NodeId, message: Message) {
@@ -216,7 +216,7 @@ impl World for RealWorld<'_> {
             (Some(gathered), Some(minipage)) if message.goes_in_runs() => {
                 return gathered.send((to, true), (minipage, message), 0);
             }
-            _ => self.do_gathered(),
+            _ => self.carry_out_run(),
         }
         let context = SendContext { later: true, ..SendContext::default() };
         let (mesh, header) = (self.platform().mesh(), header_of(message));
@@ -240,7 +240,7 @@ impl World for RealWorld<'_> {
             Some(minipage) if self.gathered.is_some() && message.goes_in_runs() => {
                 return self.gather(to, minipage, message);
             }
-            _ => self.do_gathered(),
+            _ => self.carry_out_run(),
         }
         if let Message::Page { minipage, .. } = message {
             let run = (message.attach() == Attach::Page && !self.is_zero(minipage))
@@ -298,7 +298,7 @@ impl World for RealWorld<'_> {
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        self.do_gathered();
+        self.carry_out_run();
         if access == Access::ReadWrite {
             self.engine.races().watch(minipage);
         }
@@ -325,7 +325,7 @@ impl World for RealWorld<'_> {
     }
 
     fn reclaimed(&mut self, minipage: MinipageId) {
-        lock(&self.engine.untaken.reclaimed).push(minipage);
+        lock(&self.engine.step_results.reclaimed).push(minipage);
     }
 
     fn competing(&mut self, _: MinipageId) {
@@ -339,7 +339,7 @@ impl World for RealWorld<'_> {
 
 impl ReleaseWorld for RealWorld<'_> {
     fn track(&mut self, minipage: MinipageId, from: Access) {
-        self.do_gathered();
+        self.carry_out_run();
         if let Err(error) = self.platform().memory().track(minipage, from) {
             self.platform().fatal(&error.to_string());
         }
@@ -374,7 +374,7 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
-        self.do_gathered();
+        self.carry_out_run();
         self.close_as_its_twin(minipage)
     }
 
@@ -409,12 +409,12 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
-        self.do_gathered();
+        self.carry_out_run();
         self.merge_pending(minipage, open);
     }
 
     fn forward_diff(&mut self, to: NodeId, message: Message) {
-        self.do_gathered();
+        self.carry_out_run();
         self.pass_pending(to, message);
     }
 
@@ -426,14 +426,14 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        self.do_gathered();
+        self.carry_out_run();
         let (page, len) = self.platform().memory().privileged(minipage);
         // SAFETY: the privileged view is readable for the length of the minipage.
         if !unsafe { is_zero(page, len) } {
             return false;
         }
         self.protect(minipage, Access::ReadWrite, Access::NoAccess);
-        self.do_gathered();
+        self.carry_out_run();
         // A thread may have written between the look and the closing.
         // SAFETY: as above.
         let zero = unsafe { is_zero(page, len) };

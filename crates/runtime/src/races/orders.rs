@@ -88,7 +88,7 @@ impl Orders {
         match *asked {
             // The lock that a condition gives up is given up a little later, and its thread waits.
             SyncInput::Unlock { id, .. }
-            | SyncInput::UnlockToReturn { id, .. }
+            | SyncInput::UnlockToReacquire { id, .. }
             | SyncInput::ConditionWait { lock: id, .. } => {
                 self.keep(Ordered::Lock(id), now.clone());
             }

@@ -23,7 +23,7 @@ pub(crate) struct Awaited {
     /// How often a thread has begun to wait so.
     turns: AtomicU64,
     /// How many threads are to come to the barrier where it waits, and [`WHOLE`] if they are all threads of a large job.
-    party: AtomicU64,
+    expected: AtomicU64,
     /// The name it waits for: its bytes, and zeros behind them.
     name: [AtomicU64; NAME_WORDS],
 }
@@ -35,7 +35,7 @@ impl Awaited {
             place: AtomicU64::new(0),
             id: AtomicU64::new(0),
             turns: AtomicU64::new(0),
-            party: AtomicU64::new(0),
+            expected: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; NAME_WORDS],
         }
     }
@@ -56,8 +56,8 @@ impl Awaited {
     }
 
     /// The thread is about to wait with so many others at a barrier.
-    pub(crate) fn set_party(&self, threads: u32, whole: bool) {
-        self.party.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::SeqCst);
+    pub(crate) fn set_expected(&self, threads: u32, whole: bool) {
+        self.expected.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::SeqCst);
     }
 
     /// The thread is about to wait for this name.
@@ -81,9 +81,9 @@ impl Awaited {
     }
 
     /// How many threads are to come to its barrier, and whether they are all threads of a large job.
-    pub(super) fn party(&self) -> (u32, bool) {
-        let party = self.party.load(Ordering::SeqCst);
-        (u32::try_from(party & !WHOLE).unwrap_or(u32::MAX), party & WHOLE != 0)
+    pub(super) fn expected(&self) -> (u32, bool) {
+        let expected = self.expected.load(Ordering::SeqCst);
+        (u32::try_from(expected & !WHOLE).unwrap_or(u32::MAX), expected & WHOLE != 0)
     }
 
     /// The name.

@@ -1,7 +1,7 @@
 //! Which thread is likely to take a contended lock again at once (ADR 41).
 //!
 //! Role: the rule that says at an unlock whether the token may stay for a window
-//! ([`multigrain_protocol::sync::SyncInput::UnlockToReturn`]). A thread that came back to the lock soon after its
+//! ([`multigrain_protocol::sync::SyncInput::UnlockToReacquire`]). A thread that came back to the lock soon after its
 //! last unlock is expected to come back soon again. Only a lock that a thread had to wait for is followed, the
 //! last one, and no longer than others want it: a lock that nobody else wants costs no look at the clock.
 
@@ -17,7 +17,7 @@ const NONE: u64 = u64::MAX;
 
 /// The contended lock that a thread used last. Changed by that thread alone.
 #[derive(Debug)]
-pub(crate) struct Returns {
+pub(crate) struct Reacquisition {
     lock: AtomicU64,
     /// When it was unlocked.
     unlocked_ns: AtomicU64,
@@ -27,7 +27,7 @@ pub(crate) struct Returns {
     kept: AtomicBool,
 }
 
-impl Returns {
+impl Reacquisition {
     pub(super) const fn new() -> Self {
         Self {
             lock: AtomicU64::new(NONE),
@@ -71,7 +71,7 @@ impl Returns {
     }
 
     /// It is about to unlock it: whether it is likely to come back soon.
-    pub(crate) fn are_likely(&self, lock: u64) -> bool {
+    pub(crate) fn is_likely(&self, lock: u64) -> bool {
         self.follows(lock) && self.soon.load(Ordering::Relaxed)
     }
 
@@ -106,46 +106,46 @@ mod tests {
     }
 
     /// Takes the lock and gives it back: whether the token may stay.
-    fn section(returns: &Returns, lock: u64, waited: bool, now_ns: u64) -> bool {
-        returns.before_lock(lock, || now_ns);
-        returns.after_lock(lock, waited);
-        let likely = returns.are_likely(lock);
-        returns.after_unlock(lock, || now_ns + 1000);
+    fn section(history: &Reacquisition, lock: u64, waited: bool, now_ns: u64) -> bool {
+        history.before_lock(lock, || now_ns);
+        history.after_lock(lock, waited);
+        let likely = history.is_likely(lock);
+        history.after_unlock(lock, || now_ns + 1000);
         likely
     }
 
     #[test]
     fn a_lock_that_nobody_else_wants_costs_no_look_at_the_clock() {
-        let returns = Returns::new();
-        returns.before_lock(7, never);
-        returns.after_lock(7, false);
-        returns.after_unlock(7, never);
-        assert!(!section(&returns, 7, true, 0));
+        let history = Reacquisition::new();
+        history.before_lock(7, never);
+        history.after_lock(7, false);
+        history.after_unlock(7, never);
+        assert!(!section(&history, 7, true, 0));
         // It had to wait once, and nobody wants it any more.
-        section(&returns, 7, false, 2000);
-        returns.before_lock(7, never);
-        returns.after_lock(7, false);
-        assert!(!returns.are_likely(7));
+        section(&history, 7, false, 2000);
+        history.before_lock(7, never);
+        history.after_lock(7, false);
+        assert!(!history.is_likely(7));
     }
 
     #[test]
     fn a_thread_that_came_back_soon_is_expected_again_until_it_does_not() {
-        let returns = Returns::new();
-        assert!(!section(&returns, 7, true, 0), "not known yet");
-        assert!(section(&returns, 7, true, 2000));
-        returns.keep();
-        assert!(section(&returns, 7, false, 4000));
-        returns.keep();
-        assert!(!section(&returns, 7, false, 5000 + SOON_NS));
+        let history = Reacquisition::new();
+        assert!(!section(&history, 7, true, 0), "not known yet");
+        assert!(section(&history, 7, true, 2000));
+        history.keep();
+        assert!(section(&history, 7, false, 4000));
+        history.keep();
+        assert!(!section(&history, 7, false, 5000 + SOON_NS));
     }
 
     #[test]
     fn another_lock_begins_anew_and_what_was_kept_is_given_up_once() {
-        let returns = Returns::new();
-        section(&returns, 7, true, 0);
-        assert!(section(&returns, 7, true, 2000));
-        returns.keep();
-        assert_eq!((returns.take_kept(), returns.take_kept()), (Some(7), None));
-        assert!(!section(&returns, 8, true, 3000) && !returns.are_likely(7));
+        let history = Reacquisition::new();
+        section(&history, 7, true, 0);
+        assert!(section(&history, 7, true, 2000));
+        history.keep();
+        assert_eq!((history.take_kept(), history.take_kept()), (Some(7), None));
+        assert!(!section(&history, 8, true, 3000) && !history.is_likely(7));
     }
 }

@@ -21,7 +21,7 @@ use multigrain_types::deadlock::{BlockingCall, Waiter};
 use multigrain_types::limits::MAX_THREADS;
 
 use super::awaited::Awaited;
-use super::lock_window::Returns;
+use super::lock_window::Reacquisition;
 use super::parking::{WAITING, Word};
 use crate::child;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
@@ -53,7 +53,7 @@ pub(crate) struct Slot {
     /// What the prefetcher remembers of its thread; 0 for a new one.
     pub(crate) remembered: AtomicU64,
     /// Its thread's way with contended locks.
-    pub(crate) returns: Returns,
+    pub(crate) reacquisition: Reacquisition,
     /// What its thread waits for, where that is another thread of the job.
     awaited: Awaited,
     /// The handle of its thread, if Multigrain has started it; else 0.
@@ -70,7 +70,7 @@ static SLOTS: [Slot; SLOT_COUNT] = [const {
         refused: AtomicBool::new(false),
         told_to_hold: AtomicU64::new(0),
         remembered: AtomicU64::new(0),
-        returns: Returns::new(),
+        reacquisition: Reacquisition::new(),
         awaited: Awaited::new(),
         handle: AtomicU64::new(0),
     }
@@ -231,7 +231,7 @@ fn take() -> Option<u32> {
     })?;
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
     SLOTS[found].remembered.store(0, Ordering::Relaxed);
-    SLOTS[found].returns.forget();
+    SLOTS[found].reacquisition.forget();
     SLOTS[found].handle.store(0, Ordering::SeqCst);
     u32::try_from(found).ok()
 }
@@ -396,12 +396,12 @@ pub(crate) fn waiters() -> Vec<Waiter> {
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, turn) = slot.waits()?;
         let is_barrier = matches!(place, BlockingCall::Barrier(_));
-        let (party, whole) = if is_barrier { slot.awaited.party() } else { (0, false) };
+        let (expected, whole) = if is_barrier { slot.awaited.expected() } else { (0, false) };
         let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
         let name = if named { slot.awaited.name() } else { String::new() };
         let handle = Some(slot.handle.load(Ordering::SeqCst)).filter(|&handle| handle > 0);
         let holds = handle.map(BlockingCall::Join).into_iter().collect();
-        Some(Waiter { thread, turn, place, holds, party, whole, name })
+        Some(Waiter { thread, turn, place, holds, expected, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

@@ -271,8 +271,8 @@ impl SharedTables {
     }
 
     /// Messages that wait for flushes to end; none without release consistent areas.
-    pub(crate) fn held(&self) -> usize {
-        if self.is_relaxed() { lock(&self.tracker).held() } else { 0 }
+    pub(crate) fn withheld(&self) -> usize {
+        if self.is_relaxed() { lock(&self.tracker).withheld() } else { 0 }
     }
 
     /// What threads of this node hold: locks in ascending order, then read-write locks.

@@ -9,8 +9,8 @@
 
 use super::{Mesh, descriptors};
 use crate::error::TransportError;
-use crate::meeting::Meeting;
 use crate::outbox::Marks;
+use crate::rendezvous::Rendezvous;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::sink::LostReason;
 use multigrain_types::NodeId;
@@ -30,10 +30,10 @@ pub enum LinkEvent {
 /// The links of a mesh that are still to be made.
 pub(super) struct Links {
     /// Locked by the thread that makes links as long as it does; none where all links were made at boot, and in the end.
-    meeting: Mutex<Option<Box<Meeting>>>,
+    rendezvous: Mutex<Option<Box<Rendezvous>>>,
     /// What wakes that thread.
     wake_up: Option<Arc<OwnedFd>>,
-    /// The descriptors of the meeting.
+    /// The descriptors of the rendezvous.
     descriptors: Vec<RawFd>,
     /// Peers that somebody has something to say to.
     wanted: Marks,
@@ -46,12 +46,15 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(meeting: Option<Box<Meeting>>, nodes: usize) -> Self {
+    pub(super) fn new(rendezvous: Option<Box<Rendezvous>>, nodes: usize) -> Self {
         Self {
-            wake_up: meeting.as_ref().map(|meeting| meeting.wake_up()),
-            descriptors: meeting.iter().flat_map(|meeting| meeting.descriptors()).collect(),
-            over: Mutex::new(meeting.is_none()),
-            meeting: Mutex::new(meeting),
+            wake_up: rendezvous.as_ref().map(|rendezvous| rendezvous.wake_up()),
+            descriptors: rendezvous
+                .iter()
+                .flat_map(|rendezvous| rendezvous.descriptors())
+                .collect(),
+            over: Mutex::new(rendezvous.is_none()),
+            rendezvous: Mutex::new(rendezvous),
             wanted: Marks::new(nodes),
             unreached: Mutex::new(Vec::new()),
             asked: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
@@ -83,31 +86,31 @@ impl Mesh {
     /// [`TransportError::System`]: no more links can be made. (A peer that cannot be reached is lost, and
     /// [`Mesh::receive`] says so.)
     pub fn make_links(&self, tell: &mut dyn FnMut(LinkEvent)) -> Result<(), TransportError> {
-        let Ok(mut meeting) = self.links.meeting.try_lock() else { return Ok(()) };
-        let Some(meeting) = meeting.as_mut() else { return Ok(()) };
+        let Ok(mut rendezvous) = self.links.rendezvous.try_lock() else { return Ok(()) };
+        let Some(rendezvous) = rendezvous.as_mut() else { return Ok(()) };
         loop {
-            let keys = meeting.wait()?;
+            let keys = rendezvous.wait()?;
             let over = lock(&self.links.over);
             if *over {
                 return Ok(());
             }
             self.links.wanted.take(|place| {
                 let peer = NodeId(u16::try_from(place).unwrap_or(u16::MAX));
-                if let Err(error) = meeting.reach(peer) {
+                if let Err(error) = rendezvous.reach(peer) {
                     self.cannot_reach(peer, &error);
                 }
             });
-            if let Err(error) = meeting.turn(keys) {
+            if let Err(error) = rendezvous.turn(keys) {
                 let Some(peer) = error.peer() else { return Err(error) };
                 self.cannot_reach(peer, &error);
             }
-            for (node, link) in meeting.take_met() {
+            for (node, link) in rendezvous.take_connected() {
                 let Some(peer) = self.peer(node) else { continue };
                 let made = peer.join(link, &self.waiting)?;
                 made.into_iter()
                     .for_each(|link| tell(LinkEvent::Made(descriptors(link).collect())));
             }
-            meeting.take_lines().into_iter().for_each(|line| tell(LinkEvent::Refused(line)));
+            rendezvous.take_lines().into_iter().for_each(|line| tell(LinkEvent::Refused(line)));
         }
     }
 
@@ -121,11 +124,11 @@ impl Mesh {
     }
 
     /// Afterwards every link that this node has welcomed a peer to is in the mesh, and there will be no other. What is left
-    /// of the meeting comes back the first time, when the thread that made links has ended that.
-    pub(super) fn make_no_more_links(&self) -> Option<Box<Meeting>> {
+    /// of the rendezvous comes back the first time, when the thread that made links has ended that.
+    pub(super) fn make_no_more_links(&self) -> Option<Box<Rendezvous>> {
         *lock(&self.links.over) = true;
         self.links.wake();
-        lock(&self.links.meeting).take()
+        lock(&self.links.rendezvous).take()
     }
 
     fn cannot_reach(&self, peer: NodeId, error: &TransportError) {

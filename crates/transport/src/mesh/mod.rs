@@ -100,9 +100,9 @@ impl Mesh {
 
     pub(crate) fn new(booted: Booted) -> Result<Mesh, TransportError> {
         let Booted { identity, links, others } = booted;
-        let (listeners, refusals, meeting) = match others {
+        let (listeners, refusals, rendezvous) = match others {
             Others::Refused(listeners, refusals) => (listeners, refusals, None),
-            Others::Met(meeting) => (Vec::new(), Refusals::default(), Some(meeting)),
+            Others::ByRendezvous(rendezvous) => (Vec::new(), Refusals::default(), Some(rendezvous)),
         };
         let waiting = Waiting::new()?;
         for listener in &listeners {
@@ -123,7 +123,7 @@ impl Mesh {
             identity,
             peers,
             refusing: Refusing { listeners, refusals },
-            links: Links::new(meeting, nodes),
+            links: Links::new(rendezvous, nodes),
             waiting,
             tally: Tally::default(),
             allowed_answers: AtomicUsize::new(ALLOWED_ANSWERS),
@@ -219,8 +219,8 @@ impl Mesh {
     /// Says goodbye to all peers: they see [`crate::LostReason::Left`]. Nothing can be sent after it;
     /// receiving goes on until the peers have left, too.
     pub fn leave(&self) {
-        if let Some(meeting) = self.make_no_more_links() {
-            meeting.leave();
+        if let Some(rendezvous) = self.make_no_more_links() {
+            rendezvous.leave();
         }
         for peer in self.peers() {
             peer.leave(self.rank(), &self.waiting);

@@ -96,7 +96,7 @@ pub struct Waiter {
     pub holds: Vec<BlockingCall>,
     /// How many threads are to come to the barrier where it waits; 0 anywhere else.
     #[serde(default)]
-    pub party: u32,
+    pub expected: u32,
     /// Whether they are all threads of a job that is so large that such a barrier is one apart.
     #[serde(default)]
     pub whole: bool,

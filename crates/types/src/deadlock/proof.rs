@@ -138,7 +138,7 @@ mod tests {
 
     fn waiter(thread: u32, place: BlockingCall, locks: &[u64]) -> Waiter {
         let holds = locks.iter().map(|&id| BlockingCall::Lock(id)).collect();
-        Waiter { thread, turn: 1, place, holds, party: 3, whole: false, name: String::new() }
+        Waiter { thread, turn: 1, place, holds, expected: 3, whole: false, name: String::new() }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {

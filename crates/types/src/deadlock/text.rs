@@ -69,14 +69,14 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
     let mut places: BTreeMap<(BlockingCall, &str, bool), Vec<Thread>> = BTreeMap::new();
     let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
     let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
-    let mut parties: BTreeMap<BlockingCall, u32> = BTreeMap::new();
+    let mut sizes: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
         let mut place = waiter.place;
         if let BlockingCall::Join(handle) = &mut place {
             *handle = *handle >> HANDLE_NODE << HANDLE_NODE;
         }
         places.entry((place, &waiter.name, waiter.whole)).or_default().push(thread);
-        parties.insert(place, waiter.party);
+        sizes.insert(place, waiter.expected);
         *threads.entry(thread.0).or_default() += 1;
         for &held in &waiter.holds {
             holders.entry(held).or_default().push(thread);
@@ -97,10 +97,10 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
                     (who, true) => format!(", which {who} hold"),
                 })
             }
-            BlockingCall::Barrier(_) => parties.get(place).map(|party| {
+            BlockingCall::Barrier(_) => sizes.get(place).map(|expected| {
                 let is_one_of_two = places.contains_key(&(*place, name_of, !whole));
-                let which = if is_one_of_two { apart(*whole, *party) } else { String::new() };
-                which + &came(at.len(), *party)
+                let which = if is_one_of_two { apart(*whole, *expected) } else { String::new() };
+                which + &came(at.len(), *expected)
             }),
             BlockingCall::Finalize
             | BlockingCall::Semaphore(_)
@@ -115,17 +115,17 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
 }
 
 /// Which of two barriers of one id it is: that of all threads, or that of a number of them.
-fn apart(whole: bool, party: u32) -> String {
+fn apart(whole: bool, expected: u32) -> String {
     match whole {
-        false => format!(" of {party} threads"),
+        false => format!(" of {expected} threads"),
         true => " of all threads, which is another one in a job of more than 8 nodes,".into(),
     }
 }
 
 /// How many of a barrier's threads have come.
-fn came(threads: usize, party: u32) -> String {
+fn came(threads: usize, expected: u32) -> String {
     let verb = if threads == 1 { "has" } else { "have" };
-    format!(" ({threads} of {party} threads {verb} come)")
+    format!(" ({threads} of {expected} threads {verb} come)")
 }
 
 fn join(parts: Vec<String>) -> String {
@@ -171,13 +171,13 @@ mod tests {
     #[test]
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
         let waiter = |thread, place, holds: &[u64]| {
-            let party = if matches!(place, BlockingCall::Barrier(_)) { 8 } else { 0 };
+            let expected = if matches!(place, BlockingCall::Barrier(_)) { 8 } else { 0 };
             Waiter {
                 thread,
                 turn: 0,
                 place,
                 holds: holds.iter().map(|&id| BlockingCall::Lock(id)).collect(),
-                party,
+                expected,
                 whole: false,
                 name: String::new(),
             }
@@ -197,7 +197,7 @@ mod tests {
     fn a_barrier_of_all_threads_is_told_from_one_of_as_many() {
         let waiter = |whole| {
             let (place, holds, name) = (BlockingCall::Barrier(1), Vec::new(), String::new());
-            Waiter { thread: 0, turn: 0, place, holds, party: 9, whole, name }
+            Waiter { thread: 0, turn: 0, place, holds, expected: 9, whole, name }
         };
         let waiters = [true, false, true].map(waiter);
         let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
@@ -213,7 +213,7 @@ mod tests {
             turn: 0,
             place,
             holds: Vec::new(),
-            party: 0,
+            expected: 0,
             whole: false,
             name: name.into(),
         };

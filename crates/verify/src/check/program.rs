@@ -263,9 +263,9 @@ pub struct Job {
     pub windows: bool,
     /// Whether a window keeps all that threads are granted, from before they resume it, as the program may ask for.
     pub asked_windows: bool,
-    /// Whether unlocks leave tokens here for a window, of any length ([`SyncInput::UnlockToReturn`]).
+    /// Whether unlocks leave tokens here for a window, of any length ([`SyncInput::UnlockToReacquire`]).
     ///
-    /// [`SyncInput::UnlockToReturn`]: multigrain_protocol::sync::SyncInput::UnlockToReturn
+    /// [`SyncInput::UnlockToReacquire`]: multigrain_protocol::sync::SyncInput::UnlockToReacquire
     pub lock_windows: bool,
     /// Whether what each thread read is part of the state: a litmus test.
     pub observe: bool,

@@ -18,7 +18,7 @@ pub(super) fn synchronization(thread: ThreadId, op: Op, lock_windows: bool) -> (
     match op {
         Op::Lock(id) => (SyncInput::Lock { thread, id: wide(id) }, true),
         Op::Unlock(id) if lock_windows => {
-            (SyncInput::UnlockToReturn { thread, id: wide(id) }, false)
+            (SyncInput::UnlockToReacquire { thread, id: wide(id) }, false)
         }
         Op::Unlock(id) => (SyncInput::Unlock { thread, id: wide(id) }, false),
         Op::Barrier { id, local, total } => {

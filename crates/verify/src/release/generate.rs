@@ -199,9 +199,6 @@ impl Writer {
         locks: u32,
         words: &[(Place, Owner)],
     ) -> Vec<Op> {
-        let of = |wanted: &dyn Fn(&Owner) -> bool| -> Vec<Place> {
-            words.iter().filter(|(_, owner)| wanted(owner)).map(|(place, _)| *place).collect()
-        };
         if rng.below(8) < self.prefetches && !words.is_empty() {
             let (minipage, _) = words[index(rng, words.len())].0;
             if self.job.minipages[usize::from(minipage)].consistency.is_lazy() && rng.once_in(3) {
@@ -214,57 +211,75 @@ impl Writer {
         }
         match rng.below(8) {
             0 | 1 => {
-                let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
+                let own = places_of(
+                    words,
+                    &|owner| matches!(owner, Owner::Thread(other) if *other == thread),
+                );
                 self.accesses(rng, &own, 3)
             }
-            2 => {
-                let free = of(&|owner| matches!(owner, Owner::Nobody));
-                if free.is_empty() {
-                    return Vec::new();
-                }
-                let many = 1 + rng.below(3);
-                let places: Vec<Place> = (0..many).map(|_| rng.pick(&free)).collect();
-                let asks = if rng.once_in(2) { &places[..] } else { &[] };
-                let asks = asks.iter().map(|&(minipage, _)| Op::AwaitedPrefetch(minipage));
-                asks.chain(places.iter().map(|&(m, w)| Op::Read(m, w))).collect()
-            }
-            3 => {
-                // Two locks at once, always in the same order.
-                let (outer, inner) = (rng.below32(locks), locks + rng.below32(2));
-                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == outer));
-                let mut ops = vec![Op::Lock(outer), Op::Lock(inner)];
-                ops.extend(self.accesses(rng, &under, 2));
-                ops.extend([Op::Unlock(inner), Op::Unlock(outer)]);
-                ops
-            }
-            4 => {
-                // Around a critical section: what the thread wrote itself, or nobody writes.
-                let lock = rng.below32(locks);
-                let near = of(&|owner| match owner {
-                    Owner::Thread(other) => *other == thread,
-                    Owner::Nobody => true,
-                    Owner::Lock(_) | Owner::Transferred(_) | Owner::Flag => false,
-                });
-                let own = of(&|owner| matches!(owner, Owner::Thread(other) if *other == thread));
-                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
-                let mut ops = self.accesses(rng, &own, 1);
-                ops.push(Op::Lock(lock));
-                if rng.once_in(2) {
-                    ops.extend(self.accesses(rng, &under, 1));
-                }
-                ops.push(Op::Unlock(lock));
-                ops.extend(near.iter().map(|&(minipage, word)| Op::Read(minipage, word)).take(4));
-                ops
-            }
+            2 => self.reads_of_constants(rng, words),
+            3 => self.nested_locks(rng, locks, words),
+            4 => self.around_a_section(rng, thread, locks, words),
             _ => {
                 let lock = rng.below32(locks);
-                let under = of(&|owner| matches!(owner, Owner::Lock(id) if *id == lock));
+                let under =
+                    places_of(words, &|owner| matches!(owner, Owner::Lock(id) if *id == lock));
                 let mut ops = vec![Op::Lock(lock)];
                 ops.extend(self.accesses(rng, &under, 3));
                 ops.push(Op::Unlock(lock));
                 ops
             }
         }
+    }
+
+    /// Reads of what nobody writes, perhaps fetched ahead.
+    fn reads_of_constants(&mut self, rng: &mut Rng, words: &[(Place, Owner)]) -> Vec<Op> {
+        let free = places_of(words, &|owner| matches!(owner, Owner::Nobody));
+        if free.is_empty() {
+            return Vec::new();
+        }
+        let many = 1 + rng.below(3);
+        let places: Vec<Place> = (0..many).map(|_| rng.pick(&free)).collect();
+        let asks = if rng.once_in(2) { &places[..] } else { &[] };
+        let asks = asks.iter().map(|&(minipage, _)| Op::AwaitedPrefetch(minipage));
+        asks.chain(places.iter().map(|&(m, w)| Op::Read(m, w))).collect()
+    }
+
+    /// Two locks at once, always in the same order.
+    fn nested_locks(&mut self, rng: &mut Rng, locks: u32, words: &[(Place, Owner)]) -> Vec<Op> {
+        let (outer, inner) = (rng.below32(locks), locks + rng.below32(2));
+        let under = places_of(words, &|owner| matches!(owner, Owner::Lock(id) if *id == outer));
+        let mut ops = vec![Op::Lock(outer), Op::Lock(inner)];
+        ops.extend(self.accesses(rng, &under, 2));
+        ops.extend([Op::Unlock(inner), Op::Unlock(outer)]);
+        ops
+    }
+
+    /// Before and after a critical section: what the thread wrote itself, or nobody writes.
+    fn around_a_section(
+        &mut self,
+        rng: &mut Rng,
+        thread: usize,
+        locks: u32,
+        words: &[(Place, Owner)],
+    ) -> Vec<Op> {
+        let lock = rng.below32(locks);
+        let near = places_of(words, &|owner| match owner {
+            Owner::Thread(other) => *other == thread,
+            Owner::Nobody => true,
+            Owner::Lock(_) | Owner::Transferred(_) | Owner::Flag => false,
+        });
+        let own =
+            places_of(words, &|owner| matches!(owner, Owner::Thread(other) if *other == thread));
+        let under = places_of(words, &|owner| matches!(owner, Owner::Lock(id) if *id == lock));
+        let mut ops = self.accesses(rng, &own, 1);
+        ops.push(Op::Lock(lock));
+        if rng.once_in(2) {
+            ops.extend(self.accesses(rng, &under, 1));
+        }
+        ops.push(Op::Unlock(lock));
+        ops.extend(near.iter().map(|&(minipage, word)| Op::Read(minipage, word)).take(4));
+        ops
     }
 
     /// Some accesses to words that the thread may read and write now.
@@ -387,4 +402,9 @@ impl Writer {
             self.job.threads[thread].program.extend(words.map(|word| Op::Read(minipage, word)));
         }
     }
+}
+
+/// The words whose owner is one of these.
+fn places_of(words: &[(Place, Owner)], wanted: &dyn Fn(&Owner) -> bool) -> Vec<Place> {
+    words.iter().filter(|(_, owner)| wanted(owner)).map(|(place, _)| *place).collect()
 }

@@ -184,9 +184,9 @@ pub struct Job {
     pub tracks: bool,
     /// Idle tokens of locks that a node keeps.
     pub idle_tokens: u32,
-    /// Whether unlocks leave tokens at their nodes for a window ([`SyncInput::UnlockToReturn`]).
+    /// Whether unlocks leave tokens at their nodes for a window ([`SyncInput::UnlockToReacquire`]).
     ///
-    /// [`SyncInput::UnlockToReturn`]: multigrain_protocol::sync::SyncInput::UnlockToReturn
+    /// [`SyncInput::UnlockToReacquire`]: multigrain_protocol::sync::SyncInput::UnlockToReacquire
     pub lock_windows: bool,
     /// Flushes, intervals and migrations are counted on from here.
     pub first_number: u64,

@@ -240,7 +240,7 @@ impl State {
             }
             Op::Lock(id) => (Input::Sync(SyncInput::Lock { thread, id: id.into() }), true),
             Op::Unlock(id) if job.lock_windows => {
-                (Input::Sync(SyncInput::UnlockToReturn { thread, id: id.into() }), false)
+                (Input::Sync(SyncInput::UnlockToReacquire { thread, id: id.into() }), false)
             }
             Op::Unlock(id) => (Input::Sync(SyncInput::Unlock { thread, id: id.into() }), false),
             Op::Barrier { id, local, total, quiescent } => {

@@ -204,7 +204,7 @@ impl Simulation {
                 if self.cluster.steps().is_multiple_of(2) {
                     self.ask(node, SyncInput::Unlock { thread, id })?;
                 } else {
-                    self.ask(node, SyncInput::UnlockToReturn { thread, id })?;
+                    self.ask(node, SyncInput::UnlockToReacquire { thread, id })?;
                     self.cluster.timer(LOCK_WINDOW_NS, lock_timer(node, page));
                 }
                 self.cluster.flush(node);

@@ -52,7 +52,7 @@ enum Part {
 }
 
 /// What is drawn for a batch, the same on all nodes.
-struct Batch<'a> {
+struct BatchPlan<'a> {
     sets: &'a [Set],
     /// For every variable that is used.
     before: Vec<(Word, Before)>,
@@ -116,7 +116,7 @@ impl<'a> Race<'a> {
         self.sum(moves, states)
     }
 
-    fn draw(&self, number: usize) -> Batch<'a> {
+    fn draw(&self, number: usize) -> BatchPlan<'a> {
         let mut random = Rng::of_all(&[self.seeds[0], self.seeds[1], number as u64]);
         let sets = self.team.variables.of(self.run.layout, random.index(NODES));
         let local = random.once_in(3);
@@ -130,15 +130,15 @@ impl<'a> Race<'a> {
         let before = words.map(|&word| (word, before())).collect();
         let disturbs = !local && !self.idle.is_empty() && random.once_in(2);
         let disturber = disturbs.then(|| self.idle[random.index(self.idle.len())]);
-        Batch { sets, before, disturber, local }
+        BatchPlan { sets, before, disturber, local }
     }
 
-    fn zero(&self, batch: &Batch<'_>) {
+    fn zero(&self, batch: &BatchPlan<'_>) {
         let me = self.team.me;
         self.visit(batch, Kind::Write, |&(writer, _)| writer == me, |word| word.store(0));
     }
 
-    fn copy(&self, batch: &Batch<'_>) {
+    fn copy(&self, batch: &BatchPlan<'_>) {
         let me = self.team.me;
         let read = |word: Word| {
             word.load();
@@ -149,7 +149,7 @@ impl<'a> Race<'a> {
     /// Accesses the variables that are `chosen`; asks for all of them first, which is faster.
     fn visit(
         &self,
-        batch: &Batch<'_>,
+        batch: &BatchPlan<'_>,
         kind: Kind,
         chosen: impl Fn(&Before) -> bool,
         access: impl Fn(Word),
@@ -161,7 +161,7 @@ impl<'a> Race<'a> {
     }
 
     /// All rounds of a batch, as a thread of the test or as the disturber.
-    fn race(&self, number: usize, batch: &Batch<'_>, thread: Option<usize>) {
+    fn race(&self, number: usize, batch: &BatchPlan<'_>, thread: Option<usize>) {
         let member = thread.map_or(u64::MAX, |thread| thread as u64);
         let mut random = Rng::of_all(&[self.seeds[0], self.seeds[1], number as u64, member]);
         let racers = self.hosts.len() + usize::from(batch.disturber.is_some());
@@ -233,7 +233,7 @@ impl<'a> Race<'a> {
     }
 
     /// Counts the outcomes of a batch.
-    fn collect(&self, batch: &Batch<'_>, states: &mut BTreeMap<Vec<u64>, u64>) {
+    fn collect(&self, batch: &BatchPlan<'_>, states: &mut BTreeMap<Vec<u64>, u64>) {
         let test = self.run.test;
         let finals =
             |set: &Set| test.finals.iter().map(|&var| set[var as usize]).collect::<Vec<_>>();

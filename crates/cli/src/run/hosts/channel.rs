@@ -3,7 +3,7 @@
 //! Nothing here blocks. A cut link gives neither an error nor an end of stream. So each end sends something
 //! every [`PERIOD`], and takes the other for gone after a silence of [`PATIENCE`].
 
-use super::super::agent_pieces::{Pieces, piece};
+use super::super::agent_chunks::{Chunks, chunk};
 use super::frame::{Inbox, Nonsense, encode};
 use rustix::io::Errno;
 use serde::{Serialize, de::DeserializeOwned};
@@ -16,7 +16,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(500);
 /// An end that is silent for so long is gone.
 pub(in super::super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whose end it is. A launcher's orders go in [`Pieces`]; an agent's words go as they are.
+/// Whose end it is. A launcher's orders go in [`Chunks`]; an agent's words go as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Launcher,
@@ -27,7 +27,7 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Channel {
     end: End,
-    pieces: Pieces,
+    chunks: Chunks,
     input: OwnedFd,
     output: OwnedFd,
     inbox: Inbox,
@@ -56,7 +56,7 @@ impl Channel {
         let (received, looked) = (Instant::now(), Instant::now());
         Ok(Self {
             end,
-            pieces: Pieces::default(),
+            chunks: Chunks::default(),
             input,
             output,
             inbox: Inbox::default(),
@@ -86,7 +86,7 @@ impl Channel {
                 self.received = Instant::now();
                 match self.end {
                     End::Launcher => self.inbox.feed(&buffer[..count]),
-                    End::Agent => self.pieces.open(&buffer[..count], |part| self.inbox.feed(part)),
+                    End::Agent => self.chunks.open(&buffer[..count], |part| self.inbox.feed(part)),
                 }
                 Received::Something
             }
@@ -145,7 +145,7 @@ impl Channel {
         if self.end == End::Agent {
             return rustix::io::write(&self.output, bytes);
         }
-        let (piece, count) = piece(bytes);
+        let (piece, count) = chunk(bytes);
         match rustix::io::write(&self.output, &piece)? {
             whole if whole == piece.len() => Ok(count),
             // No pipe does that.

@@ -93,7 +93,7 @@ impl Contact {
         let mut process = Command::new(program);
         process.args(arguments);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        spawn::leash_helper(&mut process, warden.enrolment()?, signals);
+        spawn::tie_helper_to_launcher(&mut process, warden.enrolment()?, signals);
         let mut child = process.spawn()?;
         let adopted = Self::adopt(&mut child).and_then(|adopted| {
             let line = warden.speak_for_launcher(adopted.1.output())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use multigrain_types::sync_id::COLLECTIVE;
 use multigrain_types::{NodeId, ThreadId};
 
-use super::super::barrier::{Barrier, Party, is_below};
+use super::super::barrier::{Arrival, Barrier, is_below};
 use super::super::collective::Collective;
 use super::super::context::SyncContext;
 use super::super::input::SyncError;
@@ -40,7 +40,7 @@ impl SyncTables {
         &mut self,
         context: SyncContext,
         thread: ThreadId,
-        (party, operand): (Party, &Operand),
+        (arrival, operand): (Arrival, &Operand),
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         if let Some(collective) = self.collectives.open.get(&context.id) {
@@ -48,7 +48,7 @@ impl SyncTables {
         }
         let before = out.len();
         with(&mut self.barriers, &mut self.uses, context, |barrier: &mut Barrier, context| {
-            barrier.arrive(context, thread, party, out)
+            barrier.arrive(context, thread, arrival, out)
         })?;
         let collective = self.collectives.open.entry(context.id).or_default();
         collective.bring(operand.clone());

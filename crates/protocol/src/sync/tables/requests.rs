@@ -4,7 +4,7 @@
 use multigrain_types::sync_id::IdName;
 use multigrain_types::{NodeId, ThreadId};
 
-use super::super::barrier::{Barrier, Party};
+use super::super::barrier::{Arrival, Barrier};
 use super::super::condition::Condition;
 use super::super::context::SyncContext;
 use super::super::input::{Awaited, SyncError, SyncInput};
@@ -47,7 +47,7 @@ impl SyncTables {
             }
             SyncInput::TryLock { thread, id } => self.acquire(at(id), thread, Patience::None, out),
             SyncInput::Unlock { thread, id } => self.unlock(at(id), (thread, false), out),
-            SyncInput::UnlockToReturn { thread, id } => self.unlock(at(id), (thread, true), out),
+            SyncInput::UnlockToReacquire { thread, id } => self.unlock(at(id), (thread, true), out),
             SyncInput::LockWindowOver { id } => self.lock_step(at(id), |lock, context| {
                 lock.end_window(context, out);
                 Ok(())
@@ -55,17 +55,17 @@ impl SyncTables {
             SyncInput::Barrier { thread, id, local, total, quiescent } => {
                 let total =
                     mutant!("barrier-opens-early": total - u32::from(total > 1), else total);
-                let party = Party { local, total, quiescent, threads: self.here.threads };
+                let arrival = Arrival { local, total, quiescent, threads: self.here.threads };
                 with(
                     &mut self.barriers,
                     &mut self.uses,
                     at(id),
-                    |barrier: &mut Barrier, context| barrier.arrive(context, thread, party, out),
+                    |barrier: &mut Barrier, context| barrier.arrive(context, thread, arrival, out),
                 )
             }
             SyncInput::Collective { thread, id, local, total, quiescent, ref operand } => {
-                let party = Party { local, total, quiescent, threads: self.here.threads };
-                self.collect(at(id), thread, (party, operand), out)
+                let arrival = Arrival { local, total, quiescent, threads: self.here.threads };
+                self.collect(at(id), thread, (arrival, operand), out)
             }
             SyncInput::SemaphoreWait { thread, id } => with(
                 &mut self.semaphores,

@@ -77,13 +77,13 @@ impl<'a> RealWorld<'a> {
         let mut written = differs();
         if !written {
             self.protect(minipage, Access::ReadWrite, Access::ReadOnly);
-            self.do_gathered();
+            self.carry_out_run();
             // A thread may have written between the look and the closing.
             // SAFETY: as above.
             written = !is_closed && unsafe { self.engine.twins.differs(minipage, page) };
             if written {
                 self.protect(minipage, Access::ReadOnly, Access::ReadWrite);
-                self.do_gathered();
+                self.carry_out_run();
             }
         }
         self.engine.writes.closed(minipage, written);

@@ -57,7 +57,7 @@ impl Subject {
                 | S::ReadWriteUnlock { id, .. }
                 | S::Withdraw { from: A::Lock(id) | A::Semaphore(id) | A::Condition(id), .. }
                 | S::Unlock { id, .. }
-                | S::UnlockToReturn { id, .. }
+                | S::UnlockToReacquire { id, .. }
                 | S::LockWindowOver { id }
                 | S::Barrier { id, .. }
                 | S::Collective { id, .. }

@@ -1,7 +1,7 @@
 //! What the steps of a run have in common is done once: one change of protection for neighbours that are
 //! protected alike, one frame for messages that differ in their minipages only.
 //!
-//! The steps gather here under the locks of all their minipages, and [`RealWorld::do_gathered`] carries it out
+//! The steps gather here under the locks of all their minipages, and [`RealWorld::carry_out_run`] carries it out
 //! before the locks are released. Protections come first, since a page is sent only after its own is set; then
 //! the messages, those about one minipage in the order in which its step sent them. Before a step does anything
 //! else, what was gathered is carried out.
@@ -36,14 +36,14 @@ struct JoinedMessage {
 
 /// What the steps of a run want done.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct RunEffects {
     protections: SmallVec<[Protection; 2]>,
     messages: Vec<JoinedMessage>,
     /// The minipage of the last message, and that message's place: a later one about it comes behind.
     last: Option<(MinipageId, usize)>,
 }
 
-impl Gathered {
+impl RunEffects {
     pub(super) fn protect(&mut self, minipage: MinipageId, from: Access, to: Access) {
         let same = |last: &&mut Protection| (last.from, last.to) == (from, to);
         let joined = self.protections.last_mut().filter(same).is_some_and(|last| {
@@ -94,7 +94,7 @@ impl Gathered {
 
 impl RealWorld<'_> {
     /// Does what was gathered, before anything that is not: that keeps its place behind it.
-    pub(in crate::engine) fn do_gathered(&mut self) {
+    pub(in crate::engine) fn carry_out_run(&mut self) {
         let Some(gathered) = self.gathered.as_mut().map(core::mem::take) else { return };
         for Protection { run, from, to } in gathered.protections {
             self.change_protection(run, from, to);
@@ -137,12 +137,12 @@ mod tests {
         turns: Turns::NONE,
     };
 
-    fn send(gathered: &mut Gathered, to: u16, index: u32, body: PageMessage, bytes: usize) {
+    fn send(gathered: &mut RunEffects, to: u16, index: u32, body: PageMessage, bytes: usize) {
         let minipage = MinipageId::new(AreaId(1), index);
         gathered.send((NodeId(to), false), (minipage, body.about(minipage)), bytes);
     }
 
-    fn runs(gathered: &Gathered) -> Vec<(u16, u32, u32)> {
+    fn runs(gathered: &RunEffects) -> Vec<(u16, u32, u32)> {
         let of =
             |joined: &JoinedMessage| (joined.to.0, joined.run.first().index(), joined.run.count());
         gathered.messages.iter().map(of).collect()
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn messages_that_are_alike_are_one_for_each_node() {
-        let mut gathered = Gathered::default();
+        let mut gathered = RunEffects::default();
         for index in 4..8 {
             send(&mut gathered, 1, index, REQUEST, 0);
             send(&mut gathered, 2, index, REQUEST, 0);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn messages_about_a_minipage_keep_their_order() {
-        let mut gathered = Gathered::default();
+        let mut gathered = RunEffects::default();
         send(&mut gathered, 1, 4, ACK, 0);
         send(&mut gathered, 1, 4, REQUEST, 0);
         // Here the other way about: the request must not join the one behind the ack.
@@ -173,14 +173,14 @@ mod tests {
     #[test]
     fn contents_go_together_up_to_what_a_link_takes() {
         let most = u32::try_from(MAX_RUN_BYTES / 4096).unwrap();
-        let mut gathered = Gathered::default();
+        let mut gathered = RunEffects::default();
         (0..most + 1).for_each(|index| send(&mut gathered, 1, index, REPLY, 4096));
         assert_eq!(runs(&gathered), [(1, 0, most), (1, most, 1)]);
     }
 
     #[test]
     fn neighbours_that_are_protected_alike_are_protected_together() {
-        let mut gathered = Gathered::default();
+        let mut gathered = RunEffects::default();
         let (none, read, write) = (Access::NoAccess, Access::ReadOnly, Access::ReadWrite);
         for (index, to) in (0..).zip([read, read, write, read]) {
             gathered.protect(MinipageId::new(AreaId(1), index), none, to);

@@ -1,4 +1,4 @@
-//! Meetings: from the addresses of peers to links with them, at boot and afterwards.
+//! Rendezvous: from the addresses of peers to links with them, at boot and afterwards.
 //!
 //! Role: connects to the peers it is told to reach, and accepts those that reach this node, all handshakes at once in
 //! one loop over an epoll set, so that a silent connection delays nobody and a thousand cost no more than those
@@ -47,7 +47,7 @@ const LISTENER: u64 = u64::MAX;
 const WAKE_UP: u64 = u64::MAX - 1;
 
 /// A link with a peer, as it is made.
-pub(crate) type Met = (NodeId, Box<dyn Link>);
+pub(crate) type Connected = (NodeId, Box<dyn Link>);
 
 /// Which peers connect to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +61,16 @@ pub(crate) enum Connects {
 /// How far this node is with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkState {
-    Apart,
+    Absent,
     /// A connection to it is under way, or refused for one of its own. Tried until then if it does not listen.
-    Reaching {
+    Connecting {
         until: Instant,
     },
-    Met,
+    Connected,
 }
 
 /// All connections of a node that are no links yet.
-pub(crate) struct Meeting {
+pub(crate) struct Rendezvous {
     identity: Identity,
     peers: Vec<Address>,
     backends: Backends,
@@ -90,12 +90,12 @@ pub(crate) struct Meeting {
     wake_up: Arc<OwnedFd>,
     refusals: Refusals,
     /// What has come of it, to be taken.
-    met: Vec<Met>,
+    connected: Vec<Connected>,
     lines: Vec<String>,
 }
 
-/// Who takes part in a meeting, and how.
-pub(crate) struct Invitation {
+/// Who takes part in a rendezvous, and how.
+pub(crate) struct RendezvousSetup {
     pub(crate) identity: Identity,
     /// Where each node listens; index = rank.
     pub(crate) peers: Vec<Address>,
@@ -106,12 +106,12 @@ pub(crate) struct Invitation {
     pub(crate) end: Instant,
 }
 
-impl Meeting {
+impl Rendezvous {
     pub(crate) fn new(
-        invitation: Invitation,
+        setup: RendezvousSetup,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, TransportError> {
-        let Invitation { identity, peers, backends, network, connects, end } = invitation;
+        let RendezvousSetup { identity, peers, backends, network, connects, end } = setup;
         let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
         let listeners = listeners.collect::<Result<Vec<_>, _>>();
         let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
@@ -119,7 +119,7 @@ impl Meeting {
             .map_err(TransportError::system("eventfd"))?;
         let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
         let connections = Connections::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
-        let states = peers.iter().map(|_| LinkState::Apart).collect();
+        let states = peers.iter().map(|_| LinkState::Absent).collect();
         Ok(Self {
             identity,
             peers,
@@ -134,7 +134,7 @@ impl Meeting {
             later: Vec::new(),
             wake_up: Arc::new(wake_up),
             refusals: Refusals::default(),
-            met: Vec::new(),
+            connected: Vec::new(),
             lines: Vec::new(),
         })
     }
@@ -151,8 +151,8 @@ impl Meeting {
     }
 
     /// The links made since the last call.
-    pub(crate) fn take_met(&mut self) -> Vec<Met> {
-        core::mem::take(&mut self.met)
+    pub(crate) fn take_connected(&mut self) -> Vec<Connected> {
+        core::mem::take(&mut self.connected)
     }
 
     /// A line for each connection refused since the last call that gets one.
@@ -165,7 +165,7 @@ impl Meeting {
         self.later.first().map(|&(_, peer, errno)| self.unreachable(peer, errno))
     }
 
-    /// Boot is over, but not the meeting: from now on each peer is tried for a time of its own.
+    /// Boot is over, but not the rendezvous: from now on each peer is tried for a time of its own.
     pub(crate) fn goes_on(&mut self) {
         self.booted = true;
     }
@@ -193,7 +193,7 @@ impl Meeting {
 
     /// Begins to connect to a peer, now or later, unless that is done.
     pub(crate) fn reach(&mut self, peer: NodeId) -> Result<(), TransportError> {
-        if self.states[peer.index()] != LinkState::Apart {
+        if self.states[peer.index()] != LinkState::Absent {
             return Ok(());
         }
         self.begin_to_reach(peer)
@@ -208,13 +208,13 @@ impl Meeting {
     fn may_take_longer(&mut self, peer: NodeId) {
         let until = if self.booted { self.end.max(Instant::now() + REACH) } else { self.end };
         let state = &mut self.states[peer.index()];
-        if *state != LinkState::Met {
-            *state = LinkState::Reaching { until };
+        if *state != LinkState::Connected {
+            *state = LinkState::Connecting { until };
         }
     }
 
     fn connect(&mut self, peer: NodeId) -> Result<(), TransportError> {
-        let LinkState::Reaching { until } = self.states[peer.index()] else { return Ok(()) };
+        let LinkState::Connecting { until } = self.states[peer.index()] else { return Ok(()) };
         let patience = until.saturating_duration_since(Instant::now());
         // A patience of zero would mean for ever.
         let patience = patience.max(Duration::from_millis(1));
@@ -227,7 +227,7 @@ impl Meeting {
     }
 
     fn reach_later(&mut self, peer: NodeId, errno: Errno) -> Result<(), TransportError> {
-        let LinkState::Reaching { until } = self.states[peer.index()] else { return Ok(()) };
+        let LinkState::Connecting { until } = self.states[peer.index()] else { return Ok(()) };
         let at = Instant::now() + RETRY;
         // Boot says itself when its time is over.
         if !may_change(errno) || (self.booted && at >= until) {
@@ -277,7 +277,7 @@ impl Meeting {
             let Some(mut one) = self.connections.take(key) else { continue };
             let progress = match (self.advance(&mut one), one.peer()) {
                 // It has come by a connection of its own meanwhile.
-                (Err(_), Some(peer)) if self.states[peer.index()] == LinkState::Met => {
+                (Err(_), Some(peer)) if self.states[peer.index()] == LinkState::Connected => {
                     Progress::Gone
                 }
                 (progress, _) => progress?,
@@ -319,8 +319,8 @@ impl Meeting {
                     Some(network) => link::emulate(one.link, network)
                         .map_err(TransportError::system("timerfd_create"))?,
                 };
-                self.states[peer.index()] = LinkState::Met;
-                self.met.push((peer, link));
+                self.states[peer.index()] = LinkState::Connected;
+                self.connected.push((peer, link));
             }
             // A closed one leaves the set by itself.
             Progress::Gone => {}
@@ -343,7 +343,7 @@ impl Meeting {
                 Err(errno) if is_of_one_connection(errno) => continue,
                 Err(errno) => return Err(TransportError::System { call: "accept", errno }),
             };
-            let until = Instant::now() + unauthenticated::patience(self.identity.nodes);
+            let until = Instant::now() + unauthenticated::handshake_timeout(self.identity.nodes);
             let mut one = Pending::new(link, Stage::Accepted { until });
             if let Poll::Ready(Err(why)) = one.link.authenticate() {
                 self.refuse(&one, why);
@@ -408,12 +408,12 @@ impl Meeting {
         let own = self.identity.rank;
         match (self.connects, self.states[peer.index()]) {
             (Connects::HigherRank, state) => {
-                handshake::only_higher(own, peer, state == LinkState::Met)
+                handshake::only_higher(own, peer, state == LinkState::Connected)
             }
-            (Connects::Either, LinkState::Apart) => Ok(()),
+            (Connects::Either, LinkState::Absent) => Ok(()),
             (Connects::Either, _) if peer < own => Err(Refusal::Crossed),
-            (Connects::Either, LinkState::Reaching { .. }) => Ok(()),
-            (Connects::Either, LinkState::Met) => Err(Refusal::Duplicate(peer.0)),
+            (Connects::Either, LinkState::Connecting { .. }) => Ok(()),
+            (Connects::Either, LinkState::Connected) => Err(Refusal::Duplicate(peer.0)),
         }
     }
 

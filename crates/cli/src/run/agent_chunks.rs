@@ -1,31 +1,31 @@
-//! The pieces in which a launcher's orders go to an agent. A pipe takes each piece whole or not at all, so the
-//! warden can write a pulse between any two: the agent of a stopped launcher then knows that it still exists.
+//! The chunks in which a launcher's orders go to an agent. A pipe takes each chunk whole or not at all, so the
+//! warden can write a heartbeat between any two: the agent of a stopped launcher then knows that it still exists.
 
 /// Most bytes that a pipe takes whole or not at all (PIPE_BUF).
 const MOST_BYTES: usize = 4096;
-/// Bytes of a piece's length, little-endian.
+/// Bytes of a chunk's length, little-endian.
 const LENGTH_BYTES: usize = 2;
 
-/// A piece of nothing: somebody is there.
-pub(super) const PULSE: [u8; LENGTH_BYTES] = [0; LENGTH_BYTES];
+/// A chunk of nothing: somebody is there.
+pub(super) const HEARTBEAT: [u8; LENGTH_BYTES] = [0; LENGTH_BYTES];
 
-/// The next piece of these bytes, and how many of them it has.
-pub(super) fn piece(bytes: &[u8]) -> (Vec<u8>, usize) {
+/// The next chunk of these bytes, and how many of them it has.
+pub(super) fn chunk(bytes: &[u8]) -> (Vec<u8>, usize) {
     let count = bytes.len().min(MOST_BYTES - LENGTH_BYTES);
     let length = u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes();
     ([&length, &bytes[..count]].concat(), count)
 }
 
-/// Opens pieces, however a read cuts them.
+/// Opens chunks, however a read cuts them.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct Chunks {
     /// The length's first byte, if its second has not come.
     half: Option<u8>,
-    /// Bytes of the open piece that have not come.
+    /// Bytes of the open chunk that have not come.
     left: usize,
 }
 
-impl Pieces {
+impl Chunks {
     /// Gives `take` what is in these bytes.
     pub(super) fn open(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) {
         while let Some((&first, rest)) = bytes.split_first() {
@@ -50,20 +50,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_cut_into_pieces_comes_out_whole_with_pulses_between_and_however_it_is_read() {
+    fn what_was_cut_into_pieces_comes_out_whole_with_heartbeats_between_and_however_it_is_read() {
         let whole: Vec<u8> = (0..10_000_u32).map(|number| number.to_le_bytes()[0]).collect();
-        let (mut sent, mut at) = (PULSE.to_vec(), 0);
+        let (mut sent, mut at) = (HEARTBEAT.to_vec(), 0);
         while at < whole.len() {
-            let (piece, count) = piece(&whole[at..]);
-            assert!(piece.len() <= MOST_BYTES);
-            sent.extend(piece);
-            sent.extend(PULSE);
+            let (chunk, count) = chunk(&whole[at..]);
+            assert!(chunk.len() <= MOST_BYTES);
+            sent.extend(chunk);
+            sent.extend(HEARTBEAT);
             at += count;
         }
         for step in [1, 2, 3, 4095, 4096, 4097, sent.len()] {
-            let (mut pieces, mut came) = (Pieces::default(), Vec::new());
+            let (mut chunks, mut came) = (Chunks::default(), Vec::new());
             for bytes in sent.chunks(step) {
-                pieces.open(bytes, |content| came.extend_from_slice(content));
+                chunks.open(bytes, |content| came.extend_from_slice(content));
             }
             assert!(came == whole, "in steps of {step}");
         }
