@@ -7,7 +7,7 @@ use super::hosts::Order as ToAgents;
 use super::job::{HANDED_ON_TERM_WAIT, Job, Live};
 use super::output::{Pipe, Pumped};
 use super::stdin::Waiting;
-use super::verdict::{End, EndedBy, Loss, NodeFacts, Status};
+use super::verdict::{End, EndedBy, Init, Loss, NodeFacts, Status};
 use super::writer::Target;
 use multigrain_types::deadlock::Report;
 use rustix::event::epoll::{self, EventFlags};
@@ -185,8 +185,8 @@ impl Job<'_> {
     pub(super) fn on_message(&mut self, rank: usize, message: Message) {
         let facts = &mut self.facts.nodes[rank];
         match message {
-            Message::Joining => facts.joining = true,
-            Message::Ready => facts.ready = true,
+            Message::Joining => facts.init = Init::Begun,
+            Message::Ready => facts.init = Init::Done,
             Message::Left => facts.left = true,
             Message::Closed => facts.closed = true,
             Message::Progress(count) => self.reports.receive_count(count),

@@ -463,7 +463,7 @@ impl<'a> Job<'a> {
 
     fn draw(&mut self, now: Duration) {
         if self.line_wanted() && now >= self.course.draw_at {
-            let ready = self.facts.nodes.iter().filter(|node| node.ready).count();
+            let ready = self.facts.nodes.iter().filter(|node| node.is_ready()).count();
             self.writer.show(progress::text(ready, self.nodes.len(), self.reports.count()));
             self.course.draw_at = now + LINE_PERIOD;
         }

@@ -83,16 +83,23 @@ impl End {
     }
 }
 
+/// How far the mg_init of a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Init {
+    #[default]
+    NotBegun,
+    Begun,
+    Done,
+}
+
 /// What is known about one node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
     pub(super) pid: i32,
     /// Where it runs, if that is not the launcher's host.
     pub(super) host: Option<String>,
-    /// mg_init has begun.
-    pub(super) joining: bool,
-    /// mg_init is done.
-    pub(super) ready: bool,
+    /// How far its mg_init is.
+    pub(super) init: Init,
     /// mg_finalize is done.
     pub(super) left: bool,
     /// The first peer it lost.
@@ -178,7 +185,17 @@ impl NodeFacts {
     }
 
     fn failed_by_peer(&self, status: Status) -> bool {
-        self.lost.is_some() || (self.ready && status == Status::Exited(LOST_PEER))
+        self.lost.is_some() || (self.is_ready() && status == Status::Exited(LOST_PEER))
+    }
+
+    /// mg_init is done.
+    pub(super) fn is_ready(&self) -> bool {
+        self.init == Init::Done
+    }
+
+    /// mg_init has begun, or is done.
+    fn joins(&self) -> bool {
+        self.init != Init::NotBegun
     }
 
     /// Lives, and is no node any more.
@@ -189,7 +206,7 @@ impl NodeFacts {
     /// Went quietly, with the others still counting on it. They do so too if they join a job, and it
     /// never did.
     fn deserted(&self, others_join: bool) -> Option<End> {
-        let awaited = others_join || self.joining || self.ready;
+        let awaited = others_join || self.joins();
         self.end.filter(|end| awaited && !self.left && end.status == Status::Exited(0))
     }
 }
@@ -224,7 +241,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
         });
     }
     let all_ended = facts.nodes.iter().all(|node| node.end.is_some());
-    let joined = facts.nodes.iter().any(|node| node.joining || node.ready);
+    let joined = facts.nodes.iter().any(NodeFacts::joins);
     let deserter = first(facts, |node| node.deserted(joined));
     if let Some((rank, end)) = first(facts, NodeFacts::failed) {
         // Only consequences so far: look for the cause.
@@ -319,7 +336,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                 Some((of, text)) if *of == signal => format!(" {text}"),
                 // The handler that says where is there from mg_init on; it needs a stack, or was never
                 // called.
-                None if signal == libc::SIGSEGV => match facts.nodes[rank].ready {
+                None if signal == libc::SIGSEGV => match facts.nodes[rank].is_ready() {
                     true => " and could not say where: its stack was full (ulimit -s, ulimit -v), or it lay in \
                              shared memory, or somebody sent the signal, or the program blocks it in a way of its own (a system call, the mask \
                              of ppoll or pselect)",
@@ -327,7 +344,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                               (ulimit -s, ulimit -v)",
                 }
                 .to_owned(),
-                None if signal == libc::SIGBUS && facts.nodes[rank].ready => {
+                None if signal == libc::SIGBUS && facts.nodes[rank].is_ready() => {
                     " and could not say where: somebody sent the signal, or the stack lay in shared memory, or the \
                      program blocks it in a way of its own (a system call, the mask of ppoll or pselect)"
                         .to_owned()
@@ -363,7 +380,7 @@ fn code_of_loss() -> u8 {
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
     let node = &facts.nodes[rank];
     let process = node.process();
-    let how = match node.joining || node.ready {
+    let how = match node.joins() {
         true if node.is_another_program() => {
             "left without mg_finalize: it has executed another program (exec), or closed its descriptors"
         }

@@ -4,7 +4,7 @@ use super::*;
 
 /// A job of `nodes` ready nodes with pids 100, 101, ...
 fn job(nodes: i32) -> Facts {
-    let node = |rank| NodeFacts { pid: 100 + rank, ready: true, ..NodeFacts::default() };
+    let node = |rank| NodeFacts { pid: 100 + rank, init: Init::Done, ..NodeFacts::default() };
     Facts { nodes: (0..nodes).map(node).collect(), ..Facts::default() }
 }
 
@@ -107,7 +107,7 @@ fn a_job_that_ends_well_but_for_races_gives_what_thread_sanitizer_gives() {
 #[test]
 fn programs_without_mg_init_end_well_one_by_one() {
     let mut facts = job(2);
-    facts.nodes.iter_mut().for_each(|node| node.ready = false);
+    facts.nodes.iter_mut().for_each(|node| node.init = Init::NotBegun);
     let facts = facts.exit(1, 5, 0);
     assert_eq!(judge(&facts, ms(60_000)), Decision::Running);
     assert_eq!(over(&facts.exit(0, 60_000, 0), 60_000).0, 0);
@@ -126,7 +126,7 @@ fn a_crash_names_its_address_if_that_signal_ended_the_node() {
 #[test]
 fn a_crash_before_mg_init_says_so_and_what_it_may_be() {
     let mut facts = job(2).kill(1, 5, libc::SIGSEGV);
-    facts.nodes[1].ready = false;
+    facts.nodes[1].init = Init::NotBegun;
     let line = over(&facts, 6).1;
     assert!(
         line.contains(
@@ -174,7 +174,7 @@ fn a_lost_peer_that_lives_on_is_named_after_the_wait() {
 #[test]
 fn exit_code_75_of_a_program_without_us_is_its_own() {
     let mut facts = job(2);
-    facts.nodes[1].ready = false;
+    facts.nodes[1].init = Init::NotBegun;
     assert_eq!(over(&facts.exit(1, 5, 75), 5).0, 75);
     // In a ready node it is a consequence, and names itself if nothing else turns up.
     let (code, line) = over(&job(2).exit(1, 5, 75), 1005);
@@ -274,7 +274,7 @@ fn a_peer_that_was_cut_off_is_blamed_with_the_reason_whatever_it_did_then() {
 fn a_node_that_never_joins_is_blamed_if_others_do() {
     let mut facts = job(3);
     for node in &mut facts.nodes {
-        (node.ready, node.joining) = (false, node.pid != 102);
+        node.init = if node.pid == 102 { Init::NotBegun } else { Init::Begun };
     }
     let facts = facts.exit(2, 100, 0);
     assert_eq!(judge(&facts, ms(200)), Decision::Wait(ms(1100)));
