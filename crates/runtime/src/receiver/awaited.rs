@@ -24,6 +24,8 @@ pub(crate) struct Awaited {
     turns: AtomicU64,
     /// How many threads are to come to the barrier where it waits, and [`WHOLE`] if they are all threads of a large job.
     expected: AtomicU64,
+    /// The handle of the thread, if Multigrain has started it, by which others wait for its end; else 0.
+    handle: AtomicU64,
     /// The name it waits for: its bytes, and zeros behind them.
     name: [AtomicU64; NAME_WORDS],
 }
@@ -36,6 +38,7 @@ impl Awaited {
             id: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             expected: AtomicU64::new(0),
+            handle: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; NAME_WORDS],
         }
     }
@@ -58,6 +61,17 @@ impl Awaited {
     /// The thread is about to wait with so many others at a barrier.
     pub(crate) fn set_expected(&self, threads: u32, whole: bool) {
         self.expected.store(u64::from(threads) | if whole { WHOLE } else { 0 }, Ordering::SeqCst);
+    }
+
+    /// The thread that has the slot from now on has this handle, or 0.
+    pub(crate) fn set_handle(&self, handle: u64) {
+        self.handle.store(handle, Ordering::SeqCst);
+    }
+
+    /// What others wait for who join this thread.
+    pub(super) fn own_end(&self) -> Option<BlockingCall> {
+        let handle = self.handle.load(Ordering::SeqCst);
+        (handle > 0).then_some(BlockingCall::Join(handle))
     }
 
     /// The thread is about to wait for this name.

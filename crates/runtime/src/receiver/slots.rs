@@ -56,8 +56,6 @@ pub(crate) struct Slot {
     pub(crate) reacquisition: Reacquisition,
     /// What its thread waits for, where that is another thread of the job.
     awaited: Awaited,
-    /// The handle of its thread, if Multigrain has started it; else 0.
-    handle: AtomicU64,
 }
 
 static SLOTS: [Slot; SLOT_COUNT] = [const {
@@ -72,7 +70,6 @@ static SLOTS: [Slot; SLOT_COUNT] = [const {
         remembered: AtomicU64::new(0),
         reacquisition: Reacquisition::new(),
         awaited: Awaited::new(),
-        handle: AtomicU64::new(0),
     }
 }; SLOT_COUNT];
 
@@ -232,7 +229,7 @@ fn take() -> Option<u32> {
     HIGHEST.fetch_max(found + 1, Ordering::AcqRel);
     SLOTS[found].remembered.store(0, Ordering::Relaxed);
     SLOTS[found].reacquisition.forget();
-    SLOTS[found].handle.store(0, Ordering::SeqCst);
+    SLOTS[found].awaited.set_handle(0);
     u32::try_from(found).ok()
 }
 
@@ -328,11 +325,6 @@ impl Slot {
         (self.code.load(Ordering::Acquire), self.value.load(Ordering::Acquire))
     }
 
-    /// Its thread is to start, and this is its handle.
-    pub(crate) fn set_handle(&self, handle: u64) {
-        self.handle.store(handle, Ordering::SeqCst);
-    }
-
     /// What its thread waits for.
     pub(crate) fn awaited(&self) -> &Awaited {
         &self.awaited
@@ -399,8 +391,7 @@ pub(crate) fn waiters() -> Vec<Waiter> {
         let (expected, whole) = if is_barrier { slot.awaited.expected() } else { (0, false) };
         let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
         let name = if named { slot.awaited.name() } else { String::new() };
-        let handle = Some(slot.handle.load(Ordering::SeqCst)).filter(|&handle| handle > 0);
-        let holds = handle.map(BlockingCall::Join).into_iter().collect();
+        let holds = slot.awaited.own_end().into_iter().collect();
         Some(Waiter { thread, turn, place, holds, expected, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()

@@ -312,7 +312,7 @@ impl Threads {
         driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
         let (thread, place) = slot.place();
-        place.set_handle(handle.0);
+        place.awaited().set_handle(handle.0);
         driver.begin_starting(thread, place);
         let life = Life::new(self, driver, number);
         match life.begin(slot, function, argument, stack_bytes) {
