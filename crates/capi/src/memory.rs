@@ -132,14 +132,21 @@ pub extern "C" fn mg_malloc_array_with(
 
 /// What a value of `enum mg_consistency` asks for; C may pass any number.
 pub(crate) fn policy(consistency: c_uint) -> Result<Policy, Error> {
-    let policy = Policy::new();
+    let asked = |known: &Consistency| number(*known) == consistency;
+    match Consistency::ALL.into_iter().find(asked) {
+        Some(known) => Ok(Policy::new().consistency(known)),
+        None if consistency == 0 => Ok(Policy::new()),
+        None => Err(Error::Invalid(format!("{consistency} is no consistency: see mg_consistency"))),
+    }
+}
+
+/// In `enum mg_consistency`, where 0 is the job's default.
+const fn number(consistency: Consistency) -> c_uint {
     match consistency {
-        0 => Ok(policy),
-        1 => Ok(policy.consistency(Consistency::Sequential)),
-        2 => Ok(policy.consistency(Consistency::EagerRelease)),
-        3 => Ok(policy.consistency(Consistency::LazyRelease)),
-        4 => Ok(policy.consistency(Consistency::Auto)),
-        _ => Err(Error::Invalid(format!("{consistency} is no consistency: see mg_consistency"))),
+        Consistency::Sequential => 1,
+        Consistency::EagerRelease => 2,
+        Consistency::LazyRelease => 3,
+        Consistency::Auto => 4,
     }
 }
 

@@ -404,7 +404,7 @@ impl<'a> Job<'a> {
         if !leftovers::sees_processes() {
             self.settings.warden.kill_group();
         }
-        leftovers::kill_but(&self.own_children(), leftovers::kill_wait(0));
+        leftovers::kill_but(&self.own_children(), leftovers::KILL_WAIT);
         Phase::Swept { since: now }
     }
 

@@ -348,7 +348,7 @@ impl Agent {
     /// Kills all nodes, and whom they have left.
     fn kill_all(&self) {
         self.signal_all(Signal::KILL);
-        leftovers::kill_but(&self.known(), leftovers::kill_wait(0));
+        leftovers::kill_but(&self.known(), leftovers::KILL_WAIT);
     }
 
     fn sweep(&mut self) {
