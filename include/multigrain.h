@@ -536,7 +536,8 @@ int mg_cond_broadcast(uint32_t id);
 /*
  * Read-write lock: many readers or one writer, first come first served; a thread that reads already may
  * read once more at once, and unlocks as often. Belongs to threads as a lock does. The try forms
- * give MG_EBUSY where the others would wait, perhaps for an unlock elsewhere that is on its way.
+ * give MG_EBUSY where the others would wait, perhaps for an unlock elsewhere that is on its way, and where this thread has it
+ * already, which is MG_EPERM for the others: a reader unlocks before it asks to write.
  */
 int mg_rwlock_rdlock(uint32_t id);
 int mg_rwlock_wrlock(uint32_t id);
@@ -587,7 +588,7 @@ typedef uint64_t mg_thread;
  * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
  * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
- * wrote. Those that set their value anew have two more calls for that, one less than pthreads have.
+ * wrote. Those that set their value anew have at least two more calls for that; pthreads have three.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).

@@ -186,7 +186,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l validate
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l barriers -d 'Projects no application, but how long a barrier of all nodes takes'
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l json -d 'Prints one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l rounds -d 'Rounds of each test in each layout, placement and configuration [default: 32, long: 384]' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l rounds -d 'Rounds of each test in each layout, placement and configuration, in whole batches of 32 [default: 32, long: 384]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand litmus" -l layout -d 'Where the variables lie; several with commas [default: all]' -r -f -a "minipage\t'All variables in one minipage'
 page\t'Each in a minipage of its own, all in one page'
 pages\t'Each in a page of its own'"

@@ -92,6 +92,18 @@ fn a_cycle_through_read_write_locks_conditions_and_joins_is_named_while_other_no
              thread 0 of node 1 holds read-write lock 8 and waits for read-write lock 7",
         ),
         (
+            3,
+            "cycle-of-many",
+            "thread 0 of node 0 holds read-write lock 7 and waits for read-write lock 8, \
+             thread 0 of node 1 holds read-write lock 8 and waits for read-write lock 7",
+        ),
+        (
+            3,
+            "timed-condition-cycle",
+            "thread 0 of node 0 holds lock 8 and waits for lock 7, \
+             thread 0 of node 1 holds lock 7 and waits for lock 8",
+        ),
+        (
             4,
             "behind-writer",
             "thread 0 of node 0 holds read-write lock 7 and waits for lock 8, \
@@ -209,7 +221,7 @@ fn a_program_without_a_launcher_names_its_deadlock_too() {
 #[test]
 fn a_job_that_can_go_on_is_left_alone() {
     let program = program();
-    for what in ["sleeper", "stranger", "handler", "turns", "joins"] {
+    for what in ["sleeper", "stranger", "handler", "turns", "joins", "timed"] {
         for nodes in [1, 3] {
             run_well(&launcher(), &Setting::nodes(nodes), &program.path, &[what]);
         }

@@ -66,6 +66,20 @@ fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves(
 }
 
 #[test]
+fn a_job_whose_unjoined_threads_write_for_ever_ends() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "unjoined_forever");
+    for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+        for locked in ["0", "1"] {
+            for _ in 0..5 {
+                let setting = Setting { consistency, ..Setting::nodes(4) };
+                run_well(&launcher(), &setting, &program, &[locked]);
+            }
+        }
+    }
+}
+
+#[test]
 fn who_joins_a_thread_sees_what_its_destructors_wrote() {
     let dir = TestDir::new();
     let program = compile(&dir, "destructors");

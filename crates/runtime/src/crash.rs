@@ -23,6 +23,18 @@ const NEAR_STACK: usize = 64 << 10;
 /// Nothing is mapped there, rather than protected (asm-generic/siginfo.h).
 const SEGV_MAPERR: c_int = 1;
 
+/// Whether this process may read there: of much that is reserved, by the C library for its heaps and stacks among others,
+/// it may nothing. No answer from the system counts as yes.
+fn is_readable(address: usize) -> bool {
+    let mut byte = 0_u8;
+    let local = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: core::ptr::without_provenance_mut(address), iov_len: 1 };
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: one byte is written into `byte`; what cannot be read is an error.
+    let read = unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
+    read == 1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
 /// Where the thread's stack pointer was.
 fn stack_pointer(context: *const c_void) -> Option<usize> {
     if context.is_null() {
@@ -111,7 +123,8 @@ impl Crash {
                 } else if address < NEAR_NULL && nodes > 1 {
                     Self::NearNull(address)
                 } else if nodes > 1
-                    && (signal, info.si_code) == (libc::SIGSEGV, SEGV_MAPERR)
+                    && signal == libc::SIGSEGV
+                    && (info.si_code == SEGV_MAPERR || !is_readable(address))
                     && instruction_at(context) != address
                 {
                     Self::NotMapped(address)

@@ -219,6 +219,8 @@ kinds! {
         /// To every node, node 0 first, which answers with its stamp: the window of some minipages of segment `subject`, in
         /// the body, of stamp `value`.
         SegmentSet = 89, Any, Node;
+        /// To the node above in the tree of the job: the sender is ready to leave, and all below it; answered when all nodes are.
+        Departure = 90, Any, Node;
     }
 }
 
@@ -316,6 +318,7 @@ mod tests {
             "SegmentDetach",
             "SegmentRemove",
             "SegmentSet",
+            "Departure",
         ];
         let name = |number| match OwnKind::of(number)? {
             OwnKind::Request(kind) => Some(format!("{kind:?}")),

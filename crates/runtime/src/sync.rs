@@ -392,9 +392,13 @@ impl Synchronization {
         input: SyncInput,
         (patience, from): (Patience, Awaited),
     ) -> Result<bool, Error> {
-        let wait = match patience {
-            Patience::Endless => wait_for(&input),
-            Patience::Until(_) | Patience::None => Wait::Other,
+        let wait = match (patience, from) {
+            (Patience::Endless, _) => wait_for(&input),
+            // Its lock it takes again without a limit.
+            (Patience::Until(_), Awaited::Condition(id)) => {
+                Wait::Until(BlockingCall::Condition(id))
+            }
+            (Patience::Until(_) | Patience::None, _) => Wait::Other,
         };
         driver.ask(slot, input)?;
         let waits = !slot.is_woken();

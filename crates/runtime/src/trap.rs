@@ -121,7 +121,7 @@ impl Entry {
         }
         driver.platform().fatal(&format!(
             "shared memory at {address:#x} was touched after this node had left the job (after \
-             mg_finalize, Job::leave, or as the process exits)"
+             mg_finalize, or as the process exits)"
         ));
     }
 

@@ -132,6 +132,42 @@ static void join_cycle(void)
         sleep_long();
 }
 
+static void lock_all(uint32_t first)
+{
+    for (uint32_t id = 0; id < 1000; id++)
+        OK(mg_lock(first + id));
+}
+
+/* As a cycle of read-write locks, of threads that hold many locks besides. */
+static void cycle_of_many(void)
+{
+    if (mg_node() < 2)
+        lock_all(1000 + 1000 * (uint32_t)mg_node());
+    read_write_cycle();
+}
+
+/* Node 0 waits for its lock again after its time is over; node 1 has it, and wants the other one of node 0. */
+static void timed_condition_cycle(void)
+{
+    struct timespec past = { 1, 0 };
+    if (mg_node() == 0) {
+        OK(mg_lock(7));
+        OK(mg_lock(8));
+    }
+    OK(mg_barrier(1, 0));
+    if (mg_node() == 0) {
+        clock_gettime(CLOCK_REALTIME, &past);
+        past.tv_sec++;
+        CHECK(mg_cond_timedwait(6, 7, &past) != 0);
+    }
+    if (mg_node() == 1) {
+        OK(mg_lock(7));
+        OK(mg_lock(8));
+    }
+    for (;;)
+        sleep_long();
+}
+
 /* Holds a lock of its own and waits for one that others have for a while, in turns. */
 static void *nests_locks(void *own)
 {
@@ -236,6 +272,10 @@ int main(int argc, char **argv)
         behind_writer();
     } else if (strcmp(what, "condition-cycle") == 0) {
         condition_cycle();
+    } else if (strcmp(what, "cycle-of-many") == 0) {
+        cycle_of_many();
+    } else if (strcmp(what, "timed-condition-cycle") == 0) {
+        timed_condition_cycle();
     } else if (strcmp(what, "join-cycle") == 0) {
         join_cycle();
     } else if (strcmp(what, "nested-beside-cycle") == 0) {
@@ -307,6 +347,13 @@ int main(int argc, char **argv)
         CHECK(mg_segment_attach("never", MG_SEGMENT_WAIT) != NULL);
 
     /* Not for ever. */
+    } else if (strcmp(what, "timed") == 0) {
+        struct timespec then;
+        clock_gettime(CLOCK_REALTIME, &then);
+        then.tv_sec += LONG_S;
+        OK(mg_lock(20 + (uint32_t)node));
+        CHECK(mg_cond_timedwait(6, 20 + (uint32_t)node, &then) == MG_ETIMEDOUT);
+        OK(mg_unlock(20 + (uint32_t)node));
     } else if (strcmp(what, "sleeper") == 0) {
         if (node == 0)
             sleep_long();

@@ -46,7 +46,7 @@ static void not_to_be_had(void)
     OK(mg_rwlock_wrlock(5));
     SAYS(mg_rwlock_tryrdlock(5), MG_EBUSY, "read-write lock 5 is held by this thread already");
     SAYS(mg_rwlock_trywrlock(5), MG_EBUSY, "read-write lock 5 is held by this thread already");
-    SAYS(mg_rwlock_wrlock(5), MG_EPERM, "read-write lock 5 is held by this thread already");
+    SAYS(mg_rwlock_wrlock(5), MG_EPERM, "read-write lock 5 is held by this thread already, to write");
     OK(mg_rwlock_unlock(5));
     SAYS(mg_sem_trywait(9), MG_EBUSY, "semaphore 9 has no unit");
     SAYS(mg_sem_timedwait(9, &past), MG_ETIMEDOUT, "the deadline came first: semaphore 9 has no unit");

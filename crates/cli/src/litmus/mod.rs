@@ -53,7 +53,7 @@ pub(crate) struct LitmusArgs {
     /// Tests, by name in any case of letters [default: all; see --list].
     #[arg(value_name = "TEST", value_parser = parse_test)]
     names: Vec<String>,
-    /// Rounds of each test in each layout, placement and configuration [default: 32, long: 384].
+    /// Rounds of each test in each layout, placement and configuration, in whole batches of 32 [default: 32, long: 384].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     #[command(flatten)]

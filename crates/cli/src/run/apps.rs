@@ -38,8 +38,19 @@ pub(super) fn split(nodes: u32, words: &[OsString]) -> Result<Vec<App>, String> 
             app.command.push(word.clone());
         }
     }
-    if let Some(empty) = apps.iter().find(|app| app.command.is_empty()) {
-        return Err(format!("after ': -n {}' comes a program", empty.nodes));
+    if let Some((index, empty)) = apps.iter().enumerate().find(|(_, app)| app.command.is_empty()) {
+        return Err(match index {
+            0 => "before ':' comes a program".to_owned(),
+            _ => format!("after ': -n {}' comes a program", empty.nodes),
+        });
+    }
+    let option = |app: &&App| app.command[0].to_str().is_some_and(|word| word.starts_with('-'));
+    if let Some(app) = apps.iter().skip(1).find(option) {
+        let word = app.command[0].display();
+        return Err(format!(
+            "after ': -n {}' comes a program, not '{word}': other options stand in front and are for all",
+            app.nodes
+        ));
     }
     let all = self::nodes(&apps);
     if all > MAX_NODES {

@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     pub(super) output: OutputArgs,
 
     /// The program, by path or by name in PATH, and its arguments. Others follow, each behind `: -n N`: they are nodes
-    /// of the same job, on this host. A `:` of its own is never an argument.
+    /// of the same job, on this host. A `:` of its own is never an argument. Node 0 reads the command's stdin, the others an empty one.
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", num_args = 1..)]
     pub(super) command: Vec<OsString>,
 }

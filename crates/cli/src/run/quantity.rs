@@ -11,8 +11,9 @@ pub(super) fn quantity(key: &str, value: u64) -> String {
     let Some(power) = (value.max(1).ilog2() / 10).checked_sub(1) else {
         return format!("{value} B");
     };
-    // At most 63 bits by 10 per unit: six units, and tenths are all that is shown.
-    let tenths = (u128::from(value) * 10) >> (10 * (power + 1));
+    // At most 63 bits by 10 per unit: six units, and tenths, rounded, are all that is shown.
+    let shift = 10 * (power + 1);
+    let tenths = (u128::from(value) * 10 + (1 << (shift - 1))) >> shift;
     let unit = units.get(power as usize).copied().unwrap_or("EiB");
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
@@ -30,7 +31,8 @@ mod tests {
             ("bytes_sent", 0, "0 B"),
             ("bytes_sent", 1023, "1023 B"),
             ("bytes_sent", 1024, "1.0 KiB"),
-            ("bytes_sent", u64::MAX, "15.9 EiB"),
+            ("bytes_sent", 4496, "4.4 KiB"),
+            ("bytes_sent", u64::MAX, "16.0 EiB"),
         ] {
             assert_eq!(quantity(key, value), text);
         }

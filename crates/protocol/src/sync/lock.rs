@@ -121,9 +121,10 @@ impl SyncState for Lock {
 }
 
 impl Lock {
-    /// Threads of this node that wait for it, first come first.
+    /// Threads of this node that wait for it until they have it, first come first.
     pub(super) fn waiters(&self) -> impl Iterator<Item = ThreadId> + '_ {
-        self.waiting.iter().map(|waiter| waiter.thread)
+        let endless = self.waiting.iter().filter(|waiter| waiter.patience == Patience::Endless);
+        endless.map(|waiter| waiter.thread)
     }
 
     /// The thread of this node that holds the lock.

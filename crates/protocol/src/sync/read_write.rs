@@ -73,9 +73,13 @@ impl ReadWrite {
                 out.push(Effect::Wake { thread });
             }
             Some(_) if tries => out.extend([Effect::Refuse { thread }, Effect::Wake { thread }]),
-            Some(_) => {
+            Some(Held { kind: holds, .. }) => {
+                let what = match holds {
+                    Kind::Read => "to read: it unlocks it before it asks to write",
+                    Kind::Write => "to write",
+                };
                 return Err(SyncError::Misuse(format!(
-                    "read-write lock {} is held by this thread already",
+                    "read-write lock {} is held by this thread already, {what}",
                     IdName(context.id)
                 )));
             }

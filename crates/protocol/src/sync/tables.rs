@@ -158,7 +158,7 @@ impl SyncTables {
         self.locks.iter().filter_map(|(&id, lock)| Some((id, lock.owner()?)))
     }
 
-    /// Locks that threads of this node wait for, in ascending order.
+    /// Locks that threads of this node wait for until they have them, in ascending order.
     pub fn awaited_locks(&self) -> impl Iterator<Item = (u64, ThreadId)> + '_ {
         self.locks.iter().flat_map(|(&id, lock)| lock.waiters().map(move |thread| (id, thread)))
     }

@@ -13,7 +13,6 @@ mod process;
 
 use core::time::Duration;
 
-use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{BlockingCall, Report, Waiter, deadlock};
 
 use crate::driver::Driver;
@@ -24,8 +23,12 @@ use crate::threads::Threads;
 const PERIOD: Duration = Duration::from_millis(200);
 const PERIOD_FOR_EACH: Duration = Duration::from_millis(2);
 
-/// Locks of a thread that a report names: a thread with more is in no cycle that is found while others run.
-const MOST_HELD: usize = 256;
+/// Locks that a report names: what waiting threads of a node hold beyond these is in no cycle that is found while others
+/// run.
+const MOST_HELD: usize = 1 << 16;
+
+/// Threads that wait elsewhere, of a node of which others run.
+const MOST_OTHERS: usize = 16;
 
 /// The helper's work, until this node leaves. Every node speaks once at least: the launcher asks those that have spoken.
 pub(crate) fn watch(driver: &Driver, threads: &Threads) {
@@ -54,27 +57,32 @@ pub(crate) fn watch(driver: &Driver, threads: &Threads) {
     }
 }
 
-/// What of a report was so at the look before: all of it, or which threads have what others wait for, and wait for
-/// others themselves: whatever else comes and goes does not change that.
+/// What of a report was so at the look before: all of it, or which threads are in the same wait, whatever the others do.
 fn steady(last: &Report, report: &Report) -> Report {
     if report == last {
         return report.clone();
     }
-    let mut locks = of_locks(report.waiters.clone());
-    locks.waiters.retain(|waiter| {
+    let mut waiters = report.waiters.clone();
+    waiters.retain(|waiter| {
         let before = last.waiters.binary_search_by_key(&waiter.thread, |before| before.thread);
         before.is_ok_and(|at| last.waiters[at] == *waiter)
     });
-    locks
+    some_wait(waiters)
 }
 
-/// The report of a node of which other threads run.
-fn of_locks(mut waiters: Vec<Waiter>) -> Report {
-    let may_be_in_cycle = |place| {
+/// The report of a node of which other threads run: those that may be in a cycle, and of the others the first ones, for
+/// the line of a job that its limit of time ends.
+fn some_wait(mut waiters: Vec<Waiter>) -> Report {
+    let may_be_in_cycle = |of: &Waiter| {
         use BlockingCall::{Join, Lock, ReadWriteLock};
-        matches!(place, Lock(_) | ReadWriteLock(_) | Join(_))
+        matches!(of.place, Lock(_) | ReadWriteLock(_) | Join(_)) && !of.holds.is_empty()
     };
-    waiters.retain(|of| may_be_in_cycle(of.place) && !of.holds.is_empty());
+    let mut others = 0;
+    waiters.retain(|of| {
+        let in_cycle = may_be_in_cycle(of);
+        others += usize::from(!in_cycle);
+        in_cycle || others <= MOST_OTHERS
+    });
     Report { waiters, ..Report::default() }
 }
 
@@ -87,7 +95,7 @@ fn judge_alone(driver: &Driver, threads: &Threads, before: &Report) {
     }
 }
 
-/// What is worth telling now: that all threads wait, or which of those that hold locks wait for others.
+/// What is worth telling now: that all threads wait, or which do.
 fn look(driver: &Driver) -> Report {
     let waiters = slots::waiters();
     if waiters.is_empty() {
@@ -102,7 +110,7 @@ fn look(driver: &Driver) -> Report {
         Some(changes) => {
             Report { all: true, sent, received, changes, waiters, ..Report::default() }
         }
-        None => of_locks(waiters),
+        None => some_wait(waiters),
     }
 }
 
@@ -113,22 +121,30 @@ fn answer(driver: &Driver, threads: &Threads, report: Report) -> Report {
     Report { known_to_wait, ..report }
 }
 
-/// The same with the locks that they hold, and with the lock that a thread waits for after a signal has come.
-fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
-    let index = |waiters: &[Waiter], thread: ThreadId| {
-        waiters.binary_search_by_key(&thread.0, |waiter| waiter.thread).ok()
+/// Those that wait without a limit of time, with the locks that they hold. A thread whose condition was signalled, or whose
+/// time there is over, waits for its lock.
+fn with_locks(driver: &Driver, waiters: Vec<(Waiter, bool)>) -> Vec<Waiter> {
+    let mut awaited = driver.tables().awaited_locks();
+    awaited.sort_unstable_by_key(|&(_, thread)| thread);
+    let lock_of = |waiter: &Waiter| {
+        let at = awaited.binary_search_by_key(&waiter.thread, |&(_, thread)| thread.0).ok()?;
+        Some(BlockingCall::Lock(awaited[at].0))
     };
+    let endless = |(waiter, timed): (Waiter, bool)| {
+        let lock =
+            matches!(waiter.place, BlockingCall::Condition(_)).then(|| lock_of(&waiter)).flatten();
+        let place = lock.or((!timed).then_some(waiter.place))?;
+        Some(Waiter { place, ..waiter })
+    };
+    let mut waiters: Vec<Waiter> = waiters.into_iter().filter_map(endless).collect();
+    let mut left = MOST_HELD;
     for (held, owner) in driver.tables().owned_locks() {
-        let waiter = index(&waiters, owner).map(|at| &mut waiters[at]);
-        if let Some(waiter) = waiter.filter(|waiter| waiter.holds.len() < MOST_HELD) {
-            waiter.holds.push(held);
-        }
-    }
-    for (id, thread) in driver.tables().awaited_locks() {
-        let waiter = index(&waiters, thread).map(|at| &mut waiters[at]);
-        let signalled = |of: &&mut Waiter| matches!(of.place, BlockingCall::Condition(_));
-        if let Some(waiter) = waiter.filter(signalled) {
-            waiter.place = BlockingCall::Lock(id);
+        let at = waiters.binary_search_by_key(&owner.0, |waiter| waiter.thread);
+        if let Ok(at) = at
+            && left > 0
+        {
+            waiters[at].holds.push(held);
+            left -= 1;
         }
     }
     waiters
@@ -163,12 +179,23 @@ mod tests {
     #[test]
     fn who_waits_for_a_lock_is_told_while_messages_come_and_go_and_others_wait_for_more() {
         assert_eq!(steady(&report(5, 1), &report(5, 1)), report(5, 1), "nothing moves");
-        let locks = of_locks(report(6, 1).waiters);
-        assert_eq!((locks.all, locks.waiters.len()), (false, 2));
-        assert_eq!(steady(&report(5, 1), &report(6, 1)), locks);
-        assert_eq!(steady(&locks, &report(6, 1)), locks, "a thread has come to wait");
-        let rest = Report { waiters: locks.waiters[1..].to_vec(), ..locks };
-        assert_eq!(steady(&report(5, 1), &report(6, 2)), rest, "another wait of one");
+        let some = some_wait(report(6, 1).waiters);
+        assert_eq!((some.all, some.waiters.len()), (false, 3));
+        assert_eq!(steady(&report(5, 1), &report(6, 1)), some);
+        assert_eq!(steady(&some, &report(6, 1)), some, "a thread has come to wait");
+        let rest = Report { waiters: some.waiters[1..2].to_vec(), ..some };
+        assert_eq!(steady(&report(5, 1), &report(6, 2)), rest, "another wait of two");
         assert_eq!(steady(&report(5, 1), &Report::default()), Report::default());
+    }
+
+    #[test]
+    fn of_many_threads_those_are_told_that_may_be_in_a_cycle() {
+        let report = report(5, 1);
+        let [nested, _, other] = report.waiters.try_into().unwrap();
+        let waiter =
+            |thread| Waiter { thread, ..if thread < 90 { other.clone() } else { nested.clone() } };
+        let told = some_wait((0..100).map(waiter).collect()).waiters;
+        let threads: Vec<u32> = told.iter().map(|waiter| waiter.thread).collect();
+        assert_eq!(threads, (0..16).chain(90..100).collect::<Vec<u32>>());
     }
 }

@@ -73,6 +73,8 @@ pub(crate) enum Wait {
     /// Another thread of the job, which alone can end the wait: what this one asked for has been sent,
     /// and no time ends it.
     At(BlockingCall),
+    /// The same, but a time ends the wait, if the other thread does not.
+    Until(BlockingCall),
     /// Names, answers of other nodes, room in what is sent.
     Other,
 }
@@ -85,7 +87,7 @@ impl Wait {
             Self::At(BlockingCall::Barrier(_)) => Some(Count::BarrierWait),
             // The end of the job is no time of the program's.
             Self::At(BlockingCall::Finalize) => None,
-            Self::At(_) | Self::Other => Some(Count::OtherWait),
+            Self::At(_) | Self::Until(_) | Self::Other => Some(Count::OtherWait),
         }
     }
 }
@@ -166,7 +168,8 @@ impl Driver {
         }
         let receive = || self.receiver.wait(slot, self.mesh(), &mut NodeSink::new(self));
         self.timed(wait, || match wait {
-            Wait::At(place) => slot.awaited().wait_at(place, receive),
+            Wait::At(place) => slot.awaited().wait_at(place, false, receive),
+            Wait::Until(place) => slot.awaited().wait_at(place, true, receive),
             Wait::Fault | Wait::Other => receive(),
         });
     }

@@ -30,6 +30,11 @@ impl Driver {
         answer
     }
 
+    /// Asks a node for leave, and waits. A node without a slot for this thread has told its caller.
+    pub(crate) fn ask_to_leave(&self, to: NodeId) {
+        let _ = self.ask_node(to, Request::Departure.row(), (0, 0), &[]);
+    }
+
     /// The same of any frame that is answered, without the acquire: this node may still look at what it has.
     fn ask_node(
         &self,

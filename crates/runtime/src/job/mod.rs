@@ -5,6 +5,7 @@
 
 mod boot;
 mod calls;
+mod departure;
 mod helpers;
 mod main_exit;
 mod segments;
@@ -151,6 +152,7 @@ impl Runtime {
             heap: Heap::new(engine.platform().memory().policy(SegmentId::FIRST)),
             segments: Segments::default(),
             threads: Threads::new(Program::of_this_process(), config.launch.programs.clone()),
+            departure: departure::Departure::default(),
         });
         let shared = Box::new(Shared(Arc::clone(&services)));
         Ok(Self {
@@ -283,6 +285,7 @@ impl Runtime {
             // What lets other nodes go may be held behind writes of threads that are not joined. Flushes end in their
             // order, so it has gone when this thread's release is through.
             driver.release()?;
+            self.services.departure.pass(driver);
             driver.leave(GOODBYE_DEADLINE);
         }
         driver.races().note_unchecked();

@@ -2,6 +2,7 @@
 
 use multigrain_transport::Header;
 
+use super::departure::Departure;
 use crate::directory::Directory;
 use crate::directory::names::Names;
 use crate::driver::{Driver, Services};
@@ -18,6 +19,7 @@ pub(super) struct NodeServices {
     pub(super) heap: Heap,
     pub(super) segments: Segments,
     pub(super) threads: Threads,
+    pub(super) departure: Departure,
 }
 
 /// The driver's share of the services.
@@ -33,7 +35,7 @@ impl Services for Shared {
         header: &Header,
         body: &[u8],
     ) -> Result<(), String> {
-        let NodeServices { directory, names, heap, segments, threads } = &*self.0;
+        let NodeServices { directory, names, heap, segments, threads, departure } = &*self.0;
         let Header { kind, subject, value, .. } = *header;
         let lets_go = |id| heap.lets_go(id);
         let makes_sense = match request {
@@ -71,6 +73,7 @@ impl Services for Shared {
                 threads.serve_detach(driver, asker, ThreadHandle(subject));
                 true
             }
+            Request::Departure => departure.serve(driver, asker),
         };
         if makes_sense { Ok(()) } else { Err(format!("frame kind {kind} makes no sense")) }
     }

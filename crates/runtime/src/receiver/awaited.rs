@@ -10,13 +10,16 @@ use crate::shim::AtomicU64;
 /// Room for the longest name, in words of 8 bytes.
 const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
 
+/// Beside the first word of a place where a time ends the wait.
+const TIMED: u64 = 1 << 32;
+
 /// Above any number of threads.
 const WHOLE: u64 = 1 << 32;
 
 /// Written by the thread that waits, read by any.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    /// Where it waits ([`BlockingCall::to_words`]); 0 where it runs, or waits for something that comes by itself.
+    /// Where it waits ([`BlockingCall::to_words`]), and [`TIMED`]; 0 where it runs, or waits for something that comes by itself.
     place: AtomicU64,
     /// The second word, written before the first.
     id: AtomicU64,
@@ -43,19 +46,21 @@ impl Awaited {
         }
     }
 
-    /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent.
-    pub(crate) fn wait_at(&self, place: BlockingCall, wait: impl FnOnce()) {
+    /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent. `timed`: the
+    /// protocol ends the wait at some time.
+    pub(crate) fn wait_at(&self, place: BlockingCall, timed: bool, wait: impl FnOnce()) {
         self.turns.fetch_add(1, Ordering::SeqCst);
         let (place, id) = place.to_words();
         self.id.store(id, Ordering::SeqCst);
-        self.place.store(place, Ordering::SeqCst);
+        self.place.store(place | if timed { TIMED } else { 0 }, Ordering::SeqCst);
         wait();
         self.place.store(0, Ordering::SeqCst);
     }
 
-    /// Whether the thread waits so: what it does besides is done by a handler of a signal.
+    /// Whether the thread waits without a time: what it does besides is done by a handler of a signal.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.place.load(Ordering::SeqCst) != 0
+        let place = self.place.load(Ordering::SeqCst);
+        place != 0 && place & TIMED == 0
     }
 
     /// The thread is about to wait with so many others at a barrier.
@@ -85,13 +90,14 @@ impl Awaited {
         }
     }
 
-    /// Where the thread waits, and in which turn; none if it does not, or did not all the time that `waits`
-    /// says that it does.
-    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, u64)> {
+    /// Where the thread waits, whether a time ends that, and in which turn; none if it does not wait, or did not all the time
+    /// that `waits` says that it does.
+    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, bool, u64)> {
         let turn = self.turns.load(Ordering::SeqCst);
-        let place = self.place.load(Ordering::SeqCst);
-        let place = BlockingCall::from_words(place, self.id.load(Ordering::SeqCst))?;
-        (waits() && self.turns.load(Ordering::SeqCst) == turn).then_some((place, turn))
+        let word = self.place.load(Ordering::SeqCst);
+        let place = BlockingCall::from_words(word & !TIMED, self.id.load(Ordering::SeqCst))?;
+        let same = waits() && self.turns.load(Ordering::SeqCst) == turn;
+        same.then_some((place, word & TIMED != 0, turn))
     }
 
     /// How many threads are to come to its barrier, and whether they are all threads of a large job.

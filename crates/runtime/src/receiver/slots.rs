@@ -330,8 +330,8 @@ impl Slot {
         &self.awaited
     }
 
-    /// Where its thread waits, and in which turn; none if it runs or is about to.
-    fn waits(&self) -> Option<(BlockingCall, u64)> {
+    /// Where its thread waits, whether a time ends that, and in which turn; none if it runs or is about to.
+    fn waits(&self) -> Option<(BlockingCall, bool, u64)> {
         self.awaited.place(|| self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken())
     }
 
@@ -382,17 +382,17 @@ pub(crate) fn lived_ns(until_ns: u64) -> u64 {
     since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
 }
 
-/// Threads of this node that wait for other threads of the job, without the locks they hold.
-pub(crate) fn waiters() -> Vec<Waiter> {
+/// Threads of this node that wait for other threads of the job, without the locks they hold; and whether a time ends that.
+pub(crate) fn waiters() -> Vec<(Waiter, bool)> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
-        let (place, turn) = slot.waits()?;
+        let (place, timed, turn) = slot.waits()?;
         let is_barrier = matches!(place, BlockingCall::Barrier(_));
         let (expected, whole) = if is_barrier { slot.awaited.expected() } else { (0, false) };
         let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
         let name = if named { slot.awaited.name() } else { String::new() };
         let holds = slot.awaited.own_end().into_iter().collect();
-        Some(Waiter { thread, turn, place, holds, expected, whole, name })
+        Some((Waiter { thread, turn, place, holds, expected, whole, name }, timed))
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

@@ -30,7 +30,7 @@ pub fn deadlock(before: &Reports, between: &Reports, after: &Reports) -> Option<
     if let Some(cycle) = cycle(&of_locks(&same, &known_to_wait(between))) {
         return Some(text::of_cycle(&cycle));
     }
-    whole_job_waits(before, after).then(|| text::of_all(&same))
+    whole_job_waits(before, after).then(|| text::of_all(&same, &BTreeSet::new()))
 }
 
 /// Whether what each node said last may be a deadlock, so that it is worth asking.
@@ -41,17 +41,18 @@ pub fn may_be_deadlock(last: &Reports) -> bool {
     cycle(&of_locks(&waiting, &all)).is_some() || whole_job_waits(last, last)
 }
 
-/// Who waits where, of the nodes all of whose threads wait by what they said last, whatever the others do; none if
-/// there is no such node.
+/// Who waits where by what the nodes said last, whatever the others do; none if nobody does.
 #[must_use]
 pub fn waiting(last: &Reports) -> Option<String> {
     let mut threads = BTreeMap::new();
-    for (rank, report) in last.iter().enumerate() {
-        for waiter in report.iter().filter(|report| report.all).flat_map(|report| &report.waiters) {
-            threads.insert((rank, waiter.thread), waiter);
-        }
+    let mut others_run = BTreeSet::new();
+    for (rank, report) in
+        last.iter().enumerate().filter_map(|(rank, of)| Some((rank, of.as_ref()?)))
+    {
+        threads.extend(report.waiters.iter().map(|waiter| ((rank, waiter.thread), waiter)));
+        others_run.extend((!report.all).then_some(rank));
     }
-    (!threads.is_empty()).then(|| text::of_all(&threads))
+    (!threads.is_empty()).then(|| text::of_all(&threads, &others_run))
 }
 
 /// The threads that are in the same wait in both reports.
@@ -268,10 +269,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_job_that_may_go_on_it_is_said_which_nodes_wait() {
+    fn of_a_job_that_may_go_on_it_is_said_who_waits() {
         let mut job = finalized_early();
-        job[1] = some(&[waiter(0, BlockingCall::Lock(3), &[])]);
-        let words = "nodes 0 and 2 wait in barrier 1 (2 of 3 threads have come)";
+        job[1] = some(&[waiter(4, BlockingCall::Lock(3), &[])]);
+        let words = "nodes 0 and 2 wait in barrier 1 (2 of 3 threads have come), thread 4 of node 1 for lock 3";
         assert_eq!(waiting(&job).as_deref(), Some(words));
         assert_eq!(waiting(&[None, some(&[])]), None);
     }

@@ -1,7 +1,7 @@
 //! The report of a deadlock as text for the user.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BlockingCall, HANDLE_NODE, Thread, Waiter};
 use crate::in_runs;
@@ -64,10 +64,11 @@ fn lock_name(held: BlockingCall) -> Option<String> {
     }
 }
 
-/// All threads of a job, by the places where they wait.
-pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>) -> String {
+/// All these threads of a job, by the places where they wait; of some nodes others run.
+pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<usize>) -> String {
     let mut places: BTreeMap<(BlockingCall, &str, bool), Vec<Thread>> = BTreeMap::new();
-    let mut threads: BTreeMap<usize, usize> = BTreeMap::new();
+    // Of a node of which others run no number of these is all.
+    let mut threads: BTreeMap<usize, usize> = others_run.iter().map(|&node| (node, 1)).collect();
     let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
     let mut sizes: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
@@ -190,7 +191,7 @@ mod tests {
         let waiting = waiters.iter().map(|(thread, waiter)| (*thread, waiter)).collect();
         let words = "thread 0 of node 0 waits in barrier 5 (1 of 8 threads has come), \
                      node 1 and thread 1 of node 0 for lock 7, which thread 0 of node 0 holds";
-        assert_eq!(of_all(&waiting), words);
+        assert_eq!(of_all(&waiting, &BTreeSet::new()), words);
     }
 
     #[test]
@@ -203,7 +204,7 @@ mod tests {
         let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
         let words = "node 1 waits in barrier 1 of 9 threads (1 of 9 threads has come), nodes 0 and 2 in barrier 1 of all \
                      threads, which is another one in a job of more than 8 nodes, (2 of 9 threads have come)";
-        assert_eq!(of_all(&waiting), words);
+        assert_eq!(of_all(&waiting, &BTreeSet::new()), words);
     }
 
     #[test]
@@ -223,6 +224,6 @@ mod tests {
         let words = "node 1 waits for a name \"a\\n\" that nobody publishes, \
                      nodes 0 and 2 for a name \"b\" that nobody publishes, \
                      node 3 for a segment \"b\" that nobody creates";
-        assert_eq!(of_all(&waiting), words);
+        assert_eq!(of_all(&waiting, &BTreeSet::new()), words);
     }
 }

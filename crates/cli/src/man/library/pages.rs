@@ -334,9 +334,9 @@ const PAGES: &[Entry] = &[
             PLACE,
             (
                 "MG_EPERM",
-                "This thread has it already and wants to write, or gives back what it does not have.",
+                "This thread has it already, to write or to read, and asks without a try to write (or, having it to write, to read); or it gives back what it does not have.",
             ),
-            ("MG_EBUSY", "A try: others have it, or came before."),
+            ("MG_EBUSY", "A try: others have it, or came before, or this thread has it already."),
             IDS,
         ],
         see: &["mg_lock", "mg_new_id"],
