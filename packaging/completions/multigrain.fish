@@ -79,7 +79,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l stats -d 'Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that ended before, or whose job did, the file says so' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l tag-output -d 'Puts the node\'s rank before each line of output, as `[rank] ` [default: when N > 1]'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l no-tag-output -d 'Leaves the lines as the nodes wrote them'
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l summary -d 'Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it also names an allocation whose pages go to and fro because nodes use different parts of them'
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l summary -d 'Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it also names an allocation whose pages go to and fro because nodes use different parts of them. `mg_get_stats(3)` says what each counter counts. Faults "answered locally" found the minipage here; "views at most" is how many minipages share one page, in as many views'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l no-summary -d 'Prints no summary'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s n -l nodes -d 'Processes to start, 1 to 1024 [default: 1, or one in each slot of the hosts]' -r

@@ -147,7 +147,9 @@ pub(super) struct OutputArgs {
     no_tag_output: bool,
 
     /// Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it
-    /// also names an allocation whose pages go to and fro because nodes use different parts of them.
+    /// also names an allocation whose pages go to and fro because nodes use different parts of them. `mg_get_stats(3)` says
+    /// what each counter counts. Faults "answered locally" found the minipage here; "views at most" is how many
+    /// minipages share one page, in as many views.
     #[arg(long, overrides_with = "no_summary")]
     summary: bool,
 
