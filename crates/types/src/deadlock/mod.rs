@@ -8,6 +8,8 @@
 //! on, neither a time-out nor a signal nor another process.
 
 mod proof;
+#[cfg(test)]
+mod simulated_tests;
 mod text;
 
 pub use proof::{deadlock, may_be_deadlock, waiting};

@@ -33,6 +33,14 @@ pub fn deadlock(before: &Reports, between: &Reports, after: &Reports) -> Option<
     whole_job_waits(before, after).then(|| text::of_all(&same, &BTreeSet::new()))
 }
 
+/// The threads of a cycle that [`deadlock`] names.
+#[cfg(test)]
+pub(super) fn accused(before: &Reports, between: &Reports, after: &Reports) -> Vec<Thread> {
+    let same = in_one_wait(before, after);
+    let cycle = cycle(&of_locks(&same, &known_to_wait(between)));
+    cycle.into_iter().flatten().map(|(thread, _)| thread).collect()
+}
+
 /// Whether what each node said last may be a deadlock, so that it is worth asking.
 #[must_use]
 pub fn may_be_deadlock(last: &Reports) -> bool {
