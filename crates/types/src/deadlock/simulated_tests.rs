@@ -200,7 +200,7 @@ impl Job {
 #[test]
 fn nobody_is_accused_who_may_go_on_and_no_deadlock_is_missed() {
     let (mut found, mut doubtful) = (0, 0);
-    for seed in 1..40_000 {
+    for seed in 1..20_000 {
         let mut rng = Rng(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..3 {
             rng.below(2);
@@ -209,7 +209,7 @@ fn nobody_is_accused_who_may_go_on_and_no_deadlock_is_missed() {
         for _ in 0..20 + rng.below(40) {
             job.step(&mut rng);
         }
-        let pace = 1 + rng.below(4);
+        let pace = [1, 3, 10, 30][rng.below(4)];
         let [before, between, after] = [(); 3].map(|()| job.ask(&mut rng, pace));
         let stuck = job.stuck();
         let accused = accused(&before, &between, &after);
@@ -230,5 +230,5 @@ fn nobody_is_accused_who_may_go_on_and_no_deadlock_is_missed() {
             "{seed}: {job:?}"
         );
     }
-    assert!(found > 500 && doubtful > 100, "{found} found, {doubtful} in doubt");
+    assert!(found > 250 && doubtful > 50, "{found} found, {doubtful} in doubt");
 }
