@@ -173,3 +173,27 @@ fn the_fortran_module_names_functions_of_the_library_alone() {
     assert!(missing.is_empty(), "{missing:?} are not in the library");
     assert!(named.count() > 30);
 }
+
+#[test]
+fn the_constants_of_the_fortran_module_are_those_of_the_header() {
+    let dir = TestDir::new();
+    let module = std::fs::read_to_string(workspace().join("include/multigrain.f90")).unwrap();
+    let constants: Vec<(&str, &str)> = module
+        .lines()
+        .filter_map(|line| line.trim().split_once("parameter :: "))
+        .filter_map(|(_, constant)| constant.split('!').next()?.split_once(" = "))
+        .collect();
+    assert!(constants.len() > 15, "{constants:?}");
+    let mut program = "#include <multigrain.h>\n".to_owned();
+    for (name, value) in constants {
+        let value = value.trim();
+        program +=
+            &format!("_Static_assert(({name}) == ({value}), \"{name} is {value} in Fortran\");\n");
+    }
+    let source = dir.path().join("constants.c");
+    std::fs::write(&source, program).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg("-fsyntax-only").arg("-I").arg(workspace().join("include")).arg(&source);
+    let output = compiler.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -22,7 +22,7 @@
 //! Messages of one step about neighbouring minipages that are alike are one frame, before this table sees it (ADR 35).
 //!
 //! What was deferred or batched leaves with the next frame to the same node (the outbox sees to that), and at the latest
-//! when one of these lets all of it go (`Mesh::flush_deferred`); nobody else does. A step after which its thread will
+//! when one of these lets all of it go (`Mesh::flush_deferred`), or a look for deadlocks does (`runtime/deadlock/mod.rs`). A step after which its thread will
 //! wait, receive, or send soon lets nothing go by itself: its acks would travel alone.
 //!
 //! | when                                                                  | who                            |

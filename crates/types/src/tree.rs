@@ -10,7 +10,7 @@ use crate::NodeId;
 pub struct Fan(pub u16);
 
 impl Default for Fan {
-    /// Few enough that a node has soon served its children, and so many that 4 levels are enough for a thousand nodes.
+    /// Few enough that a node has soon served its children, and so many that 4 levels below node 0 are enough for a thousand nodes.
     fn default() -> Self {
         Self(8)
     }

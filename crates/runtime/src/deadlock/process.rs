@@ -25,10 +25,10 @@ const OF_FAULTS: [i32; 12] = [
     33,
 ];
 
-/// How many threads of this process wait in `pthread_join`, without a time-out, for another one (the
+/// Whether so many threads of this process wait in `pthread_join`, without a time-out, for another one (the
 /// kernel ends such a wait when that thread has ended, and nobody else does), or have ended: the main
-/// thread, which the system shows to the end. None if that cannot be told.
-pub(super) fn threads_that_only_join() -> Option<u64> {
+/// thread, which the system shows to the end. None if that cannot be told. Looks at no more threads than it takes to say no.
+pub(super) fn only_join(threads: u64) -> Option<bool> {
     let tasks: Option<BTreeSet<u64>> = fs::read_dir("/proc/self/task")
         .ok()?
         .map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -43,7 +43,9 @@ pub(super) fn threads_that_only_join() -> Option<u64> {
         let stat = fs::read_to_string(format!("/proc/self/task/{task}/stat"));
         stat.ok().is_some_and(|stat| is_of_ended(&stat))
     };
-    u64::try_from(tasks.iter().filter(|task| joins(task) || has_ended(task)).count()).ok()
+    let others = tasks.len().checked_sub(usize::try_from(threads).ok()?)?;
+    let mut more = tasks.iter().filter(|task| !joins(task) && !has_ended(task));
+    Some(more.by_ref().take(others).count() == others && more.next().is_none())
 }
 
 /// Whether this line of `/proc` is of a thread that has ended. Its name, in parentheses, may be any.

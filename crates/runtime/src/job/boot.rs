@@ -1,4 +1,4 @@
-//! A node comes into being: its links to all others, and its launcher.
+//! A node comes into being: the links that it begins with, and its launcher.
 
 #![expect(unsafe_code, reason = "file descriptors arrive by number")]
 

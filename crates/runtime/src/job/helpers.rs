@@ -1,4 +1,4 @@
-//! The helper threads of a node: one that starts others, one that looks for deadlocks, and where there are peers one
+//! The helper threads that every node has (`deadlines.rs` and `main_exit.rs` start one each when it is needed): one that starts others, one that looks for deadlocks, and where there are peers one
 //! that receives while no other thread does, one that ends windows, and in large jobs one that makes links when they are
 //! first used.
 

@@ -230,7 +230,7 @@ impl Runtime {
         self.driver.engine().stats(slots::lived_ns(end_ns))
     }
 
-    /// Tells the launcher how far the program is; passed on ten times a second at most.
+    /// Tells the launcher how far the program is; passed on ten times a second at most, and when all is done.
     pub fn progress(&self, done: u64, total: u64) {
         if self.member().is_err() {
             return;

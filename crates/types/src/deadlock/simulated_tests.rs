@@ -170,10 +170,8 @@ impl Job {
             let (turn, name) = (program.turn, String::new());
             Some(Waiter { thread, turn, place, holds, expected: 0, whole: false, name })
         });
-        let managed = self.locks.iter().filter(|(id, _)| match id {
-            BlockingCall::ReadWriteLock(id) => *id == node as u64,
-            _ => false,
-        });
+        let own = BlockingCall::ReadWriteLock(node as u64);
+        let managed = self.locks.iter().filter(|&(&id, _)| id == own);
         let queued = managed.flat_map(|(_, lock)| &lock.queue);
         let known = queued.map(|&((node, thread), _)| (u16::try_from(node).unwrap(), thread));
         Some(Report {
