@@ -14,12 +14,13 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
+use multigrain_types::verdict::EXIT_FATAL;
 use multigrain_types::{NodeId, PAGE_BYTES};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use crate::error::Error;
 use crate::interposed_close;
-use crate::launcher::{EXIT_FATAL, exit_now};
+use crate::launcher::exit_now;
 
 /// What a child needs to know of its node.
 #[derive(Debug)]

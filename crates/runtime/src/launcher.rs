@@ -10,16 +10,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
 use multigrain_types::deadlock::{DEADLOCKED, Report};
+use multigrain_types::verdict::{EXIT_FATAL, EXIT_PEER_LOST};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, getppid};
 
 use crate::crash::Crash;
-
-/// Exit status of a node that failed by itself.
-pub(crate) const EXIT_FATAL: i32 = 70;
-/// Exit status of a node that lost a peer: a consequence, the launcher looks for the cause.
-const EXIT_PEER_LOST: i32 = 75;
 
 /// Room for a line about a crash.
 const CRASH_BYTES: usize = 256;

@@ -6,6 +6,7 @@
 use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
 use core::fmt;
 use multigrain_types::NodeId;
+use multigrain_types::verdict::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
 use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -182,8 +183,8 @@ impl fmt::Display for Refusal {
             Self::Nodes(nodes) => write!(out, "it counts {nodes} nodes in the job"),
             Self::Rank(rank) => write!(out, "no node of rank {rank} is expected here"),
             Self::Duplicate(rank) => write!(out, "rank {rank} is connected already"),
-            Self::Cut => write!(out, "it hung up in the middle of the handshake"),
-            Self::Silence => write!(out, "it did not finish the handshake in time"),
+            Self::Cut => out.write_str(CUT_IN_HANDSHAKE),
+            Self::Silence => out.write_str(SILENT_IN_HANDSHAKE),
             Self::User(uid) => write!(out, "it belongs to another user ({uid})"),
             Self::Complete => write!(out, "the job is complete"),
             Self::TooMany => write!(out, "too many unfinished connections"),

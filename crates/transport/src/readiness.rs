@@ -18,6 +18,7 @@ use crate::shim::{self, AtomicBool, Mutex, lock};
 use crate::sleep::Timeout;
 use crate::suppression::{Inner, Receiver, Suppression};
 use core::mem::MaybeUninit;
+use multigrain_types::verdict::EXIT_FATAL;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -227,9 +228,6 @@ fn add_to_front(front: &OwnedFd, link: BorrowedFd<'_>) -> Result<(), TransportEr
     epoll::add(front, link, EventData::new_u64(TAKEN), interest)
         .map_err(TransportError::system("epoll_ctl"))
 }
-
-/// Exit code of a node that cannot go on.
-const EXIT_FATAL: i32 = 70;
 
 /// What was done with a descriptor of this node works, unless the program has closed it or put another one
 /// in its place by a system call of its own: that ends the node, with a line.

@@ -4,6 +4,7 @@
 use crate::frame_header::Header;
 use core::fmt;
 use multigrain_types::NodeId;
+use multigrain_types::verdict::BROKE_PROTOCOL;
 use rustix::io::Errno;
 
 /// The longest payload that may be received into a buffer ([`Destination::Buffer`]), in bytes.
@@ -39,11 +40,11 @@ impl fmt::Display for LostReason {
             Self::Left => write!(out, "left the job"),
             Self::Died => write!(out, "its connection ended without a goodbye"),
             // Of a link over TLS alone.
-            Self::Failed(Errno::BADMSG) => out.write_str(
-                "broke the protocol: bytes on its encrypted link that it has not sealed",
-            ),
+            Self::Failed(Errno::BADMSG) => {
+                write!(out, "{BROKE_PROTOCOL}: bytes on its encrypted link that it has not sealed")
+            }
             Self::Failed(errno) => write!(out, "its connection failed: {errno}"),
-            Self::Violation(what) => write!(out, "broke the protocol: {what}"),
+            Self::Violation(what) => write!(out, "{BROKE_PROTOCOL}: {what}"),
             Self::Unreached(why) => out.write_str(why),
         }
     }

@@ -11,6 +11,7 @@ mod number_ranges;
 mod policy;
 pub mod sync_id;
 pub mod tree;
+pub mod verdict;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;

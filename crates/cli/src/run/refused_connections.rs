@@ -4,6 +4,7 @@
 //! cut off falls silent as a slow one does. So refusals are reported a moment later, if the job has not failed
 //! by then; otherwise the verdict is enough.
 
+use multigrain_types::verdict::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,10 +12,8 @@ use std::time::Duration;
 const MOST: usize = 32;
 /// What lines say that may be about a node of the job, where how many were refused may follow; and how long they wait:
 /// until it is known that the node has died, or that its host is cut off.
-const OF_NODES: [(&str, Duration); 2] = [
-    ("it hung up in the middle of the handshake", Duration::from_secs(1)),
-    ("it did not finish the handshake in time", Duration::from_secs(4)),
-];
+const OF_NODES: [(&str, Duration); 2] =
+    [(CUT_IN_HANDSHAKE, Duration::from_secs(1)), (SILENT_IN_HANDSHAKE, Duration::from_secs(4))];
 
 /// What the nodes of a job have said of refused connections.
 #[derive(Debug, Default)]

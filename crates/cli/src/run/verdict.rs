@@ -5,6 +5,7 @@
 
 use super::signals;
 use multigrain_types::deadlock::DEADLOCKED;
+use multigrain_types::verdict::{BROKE_PROTOCOL, EXIT_PEER_LOST};
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -14,17 +15,12 @@ use std::time::Duration;
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
 /// How long the others may take to end once a node left without mg_finalize.
 const LEAVER_WAIT: Duration = Duration::from_secs(1);
-/// Exit code of a node that ends because it lost a peer (EX_TEMPFAIL).
-const LOST_PEER: i32 = 75;
 /// Exit code of a job that ran out of time.
 const TIMED_OUT: u8 = 124;
 /// Exit code of a job that ended well, or ran out of time, but for races: what ThreadSanitizer gives.
 const RACY: u8 = 66;
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
 const BROKEN_RULES: u8 = 1;
-
-/// How a node begins that cuts a peer off for what it sent.
-const BROKE_PROTOCOL: &str = "broke the protocol";
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,7 +181,7 @@ impl NodeFacts {
     }
 
     fn failed_by_peer(&self, status: Status) -> bool {
-        self.lost.is_some() || (self.is_ready() && status == Status::Exited(LOST_PEER))
+        self.lost.is_some() || (self.is_ready() && status == Status::Exited(EXIT_PEER_LOST))
     }
 
     /// mg_init is done.
@@ -374,7 +370,7 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
 }
 
 fn code_of_loss() -> u8 {
-    u8::try_from(LOST_PEER).unwrap_or(u8::MAX)
+    u8::try_from(EXIT_PEER_LOST).unwrap_or(u8::MAX)
 }
 
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {

@@ -56,7 +56,7 @@ fn a_job_runs_until_all_have_left() {
 
 #[test]
 fn a_node_that_is_another_program_by_now_has_left() {
-    let mut facts = job(3).lost(0, 1).exit(0, 5, LOST_PEER);
+    let mut facts = job(3).lost(0, 1).exit(0, 5, EXIT_PEER_LOST);
     facts.nodes[1].closed = true;
     let late = u64::try_from(CAUSE_WAIT.as_millis()).unwrap() + 5;
     let (code, line) = over(&facts, late);
