@@ -66,6 +66,17 @@ fn a_node_whose_unjoined_thread_writes_late_lets_the_others_go_before_it_leaves(
 }
 
 #[test]
+fn a_process_whose_main_thread_ends_by_pthread_exit_after_mg_finalize_ends() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "main_gone");
+    for nodes in [1, 3] {
+        for what in ["main", "joined", "thread"] {
+            run_well(&launcher(), &Setting::nodes(nodes), &program, &[what]);
+        }
+    }
+}
+
+#[test]
 fn a_job_whose_unjoined_threads_write_for_ever_ends() {
     let dir = TestDir::new();
     let program = compile(&dir, "unjoined_forever");

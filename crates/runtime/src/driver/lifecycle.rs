@@ -114,6 +114,11 @@ impl Driver {
         self.threads.own.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// One of them is about to end.
+    pub(crate) fn helper_ends(&self) {
+        self.threads.own.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Whether all threads of the program have ended. The main one, which the system shows to the end, is
     /// known to have.
     pub(crate) fn is_deserted(&self) -> bool {

@@ -44,12 +44,16 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), Error> {
 
 /// One thread of the runtime's own on this node.
 fn spawn(
-    driver: &Driver,
+    driver: &'static Driver,
     name: &'static str,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<(), Error> {
     driver.has_helper();
-    pthread::spawn_helper(name, run)
+    pthread::spawn_helper(name, move || {
+        run();
+        // The main thread's end, after this node has left, is noticed by the number of threads.
+        driver.helper_ends();
+    })
 }
 
 /// Short slices make the scheduler run a helper soon after it wakes, before a thread that
