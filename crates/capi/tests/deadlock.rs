@@ -232,9 +232,16 @@ fn a_job_that_can_go_on_is_left_alone() {
 fn a_job_that_its_limit_of_time_ends_says_which_nodes_wait() {
     let program = program();
     let setting = Setting { options: &["--timeout", "5"], ..Setting::nodes(2) };
-    let ended = program.run(&setting, "sleeper-for-ever");
-    let words =
-        "time-out after 5 s (node 1 waits in barrier 1 (1 of 2 threads has come)); the job ends\n";
-    let said = (ended.code, ended.err.as_str());
-    assert_eq!(said, (Some(124), format!("multigrain: {words}").as_str()));
+    for (what, words) in [
+        ("sleeper-for-ever", "node 1 waits in barrier 1 (1 of 2 threads has come)"),
+        (
+            "timed-for-ever",
+            "thread 0 of node 1 waits for lock 7, which thread 0 of node 0 holds, until its deadline, \
+             thread 0 of node 0 for semaphore 5 until its deadline",
+        ),
+    ] {
+        let ended = program.run(&setting, what);
+        let line = format!("multigrain: time-out after 5 s ({words}); the job ends\n");
+        assert_eq!((ended.code, ended.err), (Some(124), line), "{what}");
+    }
 }

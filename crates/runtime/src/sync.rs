@@ -392,13 +392,15 @@ impl Synchronization {
         input: SyncInput,
         (patience, from): (Patience, Awaited),
     ) -> Result<bool, Error> {
-        let wait = match (patience, from) {
-            (Patience::Endless, _) => wait_for(&input),
-            // Its lock it takes again without a limit.
-            (Patience::Until(_), Awaited::Condition(id)) => {
-                Wait::Until(BlockingCall::Condition(id))
-            }
-            (Patience::Until(_) | Patience::None, _) => Wait::Other,
+        let wait = match patience {
+            Patience::Endless => wait_for(&input),
+            Patience::Until(_) => Wait::Until(match from {
+                Awaited::Lock(id) => BlockingCall::Lock(id),
+                Awaited::Semaphore(id) => BlockingCall::Semaphore(id),
+                // Its lock it takes again without a deadline.
+                Awaited::Condition(id) => BlockingCall::Condition(id),
+            }),
+            Patience::None => Wait::Other,
         };
         driver.ask(slot, input)?;
         let waits = !slot.is_woken();

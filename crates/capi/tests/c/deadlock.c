@@ -362,6 +362,14 @@ int main(int argc, char **argv)
         while (node == 0)
             sleep_long();
         OK(mg_barrier(1, 0));
+    } else if (strcmp(what, "timed-for-ever") == 0) {
+        struct timespec then;
+        clock_gettime(CLOCK_REALTIME, &then);
+        then.tv_sec += 1000;
+        if (node == 0)
+            OK(mg_lock(7));
+        OK(mg_barrier(1, 0));
+        OK(node == 0 ? mg_sem_timedwait(5, &then) : mg_timedlock(7, &then));
     } else if (strcmp(what, "stranger") == 0) {
         pthread_t stranger;
         if (node == 0)

@@ -97,7 +97,16 @@ mod tests {
 
     fn report(question: u64, sent: u64, place: BlockingCall) -> Report {
         let (holds, name) = (Vec::new(), String::new());
-        let waiter = Waiter { thread: 0, turn: 1, place, holds, expected: 2, whole: false, name };
+        let waiter = Waiter {
+            thread: 0,
+            turn: 1,
+            place,
+            timed: false,
+            holds,
+            expected: 2,
+            whole: false,
+            name,
+        };
         let waiters = vec![waiter];
         Report { question, all: true, sent, received: sent, waiters, ..Report::default() }
     }

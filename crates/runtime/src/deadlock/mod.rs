@@ -14,6 +14,7 @@ mod process;
 
 use core::time::Duration;
 
+use multigrain_types::ThreadId;
 use multigrain_types::deadlock::{BlockingCall, Report, Waiter, deadlock};
 
 use crate::driver::Driver;
@@ -76,7 +77,9 @@ fn steady(last: &Report, report: &Report) -> Report {
 fn some_wait(mut waiters: Vec<Waiter>) -> Report {
     let may_be_in_cycle = |of: &Waiter| {
         use BlockingCall::{Join, Lock, ReadWriteLock};
-        matches!(of.place, Lock(_) | ReadWriteLock(_) | Join(_)) && !of.holds.is_empty()
+        !of.timed
+            && matches!(of.place, Lock(_) | ReadWriteLock(_) | Join(_))
+            && !of.holds.is_empty()
     };
     let mut others = 0;
     waiters.retain(|of| {
@@ -122,38 +125,29 @@ fn answer(driver: &Driver, threads: &Threads, report: Report) -> Report {
     Report { known_to_wait, ..report }
 }
 
-/// Those that wait without a limit of time, with the locks that they hold. A thread whose condition was signalled, or whose
-/// time there is over, waits for its lock.
-fn with_locks(driver: &Driver, waiters: Vec<(Waiter, bool)>) -> Vec<Waiter> {
-    let mut awaited = driver.tables().awaited_locks();
-    awaited.sort_unstable_by_key(|&(_, thread)| thread);
-    let lock_of = |waiter: &Waiter| {
-        let at = awaited.binary_search_by_key(&waiter.thread, |&(_, thread)| thread.0).ok()?;
-        Some(BlockingCall::Lock(awaited[at].0))
+/// The same with the locks that they hold. A thread whose condition was signalled, or whose time there is over, waits for its
+/// lock, without a deadline.
+fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
+    let index = |waiters: &[Waiter], thread: ThreadId| {
+        waiters.binary_search_by_key(&thread.0, |waiter| waiter.thread).ok()
     };
-    let endless = |(waiter, timed): (Waiter, bool)| {
-        let lock =
-            matches!(waiter.place, BlockingCall::Condition(_)).then(|| lock_of(&waiter)).flatten();
-        let place = lock.or((!timed).then_some(waiter.place))?;
-        Some(Waiter { place, ..waiter })
-    };
-    let mut waiters: Vec<Waiter> = waiters.into_iter().filter_map(endless).collect();
-    let mut left = MOST_HELD;
-    for (held, owner) in driver.tables().owned_locks() {
-        let at = waiters.binary_search_by_key(&owner.0, |waiter| waiter.thread);
-        if let Ok(at) = at
-            && left > 0
-        {
-            waiters[at].holds.push(held);
-            left -= 1;
+    for (id, thread) in driver.tables().awaited_locks() {
+        let waiter = index(&waiters, thread).map(|at| &mut waiters[at]);
+        let at_condition = |of: &&mut Waiter| matches!(of.place, BlockingCall::Condition(_));
+        if let Some(waiter) = waiter.filter(at_condition) {
+            (waiter.place, waiter.timed) = (BlockingCall::Lock(id), false);
         }
     }
+    let held = driver.tables().owned_locks().into_iter();
+    let held = held.filter_map(|(held, owner)| Some((index(&waiters, owner)?, held)));
+    let held: Vec<(usize, BlockingCall)> = held.take(MOST_HELD).collect();
+    held.into_iter().for_each(|(at, held)| waiters[at].holds.push(held));
     waiters
 }
 
 /// How often a thread has begun or ended, if every thread of the process waits for one of the job.
 fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
-    let waiting = waiters.len() as u64;
+    let waiting = waiters.iter().filter(|waiter| !waiter.timed).count() as u64;
     let before = driver.threads_but(waiting);
     let (changes, others) = before?;
     let others = others.checked_sub(driver.membership().awaiting_finalizer())?;
@@ -169,7 +163,8 @@ mod tests {
     fn report(received: u64, turn: u64) -> Report {
         let (place, holds, name) =
             (BlockingCall::Lock(7), vec![BlockingCall::Lock(8)], String::new());
-        let waiter = Waiter { thread: 0, turn, place, holds, expected: 0, whole: false, name };
+        let waiter =
+            Waiter { thread: 0, turn, place, timed: false, holds, expected: 0, whole: false, name };
         let place = BlockingCall::ReadWriteLock(9);
         let nested = Waiter { thread: 1, turn: 1, place, ..waiter.clone() };
         let place = BlockingCall::Barrier(1);

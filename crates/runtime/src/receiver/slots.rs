@@ -382,8 +382,8 @@ pub(crate) fn lived_ns(until_ns: u64) -> u64 {
     since.map(|since_ns| until_ns.saturating_sub(since_ns)).sum()
 }
 
-/// Threads of this node that wait for other threads of the job, without the locks they hold; and whether a time ends that.
-pub(crate) fn waiters() -> Vec<(Waiter, bool)> {
+/// Threads of this node that wait for other threads of the job, without the locks they hold.
+pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
         let (place, timed, turn) = slot.waits()?;
@@ -392,7 +392,7 @@ pub(crate) fn waiters() -> Vec<(Waiter, bool)> {
         let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
         let name = if named { slot.awaited.name() } else { String::new() };
         let holds = slot.awaited.own_end().into_iter().collect();
-        Some((Waiter { thread, turn, place, holds, expected, whole, name }, timed))
+        Some(Waiter { thread, turn, place, timed, holds, expected, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

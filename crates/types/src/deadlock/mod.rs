@@ -93,6 +93,9 @@ pub struct Waiter {
     pub turn: u64,
     /// Where it waits.
     pub place: BlockingCall,
+    /// Whether a deadline ends the wait, if nothing else does: then it is part of no deadlock.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub timed: bool,
     /// What others may wait for until it goes on: the locks and read-write locks that it has, and its own end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<BlockingCall>,

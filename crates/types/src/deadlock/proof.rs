@@ -63,14 +63,14 @@ pub fn waiting(last: &Reports) -> Option<String> {
     (!threads.is_empty()).then(|| text::of_all(&threads, &others_run))
 }
 
-/// The threads that are in the same wait in both reports.
+/// The threads that are in the same wait in both reports, and that no deadline ends.
 fn in_one_wait<'a>(before: &'a Reports, after: &Reports) -> BTreeMap<Thread, &'a Waiter> {
     let mut same = BTreeMap::new();
     for (rank, reports) in before.iter().zip(after).enumerate() {
         let (Some(before), Some(after)) = reports else { continue };
         let again: BTreeMap<u32, &Waiter> =
             after.waiters.iter().map(|waiter| (waiter.thread, waiter)).collect();
-        for waiter in &before.waiters {
+        for waiter in before.waiters.iter().filter(|waiter| !waiter.timed) {
             if again.get(&waiter.thread) == Some(&waiter) {
                 same.insert((rank, waiter.thread), waiter);
             }
@@ -147,7 +147,8 @@ mod tests {
 
     fn waiter(thread: u32, place: BlockingCall, locks: &[u64]) -> Waiter {
         let holds = locks.iter().map(|&id| BlockingCall::Lock(id)).collect();
-        Waiter { thread, turn: 1, place, holds, expected: 3, whole: false, name: String::new() }
+        let (timed, name) = (false, String::new());
+        Waiter { thread, turn: 1, place, timed, holds, expected: 3, whole: false, name }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {
@@ -282,6 +283,13 @@ mod tests {
         job[1] = some(&[waiter(4, BlockingCall::Lock(3), &[])]);
         let words = "nodes 0 and 2 wait in barrier 1 (2 of 3 threads have come), thread 4 of node 1 for lock 3";
         assert_eq!(waiting(&job).as_deref(), Some(words));
+        let timed = Waiter { timed: true, ..waiter(5, BlockingCall::Lock(3), &[4]) };
+        job[1] = some(&[waiter(4, BlockingCall::Lock(4), &[3]), timed]);
+        let words = "nodes 0 and 2 wait in barrier 1 (2 of 3 threads have come), thread 5 of node 1 for lock 3, \
+                     which thread 4 of node 1 holds, until its deadline, thread 4 of node 1 for lock 4, \
+                     which thread 5 of node 1 holds";
+        assert_eq!(waiting(&job).as_deref(), Some(words));
+        assert!(!may_be_deadlock(&job), "a deadline ends it");
         assert_eq!(waiting(&[None, some(&[])]), None);
     }
 

@@ -168,7 +168,16 @@ impl Job {
             let (place, _) = program.waits?;
             let holds = program.holds.keys().copied().collect();
             let (turn, name) = (program.turn, String::new());
-            Some(Waiter { thread, turn, place, holds, expected: 0, whole: false, name })
+            Some(Waiter {
+                thread,
+                turn,
+                place,
+                timed: false,
+                holds,
+                expected: 0,
+                whole: false,
+                name,
+            })
         });
         let own = BlockingCall::ReadWriteLock(node as u64);
         let managed = self.locks.iter().filter(|&(&id, _)| id == own);

@@ -66,7 +66,7 @@ fn lock_name(held: BlockingCall) -> Option<String> {
 
 /// All these threads of a job, by the places where they wait; of some nodes others run.
 pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<usize>) -> String {
-    let mut places: BTreeMap<(BlockingCall, &str, bool), Vec<Thread>> = BTreeMap::new();
+    let mut places: BTreeMap<(BlockingCall, &str, bool, bool), Vec<Thread>> = BTreeMap::new();
     // Of a node of which others run no number of these is all.
     let mut threads: BTreeMap<usize, usize> = others_run.iter().map(|&node| (node, 1)).collect();
     let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
@@ -76,15 +76,16 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
         if let BlockingCall::Join(handle) = &mut place {
             *handle = *handle >> HANDLE_NODE << HANDLE_NODE;
         }
-        places.entry((place, &waiter.name, waiter.whole)).or_default().push(thread);
+        let key = (place, waiter.name.as_str(), waiter.whole, waiter.timed);
+        places.entry(key).or_default().push(thread);
         sizes.insert(place, waiter.expected);
         *threads.entry(thread.0).or_default() += 1;
         for &held in &waiter.holds {
             holders.entry(held).or_default().push(thread);
         }
     }
-    type Place<'a> = (&'a (BlockingCall, &'a str, bool), &'a Vec<Thread>);
-    let part = |(index, ((place, name_of, whole), at)): (usize, Place<'_>)| {
+    type Place<'a> = (&'a (BlockingCall, &'a str, bool, bool), &'a Vec<Thread>);
+    let part = |(index, ((place, name_of, whole, timed), at)): (usize, Place<'_>)| {
         let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
@@ -99,7 +100,7 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
                 })
             }
             BlockingCall::Barrier(_) => sizes.get(place).map(|expected| {
-                let is_one_of_two = places.contains_key(&(*place, name_of, !whole));
+                let is_one_of_two = places.contains_key(&(*place, name_of, !whole, *timed));
                 let which = if is_one_of_two { apart(*whole, *expected) } else { String::new() };
                 which + &came(at.len(), *expected)
             }),
@@ -110,7 +111,12 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
             BlockingCall::Name => Some(format!(" {name_of:?} that nobody publishes")),
             BlockingCall::Segment => Some(format!(" {name_of:?} that nobody creates")),
         };
-        format!("{who}{verb} {place}{}", more.unwrap_or_default())
+        let until = match (timed, &more) {
+            (false, _) => "",
+            (true, None) => " until its deadline",
+            (true, Some(_)) => ", until its deadline",
+        };
+        format!("{who}{verb} {place}{}{until}", more.unwrap_or_default())
     };
     join(places.iter().enumerate().map(part).collect())
 }
@@ -177,6 +183,7 @@ mod tests {
                 thread,
                 turn: 0,
                 place,
+                timed: false,
                 holds: holds.iter().map(|&id| BlockingCall::Lock(id)).collect(),
                 expected,
                 whole: false,
@@ -198,7 +205,7 @@ mod tests {
     fn a_barrier_of_all_threads_is_told_from_one_of_as_many() {
         let waiter = |whole| {
             let (place, holds, name) = (BlockingCall::Barrier(1), Vec::new(), String::new());
-            Waiter { thread: 0, turn: 0, place, holds, expected: 9, whole, name }
+            Waiter { thread: 0, turn: 0, place, timed: false, holds, expected: 9, whole, name }
         };
         let waiters = [true, false, true].map(waiter);
         let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
@@ -213,6 +220,7 @@ mod tests {
             thread: 0,
             turn: 0,
             place,
+            timed: false,
             holds: Vec::new(),
             expected: 0,
             whole: false,
