@@ -23,6 +23,7 @@ fn check(message: &Message) {
         Message::Joining
         | Message::Ready
         | Message::Left
+        | Message::Closed
         | Message::Progress(_)
         | Message::Waits(_)
         | Message::Stats(_) => return,
