@@ -210,6 +210,7 @@ impl Peer {
             thread::yield_now();
         }
         self.let_go();
+        self.depart();
         self.mesh.leave();
         while self.mesh.links_alive() > 0 {
             self.mesh.receive(&mut self.received, Timeout::Forever);
@@ -223,6 +224,14 @@ impl Peer {
         let release =
             SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
         self.send(header_of(Message::Sync { id: LEAVING_BARRIER, body: release }), &[]);
+    }
+
+    /// Node 0 is above this one: nobody leaves before it answers.
+    fn depart(&mut self) {
+        self.send(Header { kind: Request::Departure.number(), ..Header::default() }, &[]);
+        while self.received.answers == self.requests {
+            self.mesh.receive(&mut self.received, Timeout::Forever);
+        }
     }
 
     fn send(&self, header: Header, body: &[u8]) {
