@@ -1,5 +1,7 @@
-/* Accesses that end a node. The argument says where: null, global, unallocated, wild, far, code, stack, thread. */
+/* Accesses that end a node. The argument says where: null, global, unallocated, reserved, wild, far, code, stack, thread. */
 #include "check.h"
+
+#include <sys/mman.h>
 
 struct list {
     struct list *next;
@@ -38,6 +40,9 @@ int main(int argc, char **argv)
             p = &head->values[3];
         if (strcmp(where, "unallocated") == 0)
             p = (int *)0x1fff00000040; /* a shared address nobody has allocated */
+        /* As the C library has for its heaps: nothing that may be touched. */
+        if (strcmp(where, "reserved") == 0)
+            p = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (strcmp(where, "wild") == 0)
             p = (int *)0x600000001000;
         if (strcmp(where, "far") == 0)

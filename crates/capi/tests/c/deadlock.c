@@ -84,7 +84,9 @@ static void behind_writer(void)
     if (mg_node() == 0)
         OK(mg_lock(8));
     if (mg_node() == 1) {
-        usleep(300000);
+        /* Until node 2 is in the queue. */
+        while (mg_rwlock_tryrdlock(7) == 0)
+            OK(mg_rwlock_unlock(7));
         OK(mg_rwlock_rdlock(7));
     }
     if (mg_node() == 2)

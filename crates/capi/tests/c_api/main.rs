@@ -180,6 +180,8 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
             );
             assert!(said.contains(&words), "{guard}: {said}");
         }
+        let said = line("reserved");
+        assert!(said.contains(", where this node has no memory: malloc"), "{guard}: {said}");
         let said = line("wild");
         let words = "(SIGSEGV) at address 0x600000001000, where this node has no memory: malloc, stacks and \
                      globals are private to a node";

@@ -107,6 +107,9 @@ mod tests {
             assert_eq!(parts(wrong).unwrap_err(), said);
         }
         assert_eq!(parts("./a : -n 3").unwrap_err(), "after ': -n 3' comes a program");
+        assert_eq!(parts(": -n 3 ./b").unwrap_err(), "before ':' comes a program");
+        let said = parts("./a : -n 1 -t 3 ./b").unwrap_err();
+        assert!(said.starts_with("after ': -n 1' comes a program, not '-t'"), "{said}");
         assert!(parts("./a : -n 1023 ./b").unwrap_err().contains("1025 nodes in all"));
     }
 }

@@ -27,7 +27,7 @@ type Reports = [Option<Report>];
 #[must_use]
 pub fn deadlock(before: &Reports, between: &Reports, after: &Reports) -> Option<String> {
     let same = in_one_wait(before, after);
-    if let Some(cycle) = cycle(&of_locks(&same, &known_to_wait(between))) {
+    if let Some(cycle) = proven_cycle(&same, between) {
         return Some(text::of_cycle(&cycle));
     }
     whole_job_waits(before, after).then(|| text::of_all(&same, &BTreeSet::new()))
@@ -36,9 +36,16 @@ pub fn deadlock(before: &Reports, between: &Reports, after: &Reports) -> Option<
 /// The threads of a cycle that [`deadlock`] names.
 #[cfg(test)]
 pub(super) fn accused(before: &Reports, between: &Reports, after: &Reports) -> Vec<Thread> {
-    let same = in_one_wait(before, after);
-    let cycle = cycle(&of_locks(&same, &known_to_wait(between)));
+    let cycle = proven_cycle(&in_one_wait(before, after), between);
     cycle.into_iter().flatten().map(|(thread, _)| thread).collect()
+}
+
+/// A cycle of threads that are in one wait each, by what was said between.
+fn proven_cycle<'a>(
+    same: &BTreeMap<Thread, &'a Waiter>,
+    between: &Reports,
+) -> Option<Vec<(Thread, &'a Waiter)>> {
+    cycle(&of_locks(same, &known_to_wait(between)))
 }
 
 /// Whether what each node said last may be a deadlock, so that it is worth asking.
