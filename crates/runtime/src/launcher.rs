@@ -3,12 +3,13 @@
 //! With a launcher, lines go through the control socket and the launcher prints them; without one,
 //! they go to stderr. A line is one `write`, built without allocation where it may be written in a trap.
 
-use core::fmt::Write as _;
+use core::fmt::{Display, Write as _};
 use core::time::Duration;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
+use multigrain_types::control::Message;
 use multigrain_types::deadlock::{DEADLOCKED, Report};
 use multigrain_types::verdict::{EXIT_FATAL, EXIT_PEER_LOST};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -51,8 +52,15 @@ impl Launcher {
     }
 
     /// One line to the launcher, if there is one.
-    pub(crate) fn tell(&self, line: core::fmt::Arguments<'_>) -> bool {
-        tell(self.control, line)
+    pub(crate) fn tell<Text: Display>(&self, message: &Message<Text>) -> bool {
+        tell(self.control, message)
+    }
+
+    /// Something the user should know.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.tell(&Message::Note(text)) {
+            self.warn(text);
+        }
     }
 
     /// What this node's stderr says.
@@ -62,14 +70,14 @@ impl Launcher {
 
     /// A connection was refused.
     pub(crate) fn refused(&self, line: &str) {
-        if !self.tell(format_args!("refused {line}")) {
+        if !self.tell(&Message::Refused(line)) {
             self.warn(line);
         }
     }
 
     /// A race was found, of a part of this object.
     pub(crate) fn race(&self, object: &str, line: &str) {
-        if !self.tell(format_args!("race {object}\t{line}")) {
+        if !self.tell(&Message::Race { object, text: line }) {
             self.warn(&format!("race: {line}"));
         }
     }
@@ -79,7 +87,7 @@ impl Launcher {
         let mut line = [0; CRASH_BYTES];
         let mut room = &mut line[..];
         let _ = match self.control {
-            Some(_) => writeln!(room, "crash {signal} {crash}"),
+            Some(_) => writeln!(room, "{}", Message::Crash { signal, text: &crash }),
             None => writeln!(room, "multigrain: {}: signal {signal} {crash}", self.me),
         };
         let left = room.len();
@@ -93,7 +101,7 @@ impl Launcher {
     /// What the threads of this node wait for; false without a launcher.
     pub(crate) fn waits(&self, report: &Report) -> bool {
         let text = serde_json::to_string(report);
-        text.is_ok_and(|text| self.tell(format_args!("waits {text}")))
+        text.is_ok_and(|text| self.tell(&Message::Waits(text)))
     }
 
     /// The launcher's question what the threads of this node wait for: its number, or 0 if none has come
@@ -117,7 +125,7 @@ impl Launcher {
 
     /// Ends this node with one line that says why.
     pub(crate) fn fatal(&self, why: &str) -> ! {
-        if !self.tell(format_args!("fatal {why}")) {
+        if !self.tell(&Message::Fatal(why)) {
             self.warn(why);
         }
         exit_now(EXIT_FATAL)
@@ -161,16 +169,15 @@ fn received(control: BorrowedFd<'_>, within: Duration) -> Result<u64, ()> {
 }
 
 /// One line to the launcher, if there is one.
-fn tell(control: Option<BorrowedFd<'_>>, line: core::fmt::Arguments<'_>) -> bool {
+fn tell<Text: Display>(control: Option<BorrowedFd<'_>>, message: &Message<Text>) -> bool {
     let Some(fd) = control else { return false };
     let mut text = String::with_capacity(256);
-    writeln!(text, "{line}").is_ok() && write_all(fd, text.as_bytes())
+    writeln!(text, "{message}").is_ok() && write_all(fd, text.as_bytes())
 }
 
-/// The launcher is told when it was noticed: of a chain of losses the first one matters.
 fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    tell(control, format_args!("lost {} @{}.{:09} {why}", peer.0, now.tv_sec, now.tv_nsec))
+    tell(control, &Message::Lost { rank: peer.0, at: Duration::try_from(now).ok(), text: why })
 }
 
 /// One line on stderr.

@@ -4,6 +4,7 @@
 //! names without seeing each other. It knows nothing of pages, sockets or messages.
 
 mod consistency;
+pub mod control;
 pub mod deadlock;
 pub mod false_sharing;
 pub mod limits;

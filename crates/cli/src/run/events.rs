@@ -204,15 +204,19 @@ impl Job<'_> {
                 line.iter().for_each(|line| self.writer.say(line));
             }
             Message::Lost { rank: peer, at, text } => {
-                let at = at.unwrap_or(Duration::MAX);
-                facts.lost.get_or_insert(Loss { at, rank: peer, text });
+                let (at, rank) = (at.unwrap_or(Duration::MAX), usize::from(peer));
+                facts.lost.get_or_insert(Loss { at, rank, text });
             }
             Message::Crash { signal, text } => facts.crash = Some((signal, text)),
-            Message::Waits(report) => self.on_waits(rank, report),
+            Message::Waits(report) => {
+                if let Ok(report) = serde_json::from_str(&report) {
+                    self.on_waits(rank, report);
+                }
+            }
             Message::Fatal(text) => {
                 facts.fatal.get_or_insert(text);
             }
-            Message::Stats(stats) => self.nodes[rank].stats = Some(stats),
+            Message::Stats(stats) => self.nodes[rank].stats = serde_json::from_str(&stats).ok(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The progress line: elapsed time, nodes that are ready, and the application's own count.
 
-use super::control::Count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use multigrain_types::control::Count;
 
 /// The line on the terminal; used by the writer alone. Cleared when dropped.
 pub(super) struct Line {

@@ -1,9 +1,9 @@
 //! What the nodes of a job report while it runs, and the lines that are printed for it.
 
-use super::control::Count;
 use super::deadlock::Watch;
 use super::races::Races;
 use super::refused_connections::Refused;
+use multigrain_types::control::Count;
 use std::time::Duration;
 
 /// The reports of all nodes.

@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use multigrain_transport::{BootConfig, Mesh, TransportError};
 use multigrain_types::NodeId;
+use multigrain_types::control::Message;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt;
 
@@ -77,7 +78,7 @@ pub(super) fn boot_mesh(
         emulate: config.launch.links.emulate,
     };
     let mut refused = |line: String| launcher.refused(&line);
-    let _ = launcher.tell(format_args!("joining"));
+    let _ = launcher.tell(&Message::<&str>::Joining);
     let mesh = Mesh::boot(boot, &mut refused).map_err(|error| {
         let late = matches!(error, TransportError::Missing { .. });
         let help = if late { "; `multigrain run --boot-timeout` gives them longer" } else { "" };

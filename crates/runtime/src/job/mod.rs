@@ -19,6 +19,7 @@ use std::time::Duration;
 use multigrain_memory::{GuardKind, Memory, SegmentId};
 use multigrain_protocol::sync::Element;
 use multigrain_transport::Mesh;
+use multigrain_types::control::{Count, Message};
 use multigrain_types::{NodeId, ThreadId};
 
 use crate::collective::{Collective, Combine, Party};
@@ -108,7 +109,7 @@ impl Runtime {
         helpers::start(runtime)?;
         slots::has_joined(now_ns());
         boot::compare_builds(&runtime.driver, &config.launch.programs)?;
-        runtime.launcher().tell(format_args!("ready"));
+        runtime.launcher().tell(&Message::<&str>::Ready);
         Ok(runtime)
     }
 
@@ -238,7 +239,7 @@ impl Runtime {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
         let tenths = now.tv_sec.cast_unsigned() * 10 + now.tv_nsec.cast_unsigned() / 100_000_000;
         if self.progress.swap(tenths, Ordering::Relaxed) != tenths || done == total {
-            self.launcher().tell(format_args!("progress {done} {total}"));
+            self.launcher().tell(&Message::<&str>::Progress(Count { done, total }));
         }
     }
 
@@ -293,9 +294,9 @@ impl Runtime {
             if let Some(sharing) = driver.engine().sharing() {
                 stats["sharing"] = serde_json::json!(sharing);
             }
-            self.launcher().tell(format_args!("stats {stats}"));
+            self.launcher().tell(&Message::Stats(stats));
         }
-        self.launcher().tell(format_args!("left"));
+        self.launcher().tell(&Message::<&str>::Left);
         membership.has_left();
         // Where a page lies is chance, so what is here ends the process as well. If that cannot be, it stays.
         let _ = driver.memory().seal();

@@ -216,10 +216,10 @@ impl<'a> Races<'a> {
     pub(crate) fn note_unchecked(&self) {
         let first = self.platform.me() == NodeId(0);
         if self.are_checked() && !self.platform.tables().is_relaxed() && first {
-            self.platform.launcher().tell(format_args!(
-                "note --check-races has found nothing to check: no memory of this job is release \
-                 consistent (--consistency)"
-            ));
+            self.platform.launcher().note(
+                "--check-races has found nothing to check: no memory of this job is release \
+                 consistent (--consistency)",
+            );
         }
     }
 
@@ -260,8 +260,8 @@ impl<'a> Races<'a> {
             launcher.race(&object, &line);
             if race.last {
                 let me = self.platform.me();
-                launcher.tell(format_args!(
-                    "note {me} reports no more races of what it allocated: there were {MOST_RACES}"
+                launcher.note(&format!(
+                    "{me} reports no more races of what it allocated: there were {MOST_RACES}"
                 ));
             }
         }
