@@ -10,7 +10,7 @@ use multigrain_fuzz::Input as Bytes;
 use multigrain_fuzz::fuzz_target;
 use multigrain_protocol::migration::MigrationPlan;
 use multigrain_protocol::release::{WriteNotice, WriteNotices};
-use multigrain_protocol::sync::{Awaited, Operand, SyncInput};
+use multigrain_protocol::sync::{Operand, SyncInput, Withdrawable};
 use multigrain_protocol::{
     Attach, Input, Kind, Message, Node, OwnedTables, ReleaseWorld, Turns, Words, World,
 };
@@ -188,7 +188,7 @@ fn deed(input: &mut Bytes<'_>) -> Input {
     let kind = if op & 16 == 0 { Kind::Read } else { Kind::Write };
     let (id, all) = (u64::from(low >> 2) % 5, op & 16 != 0);
     let (lock, small) = (u64::from(op >> 5), u32::from(op >> 4));
-    let from = [Awaited::Lock(id), Awaited::Semaphore(id), Awaited::Condition(id)];
+    let from = [Withdrawable::Lock(id), Withdrawable::Semaphore(id), Withdrawable::Condition(id)];
     match op % 16 {
         _ if low & 128 != 0 => Input::Sync(match op % 8 {
             0 => SyncInput::TryLock { thread, id },

@@ -3,6 +3,7 @@
 //! The print macros panic then. The command ends by unwinding, which also ends what it has started and removes
 //! what it has made; the panic's message and exit code are suppressed.
 
+use multigrain_types::exit_codes::SIGNALLED;
 use std::any::Any;
 use std::panic::{
     AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind, set_hook, take_hook,
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code of a program that SIGPIPE has ended, as shells give it.
-const UNREAD: u8 = 128 + 13;
+const UNREAD: u8 = SIGNALLED + 13;
 
 /// A print macro has failed because nobody reads.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);

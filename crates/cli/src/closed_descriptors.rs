@@ -7,6 +7,8 @@
 
 use core::ffi::c_int;
 
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
+
 /// Called by the loader, before Rust's runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -26,7 +28,7 @@ extern "C" fn fill() {
             // SAFETY: the bytes are there, as many as is said; _exit runs nothing more.
             unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
             // SAFETY: it ends this process, which has run nothing yet.
-            unsafe { libc::_exit(125) };
+            unsafe { libc::_exit(LAUNCHER_FAILED.into()) };
         }
     }
 }

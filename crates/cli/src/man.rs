@@ -9,31 +9,9 @@ use clap::{Arg, Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use multigrain_types::exit_codes::MEANINGS;
 use std::fs;
 use std::path::Path;
-
-const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "Every node ended with 0."),
-    ("1-255", "That of the first node that failed; 128 + S if signal S killed it."),
-    ("1", "Also: a node exited with 0 but left the others without mg_finalize."),
-    ("2", "The command line is wrong."),
-    ("35", "A deadlock: the line before it says who waits where."),
-    (
-        "66",
-        "All went well, or the time of --timeout was over, but --check-races has reported races.",
-    ),
-    (
-        "70",
-        "A node ended itself, and its line says why: barriers that disagree, or shared memory touched after mg_finalize.",
-    ),
-    ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
-    ("124", "The time of --timeout was over."),
-    ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),
-    ("126", "The program cannot be executed."),
-    ("127", "The program was not found."),
-    ("130", "Ended by Ctrl-C."),
-    ("141", "Nobody read the launcher's stdout any more."),
-];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("MULTIGRAIN_RANK", "This node's rank, 0 to N - 1."),
@@ -145,7 +123,7 @@ fn write_page(directory: &Path, name: &str, command: Command) -> Result<()> {
     man.render(&mut page)?;
     if is_run {
         let mut more = Roff::new();
-        table(&mut more, "EXIT STATUS", EXIT_CODES);
+        table(&mut more, "EXIT STATUS", MEANINGS);
         more.control("SH", ["ENVIRONMENT"]);
         more.text([roman(
             "The launcher sets these for every node. THREADS, GUARD, TRACKING, WAIT, MANAGER, LEARN, \

@@ -4,11 +4,9 @@
 use crate::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use std::ffi::OsString;
 use std::path::Path;
-
-/// Exit code of a launcher that cannot start a job.
-const LAUNCH_FAILED: i32 = 125;
 
 const RUN: &str = "multigrain run -n 2 ./app";
 
@@ -39,7 +37,7 @@ pub(crate) fn end_without_stack() {
         eprintln!(
             "multigrain: a stack of {kib} KiB is too small: say `ulimit -s 8192`, or at least {least}"
         );
-        std::process::exit(LAUNCH_FAILED)
+        std::process::exit(LAUNCHER_FAILED.into())
     }
 }
 

@@ -36,7 +36,7 @@ const RETIRED: u32 = 3;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Record {
+struct AreaEntry {
     state: AtomicU32,
     /// Bit 8: fresh; below: the segment.
     origin: AtomicU32,
@@ -50,11 +50,11 @@ struct Record {
 }
 
 // SAFETY: atomics only, all valid when zero (free), no drop, 64-aligned.
-unsafe impl ZeroValid for Record {}
+unsafe impl ZeroValid for AreaEntry {}
 
 #[derive(Debug)]
 pub(crate) struct Areas {
-    records: ZeroTable<Record>,
+    records: ZeroTable<AreaEntry>,
     /// Area id + 1 for every chunk of the views' addresses; 0 = nothing there.
     chunks: ZeroTable<AtomicU32>,
     count: AtomicU32,

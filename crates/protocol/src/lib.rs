@@ -13,9 +13,10 @@
 //! - [`release`]: what a release and an acquire of a node wait for.
 //! - [`migration`]: homes migrate at barriers.
 //! - [`deferral`]: when a message goes: now, deferred, batched or merged.
-//! - [`sync`]: locks, barriers, counting semaphores and condition variables.
+//! - [`sync`]: locks, read-write locks, barriers, counting semaphores, condition variables and collective operations.
 //!
-//! Invariants: no I/O, no clock, no threads, no unsafe, no logging. Links between two nodes are
+//! Invariants: no I/O (but that a build with mutants reads from the environment which one is on), no clock, no threads, no
+//! unsafe, no logging. Links between two nodes are
 //! FIFO; nothing is assumed of the order across links. Engines name page data and never hold it.
 
 pub mod access;

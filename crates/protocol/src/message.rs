@@ -1,5 +1,5 @@
 //! The messages between nodes: those of Millipage Figure 3, additions
-//! (upgrade, push, reclaim), and those of the other engines.
+//! (upgrade, push, reclaim), and those of the other engines. Their numbers on the wire: `encoding.rs`.
 
 use core::fmt;
 

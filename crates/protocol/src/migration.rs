@@ -27,10 +27,5 @@ mod quiescence;
 
 pub use early_messages::{Ahead, AheadQueue};
 pub(crate) use plan::sole_writers;
-pub use plan::{MigrationPlan, Migrations, migrates};
+pub use plan::{DYNAMIC_AFTER, MigrationPlan, Migrations, migrates};
 pub use quiescence::{Agreement, Quiescence};
-
-/// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
-/// goes to the next node that fetches it to write. `HomeMoves::count` of `hlrc` counts; only minipages whose consistency has
-/// [`crate::Homes::Dynamic`] have such homes (ADR 11).
-pub const DYNAMIC_AFTER: u8 = 2;

@@ -26,12 +26,12 @@ pub(crate) enum Origin {
     /// An allocator's: its minipages are managed as the job has it.
     Heap,
     /// A named segment.
-    Named(Sharing),
+    Named(NamedSharing),
 }
 
 /// How a named segment is shared, beside its consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sharing {
+pub(crate) struct NamedSharing {
     /// Who manages its minipages.
     pub(crate) placement: Placement,
     /// How their contents are sent.
@@ -101,9 +101,9 @@ impl Origin {
     }
 
     /// What there is for named segments, in the order of its numbers.
-    fn all() -> impl Iterator<Item = Sharing> {
+    fn all() -> impl Iterator<Item = NamedSharing> {
         Compression::ALL.into_iter().flat_map(|compression| {
-            PLACEMENTS.into_iter().map(move |placement| Sharing { placement, compression })
+            PLACEMENTS.into_iter().map(move |placement| NamedSharing { placement, compression })
         })
     }
 }
@@ -368,7 +368,7 @@ mod tests {
         }
         assert_eq!(
             Origin::of(12),
-            Some(Origin::Named(Sharing {
+            Some(Origin::Named(NamedSharing {
                 placement: Placement::Allocator,
                 compression: Compression::Zstd,
             }))

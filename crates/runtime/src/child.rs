@@ -14,7 +14,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-use multigrain_types::verdict::EXIT_FATAL;
+use multigrain_types::exit_codes::FATAL;
 use multigrain_types::{NodeId, PAGE_BYTES};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
@@ -99,7 +99,7 @@ pub(crate) fn end(address: usize) -> ! {
          let it use memory of its own, or exec another program"
     );
     let _ = rustix::io::write(std::io::stderr(), &line.text[..line.length]);
-    exit_now(EXIT_FATAL)
+    exit_now(FATAL)
 }
 
 /// Text of a fixed length; the rest is cut off.

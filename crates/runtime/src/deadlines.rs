@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use multigrain_protocol::sync::{Awaited, SyncInput};
+use multigrain_protocol::sync::{SyncInput, Withdrawable};
 use multigrain_types::ThreadId;
 use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -64,7 +64,7 @@ impl Deadline {
 /// The waits of a node that have a deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    waits: Mutex<BTreeMap<(Deadline, ThreadId), Awaited>>,
+    waits: Mutex<BTreeMap<(Deadline, ThreadId), Withdrawable>>,
     /// Changes when the helper has to look anew; a futex.
     rescan: core::sync::atomic::AtomicU32,
     helper: OnceLock<Result<(), String>>,
@@ -79,7 +79,7 @@ impl Deadlines {
         &'static self,
         driver: &'static Driver,
         thread: ThreadId,
-        (deadline, from): (Deadline, Awaited),
+        (deadline, from): (Deadline, Withdrawable),
     ) -> Result<(), Error> {
         let helper = self.helper.get_or_init(|| {
             driver.has_helper();

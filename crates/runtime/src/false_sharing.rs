@@ -27,7 +27,7 @@ const MOST_REPORTED: usize = 16;
 
 /// What this node knows of its minipages' comings and goings.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing {
+pub(crate) struct FalseSharing {
     uses: Mutex<Uses>,
     /// Intervals of this node that have ended: the number of the one at hand.
     intervals: AtomicU64,
@@ -64,7 +64,7 @@ pub(crate) struct Trapped {
     line: Option<(usize, [u8; LINE_BYTES], usize)>,
 }
 
-impl Sharing {
+impl FalseSharing {
     /// A thread of this node releases or acquires: under lazy release minipages are closed then.
     pub(crate) fn end_interval(&self) {
         self.intervals.fetch_add(1, Ordering::Relaxed);

@@ -137,7 +137,7 @@ impl Awaits {
 
 /// What is known of a kind of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct FrameRow {
     pub(crate) number: u8,
     pub(crate) direction: Direction,
     pub(crate) awaits: Awaits,
@@ -161,9 +161,9 @@ macro_rules! kinds {
                 }
             }
 
-            pub(crate) const fn row(self) -> Row {
+            pub(crate) const fn row(self) -> FrameRow {
                 match self {
-                    $(Self::$kind => Row { number: $number, direction: Direction::$direction, awaits: Awaits::$awaits },)*
+                    $(Self::$kind => FrameRow { number: $number, direction: Direction::$direction, awaits: Awaits::$awaits },)*
                 }
             }
 
@@ -258,7 +258,7 @@ impl OwnKind {
         request.or_else(|| DriverFrame::of(number).map(Self::Driver))
     }
 
-    pub(crate) fn row(self) -> Row {
+    pub(crate) fn row(self) -> FrameRow {
         match self {
             Self::Request(request) => request.row(),
             Self::Driver(frame) => frame.row(),

@@ -10,7 +10,7 @@ use multigrain_protocol::{
 use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout, pair};
 use multigrain_types::{AreaId, Compression, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
-use crate::area::{AreaRecord, Items, Origin, Sharing};
+use crate::area::{AreaRecord, Items, NamedSharing, Origin};
 use crate::config::Config;
 use crate::directory::names;
 use crate::driver::sink::NodeSink;
@@ -311,7 +311,7 @@ fn send_wrong_codes() {
     let [ours, _theirs] = pair(None);
     let runtime = node_of_two_pages(ours);
     let (placement, compression) = (Placement::Allocator, Compression::RunLength);
-    let named = Origin::Named(Sharing { placement, compression });
+    let named = Origin::Named(NamedSharing { placement, compression });
     for (id, origin) in (0..).zip([named, Origin::Heap]) {
         assert_eq!(runtime.adopt(page_of(NodeId(1), id, origin)), 0);
     }

@@ -20,21 +20,21 @@ use crate::launcher::Launcher;
 
 /// The memory that is kept from the program, and the launcher that tells it so.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Protected {
     pub(crate) memory: &'static Memory,
     pub(crate) launcher: &'static Launcher,
 }
 
-static KEPT: OnceLock<Kept> = OnceLock::new();
+static PROTECTED: OnceLock<Protected> = OnceLock::new();
 
 /// From now on the program does not protect, lock, unmap or replace what this memory has mapped.
 pub(crate) fn keep(memory: &'static Memory, launcher: &'static Launcher) {
-    let _ = KEPT.set(Kept { memory, launcher });
+    let _ = PROTECTED.set(Protected { memory, launcher });
 }
 
 /// None in a child, which has no mapping of it.
-pub(crate) fn kept() -> Option<&'static Kept> {
-    KEPT.get().filter(|_| !child::is_one())
+pub(crate) fn kept() -> Option<&'static Protected> {
+    PROTECTED.get().filter(|_| !child::is_one())
 }
 
 /// Whether these addresses are kept from the program, which is told so once, by a line about where they begin.
@@ -43,7 +43,7 @@ pub(crate) fn refuses(
     told: &AtomicBool,
     line: impl FnOnce(usize) -> String,
 ) -> bool {
-    let Some(Kept { memory, launcher }) = kept() else { return false };
+    let Some(Protected { memory, launcher }) = kept() else { return false };
     let refused = !range.is_empty() && memory.keeps(range);
     if refused && !told.swap(true, Ordering::Relaxed) {
         launcher.warn(&line(range.start));
@@ -94,7 +94,7 @@ fn is_ours(address: *mut c_void, bytes: usize) -> bool {
 /// Locks all that is the program's own.
 #[unsafe(no_mangle)]
 extern "C" fn mlockall(flags: c_int) -> c_int {
-    let Some(Kept { memory, .. }) = kept() else { return lock_all(flags) };
+    let Some(Protected { memory, .. }) = kept() else { return lock_all(flags) };
     let on_fault = flags & libc::MCL_ONFAULT;
     if flags & libc::MCL_CURRENT != 0 {
         // Nothing is allocated by this one.

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use multigrain_types::NodeId;
 use multigrain_types::control::Message;
-use multigrain_types::deadlock::{DEADLOCKED, Report};
-use multigrain_types::verdict::{EXIT_FATAL, EXIT_PEER_LOST};
+use multigrain_types::deadlock::Report;
+use multigrain_types::exit_codes::{DEADLOCK, FATAL, PEER_LOST};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, getppid};
@@ -120,7 +120,7 @@ impl Launcher {
     /// Ends this node, which is a job of its own, because none of its threads can ever go on.
     pub(crate) fn deadlocked(&self, who_waits: &str) -> ! {
         self.warn(&format!("deadlock: {who_waits}"));
-        exit_now(DEADLOCKED)
+        exit_now(DEADLOCK)
     }
 
     /// Ends this node with one line that says why.
@@ -128,7 +128,7 @@ impl Launcher {
         if !self.tell(&Message::Fatal(why)) {
             self.warn(why);
         }
-        exit_now(EXIT_FATAL)
+        exit_now(FATAL)
     }
 
     /// A peer is gone and the job with it.
@@ -136,7 +136,7 @@ impl Launcher {
         if !tell_loss(self.control, peer, why) {
             self.warn(&format!("{peer} is gone ({why}); the job ends"));
         }
-        exit_now(EXIT_PEER_LOST)
+        exit_now(PEER_LOST)
     }
 
     /// A peer that is gone before this node has joined: the launcher looks for the cause, and has the
@@ -144,7 +144,7 @@ impl Launcher {
     /// it.
     pub(crate) fn lost_at_start(&self, peer: NodeId, why: &str) {
         if tell_loss(self.control, peer, why) {
-            exit_now(EXIT_PEER_LOST);
+            exit_now(PEER_LOST);
         }
     }
 }
@@ -191,16 +191,16 @@ fn say(mut to: impl std::io::Write, line: core::fmt::Arguments<'_>) {
 }
 
 /// Ends the process without running anything of the program.
-pub(crate) fn exit_now(status: i32) -> ! {
+pub(crate) fn exit_now(status: u8) -> ! {
     #[cfg(feature = "fuzzing")]
-    crate::fuzzing::exit(status);
+    crate::fuzzing::exit(status.into());
     rustix_exit(status)
 }
 
 #[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
-fn rustix_exit(status: i32) -> ! {
+fn rustix_exit(status: u8) -> ! {
     // SAFETY: _exit ends the process and touches no memory of it.
-    unsafe { libc::_exit(status) }
+    unsafe { libc::_exit(status.into()) }
 }
 
 fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {

@@ -30,7 +30,7 @@ pub(crate) struct Membership {
 
 /// What the loss of a peer means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
+pub(crate) enum LossMeaning {
     /// The job is over, and the peer was quicker.
     Expected,
     /// The job cannot go on, for this reason.
@@ -51,17 +51,19 @@ impl Drop for Finalizing<'_> {
 
 impl Membership {
     /// A peer's link has ended, or it did what no correct peer does.
-    pub(crate) fn lost(&self, reason: &LostReason) -> Loss {
+    pub(crate) fn lost(&self, reason: &LostReason) -> LossMeaning {
         match reason {
             // Who has passed the leaving barrier may go before we have.
-            LostReason::Left if self.is_finalizing() => Loss::Expected,
+            LostReason::Left if self.is_finalizing() => LossMeaning::Expected,
             // It has left, and nobody waits any more for what was to be said to it.
-            LostReason::Unreached(_) if self.is_finalizing() => Loss::Expected,
-            LostReason::Left => Loss::EndsJob("it left without waiting for the others".into()),
+            LostReason::Unreached(_) if self.is_finalizing() => LossMeaning::Expected,
+            LostReason::Left => {
+                LossMeaning::EndsJob("it left without waiting for the others".into())
+            }
             LostReason::Died
             | LostReason::Failed(_)
             | LostReason::Violation(_)
-            | LostReason::Unreached(_) => Loss::EndsJob(reason.to_string()),
+            | LostReason::Unreached(_) => LossMeaning::EndsJob(reason.to_string()),
         }
     }
 
@@ -135,17 +137,17 @@ mod tests {
     #[test]
     fn a_peer_may_leave_when_the_program_has_called_for_the_end_and_may_never_die() {
         let membership = Membership::default();
-        let too_early = Loss::EndsJob("it left without waiting for the others".into());
+        let too_early = LossMeaning::EndsJob("it left without waiting for the others".into());
         let unreached = LostReason::Unreached("cannot connect to n1".into());
         assert_eq!(membership.lost(&LostReason::Left), too_early);
-        assert!(matches!(membership.lost(&unreached), Loss::EndsJob(_)));
+        assert!(matches!(membership.lost(&unreached), LossMeaning::EndsJob(_)));
         let finalizing = membership.finalize(1);
         assert!(finalizing.is_some() && membership.finalize(2).is_none(), "once");
-        assert_eq!(membership.lost(&LostReason::Left), Loss::Expected);
-        assert_eq!(membership.lost(&unreached), Loss::Expected);
-        assert!(matches!(membership.lost(&LostReason::Died), Loss::EndsJob(_)));
+        assert_eq!(membership.lost(&LostReason::Left), LossMeaning::Expected);
+        assert_eq!(membership.lost(&unreached), LossMeaning::Expected);
+        assert!(matches!(membership.lost(&LostReason::Died), LossMeaning::EndsJob(_)));
         let violation = LostReason::Violation("a kind that makes no sense".into());
-        assert!(matches!(membership.lost(&violation), Loss::EndsJob(_)), "whenever it is");
+        assert!(matches!(membership.lost(&violation), LossMeaning::EndsJob(_)), "whenever it is");
         assert!(membership.is_member() && !membership.is_leaving());
         membership.has_left();
         assert!(!membership.is_member());

@@ -12,7 +12,7 @@ use multigrain_types::{MinipageId, NodeId, PAGE_BYTES, ThreadId};
 
 use crate::compression::Coders;
 use crate::launcher::Launcher;
-use crate::membership::{Loss, Membership};
+use crate::membership::{LossMeaning, Membership};
 use crate::minipage_run::Run;
 use crate::receiver::parking::Waking;
 use crate::receiver::slots;
@@ -140,13 +140,13 @@ impl Platform {
     /// A peer is lost, for any reason: every loss and every violation comes through here, [`Membership`] says what it
     /// means, and that is done here.
     ///
-    /// In a job that survived a loss, `Loss` would have a verdict more, and this would hand it on as an input of the
+    /// In a job that survived a loss, `LossMeaning` would have a verdict more, and this would hand it on as an input of the
     /// engines and the services (transactions, locks and answers that wait for the peer); [`Platform::peer_broke`] would
     /// return to its callers, which are in the middle of a step or of taking an answer, and would leave that undone.
     pub(crate) fn peer_lost(&self, peer: NodeId, reason: &LostReason) {
         match self.membership.lost(reason) {
-            Loss::Expected => {}
-            Loss::EndsJob(why) => self.launcher.peer_lost(peer, &why),
+            LossMeaning::Expected => {}
+            LossMeaning::EndsJob(why) => self.launcher.peer_lost(peer, &why),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::shim::{AtomicU64, Mutex, lock};
 
 /// Of one segment on one node.
 #[derive(Debug, Default)]
-pub(crate) struct SegmentSharing {
+pub(crate) struct SegmentUse {
     deltas: Mutex<Deltas>,
     read_faults: AtomicU64,
     write_faults: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Shares {
     pub retries: u64,
 }
 
-impl SegmentSharing {
+impl SegmentUse {
     /// How long a grant of a minipage is kept, in nanoseconds; 0 for as long as it takes.
     pub(crate) fn delta_ns(&self, index: u32) -> u64 {
         let deltas = lock(&self.deltas);
@@ -127,7 +127,7 @@ mod tests {
     fn the_latest_setting_counts_in_whatever_order_it_is_heard() {
         let settings = [(None, 5, 1), (Some(2..4), 7, 2), (None, 9, 3), (Some(3..4), 0, 4)];
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            let sharing = SegmentSharing::default();
+            let sharing = SegmentUse::default();
             for (minipages, ns, stamp) in order.map(|index: usize| settings[index].clone()) {
                 sharing.set_delta(minipages, ns, stamp);
             }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn many_minipages_with_one_window_take_the_room_of_one() {
-        let sharing = SegmentSharing::default();
+        let sharing = SegmentUse::default();
         sharing.set_delta(Some(5..6), 7, 2);
         sharing.set_delta(Some(0..u32::MAX), 9, 1);
         sharing.set_delta(Some(8..8), 3, 3);

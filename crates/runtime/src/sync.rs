@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 
-use multigrain_protocol::sync::{Awaited, ONCE, Operand, SyncContext, SyncInput, WHOLE};
+use multigrain_protocol::sync::{ONCE, Operand, SyncContext, SyncInput, WHOLE, Withdrawable};
 use multigrain_protocol::{Input, Kind};
 use multigrain_types::deadlock::BlockingCall;
 use multigrain_types::{NodeId, ThreadId};
@@ -148,7 +148,8 @@ impl Synchronization {
             Patience::None => SyncInput::TryLock { thread, id },
         };
         slot.reacquisition.before_lock(id, now_ns);
-        let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Lock(id)))?;
+        let waited =
+            self.wait(driver, (thread, slot), input, (patience, Withdrawable::Lock(id)))?;
         critical_section::lock();
         slot.reacquisition.after_lock(id, waited);
         if slot.reacquisition.follows(id) {
@@ -317,7 +318,7 @@ impl Synchronization {
             Patience::Endless | Patience::Until(_) => SyncInput::SemaphoreWait { thread, id },
             Patience::None => SyncInput::SemaphoreTry { thread, id },
         };
-        self.wait(driver, (thread, slot), input, (patience, Awaited::Semaphore(id)))?;
+        self.wait(driver, (thread, slot), input, (patience, Withdrawable::Semaphore(id)))?;
         critical_section::take_unit();
         tsan::take(Token::Semaphore(id));
         Ok(())
@@ -356,7 +357,8 @@ impl Synchronization {
         driver.end_epoch();
         let input = SyncInput::ConditionWait { thread, id, lock };
         let patience = deadline.map_or(Patience::Endless, Patience::Until);
-        let waited = self.wait(driver, (thread, slot), input, (patience, Awaited::Condition(id)));
+        let waited =
+            self.wait(driver, (thread, slot), input, (patience, Withdrawable::Condition(id)));
         if waited.is_ok() {
             tsan::take(Token::Condition(id));
         }
@@ -390,15 +392,15 @@ impl Synchronization {
         driver: &'static Driver,
         (thread, slot): (ThreadId, &'static Slot),
         input: SyncInput,
-        (patience, from): (Patience, Awaited),
+        (patience, from): (Patience, Withdrawable),
     ) -> Result<bool, Error> {
         let wait = match patience {
             Patience::Endless => wait_for(&input),
             Patience::Until(_) => Wait::Until(match from {
-                Awaited::Lock(id) => BlockingCall::Lock(id),
-                Awaited::Semaphore(id) => BlockingCall::Semaphore(id),
+                Withdrawable::Lock(id) => BlockingCall::Lock(id),
+                Withdrawable::Semaphore(id) => BlockingCall::Semaphore(id),
                 // Its lock it takes again without a deadline.
-                Awaited::Condition(id) => BlockingCall::Condition(id),
+                Withdrawable::Condition(id) => BlockingCall::Condition(id),
             }),
             Patience::None => Wait::Other,
         };
@@ -429,12 +431,12 @@ impl Synchronization {
 }
 
 /// What a thread did not get.
-fn unavailable(driver: &Driver, thread: ThreadId, from: Awaited) -> Unavailable {
+fn unavailable(driver: &Driver, thread: ThreadId, from: Withdrawable) -> Unavailable {
     match from {
-        Awaited::Lock(id) if driver.tables().owns_lock(thread, id) => Unavailable::OwnLock(id),
-        Awaited::Lock(id) => Unavailable::Lock(id),
-        Awaited::Semaphore(id) => Unavailable::Semaphore(id),
-        Awaited::Condition(id) => Unavailable::Signal(id),
+        Withdrawable::Lock(id) if driver.tables().owns_lock(thread, id) => Unavailable::OwnLock(id),
+        Withdrawable::Lock(id) => Unavailable::Lock(id),
+        Withdrawable::Semaphore(id) => Unavailable::Semaphore(id),
+        Withdrawable::Condition(id) => Unavailable::Signal(id),
     }
 }
 

@@ -7,9 +7,9 @@
 //! windows that are due.
 //!
 //! Invariants: every token that is kept has its lock in the list of windows to end, or is being returned. For each
-//! window on a minipage that [`Windows::begin`] took, the pin is removed once: with the [`Ended`] it
+//! window on a minipage that [`Windows::begin`] took, the pin is removed once: with the [`EndedWindow`] it
 //! becomes, or with its instruction ([`Windows::is_through`]), whichever is later. A window that the program asked for
-//! ([`requested`]) knows nothing of instructions, for its thread has not resumed the grant: the [`Ended`] does.
+//! ([`requested`]) knows nothing of instructions, for its thread has not resumed the grant: the [`EndedWindow`] does.
 
 mod requested;
 
@@ -31,7 +31,7 @@ use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
 use crate::shim::{AtomicBool, Mutex, lock};
-use requested::{Asked, Kept};
+use requested::{RequestedWindows, ThreadsMinipage};
 
 /// Between two looks at the clock where the program has closed the timer.
 const WITHOUT_TIMER: Duration = Duration::from_millis(1);
@@ -84,21 +84,21 @@ impl Window {
 
 /// A window that is over, whose pin goes now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedWindow {
     pub(crate) thread: ThreadId,
     pub(crate) minipage: MinipageId,
     /// Somebody waits for the minipage.
     pub(crate) urgent: bool,
 }
 
-impl From<Window> for Ended {
+impl From<Window> for EndedWindow {
     fn from(Window { thread, minipage, urgent, .. }: Window) -> Self {
         Self { thread, minipage, urgent }
     }
 }
 
-impl From<Kept> for Ended {
-    fn from((minipage, thread): Kept) -> Self {
+impl From<ThreadsMinipage> for EndedWindow {
+    fn from((minipage, thread): ThreadsMinipage) -> Self {
         Self { thread, minipage, urgent: false }
     }
 }
@@ -110,16 +110,16 @@ const LEAST_NS: u64 = 20_000;
 const LOCK_WINDOW_NS: u64 = 200_000;
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenWindows {
     turns: Estimator,
     open: Vec<Window>,
-    asked: Asked,
+    asked: RequestedWindows,
     /// Locks, and when their windows are over. A window may have ended before; then the lock's next one, if
     /// there is one, ends with it.
     locks: Vec<(u64, u64)>,
 }
 
-impl Open {
+impl OpenWindows {
     /// The instruction that waited for a minipage is through: true if no window keeps it.
     fn is_through(&mut self, thread: ThreadId, minipage: MinipageId) -> bool {
         // A thread has a second window on a minipage if a free has ended the first one's grant.
@@ -135,9 +135,9 @@ impl Open {
     }
 
     /// Ends windows: those whose pins go now. The others go when their instructions are through.
-    fn end(&mut self, mut over: impl FnMut(&mut Window) -> bool) -> Vec<Ended> {
+    fn end(&mut self, mut over: impl FnMut(&mut Window) -> bool) -> Vec<EndedWindow> {
         let ended = self.open.extract_if(.., |window| over(window));
-        ended.filter(|window| !window.stepped).map(Ended::from).collect()
+        ended.filter(|window| !window.stepped).map(EndedWindow::from).collect()
     }
 
     fn next_end_ns(&self) -> Option<u64> {
@@ -153,7 +153,7 @@ pub(crate) struct Windows {
     timer: OwnedFd,
     /// How many threads of this node can run at once.
     processors: u64,
-    open_windows: Mutex<Open>,
+    open_windows: Mutex<OpenWindows>,
     /// Whether some window may be open; whether a turn may be measured. Set under the lock.
     any: AtomicBool,
     measures: AtomicBool,
@@ -252,7 +252,7 @@ impl Windows {
         thread: ThreadId,
         minipage: MinipageId,
         delta_ns: u64,
-    ) -> Option<Vec<Ended>> {
+    ) -> Option<Vec<EndedWindow>> {
         let ends_ns = now_ns().saturating_add(delta_ns);
         let mut open_windows = lock(&self.open_windows);
         if open_windows.next_end_ns().is_none_or(|next_ns| ends_ns < next_ns)
@@ -262,7 +262,7 @@ impl Windows {
         }
         let before = open_windows.asked.keep((minipage, thread), ends_ns);
         self.any.store(true, Ordering::Relaxed);
-        Some(before.map(Ended::from).into_iter().collect())
+        Some(before.map(EndedWindow::from).into_iter().collect())
     }
 
     /// Whether there may be one to end.
@@ -276,31 +276,31 @@ impl Windows {
     }
 
     /// A thread is about to wait for something else: its windows are over.
-    pub(crate) fn end_of(&self, thread: ThreadId) -> Vec<Ended> {
+    pub(crate) fn end_of(&self, thread: ThreadId) -> Vec<EndedWindow> {
         self.end(|open| open.end(|window| window.thread == thread))
     }
 
     /// A thread of this node wants to write a minipage, or an instruction gives it up: nobody keeps it
     /// for a while.
-    pub(crate) fn end_on(&self, minipage: MinipageId) -> Vec<Ended> {
+    pub(crate) fn end_on(&self, minipage: MinipageId) -> Vec<EndedWindow> {
         if self.measures.load(Ordering::Relaxed) {
             lock(&self.open_windows).turns.given_up(minipage);
         }
         self.end(|open| {
             let mut ended = open.end(|window| window.minipage == minipage);
-            ended.extend(open.asked.end_on(minipage).into_iter().map(Ended::from));
+            ended.extend(open.asked.end_on(minipage).into_iter().map(EndedWindow::from));
             ended
         })
     }
 
     /// Those whose time is over: the timer has rung.
-    pub(crate) fn end_due(&self) -> Vec<Ended> {
+    pub(crate) fn end_due(&self) -> Vec<EndedWindow> {
         let now_ns = now_ns();
         let ended = self.end(|open| {
             let due = open.open.iter().any(|window| window.look_ns <= now_ns);
             let now = due.then(Moment::now);
             let mut ended = open.end(|window| now.is_some_and(|now| window.is_over(now)));
-            ended.extend(open.asked.end_due(now_ns).into_iter().map(Ended::from));
+            ended.extend(open.asked.end_due(now_ns).into_iter().map(EndedWindow::from));
             ended
         });
         let open_windows = lock(&self.open_windows);
@@ -390,7 +390,7 @@ impl Windows {
     }
 
     /// Ends windows; the pins of those returned go now.
-    fn end(&self, end: impl FnOnce(&mut Open) -> Vec<Ended>) -> Vec<Ended> {
+    fn end(&self, end: impl FnOnce(&mut OpenWindows) -> Vec<EndedWindow>) -> Vec<EndedWindow> {
         if !self.may_be_open() {
             return Vec::new();
         }
@@ -441,7 +441,7 @@ mod tests {
 
     /// Pins that go in this order of events: the step is through, a window ends.
     fn pins(windows: &[Window], events: &str) -> usize {
-        let mut open_windows = Open { open: windows.to_vec(), ..Open::default() };
+        let mut open_windows = OpenWindows { open: windows.to_vec(), ..OpenWindows::default() };
         let pins = |event| match event {
             't' => usize::from(open_windows.is_through(THREAD, PAGE)),
             _ => open_windows

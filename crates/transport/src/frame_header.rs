@@ -10,6 +10,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The longest payload a header may announce, in bytes.
 pub const MAX_PAYLOAD: u64 = 1 << 40;
 
+/// The longest payload that may be received into a buffer ([`crate::Destination::Buffer`]), in bytes; a longer one has its
+/// place in shared memory.
+pub const MAX_BUFFER: u64 = 1 << 20;
+
 /// The last kind a user of the mesh may send; the kinds above are the transport's own.
 pub const LAST_KIND: u8 = 239;
 

@@ -6,7 +6,7 @@
 use crate::frame_header::{HELLO, Header, REFUSED, WELCOME};
 use core::fmt;
 use multigrain_types::NodeId;
-use multigrain_types::verdict::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
+use multigrain_types::phrases::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
 use zerocopy::little_endian::{U16, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

@@ -11,9 +11,9 @@
 //! its end, so that nothing is kept there and all links share one.
 #![expect(unsafe_code, reason = "payload bytes go to the raw places that the sink names")]
 
-use crate::frame_header::{BATCH, BYE, Header, LAST_KIND};
+use crate::frame_header::{BATCH, BYE, Header, LAST_KIND, MAX_BUFFER};
 use crate::outbox::{MAX_BATCH, MORE_FOLLOWS, Member, first_member};
-use crate::sink::{Destination, LostReason, MAX_BUFFER, Sink};
+use crate::sink::{Destination, LostReason, Sink};
 use crate::span::{self, Raw, Span};
 use crate::tap::FrameTap;
 use multigrain_types::NodeId;

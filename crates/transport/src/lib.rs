@@ -79,13 +79,13 @@ pub use counters::Counters;
 pub use credentials::{Authority, Credentials, CredentialsError, Pin};
 pub use emulation::{Emulation, EmulationError};
 pub use error::{LinkError, TransportError};
-pub use frame_header::{FrameError, Header, LAST_KIND, MAX_PAYLOAD};
+pub use frame_header::{FrameError, Header, LAST_KIND, MAX_BUFFER, MAX_PAYLOAD};
 pub use handshake::{PROTOCOL_VERSION, Refusal};
 pub use link::{Transport, UnknownTransport};
 pub use mesh::{LinkEvent, Mesh};
 pub use outbox::{MAX_DEFERRED, Payload};
 #[cfg(any(feature = "shuttle", feature = "mutants"))]
 pub use pair::{pair, pair_over_tcp};
-pub use sink::{Destination, LostReason, MAX_BUFFER, Sink};
+pub use sink::{Destination, LostReason, Sink};
 pub use sleep::Timeout;
 pub use suppression::Receiver;

@@ -18,7 +18,7 @@ use crate::shim::{self, AtomicBool, Mutex, lock};
 use crate::sleep::Timeout;
 use crate::suppression::{Inner, Receiver, Suppression};
 use core::mem::MaybeUninit;
-use multigrain_types::verdict::EXIT_FATAL;
+use multigrain_types::exit_codes::FATAL;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -246,7 +246,7 @@ fn expect_own(done: rustix::io::Result<()>) {
 #[expect(unsafe_code, reason = "no destructor of the program may run in a trap")]
 fn exit_now() -> ! {
     // SAFETY: the function needs nothing.
-    unsafe { libc::_exit(EXIT_FATAL) }
+    unsafe { libc::_exit(FATAL.into()) }
 }
 
 fn reset(event: &OwnedFd) {

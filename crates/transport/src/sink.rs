@@ -4,18 +4,15 @@
 use crate::frame_header::Header;
 use core::fmt;
 use multigrain_types::NodeId;
-use multigrain_types::verdict::BROKE_PROTOCOL;
+use multigrain_types::phrases::BROKE_PROTOCOL;
 use rustix::io::Errno;
-
-/// The longest payload that may be received into a buffer ([`Destination::Buffer`]), in bytes.
-pub const MAX_BUFFER: u64 = 1 << 20;
 
 /// Where the bytes of a payload go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// Exactly `header.payload` bytes to this address.
     At(*mut u8),
-    /// Into a buffer that [`Sink::frame`] sees; at most [`MAX_BUFFER`] bytes.
+    /// Into a buffer that [`Sink::frame`] sees; at most [`crate::MAX_BUFFER`] bytes.
     Buffer,
 }
 

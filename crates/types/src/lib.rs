@@ -6,13 +6,14 @@
 mod consistency;
 pub mod control;
 pub mod deadlock;
+pub mod exit_codes;
 pub mod false_sharing;
 pub mod limits;
 mod number_ranges;
+pub mod phrases;
 mod policy;
 pub mod sync_id;
 pub mod tree;
-pub mod verdict;
 
 pub use consistency::Consistency;
 pub use number_ranges::in_runs;

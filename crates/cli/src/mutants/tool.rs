@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use multigrain_protocol::mutants::{Row, VARIABLE};
+use multigrain_types::exit_codes::{TIME_OUT, WRONG_USE};
 use std::process::{Command, Stdio};
 
 /// Mutants that the same tools hunt.
@@ -148,10 +149,6 @@ impl Verdict {
     }
 }
 
-/// The exit codes of `multigrain run` after a time-out, and of wrong usage.
-const TIMED_OUT: i32 = 124;
-const USAGE: i32 = 2;
-
 impl Tool {
     /// Runs it against a mutant, or without any, for so many seconds at most.
     ///
@@ -168,11 +165,11 @@ impl Tool {
         };
         let ended = command.stdin(Stdio::null()).output().context("starting a tool")?;
         let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
-        Ok(match ended.status.code() {
+        Ok(match ended.status.code().and_then(|code| u8::try_from(code).ok()) {
             Some(0) => Verdict::Passed,
-            Some(TIMED_OUT) if self.may_hang => Verdict::Hangs,
-            Some(TIMED_OUT) => Verdict::TimedOut,
-            Some(USAGE) => bail!("{} {}: {text}", self.name, self.arguments.join(" ")),
+            Some(TIME_OUT) if self.may_hang => Verdict::Hangs,
+            Some(TIME_OUT) => Verdict::TimedOut,
+            Some(WRONG_USE) => bail!("{} {}: {text}", self.name, self.arguments.join(" ")),
             Some(_) | None => Verdict::Caught(finding(self.arguments[0], &text)),
         })
     }

@@ -21,6 +21,7 @@ mod reports;
 use anyhow::{Context, Result, ensure};
 use board::BoardFile;
 use clap::{Args, ValueEnum};
+use multigrain_types::exit_codes::RACES;
 use reports::Reports;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,6 @@ enum Consistency {
     Auto,
 }
 
-/// Exit code of `multigrain run` when races were reported and all else went well.
-const RACY: i32 = 66;
 /// No job takes longer, unless it hangs; in seconds.
 const LIMIT: &str = "300";
 
@@ -117,7 +116,7 @@ fn job(nodes: u16, consistency: Consistency, options: &str) -> Result<usize> {
     let text = String::from_utf8_lossy(&ended.stderr);
     let of_job = |error: &dyn Display| format!("{job}: {error}\n{text}");
     let code = ended.status.code();
-    ensure!(code == Some(RACY), of_job(&format!("the job ended with {}", ended.status)));
+    ensure!(code == Some(RACES.into()), of_job(&format!("the job ended with {}", ended.status)));
     let cases = plan::cases(nodes);
     let wrong = Reports::read(&text, nodes).and_then(|reports| reports.wrong(&cases));
     let wrong = wrong.with_context(|| of_job(&"what it reports cannot be read"))?;

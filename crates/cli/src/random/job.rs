@@ -3,15 +3,13 @@
 use super::RandomArgs;
 use super::setting::Setting;
 use anyhow::{Context, Result};
-use multigrain_types::deadlock::DEADLOCKED;
+use multigrain_types::exit_codes::{DEADLOCK, TIME_OUT};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// The launcher's exit code when the time is over.
-const TIME_OVER: i32 = 124;
 /// How much longer than a job its launcher may take.
 const GRACE: Duration = Duration::from_secs(20);
 /// Lines of a job that failed which are shown.
@@ -69,9 +67,9 @@ fn wait(child: Child, limit: Duration) -> Result<End> {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut said: String = said.lines().take(LINES).map(|line| format!("  {line}\n")).collect();
     said.truncate(said.trim_end().len());
-    Ok(match output.status.code() {
+    Ok(match output.status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(0) if in_time => End::Right,
-        Some(TIME_OVER | DEADLOCKED) => End::Hang(said),
+        Some(TIME_OUT | DEADLOCK) => End::Hang(said),
         _ if !in_time => End::Hang(said),
         _ => End::Wrong(said),
     })

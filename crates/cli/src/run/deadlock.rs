@@ -1,8 +1,9 @@
 //! Deadlocks: what the nodes report of their threads, and the question that turns the reports into a proof.
 //!
-//! A node reports when nothing has moved in it for a while. If all reports together could be a deadlock, each
-//! node is asked twice more: what held before a question and holds in all answers held at one moment
-//! ([`multigrain_types::deadlock`]).
+//! A node reports, from looks it takes at a period of its own (`runtime/src/deadlock/mod.rs`), which of its threads wait
+//! as they did at the look before. If all reports together could be a deadlock, each node is asked twice more: what held
+//! before a question and holds in all answers held at one moment. Whether that is a deadlock is for
+//! [`multigrain_types::deadlock`] to prove.
 
 use multigrain_types::deadlock::{Report, deadlock, may_be_deadlock, waiting};
 
@@ -13,12 +14,12 @@ pub(super) struct Watch {
     received: Vec<Option<Report>>,
     /// The number of the last question.
     question: u64,
-    asked: Option<Asked>,
+    asked: Option<Question>,
 }
 
 /// A question that is not answered by all yet.
 #[derive(Debug)]
-struct Asked {
+struct Question {
     before: Vec<Option<Report>>,
     /// The answers to the first question, if this is the second.
     between: Option<Vec<Option<Report>>>,
@@ -74,7 +75,8 @@ impl Watch {
         }
     }
 
-    /// Asks if nothing speaks against a deadlock so far; the second time, if this is what was said before the first.
+    /// Asks if nothing speaks against a deadlock so far. `before`: what was said before the first question, if this is the
+    /// second.
     fn ask_if_needed(&mut self, before: Option<Vec<Option<Report>>>) -> Next {
         if !may_be_deadlock(&self.received) {
             return Next::Wait;
@@ -83,8 +85,8 @@ impl Watch {
         let open = self.received.iter().flatten().count();
         let last = self.received.clone();
         self.asked = Some(match before {
-            None => Asked { before: last, between: None, open },
-            Some(before) => Asked { before, between: Some(last), open },
+            None => Question { before: last, between: None, open },
+            Some(before) => Question { before, between: Some(last), open },
         });
         Next::Ask(self.question)
     }
@@ -95,12 +97,12 @@ mod tests {
     use super::*;
     use multigrain_types::deadlock::{BlockingCall, Waiter};
 
-    fn report(question: u64, sent: u64, place: BlockingCall) -> Report {
+    fn report(question: u64, sent: u64, call: BlockingCall) -> Report {
         let (holds, name) = (Vec::new(), String::new());
         let waiter = Waiter {
             thread: 0,
-            turn: 1,
-            place,
+            wait: 1,
+            call,
             timed: false,
             holds,
             expected: 2,

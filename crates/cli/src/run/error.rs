@@ -1,6 +1,9 @@
 //! What can go wrong before or while the nodes are started, as one line for the user.
 
 use crate::host::{self, BRING_LOOPBACK_UP};
+use multigrain_types::exit_codes::{
+    LAUNCHER_FAILED, NOT_EXECUTABLE, NOT_FOUND, SIGNALLED, TIME_OUT, WRONG_USE,
+};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -115,18 +118,20 @@ impl LaunchError {
     /// Exit code: 127, 126 and 2 as shells and `env` use them, 125 for the launcher's own failures.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::NoProgram { .. } | Self::NoInterpreter { .. } => 127,
-            Self::NotExecutable { .. } => 126,
-            Self::StatsFile { .. } | Self::Refused(_) | Self::Hosts(_) => 2,
+            Self::NoProgram { .. } | Self::NoInterpreter { .. } => NOT_FOUND,
+            Self::NotExecutable { .. } => NOT_EXECUTABLE,
+            Self::StatsFile { .. } | Self::Refused(_) | Self::Hosts(_) => WRONG_USE,
             Self::Host { code, .. } => *code,
-            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            Self::TimeOut(_) => 124,
+            Self::Interrupted(signal) => {
+                u8::try_from(i32::from(SIGNALLED) + signal).unwrap_or(u8::MAX)
+            }
+            Self::TimeOut(_) => TIME_OUT,
             Self::Different(_)
             | Self::Descriptors { .. }
             | Self::Processes { .. }
             | Self::Tasks { .. }
             | Self::Loopback { .. }
-            | Self::System { .. } => 125,
+            | Self::System { .. } => LAUNCHER_FAILED,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::control::{Message, Received, ask};
 use super::deadlock::Next;
+use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
 use super::hosts::Order as ToAgents;
-use super::job::{HANDED_ON_TERM_WAIT, Job, Live};
+use super::job::{Job, Live};
 use super::output::{Pipe, Pumped};
 use super::stdin::Waiting;
 use super::verdict::{End, EndedBy, Init, Loss, NodeFacts, Status};
@@ -75,7 +76,7 @@ impl Job<'_> {
                 self.user.hurry();
             }
             if signal == Signal::TERM {
-                let patience = self.settings.kill_after.unwrap_or(HANDED_ON_TERM_WAIT);
+                let patience = kill_after(Terminated::ByUser, self.settings.kill_after);
                 self.user.terminates(now + patience);
             }
             self.facts.forwarded = Some(signal.as_raw());
@@ -259,9 +260,9 @@ impl Job<'_> {
     }
 
     pub(super) fn has_ended(&mut self, rank: usize, status: Status) {
-        let place = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
+        let order = self.facts.nodes.iter().filter(|node| node.end.is_some()).count();
         let at = self.now();
-        self.facts.nodes[rank].end.get_or_insert(End { at, place, status });
+        self.facts.nodes[rank].end.get_or_insert(End { at, order, status });
     }
 
     fn keep_warden(&mut self) {

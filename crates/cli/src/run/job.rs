@@ -1,9 +1,11 @@
 //! A running job: one event loop, from the first output to the last process gone.
 //!
 //! [`Job::next_phase`] has the phases of a job and what ends each of them. No phase depends on a node's
-//! cooperation: every wait is bounded in time, and the last resort is SIGKILL.
+//! cooperation: every wait for one is bounded in time, and the last resort is SIGKILL ([`super::escalation`]). How long a
+//! reader of the output is waited for is said in [`super::output_patience`].
 
 use super::control::Channel;
+use super::escalation::{Terminated, kill_after};
 use super::event_source::Source;
 use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
@@ -18,6 +20,7 @@ use super::user_requests::User;
 use super::verdict::{Decision, EndedBy, Facts, NodeFacts, Verdict, judge};
 use super::warden::Warden;
 use super::writer::{Target, Writer, write_if_possible};
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
@@ -28,10 +31,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// From SIGTERM to SIGKILL unless the user has said it: once the job is to end.
-const TERM_WAIT: Duration = Duration::from_millis(500);
-/// The same where the SIGTERM is one that was handed on, for which a program may have a handler that takes its time.
-pub(super) const HANDED_ON_TERM_WAIT: Duration = Duration::from_secs(5);
 /// How long processes that outlive their node may go on writing after a good end.
 const LINGER_WAIT: Duration = Duration::from_millis(500);
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
@@ -41,8 +40,6 @@ const SWEEP_WAIT: Duration = Duration::from_secs(3);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
-/// Exit code where stdout or the file of --stats could not be written, a full disk for instance.
-const OUTPUT_LOST: u8 = 125;
 /// Bytes read at once.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
@@ -269,7 +266,7 @@ impl<'a> Job<'a> {
                     error => format!("gave: {}", io::Error::from(error)),
                 };
                 write_if_possible(&format!("output was lost, stdout {why}"));
-                OUTPUT_LOST
+                LAUNCHER_FAILED
             }
         }
     }
@@ -390,7 +387,7 @@ impl<'a> Job<'a> {
             return Some(Phase::Lingering { until: now + LINGER_WAIT });
         }
         self.signal_nodes(Signal::TERM);
-        let patience = self.settings.kill_after.unwrap_or(TERM_WAIT);
+        let patience = kill_after(Terminated::ByLauncher, self.settings.kill_after);
         let wait = if killed { Duration::ZERO } else { patience };
         Some(Phase::Ending { kill_at: now + wait })
     }
@@ -425,7 +422,7 @@ impl<'a> Job<'a> {
                 "the file of --stats could not be written: {error}; make room, or name another file"
             ));
             if self.course.verdict.code == 0 {
-                self.course.verdict.code = OUTPUT_LOST;
+                self.course.verdict.code = LAUNCHER_FAILED;
             }
         }
         self.writer.close();

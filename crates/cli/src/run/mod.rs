@@ -26,6 +26,7 @@ mod descriptor_limit;
 mod doctor;
 mod environment;
 mod error;
+mod escalation;
 mod event_source;
 mod events;
 mod false_sharing;

@@ -18,9 +18,23 @@ pub(super) fn quantity(key: &str, value: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
+/// `1.234`: seconds of so many nanoseconds.
+pub(super) fn seconds(ns: u64) -> String {
+    let milliseconds = (ns + 500_000) / 1_000_000;
+    format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_rounded_to_milliseconds() {
+        for (ns, text) in [(0, "0.000"), (499_999, "0.000"), (500_000, "0.001")] {
+            assert_eq!(seconds(ns), text);
+        }
+        assert_eq!(seconds(61_234_000_000), "61.234");
+    }
 
     #[test]
     fn quantities_are_readable() {

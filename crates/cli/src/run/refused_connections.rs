@@ -4,7 +4,7 @@
 //! cut off falls silent as a slow one does. So refusals are reported a moment later, if the job has not failed
 //! by then; otherwise the verdict is enough.
 
-use multigrain_types::verdict::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
+use multigrain_types::phrases::{CUT_IN_HANDSHAKE, SILENT_IN_HANDSHAKE};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The counters of a job at its end: a few lines for the user, and a JSON file.
 
 use super::false_sharing;
-use super::quantity::quantity;
+use super::quantity::{quantity, seconds};
 use super::verdict::Status;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -130,8 +130,7 @@ impl Report {
         let mut push = |title: &str, ns: &dyn Fn(usize) -> u64| {
             let _ = write!(text, "  {title:<10}");
             for &i in &shown {
-                let milliseconds = (ns(i) + 500_000) / 1_000_000;
-                let _ = write!(text, " {:>8}.{:03}", milliseconds / 1000, milliseconds % 1000);
+                let _ = write!(text, " {:>12}", seconds(ns(i)));
             }
             text.push('\n');
         };

@@ -4,8 +4,8 @@
 //! consequence: the verdict names the peer, and waits a moment to learn how that one died.
 
 use super::signals;
-use multigrain_types::deadlock::DEADLOCKED;
-use multigrain_types::verdict::{BROKE_PROTOCOL, EXIT_PEER_LOST};
+use multigrain_types::exit_codes::{DEADLOCK, PEER_LOST, RACES, SIGNALLED, TIME_OUT};
+use multigrain_types::phrases::BROKE_PROTOCOL;
 use rustix::process::WaitIdStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -15,10 +15,6 @@ use std::time::Duration;
 const CAUSE_WAIT: Duration = Duration::from_secs(1);
 /// How long the others may take to end once a node left without mg_finalize.
 const LEAVER_WAIT: Duration = Duration::from_secs(1);
-/// Exit code of a job that ran out of time.
-const TIMED_OUT: u8 = 124;
-/// Exit code of a job that ended well, or ran out of time, but for races: what ThreadSanitizer gives.
-const RACY: u8 = 66;
 /// Exit code where no node gave one: a node exited with 0 but broke the rules.
 const BROKEN_RULES: u8 = 1;
 
@@ -51,7 +47,7 @@ pub(super) struct End {
     /// Since the start of the job.
     pub(super) at: Duration,
     /// 0 for the first node that ended, 1 for the next, ...
-    pub(super) place: usize,
+    pub(super) order: usize,
     pub(super) status: Status,
 }
 
@@ -181,7 +177,7 @@ impl NodeFacts {
     }
 
     fn failed_by_peer(&self, status: Status) -> bool {
-        self.lost.is_some() || (self.is_ready() && status == Status::Exited(EXIT_PEER_LOST))
+        self.lost.is_some() || (self.is_ready() && status == Status::Exited(PEER_LOST.into()))
     }
 
     /// mg_init is done.
@@ -265,7 +261,7 @@ pub(super) fn judge(facts: &Facts, now: Duration) -> Decision {
 /// The first node to end among those `ended` picks.
 fn first(facts: &Facts, ended: impl Fn(&NodeFacts) -> Option<End>) -> Option<(usize, End)> {
     let ends = facts.nodes.iter().enumerate();
-    ends.filter_map(|(rank, node)| Some((rank, ended(node)?))).min_by_key(|(_, end)| end.place)
+    ends.filter_map(|(rank, node)| Some((rank, ended(node)?))).min_by_key(|(_, end)| end.order)
 }
 
 fn by_launcher(facts: &Facts, by: EndedBy) -> Verdict {
@@ -275,12 +271,12 @@ fn by_launcher(facts: &Facts, by: EndedBy) -> Verdict {
             // A race is a finding, and the more likely cause; that time was short is a suspicion.
             let (code, line) = match races_of(facts) {
                 Some(races) => {
-                    (RACY, format!("time-out after {limit} s, and {races}; exit code {RACY}"))
+                    (RACES, format!("time-out after {limit} s, and {races}; exit code {RACES}"))
                 }
                 None => {
                     let who = facts.waiting.as_ref().map(|who| format!(" ({who})"));
                     let who = who.unwrap_or_default();
-                    (TIMED_OUT, format!("time-out after {limit} s{who}; the job ends"))
+                    (TIME_OUT, format!("time-out after {limit} s{who}; the job ends"))
                 }
             };
             Verdict { code, line: Some(line) }
@@ -291,8 +287,7 @@ fn by_launcher(facts: &Facts, by: EndedBy) -> Verdict {
 }
 
 fn of_deadlock(text: &str) -> Verdict {
-    let code = u8::try_from(DEADLOCKED).unwrap_or(u8::MAX);
-    Verdict { code, line: Some(format!("deadlock: {text}; the job ends")) }
+    Verdict { code: DEADLOCK, line: Some(format!("deadlock: {text}; the job ends")) }
 }
 
 fn by_signal(signal: i32) -> Verdict {
@@ -301,13 +296,13 @@ fn by_signal(signal: i32) -> Verdict {
 }
 
 fn code_of_signal(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+    u8::try_from(i32::from(SIGNALLED) + signal).unwrap_or(u8::MAX)
 }
 
 /// Every node ended well; a program that is right only by chance is still wrong.
 fn of_success(facts: &Facts) -> Verdict {
     match races_of(facts) {
-        Some(races) => Verdict { code: RACY, line: Some(format!("{races}; exit code {RACY}")) },
+        Some(races) => Verdict { code: RACES, line: Some(format!("{races}; exit code {RACES}")) },
         None => Verdict { code: 0, line: None },
     }
 }
@@ -364,13 +359,9 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
             let why = facts.nodes[rank].fatal.as_deref().unwrap_or_default();
             let line =
                 format!("node {rank} ({process}) was lost with its host: {why}; the job ends");
-            Verdict { code: code_of_loss(), line: Some(line) }
+            Verdict { code: PEER_LOST, line: Some(line) }
         }
     }
-}
-
-fn code_of_loss() -> u8 {
-    u8::try_from(EXIT_PEER_LOST).unwrap_or(u8::MAX)
 }
 
 fn of_deserter(facts: &Facts, rank: usize) -> Verdict {
@@ -404,7 +395,7 @@ fn of_consequence(facts: &Facts, first: usize, status: Status) -> Verdict {
     let code = match status {
         Status::Exited(code) => u8::try_from(code).unwrap_or(u8::MAX),
         Status::Killed { signal, .. } => code_of_signal(signal),
-        Status::Lost => code_of_loss(),
+        Status::Lost => PEER_LOST,
     };
     Verdict { code, line: Some(line) }
 }

@@ -14,8 +14,8 @@ fn ms(millis: u64) -> Duration {
 
 impl Facts {
     fn end(mut self, rank: usize, at: u64, status: Status) -> Self {
-        let place = self.nodes.iter().filter(|node| node.end.is_some()).count();
-        self.nodes[rank].end = Some(End { at: ms(at), place, status });
+        let order = self.nodes.iter().filter(|node| node.end.is_some()).count();
+        self.nodes[rank].end = Some(End { at: ms(at), order, status });
         self
     }
 
@@ -56,7 +56,7 @@ fn a_job_runs_until_all_have_left() {
 
 #[test]
 fn a_node_that_is_another_program_by_now_has_left() {
-    let mut facts = job(3).lost(0, 1).exit(0, 5, EXIT_PEER_LOST);
+    let mut facts = job(3).lost(0, 1).exit(0, 5, PEER_LOST.into());
     facts.nodes[1].closed = true;
     let late = u64::try_from(CAUSE_WAIT.as_millis()).unwrap() + 5;
     let (code, line) = over(&facts, late);

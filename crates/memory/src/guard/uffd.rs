@@ -2,7 +2,8 @@
 //!
 //! Role: protections live in page-table entries, not in kernel mappings, so a million minipages
 //! cost no more than ten. NoAccess = no entry; ReadOnly = an entry with the write-protect mark;
-//! ReadWrite = a plain entry. Kernel surprises are written down where they bite.
+//! ReadWrite = a plain entry. Kernel surprises are written down where they bite. Which features are asked of the kernel:
+//! `uffd_ioctl.rs`.
 #![expect(unsafe_code, reason = "zaps entries of views, and maps a page to try the kernel out")]
 
 use core::ffi::c_void;

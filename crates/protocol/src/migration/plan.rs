@@ -18,6 +18,11 @@ pub struct MigrationPlan {
     pub moves: Vec<(MinipageId, NodeId)>,
 }
 
+/// A home that barriers have migrated so often in a row has writers that change: it is dynamic, it
+/// goes to the next node that fetches it to write. `HomeMoves::count` of `hlrc` counts; only minipages whose consistency has
+/// [`crate::Homes::Dynamic`] have such homes (ADR 11).
+pub const DYNAMIC_AFTER: u8 = 2;
+
 /// Whether a minipage's only writer is named in the plan: a dynamic home is, wherever it is, for not all nodes
 /// know.
 #[must_use]

@@ -27,7 +27,7 @@ pub struct ReleaseTracker {
     /// Flushes not ended, in the order of their numbers.
     flushes: VecDeque<Flush>,
     /// What waits for flushes, in the order of their numbers, then as it came.
-    held: VecDeque<Held>,
+    held: VecDeque<AfterFlush>,
     /// What may go now.
     ready: VecDeque<Ready>,
     /// What came from nodes that know of more migrations than this one.
@@ -61,7 +61,7 @@ enum Phase {
 
 /// Something that waits until flush `after`, and all before it, has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Held {
+struct AfterFlush {
     after: u64,
     what: Ready,
 }
@@ -201,7 +201,7 @@ impl ReleaseTracker {
         }
         let oldest = self.flushes.front().map(|flush| flush.number);
         let oldest = mutant!("flushes-wrap": oldest.or(Some(u32::MAX.into())), else oldest);
-        let ended = |held: &mut Held| oldest.is_none_or(|oldest| held.after < oldest);
+        let ended = |held: &mut AfterFlush| oldest.is_none_or(|oldest| held.after < oldest);
         while let Some(held) = self.held.pop_front_if(ended) {
             self.ready.push_back(held.what);
         }
@@ -210,7 +210,7 @@ impl ReleaseTracker {
     /// Something that must not go before all flushes begun so far have ended.
     pub fn hold(&mut self, what: Ready) {
         if self.flushes.front().is_some_and(|flush| flush.phase != Phase::Early) {
-            self.held.push_back(Held { after: self.begun, what });
+            self.held.push_back(AfterFlush { after: self.begun, what });
         } else {
             self.ready.push_back(what);
         }
@@ -225,7 +225,7 @@ impl ReleaseTracker {
             Some(after) => {
                 // Keep the queue ordered by what it waits for.
                 let place = self.held.partition_point(|held| held.after <= after);
-                self.held.insert(place, Held { after, what });
+                self.held.insert(place, AfterFlush { after, what });
             }
             None => self.ready.push_back(what),
         }

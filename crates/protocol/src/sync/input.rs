@@ -106,7 +106,7 @@ pub enum SyncInput {
     /// not wait there any more.
     Withdraw {
         thread: ThreadId,
-        from: Awaited,
+        from: Withdrawable,
     },
 }
 
@@ -114,7 +114,7 @@ pub enum SyncInput {
 /// semaphore, or a condition's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "one variant per engine")]
-pub enum Awaited {
+pub enum Withdrawable {
     Lock(u64),
     Semaphore(u64),
     Condition(u64),

@@ -21,7 +21,7 @@ mod tables;
 pub use barrier::Barrier;
 pub use condition::Condition;
 pub use context::SyncContext;
-pub use input::{Awaited, SyncError, SyncInput};
+pub use input::{SyncError, SyncInput, Withdrawable};
 pub use lock::{LOCAL_HANDOVERS, Lock, RETURNS};
 pub use multigrain_types::sync_id::{COLLECTIVE, IdName, ONCE, WHOLE};
 pub use operand::{

@@ -1,6 +1,6 @@
 //! Tries for a lock, withdrawn waits, read-write locks, and threads that end while they hold locks.
 
-use multigrain_protocol::sync::{Awaited, SyncInput};
+use multigrain_protocol::sync::{SyncInput, Withdrawable};
 use multigrain_protocol::{Input, Kind, Violation};
 use multigrain_types::ThreadId;
 
@@ -92,10 +92,10 @@ fn a_try_of_a_taken_lock_is_refused_and_its_node_gets_the_token_in_its_turn() {
 fn a_lock_that_is_free_is_had_though_the_deadline_is_over() {
     let mut cluster = Cluster::new(2, 0, 0);
     cluster.call(1, SyncInput::TimedLock { thread: thread(1), id: 0 });
-    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Awaited::Lock(0) });
+    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Withdrawable::Lock(0) });
     cluster.settle();
     assert_eq!(cluster.trace(), ["1 > 0: Lock Request tell", "0 > 1: Lock Grant", "1: wake 1"]);
-    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Awaited::Lock(0) });
+    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Withdrawable::Lock(0) });
     assert_eq!(cluster.trace(), [""; 0], "it waits no more");
 }
 
@@ -103,7 +103,7 @@ fn a_lock_that_is_free_is_had_though_the_deadline_is_over() {
 fn a_withdrawal_that_meets_its_unit_counts_as_none() {
     let mut cluster = Cluster::new(2, 0, 0);
     let wait = SyncInput::SemaphoreWait { thread: thread(1), id: 0 };
-    let withdraw = SyncInput::Withdraw { thread: thread(1), from: Awaited::Semaphore(0) };
+    let withdraw = SyncInput::Withdraw { thread: thread(1), from: Withdrawable::Semaphore(0) };
     cluster.call(1, wait.clone());
     cluster.settle();
     cluster.call(1, withdraw.clone());
@@ -153,7 +153,7 @@ const SIGNAL: SyncInput = SyncInput::ConditionSignal { id: 0, all: false };
 #[test]
 fn a_signal_after_a_withdrawal_wakes_another_thread() {
     let mut cluster = two_wait();
-    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Awaited::Condition(0) });
+    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Withdrawable::Condition(0) });
     cluster.settle();
     let trace = cluster.trace();
     assert!(trace.contains(&"1: refuse 1".to_owned()), "{trace:?}");
@@ -169,7 +169,7 @@ fn a_signal_after_a_withdrawal_wakes_another_thread() {
 fn a_withdrawal_after_a_signal_counts_as_none() {
     let mut cluster = two_wait();
     cluster.call(0, SIGNAL);
-    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Awaited::Condition(0) });
+    cluster.call(1, SyncInput::Withdraw { thread: thread(1), from: Withdrawable::Condition(0) });
     cluster.settle();
     let trace = cluster.trace();
     let woken: Vec<_> = trace.iter().filter(|line| !line.contains('>')).collect();

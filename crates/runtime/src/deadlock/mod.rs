@@ -1,8 +1,8 @@
 //! Deadlocks: a helper thread looks at what the program's threads wait for, and reports to the launcher, which
 //! collects the reports of all nodes and decides ([`multigrain_types::deadlock`]).
 //!
-//! A look costs next to nothing while nobody waits; else it goes through the locks of the node, and through /proc for as
-//! many threads as the library does not know to wait. It is taken five times a second, and every other second in a job of a thousand nodes. The time between looks decides how soon a deadlock is named, never whether there
+//! A look costs next to nothing while nobody waits; else it goes through the locks of the node and, if the process has threads that the library
+//! does not know to wait, through /proc for each thread until it is clear whether all wait. It is taken five times a second, and every other second in a job of a thousand nodes. The time between looks decides how soon a deadlock is named, never whether there
 //! is one. The same thread watches the links to other hosts, which may be cut off.
 //!
 //! A thread counts as running unless it is known to wait for another thread of the job: so do a thread in a
@@ -77,9 +77,7 @@ fn steady(last: &Report, report: &Report) -> Report {
 fn some_wait(mut waiters: Vec<Waiter>) -> Report {
     let may_be_in_cycle = |of: &Waiter| {
         use BlockingCall::{Join, Lock, ReadWriteLock};
-        !of.timed
-            && matches!(of.place, Lock(_) | ReadWriteLock(_) | Join(_))
-            && !of.holds.is_empty()
+        !of.timed && matches!(of.call, Lock(_) | ReadWriteLock(_) | Join(_)) && !of.holds.is_empty()
     };
     let mut others = 0;
     waiters.retain(|of| {
@@ -133,9 +131,9 @@ fn with_locks(driver: &Driver, mut waiters: Vec<Waiter>) -> Vec<Waiter> {
     };
     for (id, thread) in driver.tables().awaited_locks() {
         let waiter = index(&waiters, thread).map(|at| &mut waiters[at]);
-        let at_condition = |of: &&mut Waiter| matches!(of.place, BlockingCall::Condition(_));
+        let at_condition = |of: &&mut Waiter| matches!(of.call, BlockingCall::Condition(_));
         if let Some(waiter) = waiter.filter(at_condition) {
-            (waiter.place, waiter.timed) = (BlockingCall::Lock(id), false);
+            (waiter.call, waiter.timed) = (BlockingCall::Lock(id), false);
         }
     }
     let held = driver.tables().owned_locks().into_iter();
@@ -160,15 +158,15 @@ fn changes_if_all_wait(driver: &Driver, waiters: &[Waiter]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn report(received: u64, turn: u64) -> Report {
-        let (place, holds, name) =
+    fn report(received: u64, wait: u64) -> Report {
+        let (call, holds, name) =
             (BlockingCall::Lock(7), vec![BlockingCall::Lock(8)], String::new());
         let waiter =
-            Waiter { thread: 0, turn, place, timed: false, holds, expected: 0, whole: false, name };
-        let place = BlockingCall::ReadWriteLock(9);
-        let nested = Waiter { thread: 1, turn: 1, place, ..waiter.clone() };
-        let place = BlockingCall::Barrier(1);
-        let other = Waiter { thread: 2, place, holds: vec![], ..waiter.clone() };
+            Waiter { thread: 0, wait, call, timed: false, holds, expected: 0, whole: false, name };
+        let call = BlockingCall::ReadWriteLock(9);
+        let nested = Waiter { thread: 1, wait: 1, call, ..waiter.clone() };
+        let call = BlockingCall::Barrier(1);
+        let other = Waiter { thread: 2, call, holds: vec![], ..waiter.clone() };
         Report { all: true, received, waiters: vec![waiter, nested, other], ..Report::default() }
     }
 

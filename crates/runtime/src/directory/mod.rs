@@ -9,7 +9,7 @@ mod address_space;
 mod free_ranges;
 pub(crate) mod names;
 
-use crate::area::{AreaRecord, Items, Origin, Sharing};
+use crate::area::{AreaRecord, Items, NamedSharing, Origin};
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, Request};
@@ -45,7 +45,7 @@ pub(crate) fn new_segment(
     shape: Shape,
     items: Items,
     consistency: Consistency,
-    sharing: Sharing,
+    sharing: NamedSharing,
 ) -> Result<AreaRecord, Error> {
     make(driver, (shape, items.bytes, items), consistency, Origin::Named(sharing))
 }

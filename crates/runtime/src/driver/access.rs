@@ -27,7 +27,7 @@ use super::{Driver, Wait};
 use crate::error::Error;
 use crate::minipage_run::Run;
 use crate::receiver::slots::{self, Slot};
-use crate::time_windows::Ended;
+use crate::time_windows::EndedWindow;
 
 /// Which instruction: the registers it begins with. It has them again whenever it is retried, and
 /// the same instruction in the next turn of a loop hardly ever has.
@@ -317,8 +317,8 @@ impl Driver {
         self.tell_sure(SyncInput::LockWindowOver { id });
     }
 
-    fn retire_ended(&self, ended: Vec<Ended>) {
-        for Ended { thread, minipage, urgent } in ended {
+    fn retire_ended(&self, ended: Vec<EndedWindow>) {
+        for EndedWindow { thread, minipage, urgent } in ended {
             self.retire(thread, minipage, urgent);
         }
     }

@@ -9,18 +9,18 @@
 //! ```
 //!
 //! Steps of this node's own ([`steps`]), faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
-//! ([`lifecycle`]) enter here; nothing below knows where they came from. What a request means is known to the
+//! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
 pub(crate) mod access;
 mod answers;
 mod back_pressure;
-mod lifecycle;
 mod page_locks;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
 pub(crate) mod steps;
+mod thread_registration;
 mod unanswered;
 
 use core::fmt;
@@ -44,9 +44,9 @@ use crate::state_tables::SharedTables;
 use crate::stats::{Count, Counters};
 use crate::time_windows::now_ns;
 use answers::Answers;
-use lifecycle::ThreadCounts;
 use retire_areas::Retiring;
 use sink::NodeSink;
+use thread_registration::ThreadCounts;
 use unanswered::Unanswered;
 
 /// What serves the requests of this node and of its peers.

@@ -11,7 +11,7 @@ use multigrain_types::{NodeId, ThreadId};
 
 use super::{Driver, Wait};
 use crate::error::Error;
-use crate::frames::{Asker, Awaits, DriverFrame, OwnKind, Request, Row};
+use crate::frames::{Asker, Awaits, DriverFrame, FrameRow, OwnKind, Request};
 use crate::receiver::slots::{self, Slot};
 use crate::shim::lock;
 
@@ -39,7 +39,7 @@ impl Driver {
     fn ask_node(
         &self,
         to: NodeId,
-        Row { number: kind, awaits, .. }: Row,
+        FrameRow { number: kind, awaits, .. }: FrameRow,
         (subject, value): (u64, u64),
         body: &[u8],
     ) -> Result<u64, (i32, u64)> {
@@ -173,7 +173,7 @@ impl Driver {
         let asker = Asker { node: from, thread: ThreadId(header.thread) };
         let senseless = || Err(format!("frame kind {} makes no sense", header.kind));
         let Some(kind) = OwnKind::of(header.kind) else { return senseless() };
-        let Row { direction, awaits, .. } = kind.row();
+        let FrameRow { direction, awaits, .. } = kind.row();
         if awaits.is_served() && !lock(&self.unanswered).open(asker) {
             return Err(format!("{} asks before it has its answer", asker.thread));
         }

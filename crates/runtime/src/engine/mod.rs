@@ -23,7 +23,7 @@ use multigrain_types::{MinipageId, NodeId, ThreadId};
 
 use crate::allocation_sites::Sites;
 use crate::error::Error;
-use crate::false_sharing::{Sharing, Trapped};
+use crate::false_sharing::{FalseSharing, Trapped};
 use crate::minipage_run::Run;
 use crate::platform::Platform;
 use crate::races::{Checker, Races};
@@ -44,7 +44,7 @@ pub(crate) struct Engine {
     writes: WriteHistory,
     pending_diffs: Mutex<PendingDiffs>,
     races: Option<Checker>,
-    sharing: Option<Sharing>,
+    sharing: Option<FalseSharing>,
     /// Where allocations were made, if a report may ask.
     sites: Option<Sites>,
     windows: Windows,
@@ -74,7 +74,7 @@ impl Engine {
             writes: WriteHistory::default(),
             pending_diffs: Mutex::default(),
             races: checks_races.then(Checker::default),
-            sharing: counts_sharing.then(Sharing::default),
+            sharing: counts_sharing.then(FalseSharing::default),
             sites: (checks_races || counts_sharing).then(|| Sites::new(checks_races)),
             windows: Windows::new()?,
             step_results: StepResults::default(),

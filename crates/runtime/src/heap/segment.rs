@@ -4,7 +4,7 @@ use multigrain_memory::Shape;
 use multigrain_types::PAGE_BYTES;
 
 use super::{Heap, Policy, bounded, consistency_for, directory};
-use crate::area::{AreaRecord, Items, Sharing};
+use crate::area::{AreaRecord, Items, NamedSharing};
 use crate::driver::Driver;
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ impl Heap {
         driver: &Driver,
         bytes: usize,
         policy: Policy,
-        sharing: Sharing,
+        sharing: NamedSharing,
     ) -> Result<AreaRecord, Error> {
         let consistency = consistency_for(driver, policy)?;
         let grain = bounded(policy.grain.unwrap_or(PAGE_BYTES), consistency);

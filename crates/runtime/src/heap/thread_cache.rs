@@ -46,11 +46,11 @@ pub(super) struct ThreadCaches(Box<[ThreadCache]>);
 /// On lines of its own: threads do not meet there.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct ThreadCache(Mutex<Kept>);
+struct ThreadCache(Mutex<Contents>);
 
 /// What a cache has.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Contents {
     magazines: Vec<Magazine>,
     blocks: Vec<AreaRecord>,
 }
@@ -72,12 +72,12 @@ impl Default for ThreadCaches {
 
 impl ThreadCaches {
     /// The cache of this thread, and its number.
-    fn mine(&self) -> (MutexGuard<'_, Kept>, usize) {
+    fn mine(&self) -> (MutexGuard<'_, Contents>, usize) {
         let number = number();
         (lock(&self.0[number].0), number)
     }
 
-    fn all(&self) -> Vec<MutexGuard<'_, Kept>> {
+    fn all(&self) -> Vec<MutexGuard<'_, Contents>> {
         self.0.iter().map(|cache| lock(&cache.0)).collect()
     }
 }

@@ -60,14 +60,14 @@ use written::Written;
 /// What a node that checks for races knows.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
-    open: Mutex<Open>,
+    open: Mutex<OpenWrites>,
     orders: Mutex<Orders>,
     judge: Mutex<Judge>,
 }
 
 /// What is being written here, and when that is.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenWrites {
     /// Of every node, how many of its releases come before what is written here now.
     clock: Clock,
     watched: BTreeMap<MinipageId, Watched>,
@@ -82,7 +82,7 @@ struct Watched {
     since: Clock,
 }
 
-impl Open {
+impl OpenWrites {
     /// Takes what another node knows; whether it was new. Nobody knows better than a node itself.
     fn receive(&mut self, me: NodeId, clock: &Clock) -> bool {
         let mut joined = self.clock.clone();
@@ -233,7 +233,13 @@ impl<'a> Races<'a> {
         }
     }
 
-    fn hand_in(&self, races: &Checker, open: &mut Open, minipage: MinipageId, writes: Writes) {
+    fn hand_in(
+        &self,
+        races: &Checker,
+        open: &mut OpenWrites,
+        minipage: MinipageId,
+        writes: Writes,
+    ) {
         let judge = self.judge_of(minipage);
         if judge == self.platform.me() {
             self.judge(races, minipage, writes);
@@ -300,7 +306,7 @@ mod tests {
 
     #[test]
     fn an_epoch_ends_with_a_release_and_is_known_to_who_hears_of_it() {
-        let (mut one, mut two) = (Open::default(), Open::default());
+        let (mut one, mut two) = (OpenWrites::default(), OpenWrites::default());
         assert_eq!(one.epoch(NodeId(1)), 1);
         one.end_epoch(NodeId(1));
         assert_eq!((one.epoch(NodeId(1)), &one.clock), (2, &Clock::from([0, 1])));
@@ -314,13 +320,13 @@ mod tests {
     #[test]
     fn epochs_go_on_past_32_bits() {
         const LAST: u64 = u32::MAX as u64;
-        let mut open = Open { clock: Clock::from([LAST - 1]), ..Open::default() };
+        let mut open = OpenWrites { clock: Clock::from([LAST - 1]), ..OpenWrites::default() };
         for epoch in [LAST, LAST + 1, LAST + 2] {
             assert_eq!(open.epoch(NodeId(0)), epoch);
             open.end_epoch(NodeId(0));
             assert_eq!(open.clock.of(NodeId(0)), epoch);
         }
-        let mut other = Open { clock: Clock::from([LAST, 7]), ..Open::default() };
+        let mut other = OpenWrites { clock: Clock::from([LAST, 7]), ..OpenWrites::default() };
         assert!(other.receive(NodeId(1), &open.clock), "an epoch past them is new");
         assert_eq!(other.clock, Clock::from([LAST + 2, 7]));
     }

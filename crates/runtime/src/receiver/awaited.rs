@@ -10,7 +10,7 @@ use crate::shim::AtomicU64;
 /// Room for the longest name, in words of 8 bytes.
 const NAME_WORDS: usize = MAX_NAME.div_ceil(8);
 
-/// Beside the first word of a place where a time ends the wait.
+/// Beside the first word of a call where a time ends the wait.
 const TIMED: u64 = 1 << 32;
 
 /// Above any number of threads.
@@ -20,11 +20,11 @@ const WHOLE: u64 = 1 << 32;
 #[derive(Debug)]
 pub(crate) struct Awaited {
     /// Where it waits ([`BlockingCall::to_words`]), and [`TIMED`]; 0 where it runs, or waits for something that comes by itself.
-    place: AtomicU64,
+    call: AtomicU64,
     /// The second word, written before the first.
     id: AtomicU64,
     /// How often a thread has begun to wait so.
-    turns: AtomicU64,
+    waits_begun: AtomicU64,
     /// How many threads are to come to the barrier where it waits, and [`WHOLE`] if they are all threads of a large job.
     expected: AtomicU64,
     /// The handle of the thread, if Multigrain has started it, by which others wait for its end; else 0.
@@ -37,9 +37,9 @@ impl Awaited {
     /// Nothing.
     pub(super) const fn new() -> Self {
         Self {
-            place: AtomicU64::new(0),
+            call: AtomicU64::new(0),
             id: AtomicU64::new(0),
-            turns: AtomicU64::new(0),
+            waits_begun: AtomicU64::new(0),
             expected: AtomicU64::new(0),
             handle: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; NAME_WORDS],
@@ -48,19 +48,19 @@ impl Awaited {
 
     /// The thread waits from now on, for no longer than `wait` takes, and what it has asked for is sent. `timed`: the
     /// protocol ends the wait at some time.
-    pub(crate) fn wait_at(&self, place: BlockingCall, timed: bool, wait: impl FnOnce()) {
-        self.turns.fetch_add(1, Ordering::SeqCst);
-        let (place, id) = place.to_words();
+    pub(crate) fn wait_at(&self, call: BlockingCall, timed: bool, wait: impl FnOnce()) {
+        self.waits_begun.fetch_add(1, Ordering::SeqCst);
+        let (call, id) = call.to_words();
         self.id.store(id, Ordering::SeqCst);
-        self.place.store(place | if timed { TIMED } else { 0 }, Ordering::SeqCst);
+        self.call.store(call | if timed { TIMED } else { 0 }, Ordering::SeqCst);
         wait();
-        self.place.store(0, Ordering::SeqCst);
+        self.call.store(0, Ordering::SeqCst);
     }
 
     /// Whether the thread waits without a time: what it does besides is done by a handler of a signal.
     pub(crate) fn is_waiting(&self) -> bool {
-        let place = self.place.load(Ordering::SeqCst);
-        place != 0 && place & TIMED == 0
+        let call = self.call.load(Ordering::SeqCst);
+        call != 0 && call & TIMED == 0
     }
 
     /// The thread is about to wait with so many others at a barrier.
@@ -90,14 +90,14 @@ impl Awaited {
         }
     }
 
-    /// Where the thread waits, whether a time ends that, and in which turn; none if it does not wait, or did not all the time
+    /// Where the thread waits, whether a time ends that, and in which wait; none if it does not wait, or did not all the time
     /// that `waits` says that it does.
-    pub(super) fn place(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, bool, u64)> {
-        let turn = self.turns.load(Ordering::SeqCst);
-        let word = self.place.load(Ordering::SeqCst);
-        let place = BlockingCall::from_words(word & !TIMED, self.id.load(Ordering::SeqCst))?;
-        let same = waits() && self.turns.load(Ordering::SeqCst) == turn;
-        same.then_some((place, word & TIMED != 0, turn))
+    pub(super) fn call(&self, waits: impl FnOnce() -> bool) -> Option<(BlockingCall, bool, u64)> {
+        let wait = self.waits_begun.load(Ordering::SeqCst);
+        let word = self.call.load(Ordering::SeqCst);
+        let call = BlockingCall::from_words(word & !TIMED, self.id.load(Ordering::SeqCst))?;
+        let same = waits() && self.waits_begun.load(Ordering::SeqCst) == wait;
+        same.then_some((call, word & TIMED != 0, wait))
     }
 
     /// How many threads are to come to its barrier, and whether they are all threads of a large job.

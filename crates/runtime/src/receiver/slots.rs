@@ -332,7 +332,7 @@ impl Slot {
 
     /// Where its thread waits, whether a time ends that, and in which turn; none if it runs or is about to.
     fn waits(&self) -> Option<(BlockingCall, bool, u64)> {
-        self.awaited.place(|| self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken())
+        self.awaited.call(|| self.begun_ns.load(Ordering::SeqCst) > 0 && !self.is_woken())
     }
 
     /// The thread shall hold the minipage it resumes for. In its own step.
@@ -386,13 +386,13 @@ pub(crate) fn lived_ns(until_ns: u64) -> u64 {
 pub(crate) fn waiters() -> Vec<Waiter> {
     let used = SLOTS.iter().take(HIGHEST.load(Ordering::Acquire));
     let waiter = |(thread, slot): (u32, &Slot)| {
-        let (place, timed, turn) = slot.waits()?;
-        let is_barrier = matches!(place, BlockingCall::Barrier(_));
+        let (call, timed, wait) = slot.waits()?;
+        let is_barrier = matches!(call, BlockingCall::Barrier(_));
         let (expected, whole) = if is_barrier { slot.awaited.expected() } else { (0, false) };
-        let named = matches!(place, BlockingCall::Name | BlockingCall::Segment);
+        let named = matches!(call, BlockingCall::Name | BlockingCall::Segment);
         let name = if named { slot.awaited.name() } else { String::new() };
         let holds = slot.awaited.own_end().into_iter().collect();
-        Some(Waiter { thread, turn, place, timed, holds, expected, whole, name })
+        Some(Waiter { thread, wait, call, timed, holds, expected, whole, name })
     };
     (0..).zip(used).filter_map(waiter).collect()
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use multigrain_types::{Access, AreaId, Compression, Consistency, NodeId, PAGE_BYTES, Placement};
 use serde::{Deserialize, Serialize};
 
-use crate::area::{AreaRecord, Origin, Sharing};
+use crate::area::{AreaRecord, NamedSharing, Origin};
 use crate::compression::Compressed;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
@@ -27,7 +27,7 @@ use crate::heap::{Heap, Policy};
 use crate::segment_sharing::Shares;
 use crate::shim::{AtomicU64, Mutex, lock};
 pub use permissions::Rights;
-use permissions::{Credentials, Facts, MODES};
+use permissions::{Credentials, MODES, RegisteredSegment};
 use registry::{MOST, Registry};
 
 /// How a segment is shared; fixed when it is created.
@@ -188,7 +188,7 @@ impl Segments {
             },
         )?;
         let SegmentOptions { placement, compression, .. } = options;
-        let sharing = Sharing { placement: placement.unwrap_or_default(), compression };
+        let sharing = NamedSharing { placement: placement.unwrap_or_default(), compression };
         let area = heap.named_block(driver, bytes, options.policy, sharing);
         if let (Ok(record), false) = (&area, options.window.is_zero()) {
             time_windows::tell(driver, record.area.id, None, options.window)?;
@@ -315,7 +315,7 @@ impl Segments {
         subject: u64,
         name: &[u8],
         none: impl FnOnce() -> Error,
-    ) -> Result<Facts, Error> {
+    ) -> Result<RegisteredSegment, Error> {
         let answer = driver.request_for_bytes(NodeId(0), request, subject, name);
         let bytes = answer.map_err(|code| match code {
             error_code::NOT_FOUND => none(),
@@ -417,7 +417,7 @@ impl Segments {
     }
 }
 
-fn answer_facts(driver: &Driver, asker: Asker, facts: Option<&Facts>) {
+fn answer_facts(driver: &Driver, asker: Asker, facts: Option<&RegisteredSegment>) {
     match facts.and_then(|facts| encode(facts).ok()) {
         Some(bytes) => driver.answer_with(asker, &bytes),
         None => driver.answer(asker, error_code::NOT_FOUND, 0),
@@ -436,7 +436,7 @@ fn segment_at(driver: &Driver, address: usize) -> Option<AreaRecord> {
 }
 
 /// The area of a segment that node 0 tells of; none if it is not one.
-fn segment_of(driver: &Driver, facts: &Facts) -> Option<AreaRecord> {
+fn segment_of(driver: &Driver, facts: &RegisteredSegment) -> Option<AreaRecord> {
     let record = driver.tables().area(facts.area())?.record;
     record.is_named().then_some(record)
 }
@@ -452,9 +452,9 @@ fn set_limit(
     driver.tables().alone(|| driver.memory().limit_area(id, limit)).map_err(Error::from)
 }
 
-fn stat(driver: &Driver, facts: &Facts) -> Option<SegmentStat> {
+fn stat(driver: &Driver, facts: &RegisteredSegment) -> Option<SegmentStat> {
     let record = driver.tables().area(facts.area())?.record;
-    let Origin::Named(Sharing { placement, compression }) = record.origin else { return None };
+    let Origin::Named(NamedSharing { placement, compression }) = record.origin else { return None };
     let sharing = driver.tables().segment_sharing(facts.area())?;
     Some(SegmentStat {
         address: record.area.base,

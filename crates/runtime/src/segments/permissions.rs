@@ -6,7 +6,7 @@ use multigrain_types::{Access, AreaId};
 
 /// A segment as the registry has it; what else there is to it its area says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(super) struct RegisteredSegment {
     /// Its area.
     pub(super) area: u32,
     pub(super) rights: Rights,
@@ -85,7 +85,7 @@ impl Rights {
     }
 }
 
-impl Facts {
+impl RegisteredSegment {
     pub(super) fn area(&self) -> AreaId {
         AreaId(self.area)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use multigrain_types::{AreaId, NodeId};
 
-use super::permissions::{Facts, Rights};
+use super::permissions::{RegisteredSegment, Rights};
 use crate::error::Error;
 use crate::frames::Asker;
 
@@ -40,8 +40,8 @@ struct Segment {
 }
 
 impl Segment {
-    fn facts(&self, area: AreaId) -> Facts {
-        Facts {
+    fn facts(&self, area: AreaId) -> RegisteredSegment {
+        RegisteredSegment {
             area: area.0,
             rights: self.rights,
             attached: self.attached.values().sum(),
@@ -93,14 +93,14 @@ impl Registry {
     }
 
     /// The segment of a name.
-    pub(super) fn find(&self, name: &[u8]) -> Option<Facts> {
+    pub(super) fn find(&self, name: &[u8]) -> Option<RegisteredSegment> {
         match self.names.get(name)? {
             Named::Reserved(_) => None,
             Named::Made(area) => self.facts(*area),
         }
     }
 
-    pub(super) fn facts(&self, area: AreaId) -> Option<Facts> {
+    pub(super) fn facts(&self, area: AreaId) -> Option<RegisteredSegment> {
         self.segments.get(&area).map(|segment| segment.facts(area))
     }
 

@@ -16,11 +16,11 @@ pub(super) const BLOCK: u32 = 32;
 /// Blocks whose places are looked at together, or not at all: as many as fill a page of memory.
 const GROUP: usize = 512;
 
-type Row<T> = [UnsafeCell<T>; BLOCK as usize];
+type Block<T> = [UnsafeCell<T>; BLOCK as usize];
 
 /// Blocks of states of one kind. What nobody uses is neither written nor read, so it costs address space alone.
 pub(super) struct Blocks<T> {
-    blocks: Box<[AtomicPtr<Row<T>>]>,
+    blocks: Box<[AtomicPtr<Block<T>>]>,
     /// Whether a block of a group ever came into being; empty, and so nothing to allocate, where one group is all.
     touched: Box<[AtomicBool]>,
 }
@@ -41,7 +41,7 @@ impl<T> Blocks<T> {
     }
 
     /// The places of all blocks that may have come into being.
-    fn touched(&self) -> impl Iterator<Item = &AtomicPtr<Row<T>>> {
+    fn touched(&self) -> impl Iterator<Item = &AtomicPtr<Block<T>>> {
         let groups = self.blocks.chunks(GROUP).enumerate();
         groups.filter(|&(group, _)| self.is_touched(group)).flat_map(|(_, places)| places)
     }
@@ -55,7 +55,7 @@ impl<T> Blocks<T> {
             if let Some(touched) = self.touched.get(block / GROUP) {
                 touched.store(true, Ordering::Release);
             }
-            let new: Box<Row<T>> = Box::new(core::array::from_fn(|_| UnsafeCell::new(first())));
+            let new: Box<Block<T>> = Box::new(core::array::from_fn(|_| UnsafeCell::new(first())));
             let new = Box::into_raw(new);
             row = match place.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire)
             {

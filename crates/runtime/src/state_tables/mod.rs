@@ -34,7 +34,7 @@ use crate::area::AreaRecord;
 use crate::compression::SegmentContents;
 use crate::live_items::LiveItems;
 use crate::minipage_run::Run;
-use crate::segment_sharing::SegmentSharing;
+use crate::segment_sharing::SegmentUse;
 use crate::shim::{Mutex, lock};
 
 /// Shards; more than the threads of a large machine that fault at once.
@@ -117,16 +117,16 @@ pub(crate) struct AreaStates {
     /// Who manages its minipages.
     placement: Placement,
     /// How this node shares it with others, if it is a named segment.
-    sharing: Option<Box<SegmentSharing>>,
+    sharing: Option<Box<SegmentUse>>,
     /// How this node sends its contents, if it is one.
     contents: Option<Box<SegmentContents>>,
     /// Looked at under the lock of a shard, whichever; taken away under the locks of all.
-    kept: UnsafeCell<OnceLock<Box<Kept>>>,
+    kept: UnsafeCell<OnceLock<Box<UntilRetired>>>,
 }
 
 /// What is kept of an area until it is retired.
 #[derive(Debug)]
-struct Kept {
+struct UntilRetired {
     states: States,
     /// Of an area of this node: what is allocated, once anything was.
     live: OnceLock<Arc<LiveItems>>,
@@ -143,7 +143,7 @@ impl AreaStates {
             placement,
             sharing,
             contents,
-            kept: UnsafeCell::new(Kept::new(&record).into()),
+            kept: UnsafeCell::new(UntilRetired::new(&record).into()),
         }
     }
 
@@ -166,7 +166,7 @@ impl AreaStates {
     }
 }
 
-impl Kept {
+impl UntilRetired {
     fn new(record: &AreaRecord) -> Box<Self> {
         let states = States::new(record.consistency, record.area.minipages());
         Box::new(Self { states, live: OnceLock::new() })
@@ -303,12 +303,12 @@ impl SharedTables {
     ///
     /// # Safety
     /// The caller holds the lock of a shard as long as it has the result.
-    unsafe fn kept<'a>(&self, area: &'a AreaStates) -> &'a Kept {
+    unsafe fn kept<'a>(&self, area: &'a AreaStates) -> &'a UntilRetired {
         // SAFETY: it is taken away only under the locks of all shards.
         let kept = unsafe { &*area.kept.get() };
         kept.get_or_init(|| {
             lock(&self.retired).push(area.record.area.id);
-            Kept::new(&area.record)
+            UntilRetired::new(&area.record)
         })
     }
 
@@ -357,7 +357,7 @@ impl SharedTables {
     }
 
     /// How this node shares a named segment with others; none of any other area.
-    pub(crate) fn segment_sharing(&self, id: AreaId) -> Option<&SegmentSharing> {
+    pub(crate) fn segment_sharing(&self, id: AreaId) -> Option<&SegmentUse> {
         self.area(id)?.sharing.as_deref()
     }
 

@@ -5,8 +5,8 @@
 //! program ([`crate::program`]). A thread has its slot before it runs, so it can always release
 //! its writes before its end is reported.
 
-mod life;
 mod table;
+mod termination;
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -24,9 +24,9 @@ use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
 use crate::tsan::{self, Token};
-pub(crate) use life::destructors_run;
-use life::{Ended, Life};
 use table::{Refusal, ThreadTable};
+pub(crate) use termination::destructors_run;
+use termination::{EndedThread, Life};
 
 /// A thread somewhere in the job: its node in the top 16 bits, a number there, from 1, in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,12 +113,12 @@ pub(crate) struct Start {
     stack_bytes: Option<usize>,
 }
 
-/// Work of the starter.
+/// StarterWork of the starter.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum StarterWork {
     Start(Start),
     /// A thread has ended, and only the C library knows its result.
-    Ended(Ended),
+    Ended(EndedThread),
 }
 
 /// Threads started through Multigrain on this node.
@@ -126,7 +126,7 @@ pub(crate) enum Work {
 pub(crate) struct Threads {
     table: Mutex<ThreadTable>,
     /// The thread that starts others; the receiver must not.
-    starter: Mutex<Option<Sender<Work>>>,
+    starter: Mutex<Option<Sender<StarterWork>>>,
     /// Where functions of the program lie, the only ones that threads may start with.
     program: Program,
     /// Which nodes run the same.
@@ -158,11 +158,15 @@ impl Threads {
     }
 
     /// The starter: starts what is asked for, until this node ends. The caller blocks all signals.
-    pub(crate) fn start_as_asked(&'static self, driver: &'static Driver, work: &Receiver<Work>) {
+    pub(crate) fn start_as_asked(
+        &'static self,
+        driver: &'static Driver,
+        work: &Receiver<StarterWork>,
+    ) {
         for work in work {
             match work {
-                Work::Start(start) => self.start(driver, start),
-                Work::Ended(ended) => {
+                StarterWork::Start(start) => self.start(driver, start),
+                StarterWork::Ended(ended) => {
                     let number = ended.number();
                     self.tell_end(driver, number, ended.result());
                 }
@@ -171,7 +175,7 @@ impl Threads {
     }
 
     /// Starts may be asked for from now on; the result is for [`Threads::start_as_asked`].
-    pub(crate) fn open(&self) -> Receiver<Work> {
+    pub(crate) fn open(&self) -> Receiver<StarterWork> {
         let (starter, starts) = mpsc::channel();
         *lock(&self.starter) = Some(starter);
         starts
@@ -289,7 +293,7 @@ impl Threads {
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
         let number = lock(&self.table).admit(detached)?;
         let start = Start { asker, number, slot, function, argument, stack_bytes };
-        starter.send(Work::Start(start)).map_err(|_| {
+        starter.send(StarterWork::Start(start)).map_err(|_| {
             lock(&self.table).strike(number);
             Refusal::System
         })
@@ -359,9 +363,9 @@ impl Threads {
     }
 
     /// A thread ends whose result only the C library knows: the starter waits for it.
-    fn ends_with(&self, ended: Ended) {
+    fn ends_with(&self, ended: EndedThread) {
         let starter = lock(&self.starter).clone();
-        let sent = starter.map(|starter| starter.send(Work::Ended(ended)));
+        let sent = starter.map(|starter| starter.send(StarterWork::Ended(ended)));
         debug_assert!(matches!(sent, Some(Ok(()))), "the starter lives as long as the process");
     }
 

@@ -79,7 +79,7 @@ enum State {
     Awaited(Asker),
     /// Running, and nobody will ask for its result.
     Detached,
-    Ended(u64),
+    EndedThread(u64),
 }
 
 /// A node's table on its threads.
@@ -118,18 +118,18 @@ impl ThreadTable {
         match self.threads.remove(&number) {
             Some(State::Awaited(asker)) => Some(asker),
             Some(State::Running) => {
-                self.threads.insert(number, State::Ended(result));
+                self.threads.insert(number, State::EndedThread(result));
                 self.kept += 1;
                 None
             }
             Some(State::Detached) | None => None,
-            Some(State::Ended(_)) => unreachable!("thread {number} ends twice"),
+            Some(State::EndedThread(_)) => unreachable!("thread {number} ends twice"),
         }
     }
 
     /// Whether the result of a thread that has ended is kept for a later join.
     pub(super) fn keeps(&self, number: u64) -> bool {
-        matches!(self.threads.get(&number), Some(State::Ended(_)))
+        matches!(self.threads.get(&number), Some(State::EndedThread(_)))
     }
 
     /// The result of a thread that has ended; `None` if the asker has to wait for it.
@@ -139,7 +139,7 @@ impl ThreadTable {
                 *state = State::Awaited(asker);
                 Ok(None)
             }
-            Some(&mut State::Ended(result)) => {
+            Some(&mut State::EndedThread(result)) => {
                 self.forget(number);
                 Ok(Some(result))
             }
@@ -151,7 +151,7 @@ impl ThreadTable {
     pub(super) fn joiners(&self) -> impl Iterator<Item = (NodeId, ThreadId)> + '_ {
         self.threads.values().filter_map(|state| match state {
             State::Awaited(asker) => Some((asker.node, asker.thread)),
-            State::Running | State::Detached | State::Ended(_) => None,
+            State::Running | State::Detached | State::EndedThread(_) => None,
         })
     }
 
@@ -162,7 +162,7 @@ impl ThreadTable {
                 *state = State::Detached;
                 Ok(())
             }
-            Some(State::Ended(_)) => {
+            Some(State::EndedThread(_)) => {
                 self.forget(number);
                 Ok(())
             }

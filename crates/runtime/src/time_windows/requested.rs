@@ -9,44 +9,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use multigrain_types::{MinipageId, ThreadId};
 
 /// A thread and what it keeps.
-pub(super) type Kept = (MinipageId, ThreadId);
+pub(super) type ThreadsMinipage = (MinipageId, ThreadId);
 
 /// What is kept.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    ends: BTreeMap<Kept, u64>,
+pub(super) struct RequestedWindows {
+    ends: BTreeMap<ThreadsMinipage, u64>,
     /// The same by when they end.
-    by_end: BTreeSet<(u64, Kept)>,
+    by_end: BTreeSet<(u64, ThreadsMinipage)>,
     /// Pages that are locked, and how often.
-    locked: BTreeMap<Kept, u32>,
+    locked: BTreeMap<ThreadsMinipage, u32>,
 }
 
-impl Asked {
+impl RequestedWindows {
     /// A thread keeps a minipage until then. What it kept of it before, which is over.
-    pub(super) fn keep(&mut self, kept: Kept, ends_ns: u64) -> Option<Kept> {
+    pub(super) fn keep(&mut self, kept: ThreadsMinipage, ends_ns: u64) -> Option<ThreadsMinipage> {
         let before = self.end(kept);
         self.ends.insert(kept, ends_ns);
         self.by_end.insert((ends_ns, kept));
         before
     }
 
-    fn end(&mut self, kept: Kept) -> Option<Kept> {
+    fn end(&mut self, kept: ThreadsMinipage) -> Option<ThreadsMinipage> {
         let ends_ns = self.ends.remove(&kept)?;
         self.by_end.remove(&(ends_ns, kept));
         Some(kept)
     }
 
     /// Ends the windows on a minipage.
-    pub(super) fn end_on(&mut self, minipage: MinipageId) -> Vec<Kept> {
+    pub(super) fn end_on(&mut self, minipage: MinipageId) -> Vec<ThreadsMinipage> {
         let all = (minipage, ThreadId(0))..=(minipage, ThreadId(u32::MAX));
-        let on: Vec<Kept> = self.ends.range(all).map(|(kept, _)| *kept).collect();
+        let on: Vec<ThreadsMinipage> = self.ends.range(all).map(|(kept, _)| *kept).collect();
         on.into_iter().filter_map(|kept| self.end(kept)).collect()
     }
 
     /// Ends those whose time is over.
-    pub(super) fn end_due(&mut self, now_ns: u64) -> Vec<Kept> {
+    pub(super) fn end_due(&mut self, now_ns: u64) -> Vec<ThreadsMinipage> {
         let due = self.by_end.iter().take_while(|(ends_ns, _)| *ends_ns <= now_ns);
-        let due: Vec<Kept> = due.map(|(_, kept)| *kept).collect();
+        let due: Vec<ThreadsMinipage> = due.map(|(_, kept)| *kept).collect();
         due.into_iter().filter_map(|kept| self.end(kept)).collect()
     }
 
@@ -56,17 +56,17 @@ impl Asked {
     }
 
     /// A thread locks a minipage, once more perhaps.
-    pub(super) fn lock(&mut self, kept: Kept) {
+    pub(super) fn lock(&mut self, kept: ThreadsMinipage) {
         *self.locked.entry(kept).or_default() += 1;
     }
 
     /// How often a thread has locked a minipage.
-    pub(super) fn locks(&self, kept: Kept) -> u32 {
+    pub(super) fn locks(&self, kept: ThreadsMinipage) -> u32 {
         self.locked.get(&kept).copied().unwrap_or_default()
     }
 
     /// Unlocks it, once; false if it is not locked.
-    pub(super) fn unlock(&mut self, kept: Kept) -> bool {
+    pub(super) fn unlock(&mut self, kept: ThreadsMinipage) -> bool {
         let Some(count) = self.locked.get_mut(&kept) else { return false };
         *count -= 1;
         if *count == 0 {
@@ -76,7 +76,7 @@ impl Asked {
     }
 
     /// All that a thread has locked, each as often as it has, unlocked.
-    pub(super) fn unlock_all_of(&mut self, thread: ThreadId) -> Vec<Kept> {
+    pub(super) fn unlock_all_of(&mut self, thread: ThreadId) -> Vec<ThreadsMinipage> {
         let of_thread = self.locked.extract_if(.., |(_, by), _| *by == thread);
         of_thread.flat_map(|(kept, count)| core::iter::repeat_n(kept, count as usize)).collect()
     }
@@ -86,13 +86,13 @@ impl Asked {
 mod tests {
     use super::*;
 
-    const fn kept(minipage: u64, thread: u32) -> Kept {
+    const fn kept(minipage: u64, thread: u32) -> ThreadsMinipage {
         (MinipageId(minipage), ThreadId(thread))
     }
 
     #[test]
     fn a_window_ends_once_by_its_time_or_with_its_minipage() {
-        let mut asked = Asked::default();
+        let mut asked = RequestedWindows::default();
         assert_eq!(asked.keep(kept(1, 0), 10), None);
         assert_eq!(asked.keep(kept(1, 3), 20), None);
         assert_eq!(asked.keep(kept(2, 0), 15), None);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_locked_twice_is_unlocked_twice() {
-        let mut asked = Asked::default();
+        let mut asked = RequestedWindows::default();
         for _ in 0..2 {
             asked.lock(kept(1, 7));
         }

@@ -10,8 +10,7 @@
 //! Invariant: the transport's own frames are never members. What is read is checked member by
 //! member; those before a wrong one are good.
 
-use crate::frame_header::{BATCH, Header, LAST_KIND};
-use crate::sink::MAX_BUFFER;
+use crate::frame_header::{BATCH, Header, LAST_KIND, MAX_BUFFER};
 
 /// Flag of a batch: its sender has more to send, and does at once.
 pub(crate) const MORE_FOLLOWS: u8 = 1;

@@ -4,8 +4,9 @@
 //! deadlock is *proven*, never guessed from a time ([`deadlock`]): what held before a question was asked and
 //! holds in all answers to it held at one moment in between.
 //!
-//! Which threads count as waiting is for the node to say: only those that nothing but the job itself can let go
-//! on, neither a time-out nor a signal nor another process.
+//! Which threads count as waiting is for the node to say: those that nothing lets go on but the job itself, neither a
+//! signal nor another process, or a deadline that they have given. Those that wait until one are reported for the line
+//! of a job that runs out of time; the proof leaves them out.
 
 mod proof;
 #[cfg(test)]
@@ -15,9 +16,6 @@ mod text;
 pub use proof::{deadlock, may_be_deadlock, waiting};
 
 use serde::{Deserialize, Serialize};
-
-/// Exit code of a job that is in a deadlock: the number of EDEADLK.
-pub const DEADLOCKED: i32 = 35;
 
 /// A call of the program that waits until another thread of the job does something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,7 +61,7 @@ impl BlockingCall {
         }
     }
 
-    /// The place of these words; none for those that no place has.
+    /// The call of these words; none for those that no call has.
     #[must_use]
     pub const fn from_words(kind: u64, id: u64) -> Option<Self> {
         match kind {
@@ -90,9 +88,9 @@ pub struct Waiter {
     /// Its number on its node.
     pub thread: u32,
     /// How often it has begun to wait: the same number is the same wait.
-    pub turn: u64,
+    pub wait: u64,
     /// Where it waits.
-    pub place: BlockingCall,
+    pub call: BlockingCall,
     /// Whether a deadline ends the wait, if nothing else does: then it is part of no deadlock.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub timed: bool,
@@ -158,13 +156,13 @@ mod tests {
             BlockingCall::Name,
             BlockingCall::Segment,
         ];
-        for place in places {
-            let (kind, id) = place.to_words();
+        for call in places {
+            let (kind, id) = call.to_words();
             assert_ne!(kind, 0);
-            assert_eq!(BlockingCall::from_words(kind, id), Some(place));
+            assert_eq!(BlockingCall::from_words(kind, id), Some(call));
         }
         let words: std::collections::BTreeSet<(u64, u64)> =
-            places.iter().map(|place| place.to_words()).collect();
+            places.iter().map(|call| call.to_words()).collect();
         assert_eq!(words.len(), places.len());
         assert_eq!([0, u64::MAX].map(|kind| BlockingCall::from_words(kind, 0)), [None, None]);
     }

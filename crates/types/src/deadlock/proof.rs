@@ -103,12 +103,12 @@ fn whole_job_waits(before: &Reports, after: &Reports) -> bool {
         && sum(|report| report.sent) == sum(|report| report.received)
 }
 
-/// Those that wait for what only the thread that has it gives back, by the place.
+/// Those that wait for what only the thread that has it gives back, by the call.
 fn of_locks<'a>(
     waiting: &BTreeMap<Thread, &'a Waiter>,
     known: &BTreeSet<Thread>,
 ) -> BTreeMap<Thread, &'a Waiter> {
-    let waits = |(thread, waiter): &(&Thread, &&Waiter)| match waiter.place {
+    let waits = |(thread, waiter): &(&Thread, &&Waiter)| match waiter.call {
         BlockingCall::Lock(_) => true,
         BlockingCall::ReadWriteLock(_) | BlockingCall::Join(_) => known.contains(thread),
         BlockingCall::Finalize
@@ -131,7 +131,7 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
             .flat_map(|(&thread, waiter)| waiter.holds.iter().map(move |&held| (held, thread)))
             .collect();
         let before = left.len();
-        left.retain(|_, waiter| holders.contains_key(&waiter.place));
+        left.retain(|_, waiter| holders.contains_key(&waiter.call));
         if left.len() == before {
             break holders;
         }
@@ -143,7 +143,7 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
             return Some(walk.split_off(first));
         }
         walk.push(next);
-        let holder = holders[&next.1.place];
+        let holder = holders[&next.1.call];
         next = (holder, left[&holder]);
     }
 }
@@ -152,10 +152,10 @@ fn cycle<'a>(waiting: &BTreeMap<Thread, &'a Waiter>) -> Option<Vec<(Thread, &'a 
 mod tests {
     use super::*;
 
-    fn waiter(thread: u32, place: BlockingCall, locks: &[u64]) -> Waiter {
+    fn waiter(thread: u32, call: BlockingCall, locks: &[u64]) -> Waiter {
         let holds = locks.iter().map(|&id| BlockingCall::Lock(id)).collect();
         let (timed, name) = (false, String::new());
-        Waiter { thread, turn: 1, place, timed, holds, expected: 3, whole: false, name }
+        Waiter { thread, wait: 1, call, timed, holds, expected: 3, whole: false, name }
     }
 
     fn all(counts: (u64, u64), waiters: &[Waiter]) -> Option<Report> {
@@ -199,7 +199,7 @@ mod tests {
             ("an unknown node", job.clone(), [job[0].clone(), None, job[2].clone()]),
             ("a message under way", changed(|of| of.received = 1), changed(|of| of.received = 1)),
             ("a message in between", job.clone(), changed(|of| of.received = 3)),
-            ("another wait", job.clone(), changed(|of| of.waiters[0].turn = 2)),
+            ("another wait", job.clone(), changed(|of| of.waiters[0].wait = 2)),
             ("a thread that came and went", job.clone(), changed(|of| of.changes = 2)),
             ("a thread that runs", changed(|of| of.all = false), changed(|of| of.all = false)),
             ("a thread that ran", changed(|of| of.all = false), job.clone()),
@@ -219,7 +219,7 @@ mod tests {
         assert!(may_be_deadlock(&job));
         assert_eq!(deadlock(&job, &job, &job).as_deref(), Some(words));
         let mut later = job.clone();
-        later[1].iter_mut().for_each(|report| report.waiters[0].turn = 2);
+        later[1].iter_mut().for_each(|report| report.waiters[0].wait = 2);
         assert_eq!(deadlock(&job, &job, &later), None, "it waited, was served, and waits again");
     }
 
@@ -228,7 +228,7 @@ mod tests {
         one: (BlockingCall, BlockingCall),
         other: (BlockingCall, BlockingCall),
     ) -> [Option<Report>; 3] {
-        let of = |(has, place)| some(&[Waiter { holds: vec![has], ..waiter(0, place, &[]) }]);
+        let of = |(has, call)| some(&[Waiter { holds: vec![has], ..waiter(0, call, &[]) }]);
         [of(one), of(other), some(&[])]
     }
 
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_cycle_is_found_among_threads_that_wait_for_it_and_locks_that_many_have() {
         let read = BlockingCall::ReadWriteLock(5);
-        let reads = |thread, place| Waiter { holds: vec![read], ..waiter(thread, place, &[]) };
+        let reads = |thread, call| Waiter { holds: vec![read], ..waiter(thread, call, &[]) };
         // Thread 0 reads and waits for a lock that may come; thread 1 reads too, and waits in the cycle.
         let node = [
             reads(0, BlockingCall::Semaphore(1)),

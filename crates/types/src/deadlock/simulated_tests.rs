@@ -46,7 +46,7 @@ struct Managed {
 
 #[derive(Clone, Debug, Default)]
 struct Program {
-    turn: u64,
+    wait: u64,
     waits: Option<(BlockingCall, Kind)>,
     holds: BTreeMap<BlockingCall, Kind>,
 }
@@ -126,7 +126,7 @@ impl Job {
             _ => (BlockingCall::ReadWriteLock(number), Kind::Read),
         };
         if !program.holds.contains_key(&id) {
-            program.turn += 1;
+            program.wait += 1;
             program.waits = Some((id, kind));
             self.under_way.push(Message::Request(thread, id, kind));
         }
@@ -165,13 +165,13 @@ impl Job {
     fn report(&self, node: usize) -> Option<Report> {
         let own = self.threads.range((node, 0)..(node + 1, 0));
         let waiters = own.filter_map(|(&(_, thread), program)| {
-            let (place, _) = program.waits?;
+            let (call, _) = program.waits?;
             let holds = program.holds.keys().copied().collect();
-            let (turn, name) = (program.turn, String::new());
+            let (wait, name) = (program.wait, String::new());
             Some(Waiter {
                 thread,
-                turn,
-                place,
+                wait,
+                call,
                 timed: false,
                 holds,
                 expected: 0,

@@ -30,7 +30,7 @@ impl fmt::Display for BlockingCall {
 
 /// Each has what another waits for.
 pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
-    let wanted: Vec<BlockingCall> = cycle.iter().map(|(_, waiter)| waiter.place).collect();
+    let wanted: Vec<BlockingCall> = cycle.iter().map(|(_, waiter)| waiter.call).collect();
     let part = |(at, &((node, thread), waiter)): (usize, &(Thread, &Waiter))| {
         let held = waiter.holds.iter().filter(|held| wanted.contains(held));
         let held: Vec<String> = held.filter_map(|&held| lock_name(held)).collect();
@@ -40,12 +40,12 @@ pub(super) fn of_cycle(cycle: &[(Thread, &Waiter)]) -> String {
             format!(" holds {} and", held.join(" and "))
         };
         let (next_node, next) = cycle[(at + 1) % cycle.len()].0;
-        let place = if matches!(waiter.place, BlockingCall::Join(_)) {
+        let call = if matches!(waiter.call, BlockingCall::Join(_)) {
             format!("for the end of thread {next} of node {next_node}")
         } else {
-            waiter.place.to_string()
+            waiter.call.to_string()
         };
-        format!("thread {thread} of node {node}{holds} waits {place}")
+        format!("thread {thread} of node {node}{holds} waits {call}")
     };
     join(cycle.iter().enumerate().map(part).collect())
 }
@@ -72,35 +72,35 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
     let mut holders: BTreeMap<BlockingCall, Vec<Thread>> = BTreeMap::new();
     let mut sizes: BTreeMap<BlockingCall, u32> = BTreeMap::new();
     for (&thread, waiter) in waiting {
-        let mut place = waiter.place;
-        if let BlockingCall::Join(handle) = &mut place {
+        let mut call = waiter.call;
+        if let BlockingCall::Join(handle) = &mut call {
             *handle = *handle >> HANDLE_NODE << HANDLE_NODE;
         }
-        let key = (place, waiter.name.as_str(), waiter.whole, waiter.timed);
+        let key = (call, waiter.name.as_str(), waiter.whole, waiter.timed);
         places.entry(key).or_default().push(thread);
-        sizes.insert(place, waiter.expected);
+        sizes.insert(call, waiter.expected);
         *threads.entry(thread.0).or_default() += 1;
         for &held in &waiter.holds {
             holders.entry(held).or_default().push(thread);
         }
     }
     type Place<'a> = (&'a (BlockingCall, &'a str, bool, bool), &'a Vec<Thread>);
-    let part = |(index, ((place, name_of, whole, timed), at)): (usize, Place<'_>)| {
+    let part = |(index, ((call, name_of, whole, timed), at)): (usize, Place<'_>)| {
         let (who, plural) = name(at, &threads);
         let verb = match (index, plural) {
             (0, false) => " waits",
             (0, true) => " wait",
             _ => "",
         };
-        let more = match place {
+        let more = match call {
             BlockingCall::Lock(_) | BlockingCall::ReadWriteLock(_) => {
-                holders.get(place).map(|of| match name(of, &threads) {
+                holders.get(call).map(|of| match name(of, &threads) {
                     (who, false) => format!(", which {who} holds"),
                     (who, true) => format!(", which {who} hold"),
                 })
             }
-            BlockingCall::Barrier(_) => sizes.get(place).map(|expected| {
-                let is_one_of_two = places.contains_key(&(*place, name_of, !whole, *timed));
+            BlockingCall::Barrier(_) => sizes.get(call).map(|expected| {
+                let is_one_of_two = places.contains_key(&(*call, name_of, !whole, *timed));
                 let which = if is_one_of_two { apart(*whole, *expected) } else { String::new() };
                 which + &came(at.len(), *expected)
             }),
@@ -116,7 +116,7 @@ pub(super) fn of_all(waiting: &BTreeMap<Thread, &Waiter>, others_run: &BTreeSet<
             (true, None) => " until its deadline",
             (true, Some(_)) => ", until its deadline",
         };
-        format!("{who}{verb} {place}{}{until}", more.unwrap_or_default())
+        format!("{who}{verb} {call}{}{until}", more.unwrap_or_default())
     };
     join(places.iter().enumerate().map(part).collect())
 }
@@ -177,12 +177,12 @@ mod tests {
 
     #[test]
     fn threads_are_named_where_a_node_waits_in_several_places_and_so_is_who_holds_a_lock() {
-        let waiter = |thread, place, holds: &[u64]| {
-            let expected = if matches!(place, BlockingCall::Barrier(_)) { 8 } else { 0 };
+        let waiter = |thread, call, holds: &[u64]| {
+            let expected = if matches!(call, BlockingCall::Barrier(_)) { 8 } else { 0 };
             Waiter {
                 thread,
-                turn: 0,
-                place,
+                wait: 0,
+                call,
                 timed: false,
                 holds: holds.iter().map(|&id| BlockingCall::Lock(id)).collect(),
                 expected,
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn a_barrier_of_all_threads_is_told_from_one_of_as_many() {
         let waiter = |whole| {
-            let (place, holds, name) = (BlockingCall::Barrier(1), Vec::new(), String::new());
-            Waiter { thread: 0, turn: 0, place, timed: false, holds, expected: 9, whole, name }
+            let (call, holds, name) = (BlockingCall::Barrier(1), Vec::new(), String::new());
+            Waiter { thread: 0, wait: 0, call, timed: false, holds, expected: 9, whole, name }
         };
         let waiters = [true, false, true].map(waiter);
         let waiting = (0..).map(|node| (node, 0)).zip(&waiters).collect();
@@ -216,10 +216,10 @@ mod tests {
 
     #[test]
     fn each_name_that_is_waited_for_is_said() {
-        let waiter = |(place, name): (BlockingCall, &str)| Waiter {
+        let waiter = |(call, name): (BlockingCall, &str)| Waiter {
             thread: 0,
-            turn: 0,
-            place,
+            wait: 0,
+            call,
             timed: false,
             holds: Vec::new(),
             expected: 0,

@@ -82,7 +82,7 @@ impl Graph {
     fn visit(&mut self, model: &JobModel, state: &State, number: u32, actions: &mut Vec<Action>) {
         model.actions(state, actions);
         let forced = |action: &Action| !matches!(action, Action::Release { .. } | Action::Keep(_));
-        if state.is_quiet(&model.job) {
+        if state.is_quiescent(&model.job) {
             self.quiescent.push(number);
             self.outcomes.insert(state.threads.iter().map(|thread| thread.reads.clone()).collect());
         } else if !actions.iter().any(forced) {
@@ -90,7 +90,7 @@ impl Graph {
         }
         if state.is_done(&model.job) {
             self.done.push(number);
-        } else if actions.is_empty() && state.is_quiet(&model.job) {
+        } else if actions.is_empty() && state.is_quiescent(&model.job) {
             self.stuck.push(number);
         }
     }

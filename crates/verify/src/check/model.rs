@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use multigrain_protocol::access::Asking;
-use multigrain_protocol::sync::{Awaited, SyncInput};
+use multigrain_protocol::sync::{SyncInput, Withdrawable};
 use multigrain_protocol::{Input, Kind, Message, ReadWriteMessage, SyncMessage};
 use multigrain_types::{Access, NodeId, ThreadId};
 use stateright::{Model, Property};
@@ -134,9 +134,9 @@ impl JobModel {
         state.threads[thread].wait.withdrawn = true;
         let op = plan.program[usize::from(state.threads[thread].done)];
         let from = match (op.wanted(), op.awaits()) {
-            (Some(Wanted::Lock(id)), _) => Awaited::Lock(id.into()),
-            (Some(Wanted::Unit(id)), _) => Awaited::Semaphore(id.into()),
-            (None, Some((_, _, condition, _))) => Awaited::Condition(condition.into()),
+            (Some(Wanted::Lock(id)), _) => Withdrawable::Lock(id.into()),
+            (Some(Wanted::Unit(id)), _) => Withdrawable::Semaphore(id.into()),
+            (None, Some((_, _, condition, _))) => Withdrawable::Condition(condition.into()),
             (Some(Wanted::Hold(..)) | None, _) => unreachable!("{op} is not timed"),
         };
         let withdraw = SyncInput::Withdraw { thread: id(thread), from };

@@ -173,7 +173,7 @@ impl State {
     /// Whether every thread has done its program and nothing can arrive: packets that are deferred
     /// may stay deferred, since nobody waits for them.
     #[must_use]
-    pub fn is_quiet(&self, job: &Job) -> bool {
+    pub fn is_quiescent(&self, job: &Job) -> bool {
         let finished = |(state, thread): (&ThreadState, &super::program::Thread)| {
             usize::from(state.done) == thread.program.len() && state.phase == Phase::Running
         };
@@ -185,7 +185,7 @@ impl State {
     /// Whether every thread has done its program and nothing is open anywhere.
     #[must_use]
     pub fn is_done(&self, job: &Job) -> bool {
-        self.is_quiet(job)
+        self.is_quiescent(job)
             && self.links.iter().all(Vec::is_empty)
             && self.nodes.iter().all(|node| {
                 (0u8..).zip(&job.minipages).all(|(index, _)| {

@@ -25,7 +25,7 @@ pub(super) enum End {
 
 /// One end.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct AgentChannel {
     end: End,
     chunks: Chunks,
     input: OwnedFd,
@@ -48,7 +48,7 @@ pub(super) enum Received {
     End,
 }
 
-impl Channel {
+impl AgentChannel {
     /// Over two pipes, which no longer block.
     pub(super) fn new(end: End, input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
@@ -188,9 +188,9 @@ mod tests {
     fn what_finds_no_room_is_written_when_there_is_some() {
         let (theirs, output) = rustix::pipe::pipe().unwrap();
         let (input, _never) = rustix::pipe::pipe().unwrap();
-        let mut one = Channel::new(End::Launcher, input, output).unwrap();
+        let mut one = AgentChannel::new(End::Launcher, input, output).unwrap();
         let (_, unused) = rustix::pipe::pipe().unwrap();
-        let mut other = Channel::new(End::Agent, theirs, unused).unwrap();
+        let mut other = AgentChannel::new(End::Agent, theirs, unused).unwrap();
         let order = Order::Input(vec![7; 100_000]);
         for _ in 0..3 {
             one.say(&order);

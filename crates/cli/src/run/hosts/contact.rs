@@ -6,7 +6,7 @@ use super::super::host_slots::Share;
 use super::super::signals::Inherited;
 use super::super::spawn;
 use super::super::warden::Warden;
-use super::channel::{Channel, End, Received};
+use super::channel::{AgentChannel, End, Received};
 use super::messages::{GREETING, Order, Word};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ pub(super) struct Contact {
     ranks: Range<u32>,
     child: Child,
     pidfd: OwnedFd,
-    channel: Channel,
+    channel: AgentChannel,
     /// The same in the hands of the warden.
     line: Line,
     complaints: Complaints,
@@ -126,14 +126,14 @@ impl Contact {
         }
     }
 
-    fn adopt(child: &mut Child) -> io::Result<(OwnedFd, Channel, OwnedFd)> {
+    fn adopt(child: &mut Child) -> io::Result<(OwnedFd, AgentChannel, OwnedFd)> {
         let missing = || io::Error::from_raw_os_error(libc::EBADF);
         let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         let input = child.stdout.take().ok_or_else(missing)?;
         let output = child.stdin.take().ok_or_else(missing)?;
         let complaints = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         rustix::io::ioctl_fionbio(&complaints, true)?;
-        Ok((pidfd, Channel::new(End::Launcher, input.into(), output.into())?, complaints))
+        Ok((pidfd, AgentChannel::new(End::Launcher, input.into(), output.into())?, complaints))
     }
 
     /// The host, as the user wrote it.

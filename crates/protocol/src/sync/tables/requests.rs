@@ -7,7 +7,7 @@ use multigrain_types::{NodeId, ThreadId};
 use super::super::barrier::{Arrival, Barrier};
 use super::super::condition::Condition;
 use super::super::context::SyncContext;
-use super::super::input::{Awaited, SyncError, SyncInput};
+use super::super::input::{SyncError, SyncInput, Withdrawable};
 use super::super::lock::{Lock, Patience};
 use super::super::read_write::ReadWrite;
 use super::super::semaphore::Semaphore;
@@ -162,16 +162,16 @@ impl SyncTables {
         me: NodeId,
         nodes: u16,
         thread: ThreadId,
-        from: Awaited,
+        from: Withdrawable,
         out: &mut Effects,
     ) -> Result<(), SyncError> {
         let at = |id| SyncContext::new(me, nodes, id);
         match from {
-            Awaited::Lock(id) => self.lock_step(at(id), |lock, context| {
+            Withdrawable::Lock(id) => self.lock_step(at(id), |lock, context| {
                 lock.withdraw(context, thread, out);
                 Ok(())
             }),
-            Awaited::Semaphore(id) => with(
+            Withdrawable::Semaphore(id) => with(
                 &mut self.semaphores,
                 &mut self.uses,
                 at(id),
@@ -180,7 +180,7 @@ impl SyncTables {
                     Ok(())
                 },
             ),
-            Awaited::Condition(id) => {
+            Withdrawable::Condition(id) => {
                 with(&mut self.conditions, &mut self.uses, at(id), |it: &mut Condition, context| {
                     it.withdraw(context, thread, out);
                     Ok(())

@@ -30,7 +30,7 @@ impl Subject {
 
     /// What an input is about.
     pub(crate) fn of_input(input: &Input) -> Self {
-        use multigrain_protocol::sync::{Awaited as A, SyncInput as S};
+        use multigrain_protocol::sync::{SyncInput as S, Withdrawable as A};
         match input {
             Input::Fault { minipage, .. }
             | Input::PinnedRetry { minipage, .. }

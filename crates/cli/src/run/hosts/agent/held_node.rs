@@ -5,7 +5,7 @@ use super::super::super::event_source::Source;
 use super::super::super::output::{Format, Pipe, Pumped};
 use super::super::super::spawn::Node;
 use super::super::super::verdict::Status;
-use super::super::channel::Channel;
+use super::super::channel::AgentChannel;
 use super::super::messages::{Stream, Word};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -81,7 +81,7 @@ impl HeldNode {
     }
 
     /// Passes on what it tells its launcher; false when there is no more for now.
-    pub(super) fn tell_control(&mut self, channel: &mut Channel, buffer: &mut [u8]) -> bool {
+    pub(super) fn tell_control(&mut self, channel: &mut AgentChannel, buffer: &mut [u8]) -> bool {
         let Some(control) = &mut self.control else { return false };
         match control.pump(buffer) {
             Pumped::Some(bytes) => {
@@ -102,7 +102,7 @@ impl HeldNode {
     pub(super) fn tell_output(
         &mut self,
         stream: Stream,
-        channel: &mut Channel,
+        channel: &mut AgentChannel,
         buffer: &mut [u8],
     ) -> bool {
         let rank = self.rank;
@@ -126,7 +126,7 @@ impl HeldNode {
     pub(super) fn tell_end(
         &mut self,
         set: &OwnedFd,
-        channel: &mut Channel,
+        channel: &mut AgentChannel,
         buffer: &mut [u8],
         reads: bool,
     ) {
@@ -150,7 +150,7 @@ impl HeldNode {
     }
 
     /// Nothing more is read of it.
-    pub(super) fn close(&mut self, channel: &mut Channel) {
+    pub(super) fn close(&mut self, channel: &mut AgentChannel) {
         for stream in [Stream::Out, Stream::Err] {
             if self.slot(stream).take().is_some() {
                 channel.say(&Word::EndOfOutput { rank: self.rank, stream });

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// The writing end of node 0's stdin.
-pub(super) struct Input {
+pub(super) struct StdinPipe {
     pipe: OwnedFd,
     pending: Vec<u8>,
     ended: bool,
@@ -16,7 +16,7 @@ pub(super) struct Input {
     watched: bool,
 }
 
-impl Input {
+impl StdinPipe {
     pub(super) fn new(pipe: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
         Ok(Self { pipe, pending: Vec::new(), ended: false, broken: false, watched: false })

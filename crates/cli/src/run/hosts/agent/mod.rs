@@ -16,17 +16,19 @@ use super::super::program;
 use super::super::signals::Signals;
 use super::super::warden::{Ward, Warden};
 use super::builds;
-use super::channel::{Channel, End, PERIOD, Received};
+use super::channel::{AgentChannel, End, PERIOD, Received};
 use super::messages::{GREETING, Order, Stream, Word};
 use examine::examine;
 use held_node::HeldNode;
-use input::Input;
+use input::StdinPipe;
+use multigrain_types::exit_codes::LAUNCHER_FAILED;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use start::Site;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -37,17 +39,8 @@ const HIGH_BYTES: usize = 1 << 20;
 const BUFFER_BYTES: usize = 64 << 10;
 /// How long pipes may stay open in silence after everybody who wrote to them was killed.
 const SILENCE_WAIT: Duration = Duration::from_millis(500);
-/// Exit code for the launcher where the system refuses something.
-const REFUSED: u8 = 125;
 /// First descriptor for the channel: behind the standard ones.
 const ABOVE_STANDARD: i32 = 3;
-
-/// Why the agent goes on or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    On,
-    Over,
-}
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,12 +54,12 @@ enum Phase {
 }
 
 struct Agent {
-    channel: Channel,
+    channel: AgentChannel,
     signals: Signals,
     epoll: OwnedFd,
     site: Option<Site>,
     held: Vec<HeldNode>,
-    input: Option<Input>,
+    input: Option<StdinPipe>,
     phase: Phase,
     flow: Flow,
     reap_at: Option<Instant>,
@@ -98,7 +91,7 @@ impl Agent {
         let signals = Signals::block()?;
         let input = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD)?;
         let output = fcntl_dupfd_cloexec(io::stdout(), ABOVE_STANDARD)?;
-        let mut channel = Channel::new(End::Agent, input, output)?;
+        let mut channel = AgentChannel::new(End::Agent, input, output)?;
         channel.say_bytes(format!("{GREETING}{}\n", builds::own()?).as_bytes());
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, channel.input(), Source::Typed.data(), EventFlags::IN)?;
@@ -119,14 +112,14 @@ impl Agent {
     fn run(mut self) {
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut events = Vec::with_capacity(256);
-        while self.turn(&mut buffer, &mut events) == Turn::On {}
+        while self.serve_once(&mut buffer, &mut events).is_continue() {}
         self.end();
     }
 
     /// Waits for events and deals with them.
-    fn turn(&mut self, buffer: &mut [u8], events: &mut Vec<epoll::Event>) -> Turn {
+    fn serve_once(&mut self, buffer: &mut [u8], events: &mut Vec<epoll::Event>) -> ControlFlow<()> {
         if self.channel.is_silent() {
-            return Turn::Over;
+            return ControlFlow::Break(());
         }
         self.reap();
         self.sweep_on();
@@ -135,7 +128,7 @@ impl Agent {
         let wait = Timespec::try_from(PERIOD / 2).ok();
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return Turn::Over,
+            Err(_) => return ControlFlow::Break(()),
         }
         let sources = events.iter().filter_map(|event| Source::of(event.data));
         for source in sources.collect::<Vec<_>>() {
@@ -143,30 +136,30 @@ impl Agent {
                 Source::Typed => self.on_channel(buffer),
                 Source::Writer => {
                     self.channel.flush();
-                    Turn::On
+                    ControlFlow::Continue(())
                 }
                 Source::Signals => self.on_signals(),
                 Source::Relay => {
                     self.on_room();
-                    Turn::On
+                    ControlFlow::Continue(())
                 }
                 Source::Exit(index) => {
                     self.on_exit(index, buffer);
-                    Turn::On
+                    ControlFlow::Continue(())
                 }
                 Source::Control(index) => {
                     while self.held[index].tell_control(&mut self.channel, buffer) {}
-                    Turn::On
+                    ControlFlow::Continue(())
                 }
                 Source::Out(index) => self.on_output(index, Stream::Out, buffer),
                 Source::Err(index) => self.on_output(index, Stream::Err, buffer),
-                Source::Agent(_) | Source::Complaint(_) => Turn::On,
+                Source::Agent(_) | Source::Complaint(_) => ControlFlow::Continue(()),
             };
-            if turn == Turn::Over {
-                return Turn::Over;
+            if turn.is_break() {
+                return ControlFlow::Break(());
             }
         }
-        Turn::On
+        ControlFlow::Continue(())
     }
 
     /// Waits for what there is a use for: output while it can be passed on, room while some is needed.
@@ -190,17 +183,17 @@ impl Agent {
         }
     }
 
-    fn on_channel(&mut self, buffer: &mut [u8]) -> Turn {
+    fn on_channel(&mut self, buffer: &mut [u8]) -> ControlFlow<()> {
         match self.channel.read(buffer) {
-            Received::End => return Turn::Over,
-            Received::Nothing => return Turn::On,
+            Received::End => return ControlFlow::Break(()),
+            Received::Nothing => return ControlFlow::Continue(()),
             Received::Something => {}
         }
         loop {
             match self.channel.next() {
-                Ok(Some(Order::End)) | Err(_) => return Turn::Over,
+                Ok(Some(Order::End)) | Err(_) => return ControlFlow::Break(()),
                 Ok(Some(order)) => self.obey(order),
-                Ok(None) => return Turn::On,
+                Ok(None) => return ControlFlow::Continue(()),
             }
         }
     }
@@ -209,7 +202,7 @@ impl Agent {
         match order {
             Order::Examine(examination) => match examine(&examination) {
                 Ok(examined) => self.channel.say(&Word::Examined(examined)),
-                Err(why) => self.channel.say(&Word::Failed { code: REFUSED, why }),
+                Err(why) => self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why }),
             },
             Order::Look(job) => {
                 let found = Site::look(job);
@@ -240,7 +233,7 @@ impl Agent {
                 self.on_room();
             }
             Order::EndOfInput => {
-                self.input.iter_mut().for_each(Input::end);
+                self.input.iter_mut().for_each(StdinPipe::end);
                 self.on_room();
             }
             Order::Pause(paused) => self.flow.paused = paused,
@@ -271,7 +264,7 @@ impl Agent {
             let rank = node.rank;
             pids.push(node.pid.as_raw_nonzero().get());
             if let Some(stdin) = node.stdin.take() {
-                self.input = Input::new(stdin).ok();
+                self.input = StdinPipe::new(stdin).ok();
             }
             let held = HeldNode::new(node).and_then(|node| {
                 node.watch(&self.epoll, index)?;
@@ -281,21 +274,23 @@ impl Agent {
                 Ok(node) => self.held.push(node),
                 Err(error) => {
                     let why = format!("node {rank}: {error}");
-                    return self.channel.say(&Word::Failed { code: REFUSED, why });
+                    return self.channel.say(&Word::Failed { code: LAUNCHER_FAILED, why });
                 }
             }
         }
         self.channel.say(&Word::Started { pids });
     }
 
-    fn on_signals(&mut self) -> Turn {
-        let mut turn = Turn::On;
+    fn on_signals(&mut self) -> ControlFlow<()> {
+        let mut turn = ControlFlow::Continue(());
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::CHILD => {
                     self.reap_at.get_or_insert(Instant::now() + leftovers::REAP_WAIT);
                 }
-                Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => turn = Turn::Over,
+                Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT => {
+                    turn = ControlFlow::Break(())
+                }
                 _ => {}
             }
         }
@@ -320,14 +315,14 @@ impl Agent {
         }
     }
 
-    fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> Turn {
+    fn on_output(&mut self, index: usize, stream: Stream, buffer: &mut [u8]) -> ControlFlow<()> {
         if self.channel.backlog() < HIGH_BYTES {
             self.held[index].tell_output(stream, &mut self.channel, buffer);
         }
         if let Phase::Sweeping { quiet_since } = &mut self.phase {
             *quiet_since = Instant::now();
         }
-        Turn::On
+        ControlFlow::Continue(())
     }
 
     fn on_exit(&mut self, index: usize, buffer: &mut [u8]) {

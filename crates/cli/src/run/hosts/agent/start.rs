@@ -42,7 +42,7 @@ fn refusal(error: LaunchError) -> Refusal {
 }
 
 fn refused(what: &str) -> impl FnOnce(io::Error) -> Refusal + '_ {
-    move |error| (REFUSED, format!("{what}: {error}"))
+    move |error| (LAUNCHER_FAILED, format!("{what}: {error}"))
 }
 
 impl Site {
@@ -56,7 +56,7 @@ impl Site {
         let directory = Path::new(OsStr::from_bytes(&job.directory));
         std::env::set_current_dir(directory).map_err(|error| {
             let help = "start the job in a directory that all hosts have";
-            (REFUSED, format!("{}: {error}; {help}", directory.display()))
+            (LAUNCHER_FAILED, format!("{}: {error}; {help}", directory.display()))
         })?;
         fix_addresses()?;
         let name = job.command.first().map(Vec::as_slice).unwrap_or_default();
@@ -156,6 +156,6 @@ fn fix_addresses() -> Result<(), Refusal> {
     let Err(error) = host::fix_addresses() else { return Ok(()) };
     host::randomized(&error).map_or(Ok(()), |(found, remedy)| {
         let limits = "functions would lie elsewhere than on other hosts";
-        Err((REFUSED, format!("{found}, and {limits}; {remedy}")))
+        Err((LAUNCHER_FAILED, format!("{found}, and {limits}; {remedy}")))
     })
 }

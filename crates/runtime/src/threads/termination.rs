@@ -1,5 +1,5 @@
-//! The life of a thread of the program: it begins with its slot, and ends by its function's return, by
-//! `pthread_exit` or by cancellation.
+//! How a thread of the program begins, and how it ends: by its function's return, by `pthread_exit` or by cancellation.
+//! What it still holds then is named by `driver/thread_registration.rs`.
 //!
 //! The last two unwind the stack past this file (no frame of it has anything to drop by then). All three run
 //! the program's destructors of thread-local objects and of thread-specific data, which may use shared memory:
@@ -36,9 +36,9 @@ pub(super) struct Life {
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`). ThreadSanitizer takes a thread down in that one.
 const LAST_ROUND: u32 = if cfg!(feature = "tsan") { 3 } else { 4 };
 
-/// A thread that has ended, or is about to, and is joined by [`Ended::result`].
+/// A thread that has ended, or is about to, and is joined by [`EndedThread::result`].
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedThread {
     number: u64,
     thread: libc::pthread_t,
 }
@@ -129,19 +129,19 @@ pub(crate) fn destructors_run() -> Round {
             pthread::detach_own();
             threads.tell_end(driver, number, result);
         }
-        None => threads.ends_with(Ended { number, thread: pthread::own() }),
+        None => threads.ends_with(EndedThread { number, thread: pthread::own() }),
     }
     Round::Last
 }
 
-impl Ended {
+impl EndedThread {
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
     /// Waits for its end, which is near: what is left are hooks of the program's own. Its result.
     pub(super) fn result(self) -> u64 {
-        // SAFETY: made by `Life::begin`, not detached, and `Ended` exists once.
+        // SAFETY: made by `Life::begin`, not detached, and `EndedThread` exists once.
         let result = unsafe { pthread::join(self.thread) };
         result.expose_provenance() as u64
     }

@@ -33,7 +33,7 @@ pub(super) struct ThreadCounts {
 
 /// The threads that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count {
+struct KnownThreads {
     changes: u64,
     starting: u32,
     begun: u32,
@@ -41,11 +41,11 @@ struct Count {
 }
 
 impl ThreadCounts {
-    fn count(&self) -> Count {
+    fn count(&self) -> KnownThreads {
         let changes = self.changes.load(Ordering::SeqCst);
         let [starting, begun, own] =
             [&self.starting, &self.begun, &self.own].map(|count| count.load(Ordering::SeqCst));
-        Count { changes, starting, begun, own }
+        KnownThreads { changes, starting, begun, own }
     }
 
     fn begins(&self) {
@@ -59,7 +59,7 @@ impl ThreadCounts {
     }
 }
 
-impl Count {
+impl KnownThreads {
     /// Whether these are all threads of the process, whose directory of threads had so many links in
     /// between. If one began or ended meanwhile, the numbers are of different moments.
     fn has_all(&self, links: u64, after: &Self) -> bool {
@@ -123,7 +123,7 @@ impl Driver {
     /// known to have.
     pub(crate) fn is_deserted(&self) -> bool {
         let before = self.threads.count();
-        let alone = Count { begun: 1, ..before };
+        let alone = KnownThreads { begun: 1, ..before };
         let deserted = match rustix::fs::stat("/proc/self/task") {
             Ok(stat) => alone.has_all(stat.st_nlink, &alone),
             Err(_) => before.begun == 0 && before.starting == 0,
@@ -196,19 +196,19 @@ mod tests {
 
     #[test]
     fn threads_are_counted_while_none_begins_or_ends() {
-        let known = Count { changes: 9, starting: 0, begun: 3, own: 4 };
+        let known = KnownThreads { changes: 9, starting: 0, begun: 3, own: 4 };
         let links = 2 + 4 + 3;
         assert!(known.has_all(links, &known));
         assert!(!known.has_all(links + 1, &known), "one is unknown");
-        let starting = Count { starting: 1, ..known };
+        let starting = KnownThreads { starting: 1, ..known };
         assert!(
             !starting.has_all(links, &starting),
             "one that does not run yet stands for another"
         );
         // One was unknown when they were counted, and another has begun since.
-        let begun = Count { changes: 10, begun: 4, ..known };
+        let begun = KnownThreads { changes: 10, begun: 4, ..known };
         assert!(!known.has_all(links + 1, &begun) && !begun.has_all(links + 1, &known));
-        let came_and_went = Count { changes: 11, ..known };
+        let came_and_went = KnownThreads { changes: 11, ..known };
         assert!(!known.has_all(links, &came_and_went));
     }
 }

@@ -1,0 +1,10 @@
+//! Phrases of a node's lines by which its launcher knows what has happened: one place for both sides.
+
+/// How a node begins that cuts a peer off for what it sent.
+pub const BROKE_PROTOCOL: &str = "broke the protocol";
+
+/// Why a connection was refused that may be one of a node of the job: a node that died, or whose host is cut off.
+pub const CUT_IN_HANDSHAKE: &str = "it hung up in the middle of the handshake";
+
+/// The same, of one that is silent.
+pub const SILENT_IN_HANDSHAKE: &str = "it did not finish the handshake in time";
