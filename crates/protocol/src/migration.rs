@@ -7,11 +7,12 @@
 //!    release, since nothing runs there; a thread that begins does not run before the manager has taken
 //!    the declaration back (*retract*), or has decided before. The barrier is quiescent if every node
 //!    of the job is.
-//! 2. *Flush, decide* (at the manager, before any release leaves): what the manager itself has
+//! 2. *Flush, decide, switch* (at the manager, before any release leaves): what the manager itself has
 //!    written is flushed; of every minipage with one writer since the last such barrier, the writer
 //!    becomes the home (`sole_writers`, [`migrates`]). It has the contents: nobody else
 //!    has written them, and its copy equals the home's. That is the [`MigrationPlan`] of a new *epoch*.
-//! 3. *Tell*: the plan travels with the write notices of the releases.
+//! 3. *Tell*: the plan travels with the write notices of the releases. Who tells has switched before: what it sends may
+//!    be answered, and the answer received by another of its threads, before its step is done.
 //! 4. *Switch* (at every node, before its release wakes anybody): the homes migrate, then messages that arrived
 //!    early, from nodes that have switched already, are served ([`AheadQueue`]).
 //!

@@ -89,6 +89,11 @@ impl Migrations {
         at(&self.since, writer)
     }
 
+    /// Whether this node has made the moves of the last plan it knows: only then it tells others of that.
+    pub(crate) fn has_switched(&self) -> bool {
+        self.latest.epoch == self.epoch
+    }
+
     pub(crate) fn latest(&self) -> &MigrationPlan {
         &self.latest
     }

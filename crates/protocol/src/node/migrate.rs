@@ -44,11 +44,13 @@ pub(super) fn before_sending(
     });
     let moves = moves.collect();
     guard.tracker().log_mut().announce(place.nodes, moves);
-    Ok(())
+    // Who has its release fetches from the new homes at once, and another thread of this node may receive that while
+    // this step goes on.
+    switch(place, place.me, guard, world)
 }
 
-/// Before this message wakes anybody: if it releases a quiescent barrier, homes migrate, and fetches
-/// and diffs that came ahead are served.
+/// Before this message wakes anybody: if another node releases a quiescent barrier by it, homes migrate, and
+/// fetches and diffs that came ahead are served. The node that receives this does nothing else meanwhile.
 pub(super) fn before_taking(
     place: Place,
     from: NodeId,
@@ -58,7 +60,7 @@ pub(super) fn before_taking(
     world: &mut impl World,
 ) -> Result<(), Violation> {
     let releaser = guard.tables().releaser(place.me, place.nodes, id);
-    if !message.is_quiescent_release() || from != releaser {
+    if !message.is_quiescent_release() || from != releaser || from == place.me {
         return Ok(());
     }
     // It was declared, and has not been taken back: no correct manager decides before.
@@ -66,14 +68,7 @@ pub(super) fn before_taking(
         let state = format!("{} has not come to barrier {id} with all its threads", place.me);
         return Err(refused(from, &message, Illegal { role: "synchronization", state }));
     }
-    let moves = guard.tracker().log_mut().switch(from);
-    for (minipage, home) in moves {
-        let mut cell = guard.minipage(minipage);
-        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Migrate { home }), world)?;
-    }
-    // Write notices of what was written after the barrier may have come already. They are right for the
-    // new homes: the former home invalidates its copy, the new one has the writes.
-    acquire(place, guard, world)?;
+    switch(place, from, guard, world)?;
     let epoch = guard.tracker().log().epoch();
     let waiting = guard.tracker().ahead_mut().take();
     for (minipage, ahead) in waiting {
@@ -89,4 +84,21 @@ pub(super) fn before_taking(
         run(place, minipage, &mut guard.minipage(minipage), local, world)?;
     }
     Ok(())
+}
+
+/// Makes the moves of the plan that this node has from the manager of a quiescent barrier, perhaps itself.
+fn switch(
+    place: Place,
+    manager: NodeId,
+    guard: &mut impl SyncCell,
+    world: &mut impl World,
+) -> Result<(), Violation> {
+    let moves = guard.tracker().log_mut().switch(manager);
+    for (minipage, home) in moves {
+        let mut cell = guard.minipage(minipage);
+        run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Migrate { home }), world)?;
+    }
+    // Write notices of what was written after the barrier may have come already. They are right for the
+    // new homes: the former home invalidates its copy, the new one has the writes.
+    acquire(place, guard, world)
 }

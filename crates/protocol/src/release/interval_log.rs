@@ -120,7 +120,10 @@ impl IntervalLog {
         let clock = self.clock.clone();
         let batch = WriteNotices { clock, notices, ..WriteNotices::default() };
         let Some(SyncMessage::Barrier(message)) = body else { return Some(batch) };
-        let plan = |quiescent: bool| quiescent.then(|| self.migrations.latest().clone());
+        let plan = |quiescent: bool| {
+            debug_assert!(!quiescent || self.migrations.has_switched(), "nobody knows before");
+            quiescent.then(|| self.migrations.latest().clone())
+        };
         Some(match message {
             BarrierMessage::Release { quiescent, .. } => {
                 WriteNotices { floor: self.floor(nodes), plan: plan(quiescent), ..batch }

@@ -35,14 +35,16 @@ fn quiescent_barrier(job: &mut [IntervalLog], homes: &[(MinipageId, NodeId)]) {
         say(job, node, 0, Some(SyncMessage::Barrier(arrive)));
     }
     job[0].announce(NODES, homes.to_vec());
+    assert_eq!(job[0].switch(NodeId(0)), homes);
     let release = BarrierMessage::Release { arrivals: 1, quiescent: true };
     for node in [1, 2] {
         say(job, 0, node, Some(SyncMessage::Barrier(release)));
     }
-    for log in job {
+    for log in &mut job[1..] {
         log.take_pending();
         assert_eq!(log.switch(NodeId(0)), homes);
     }
+    job[0].take_pending();
 }
 
 fn pending(job: &mut [IntervalLog], node: u16) -> Vec<MinipageId> {
