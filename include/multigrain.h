@@ -227,7 +227,8 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
 int mg_free(void *p);
 /*
  * Chunking level for later mg_malloc_array and small mg_malloc calls of this node, up to 65,536; 1 is
- * off. Only the node that allocates needs to set it. It does not apply to memory that is not sequential.
+ * off. Only the node that allocates needs to set it. It applies to sequential memory, and to allocations of
+ * up to a page under auto, whose minipages it makes as long as it says: level times size.
  */
 int mg_set_chunking(unsigned level);
 
@@ -586,7 +587,8 @@ typedef uint64_t mg_thread;
 
 /*
  * Starts `start(arg)` in a new thread on a node (a rank, or MG_ANY_NODE for the nodes in turn): a thread as
- * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
+ * pthread_create makes it there, with the signals blocked that the calling thread blocks, which ends by returning, by
+ * pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
  * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
  * wrote. Those that set their value anew have at least two more calls for that; pthreads have three.

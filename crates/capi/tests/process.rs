@@ -146,7 +146,7 @@ fn signals_are_blocked_handled_and_threads_cancelled_beside_accesses() {
     let dir = TestDir::new();
     let program = compile(&dir, "signals");
     for &guard in guards() {
-        for how in ["mask", "handler", "cancel", "timer"] {
+        for how in ["mask", "handler", "cancel", "timer", "inherited"] {
             run_well(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[how]);
         }
     }

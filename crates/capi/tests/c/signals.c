@@ -225,6 +225,31 @@ static void blocked(void)
     __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
 }
 
+static void *inherits(void *unused)
+{
+    sigset_t blocked;
+
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0);
+    for (int signal = 1; signal < SIGRTMIN; signal++)
+        CHECK(sigismember(&blocked, signal) == (signal == SIGUSR2 || signal == SIGTERM));
+    return unused;
+}
+
+/* As pthreads, from the thread that starts them, on whatever node. */
+static void inherited(void)
+{
+    sigset_t some;
+
+    CHECK(sigemptyset(&some) == 0 && sigaddset(&some, SIGUSR2) == 0 && sigaddset(&some, SIGTERM) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &some, NULL) == 0);
+    for (int node = 0; node < mg_nodes(); node++) {
+        mg_thread thread;
+
+        OK(mg_thread_create(&thread, node, inherits, NULL));
+        OK(mg_thread_join(thread, NULL));
+    }
+}
+
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
@@ -236,6 +261,8 @@ int main(int argc, char **argv)
         handler();
     else if (strcmp(argv[1], "timer") == 0)
         timer();
+    else if (strcmp(argv[1], "inherited") == 0)
+        inherited();
     else if (strcmp(argv[1], "blocked") == 0)
         blocked();
     else

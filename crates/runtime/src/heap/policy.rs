@@ -17,7 +17,7 @@ use crate::area::Items;
 ///   one page with others of their size class; larger ones begin a page, and each page is a
 ///   minipage. Elements of an array up to a page fill a minipage of one page, as many as fit;
 ///   larger ones begin a page, and each page is a minipage. The chunking level is not heeded.
-/// - Auto: as sequential up to a page, and pages beyond, of arrays too.
+/// - Auto: as sequential up to a page, with the chunking level too, and pages beyond, of arrays too.
 ///
 /// With a grain, whatever the consistency:
 /// - An allocation of no more than the grain is a minipage of its own. A larger one is cut into

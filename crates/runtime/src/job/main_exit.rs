@@ -81,7 +81,7 @@ fn end_when_deserted(runtime: &'static Runtime) {
         std::thread::sleep(BETWEEN_LOOKS);
     }
     // What the program has registered runs here, as if it were the main thread.
-    SignalMask::clear();
+    SignalMask::inherit(0);
     // SAFETY: no other thread of the program is left to call it.
     unsafe { libc::exit(0) };
 }

@@ -13,11 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::actions::{Action, place};
 use super::handlers::{change_ending, handles_for_program, system_action};
-use super::{NEVER_BLOCKED, Set, only, set_of, sigset_of};
+use super::{LIBRARY_S, NEVER_BLOCKED, Set, only, set_of, sigset_of};
 use crate::errno::fail;
-
-/// The two signals that the C library keeps for itself.
-const LIBRARY_S: Set = only(32) | only(33);
 
 /// # Errors
 /// errno.

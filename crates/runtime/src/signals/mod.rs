@@ -26,7 +26,7 @@ pub(crate) use handlers::{chain, handles, install, is_default};
 pub(crate) const OURS: [c_int; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
 
 /// A set of signals as the kernel has it: bit 0 is signal 1.
-type Set = u64;
+pub(crate) type Set = u64;
 
 /// The set of one signal.
 const fn only(signal: c_int) -> Set {
@@ -35,6 +35,9 @@ const fn only(signal: c_int) -> Set {
 
 /// [`OURS`]: blocked, they would end the process in place of a trap.
 const NEVER_BLOCKED: Set = only(libc::SIGSEGV) | only(libc::SIGBUS) | only(libc::SIGTRAP);
+
+/// The two signals that the C library keeps for itself.
+const LIBRARY_S: Set = only(32) | only(33);
 
 /// The kernel's part of the C library's type.
 fn set_of(set: &libc::sigset_t) -> Set {
@@ -79,9 +82,14 @@ impl SignalMask {
         Self(change_mask(libc::SIG_SETMASK, set_of(&all)))
     }
 
-    /// No signal blocked, for good.
-    pub(crate) fn clear() {
-        change_mask(libc::SIG_SETMASK, 0);
+    /// What the calling thread has blocked.
+    pub(crate) fn own() -> Set {
+        change_mask(libc::SIG_BLOCK, 0)
+    }
+
+    /// The calling thread blocks what the one that has started it did, for good.
+    pub(crate) fn inherit(mask: Set) {
+        change_mask(libc::SIG_SETMASK, mask & !(NEVER_BLOCKED | LIBRARY_S));
     }
 }
 

@@ -23,6 +23,7 @@ use crate::programs::Programs;
 use crate::races::Ordered;
 use crate::receiver::slots::{self, Reserved};
 use crate::shim::{AtomicU64, Mutex, lock};
+use crate::signals::{Set, SignalMask};
 use crate::tsan::{self, Token};
 use table::{Refusal, ThreadTable};
 pub(crate) use termination::destructors_run;
@@ -111,9 +112,11 @@ pub(crate) struct Start {
     function: ThreadFunction,
     argument: u64,
     stack_bytes: Option<usize>,
+    /// The signals that the thread has blocked which starts it.
+    mask: Set,
 }
 
-/// StarterWork of the starter.
+/// Work of the starter.
 #[derive(Debug)]
 pub(crate) enum StarterWork {
     Start(Start),
@@ -219,7 +222,9 @@ impl Threads {
         };
         tsan::give(Token::ThreadStart);
         driver.release()?;
-        let body = [&code.to_le_bytes()[..], &attributes.to_bytes()].concat();
+        let body =
+            [&code.to_le_bytes()[..], &SignalMask::own().to_le_bytes(), &attributes.to_bytes()];
+        let body = body.concat();
         let started = driver.request(to, Request::ThreadStart, address as u64, argument, &body);
         started.map(ThreadHandle).map_err(|(code, why)| match Refusal::from_wire(why) {
             Some(refusal) => {
@@ -261,8 +266,10 @@ impl Threads {
         if !self.programs.are_alike(driver.me(), asker.node) {
             return Err("it asked to start a thread, and runs another program".into());
         }
-        let (code, attributes) =
-            body.split_first_chunk().ok_or("it asked to start a thread from nowhere")?;
+        let words = body.split_first_chunk().and_then(|(code, rest)| {
+            rest.split_first_chunk().map(|(mask, attributes)| (code, mask, attributes))
+        });
+        let (code, mask, attributes) = words.ok_or("it asked to start a thread from nowhere")?;
         if !self.program.has_code_from(u64::from_le_bytes(*code)) {
             self.refuse(driver, asker, Refusal::Elsewhere);
             return Ok(());
@@ -276,7 +283,9 @@ impl Threads {
         let Some(attributes) = attributes.filter(|attributes| attributes.check().is_ok()) else {
             return Err("it asked to start a thread with attributes that make no sense".into());
         };
-        if let Err(refusal) = self.admit(asker, attributes, function, argument) {
+        if let Err(refusal) =
+            self.admit(asker, (attributes, Set::from_le_bytes(*mask)), (function, argument))
+        {
             self.refuse(driver, asker, refusal);
         }
         Ok(())
@@ -285,14 +294,13 @@ impl Threads {
     fn admit(
         &self,
         asker: Asker,
-        ThreadAttributes { stack_bytes, detached }: ThreadAttributes,
-        function: ThreadFunction,
-        argument: u64,
+        (ThreadAttributes { stack_bytes, detached }, mask): (ThreadAttributes, Set),
+        (function, argument): (ThreadFunction, u64),
     ) -> Result<(), Refusal> {
         let starter = lock(&self.starter).clone().ok_or(Refusal::System)?;
         let slot = slots::reserve().ok_or(Refusal::Slots)?;
         let number = lock(&self.table).admit(detached)?;
-        let start = Start { asker, number, slot, function, argument, stack_bytes };
+        let start = Start { asker, number, slot, function, argument, stack_bytes, mask };
         starter.send(StarterWork::Start(start)).map_err(|_| {
             lock(&self.table).strike(number);
             Refusal::System
@@ -311,7 +319,7 @@ impl Threads {
 
     /// The starter thread's work: one request.
     fn start(&'static self, driver: &'static Driver, start: Start) {
-        let Start { asker, number, slot, function, argument, stack_bytes } = start;
+        let Start { asker, number, slot, function, argument, stack_bytes, mask } = start;
         let handle = ThreadHandle::new(driver.me(), number);
         driver.races().keep(Ordered::Start(number), asker, Request::ThreadStart);
         // Before it runs, and before any node is told that it does.
@@ -319,7 +327,7 @@ impl Threads {
         place.awaited().set_handle(handle.0);
         driver.begin_starting(thread, place);
         let life = Life::new(self, driver, number);
-        match life.begin(slot, function, argument, stack_bytes) {
+        match life.begin((slot, mask), (function, argument), stack_bytes) {
             Ok(()) => driver.answer(asker, 0, handle.0),
             Err(_) => {
                 driver.has_started();
@@ -478,7 +486,9 @@ mod tests {
             let kind = Request::ThreadStart.number();
             let header = Header { kind, thread, subject, ..Header::default() };
             let mut sink = NodeSink::new(&runtime.driver);
-            let why = sink.frame(NodeId(3), &header, Some(&code.to_le_bytes())).unwrap_err();
+            let why = sink
+                .frame(NodeId(3), &header, Some(&[code, 0].map(u64::to_le_bytes).concat()))
+                .unwrap_err();
             let text =
                 format!("start a thread at {subject:#x}, which is no function of the program");
             assert!(why.contains(&text), "{why}");

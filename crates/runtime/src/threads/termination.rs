@@ -18,7 +18,7 @@ use crate::driver::Driver;
 use crate::program::ThreadFunction;
 use crate::pthread;
 use crate::receiver::slots::{Reserved, Round};
-use crate::signals::SignalMask;
+use crate::signals::{Set, SignalMask};
 
 /// A thread of the program that runs.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,7 @@ pub(crate) struct EndedThread {
 struct Beginning {
     life: Life,
     slot: Reserved,
+    mask: Set,
     function: ThreadFunction,
     argument: u64,
 }
@@ -70,12 +71,12 @@ impl Life {
     /// The system's error number.
     pub(super) fn begin(
         self,
-        slot: Reserved,
-        function: ThreadFunction,
-        argument: u64,
+        (slot, mask): (Reserved, Set),
+        (function, argument): (ThreadFunction, u64),
         stack_bytes: Option<usize>,
     ) -> Result<(), i32> {
-        let beginning = Box::into_raw(Box::new(Beginning { life: self, slot, function, argument }));
+        let beginning =
+            Box::into_raw(Box::new(Beginning { life: self, slot, mask, function, argument }));
         // SAFETY: `run` takes over what it is given.
         let created = unsafe { pthread::create(run, beginning.cast::<c_void>(), stack_bytes) };
         created.map(drop).inspect_err(|_| {
@@ -96,12 +97,12 @@ unsafe extern "C-unwind" fn run(beginning: *mut c_void) -> *mut c_void {
 
 #[inline(never)]
 fn enter(beginning: Beginning) -> (Unwinding, u64) {
-    let Beginning { life, slot, function, argument } = beginning;
+    let Beginning { life, slot, mask, function, argument } = beginning;
     slot.adopt();
     LIFE.set(Some(life));
     pthread::name_own(&format!("mg-{}", life.number));
     // The starter blocks all signals; a thread of the program must not.
-    SignalMask::clear();
+    SignalMask::inherit(mask);
     life.threads.has_begun(life.driver, life.number);
     // SAFETY: the two differ in what Rust assumes of unwinding alone.
     (unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) }, argument)
