@@ -236,29 +236,28 @@ impl Driver {
             }
         };
         slot.arm();
-        let (first, at_once) = match wanted {
-            Wanted::Run(run) => {
-                let first = run.first();
+        let (needed, at_once) = match wanted {
+            Wanted::Run(run, needed) => {
                 self.step_run(run, |minipage| {
-                    if minipage == first {
+                    if minipage == needed {
                         needs(minipage)
                     } else {
                         Input::Prefetch { minipage, kind }
                     }
                 });
-                (first, slot.word.is_woken_at_once())
+                (needed, slot.word.is_woken_at_once())
             }
-            Wanted::With(first, others) => self.batch(|batch| {
-                batch.step(needs(first));
+            Wanted::With(needed, others) => self.batch(|batch| {
+                batch.step(needs(needed));
                 let at_once = slot.word.is_woken_at_once();
                 if !at_once {
                     others(batch);
                 }
-                (first, at_once)
+                (needed, at_once)
             }),
         };
         self.wait_for(slot, Wait::Fault);
-        self.resume((thread, slot), first, for_);
+        self.resume((thread, slot), needed, for_);
         at_once
     }
 
@@ -350,8 +349,8 @@ impl Driver {
 
 /// What is fetched: what a thread waits for, and what comes with it.
 pub(crate) enum Wanted<'a> {
-    /// The first minipage of a run; the others are asked for in the same frame.
-    Run(Run),
+    /// One minipage of a run; the others are asked for in the same frame.
+    Run(Run, MinipageId),
     /// One minipage. If a message asks for it, others that this asks for travel with that.
     With(MinipageId, &'a mut dyn FnMut(Batch<'_>)),
 }

@@ -7,6 +7,8 @@ mod migratory;
 mod spatial;
 mod streams;
 
+use core::ops::Range;
+
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_protocol::{Cell, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
@@ -69,13 +71,14 @@ impl Prefetcher {
         };
         let alone = run.count() == 1 && wanted == kind;
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
-            let at_once = driver.fetch((thread, slot), Wanted::Run(run), Kind::Write, for_);
+            let at_once =
+                driver.fetch((thread, slot), Wanted::Run(run, minipage), Kind::Write, for_);
             if let Some(checksum) = driver.platform().checksum(minipage) {
                 lock(&self.migratory).came(minipage, checksum);
             }
             return at_once;
         }
-        driver.fetch((thread, slot), Wanted::Run(run), wanted, for_)
+        driver.fetch((thread, slot), Wanted::Run(run, minipage), wanted, for_)
     }
 
     /// Whether a minipage that a thread needs for `kind` is to be fetched to write though it reads.
@@ -185,7 +188,7 @@ impl Prefetcher {
         let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
         driver.batch(|batch| {
             while let Some(&(first, kind)) = rest.first() {
-                let most = may_go_together(driver, first);
+                let most = may_go_together(driver, first).from;
                 let mut run = Run::one(first);
                 while let Some(&(next, same)) = rest.get(run.count() as usize)
                     && same == kind
@@ -221,16 +224,14 @@ fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
     }
 }
 
-/// What a thread gets that needs a minipage, and what for: those behind it, too, if it scans.
+/// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans.
 fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
-    match may_go_together(driver, minipage) {
-        1 => (Run::one(minipage), kind),
-        most => {
-            let alone = driver.tables().consistency_of(minipage).is_sequential();
-            let (count, kind) = Streams::need(minipage, kind, most, alone);
-            (Run::new(minipage, count).unwrap_or(Run::one(minipage)), kind)
-        }
+    let most = may_go_together(driver, minipage);
+    if most == Reach::ALONE {
+        return (Run::one(minipage), kind);
     }
+    let alone = driver.tables().consistency_of(minipage).is_sequential();
+    Streams::need(minipage, kind, most, alone)
 }
 
 /// A thread is about to write a minipage: what else this node is likely to write is opened with it.
@@ -245,36 +246,49 @@ fn open_ahead(driver: &Driver, minipage: MinipageId) {
     }
 }
 
-/// How many minipages from this one on may be asked for at once: one, where a run is not possible.
-fn may_go_together(driver: &Driver, first: MinipageId) -> u32 {
-    let Some(area) = driver.memory().area(first.area()) else { return 1 };
-    // With races checked each access is a matter of its own.
-    if driver.races().are_checked() {
-        return 1;
-    }
-    let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(first.index()).max(1);
-    let by_bytes = u32::try_from(by_bytes).unwrap_or(MAX_RUN);
-    by_bytes.min(MAX_RUN).min(in_use_together(driver, first)).max(1)
+/// How many minipages may be asked for at once with one of them, that one counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reach {
+    /// From it on.
+    from: u32,
+    /// Up to it.
+    up_to: u32,
 }
 
-/// Minipages from this one on that are handed out by its owner, or made ready for that, if this one is. What lies
+impl Reach {
+    /// A run is not possible.
+    const ALONE: Self = Self { from: 1, up_to: 1 };
+}
+
+/// How many minipages from this one on, or up to this one, may be asked for at once.
+fn may_go_together(driver: &Driver, minipage: MinipageId) -> Reach {
+    let Some(area) = driver.memory().area(minipage.area()) else { return Reach::ALONE };
+    // With races checked each access is a matter of its own.
+    if driver.races().are_checked() {
+        return Reach::ALONE;
+    }
+    let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(minipage.index()).max(1);
+    let most = u32::try_from(by_bytes).unwrap_or(MAX_RUN).min(MAX_RUN);
+    let (index, together) = (minipage.index(), in_use_together(driver, minipage));
+    Reach {
+        from: together.end.saturating_sub(index).min(most).max(1),
+        up_to: (index + 1).saturating_sub(together.start).min(most).max(1),
+    }
+}
+
+/// Minipages around this one that are handed out by its owner, or made ready for that, if this one is. What lies
 /// behind may not be: its owner will open it without asking anybody.
-fn in_use_together(driver: &Driver, first: MinipageId) -> u32 {
-    let Some(states) = driver.tables().area(first.area()) else { return 1 };
+fn in_use_together(driver: &Driver, minipage: MinipageId) -> Range<u32> {
+    let index = minipage.index();
+    let Some(states) = driver.tables().area(minipage.area()) else { return index..index + 1 };
     let AreaRecord { area, items, .. } = states.record;
-    let index = first.index();
-    let end = match area.shape {
-        _ if items.array || items.count == 1 => area.minipages(),
-        Shape::Sub { per_page, .. } => {
-            let group = GROUP_PAGES * u32::from(per_page);
-            (index / group + 1).saturating_mul(group).min(area.minipages())
-        }
-        Shape::Pages { .. } => {
-            let span = u32::try_from(items.span(area.shape)).unwrap_or(u32::MAX).max(1);
-            (index / span + 1).saturating_mul(span).min(area.minipages())
-        }
+    let group = match area.shape {
+        _ if items.array || items.count == 1 => return 0..area.minipages(),
+        Shape::Sub { per_page, .. } => GROUP_PAGES * u32::from(per_page),
+        Shape::Pages { .. } => u32::try_from(items.span(area.shape)).unwrap_or(u32::MAX).max(1),
     };
-    end.saturating_sub(index)
+    let start = index / group * group;
+    start..start.saturating_add(group).min(area.minipages())
 }
 
 /// The minipages in `bytes` from `address`, as many at a time as go together.
@@ -287,7 +301,7 @@ fn each_run(
     Heap::check_range(driver, address, bytes)?;
     let mut minipages = driver.memory().translate_range(address, bytes).peekable();
     while let Some(first) = minipages.next() {
-        let most = may_go_together(driver, first);
+        let most = may_go_together(driver, first).from;
         let mut run = Run::one(first);
         while run.count() < most
             && let Some(longer) = minipages.peek().and_then(|&next| run.with(next))

@@ -119,7 +119,7 @@ pub(super) fn fetch(
         if pages == 0 {
             return;
         }
-        let end = minipage.index().saturating_add(in_use_together(driver, minipage));
+        let end = in_use_together(driver, minipage).end;
         let others = page.others(minipage.index(), pages).filter(|&other| other < end);
         let others = others.map(|index| MinipageId::new(minipage.area(), index));
         let missing = others.filter(|&other| {
@@ -137,7 +137,12 @@ pub(super) fn fetch(
     // The thread that asks waits: a home may be on its way here.
     for minipage in asked {
         if !driver.tables().lock(minipage).copy().is_idle() {
-            driver.fetch((thread, slot), Wanted::Run(Run::one(minipage)), Kind::Read, For::Later);
+            driver.fetch(
+                (thread, slot),
+                Wanted::Run(Run::one(minipage), minipage),
+                Kind::Read,
+                For::Later,
+            );
         }
     }
     at_once

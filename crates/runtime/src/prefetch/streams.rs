@@ -1,5 +1,6 @@
 //! Sequential read-ahead: a thread that has needed three neighbouring minipages in order gets the next two with the
-//! third, and twice as many each time it needs the one behind the last it got.
+//! third, and twice as many each time it needs the one behind the last it got. It may go up or down: the C
+//! library's memcpy goes down where the two places lie alike in their pages.
 //!
 //! This is the read-ahead of files, for reads and for writes. Each thread follows a few scans at once: a loop over
 //! two arrays makes two. A fault elsewhere ends no scan, but if there are too many the one unused for longest is
@@ -16,6 +17,9 @@ use core::cell::Cell;
 use multigrain_protocol::Kind;
 use multigrain_types::MinipageId;
 
+use super::Reach;
+use crate::minipage_run::Run;
+
 /// Scans that a thread may have under way.
 const MOST: usize = 4;
 /// Hits before the first guess.
@@ -27,10 +31,19 @@ const FIRST_WINDOW: u32 = 2;
 /// is not, to see whether it still is written.
 const RELEARN: u8 = 8;
 
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
 /// One scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stream {
     next: MinipageId,
+    /// Up until its first hit, which may be on either side of where it began.
+    direction: Direction,
     kind: Kind,
     hits: u8,
     /// Minipages fetched ahead last.
@@ -59,9 +72,9 @@ thread_local! {
 impl Streams {
     const NONE: Self = Self { scans: [None; MOST], miss_penalty: 0 };
 
-    /// This thread needs a minipage: how many it gets, that one included, if up to `most` of them may be had,
-    /// and what for. `alone`: only one node may write it at a time, so what is needed again was taken away.
-    pub(super) fn need(minipage: MinipageId, kind: Kind, most: u32, alone: bool) -> (u32, Kind) {
+    /// This thread needs a minipage: what it gets, that one included, if up to `most` may be had, and what
+    /// for. `alone`: only one node may write it at a time, so what is needed again was taken away.
+    pub(super) fn need(minipage: MinipageId, kind: Kind, most: Reach, alone: bool) -> (Run, Kind) {
         STREAMS.with(|cell| {
             let mut streams = cell.get();
             let needed = streams.needed(minipage, kind, most, alone);
@@ -75,7 +88,13 @@ impl Streams {
         STREAMS.with(|cell| cell.set(Self { miss_penalty: cell.get().miss_penalty, ..Self::NONE }));
     }
 
-    fn needed(&mut self, minipage: MinipageId, kind: Kind, most: u32, alone: bool) -> (u32, Kind) {
+    fn needed(
+        &mut self,
+        minipage: MinipageId,
+        kind: Kind,
+        most: Reach,
+        alone: bool,
+    ) -> (Run, Kind) {
         let scan = self.take(minipage, kind);
         match scan {
             Some(scan) if scan.window > 0 => self.miss_penalty /= 2,
@@ -85,7 +104,8 @@ impl Streams {
             Some(_) | None => {}
         }
         let confirmed = CONFIRMED + if alone { self.miss_penalty } else { 0 };
-        let first = Stream { next: minipage, kind, hits: 0, window: 0, assumed: 0 };
+        let direction = Direction::Up;
+        let first = Stream { next: minipage, direction, kind, hits: 0, window: 0, assumed: 0 };
         let mut stream = scan.unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
         let written = (kind == Kind::Read && stream.hits >= confirmed && stream.assumed < RELEARN)
@@ -96,15 +116,29 @@ impl Streams {
             true => (stream.window * 2).max(FIRST_WINDOW),
             false => 0,
         };
+        let most = match stream.direction {
+            Direction::Up => most.from,
+            Direction::Down => most.up_to,
+        };
         let count = (stream.window + 1).min(most.max(1));
         stream.window = count - 1;
-        // At the end of an area it wraps to a minipage that nobody needs next.
-        stream.next = MinipageId::new(minipage.area(), minipage.index().wrapping_add(count));
+        // At either end of an area it wraps to a minipage that nobody needs next.
+        let (first, next) = match stream.direction {
+            Direction::Up => (minipage.index(), minipage.index().wrapping_add(count)),
+            Direction::Down => (
+                minipage.index().saturating_sub(stream.window),
+                minipage.index().wrapping_sub(count),
+            ),
+        };
+        stream.next = MinipageId::new(minipage.area(), next);
         if let Some(writes) = written {
-            self.put(Stream { next: stream.next, window: stream.window, ..writes });
+            let Stream { next, direction, window, .. } = stream;
+            self.put(Stream { next, direction, window, ..writes });
         }
         self.put(stream);
-        (count, if written.is_some() { Kind::Write } else { kind })
+        let run = Run::new(MinipageId::new(minipage.area(), first), count);
+        let kind = if written.is_some() { Kind::Write } else { kind };
+        (run.unwrap_or(Run::one(minipage)), kind)
     }
 
     /// Gives up the scans that got a minipage ahead which is needed again; false if there are none.
@@ -112,11 +146,14 @@ impl Streams {
         let mut given_up = false;
         for place in &mut self.scans {
             let lost = place.is_some_and(|scan| {
-                let end = scan.next.index();
-                let ahead = end.wrapping_sub(scan.window)..end;
+                let (next, index) = (scan.next.index(), minipage.index());
+                let back = match scan.direction {
+                    Direction::Up => next.wrapping_sub(index),
+                    Direction::Down => index.wrapping_sub(next),
+                };
                 scan.kind == kind
                     && scan.next.area() == minipage.area()
-                    && ahead.contains(&minipage.index())
+                    && (1..=scan.window).contains(&back)
             });
             if lost {
                 *place = None;
@@ -128,13 +165,11 @@ impl Streams {
 
     /// Takes out the scan that needs a minipage next, with one hit more.
     fn take(&mut self, minipage: MinipageId, kind: Kind) -> Option<Stream> {
-        let hit = |stream: &Option<Stream>| {
-            stream.is_some_and(|stream| (stream.next, stream.kind) == (minipage, kind))
-        };
-        let place = self.scans.iter().position(hit)?;
-        let stream = self.scans[place].take()?;
+        let hit = |stream: &Option<Stream>| stream.and_then(|stream| stream.hit(minipage, kind));
+        let place = self.scans.iter().position(|stream| hit(stream).is_some())?;
+        let stream = hit(&self.scans[place].take());
         self.scans[place..].rotate_left(1);
-        Some(Stream { hits: stream.hits.saturating_add(1), ..stream })
+        stream
     }
 
     /// Puts a scan in front; the last one goes if there are too many.
@@ -144,13 +179,35 @@ impl Streams {
     }
 }
 
+impl Stream {
+    /// The scan with one hit more, if it needs this minipage next.
+    fn hit(self, minipage: MinipageId, kind: Kind) -> Option<Self> {
+        // It began at the one before `next`.
+        let before = self.next.index().checked_sub(2) == Some(minipage.index());
+        let direction = if self.next == minipage {
+            self.direction
+        } else if self.hits == 0 && before && self.next.area() == minipage.area() {
+            Direction::Down
+        } else {
+            return None;
+        };
+        let hits = self.hits.saturating_add(1);
+        (self.kind == kind).then_some(Self { hits, direction, ..self })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use multigrain_types::AreaId;
 
+    /// So many of them from it on, and as many up to it.
+    fn most(count: u32) -> Reach {
+        Reach { from: count, up_to: count }
+    }
+
     fn need(streams: &mut Streams, area: u32, index: u32, kind: Kind) -> u32 {
-        streams.needed(MinipageId::new(AreaId(area), index), kind, 64, true).0
+        streams.needed(MinipageId::new(AreaId(area), index), kind, most(64), true).0.count()
     }
 
     /// Needs whatever it has not got from `first` on: how many it got each time.
@@ -208,9 +265,29 @@ mod tests {
         let mut streams = Streams::default();
         scan(&mut streams, 0, 3);
         let last = MinipageId::new(AreaId(1), 5);
-        assert_eq!(streams.needed(last, Kind::Read, 2, true), (2, Kind::Read));
+        assert_eq!(streams.needed(last, Kind::Read, most(2), true).0, Run::new(last, 2).unwrap());
         let next = MinipageId::new(AreaId(1), 7);
-        assert_eq!(streams.needed(next, Kind::Read, 0, true), (1, Kind::Read));
+        assert_eq!(streams.needed(next, Kind::Read, Reach::ALONE, true).0, Run::one(next));
+    }
+
+    #[test]
+    fn a_scan_may_go_down_from_the_last_minipage_of_an_area_to_its_first() {
+        let minipage = |index| MinipageId::new(AreaId(1), index);
+        let mut streams = Streams::default();
+        // The C library looks at the other end first.
+        need(&mut streams, 1, 0, Kind::Read);
+        let (mut next, mut runs) = (99, Vec::new());
+        loop {
+            let most = Reach { from: 100 - next, up_to: (next + 1).min(32) };
+            let (run, _) = streams.needed(minipage(next), Kind::Read, most, true);
+            assert_eq!(run.end(), next + 1);
+            runs.push(run.count());
+            match run.first().index().checked_sub(1) {
+                Some(index) => next = index,
+                None => break,
+            }
+        }
+        assert_eq!(runs, [1, 1, 3, 5, 9, 17, 32, 32]);
     }
 
     #[test]
@@ -220,14 +297,14 @@ mod tests {
         let mut asked = Vec::new();
         for _ in 0..24 {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (count, kind) = streams.needed(minipage, Kind::Read, 4, true);
+            let (run, kind) = streams.needed(minipage, Kind::Read, most(4), true);
             if kind == Kind::Read {
                 // The thread writes what it has read.
-                let (writable, _) = streams.needed(minipage, Kind::Write, 4, true);
-                assert_eq!(writable, count);
+                let (writable, _) = streams.needed(minipage, Kind::Write, most(4), true);
+                assert_eq!(writable, run);
             }
             asked.push(kind);
-            next += count;
+            next += run.count();
         }
         let reads: Vec<_> = (0..24).filter(|&time| asked[time] == Kind::Read).collect();
         assert_eq!(reads, [0, 1, 10, 19]);
@@ -239,11 +316,11 @@ mod tests {
         let mut next = 0;
         let mut need = |streams: &mut Streams, writes: bool| {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (count, kind) = streams.needed(minipage, Kind::Read, 4, true);
+            let (run, kind) = streams.needed(minipage, Kind::Read, most(4), true);
             if writes && kind == Kind::Read {
-                streams.needed(minipage, Kind::Write, 4, true);
+                streams.needed(minipage, Kind::Write, most(4), true);
             }
-            next += count;
+            next += run.count();
             kind
         };
         (0..4).for_each(|_| {
