@@ -30,7 +30,11 @@
  * (mg_free takes memory away). mlockall locks what is the program's, but no shared
  * memory, and what was mapped with MAP_NORESERVE, such as the library's tables, only as it is used. Do not
  * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
- * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps.
+ * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps. So does an
+ * alternate stack (sigaltstack), if a handler that runs there touches shared memory: where less than 32 KiB of it
+ * are left then, the node ends with a line that says so.
+ *
+ * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.

@@ -12,6 +12,7 @@
 //! Invariant: all but that event is level-triggered; an arrival while muted wakes the service
 //! thread on release.
 
+use crate::descriptor;
 use crate::error::TransportError;
 use crate::link::Link;
 use crate::shim::{self, AtomicBool, Mutex, lock};
@@ -19,8 +20,7 @@ use crate::sleep::Timeout;
 use crate::suppression::{Inner, Receiver, Suppression};
 use core::mem::MaybeUninit;
 use multigrain_types::exit_codes::FATAL;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -49,18 +49,12 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new() -> Result<Self, TransportError> {
-        let set =
-            || epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"));
-        let event = || {
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .map_err(TransportError::system("eventfd"))
-        };
         let waiting = Self {
-            inner: set()?,
-            outer: set()?,
+            inner: descriptor::set()?,
+            outer: descriptor::set()?,
             front: OnceLock::new(),
-            inner_wake: event()?,
-            outer_wake: event()?,
+            inner_wake: descriptor::event()?,
+            outer_wake: descriptor::event()?,
             suppression: Mutex::new(Suppression::default()),
             rescan: AtomicBool::new(true),
         };
@@ -89,8 +83,7 @@ impl Waiting {
         &self,
         links: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), TransportError> {
-        let front =
-            epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
+        let front = descriptor::set()?;
         epoll::add(&front, &self.inner, EventData::new_u64(INNER), EventFlags::IN)
             .map_err(TransportError::system("epoll_ctl"))?;
         for link in links {
