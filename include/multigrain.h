@@ -436,7 +436,8 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
  *
  * Locks, barriers, semaphores, conditions, read-write locks and onces have ids of their own each: lock 1 is
  * not semaphore 1. A deadline is a time of CLOCK_REALTIME, as pthread's; MG_EINVAL if tv_nsec is not
- * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point.
+ * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point,
+ * here or elsewhere in this interface, but those of mg_read and its kin, which are where their namesakes are.
  */
 
 /*

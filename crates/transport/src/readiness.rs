@@ -22,7 +22,6 @@ use core::mem::MaybeUninit;
 use multigrain_types::exit_codes::FATAL;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
@@ -230,8 +229,9 @@ fn expect_own(done: rustix::io::Result<()>) {
             "multigrain: a file descriptor of this node is closed or another one's (epoll_ctl: {errno}): \
              the program may close only what it has opened; the job ends\n"
         );
-        // One write, for a line that is whole whoever else writes there.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        // One write, for a line that is whole whoever else writes there; not the C library's, in which a
+        // thread may be cancelled.
+        let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
         exit_now();
     }
 }
