@@ -594,7 +594,8 @@ typedef uint64_t mg_thread;
  * pthread_create makes it there, which ends by returning, by pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
  * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
- * wrote. Those that set their value anew have at least two more calls for that; pthreads have three.
+ * wrote. Those that set their value anew have at least two more calls for that; pthreads have three. A thread
+ * whose function has returned is not cancelled in its destructors: its result is what it returned.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).
