@@ -30,7 +30,11 @@
  * (mg_free takes memory away). mlockall locks what is the program's, but no shared
  * memory, and what was mapped with MAP_NORESERVE, such as the library's tables, only as it is used. Do not
  * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
- * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps.
+ * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps. So does an
+ * alternate stack (sigaltstack), if a handler that runs there touches shared memory: where less than 32 KiB of it
+ * are left then, the node ends with a line that says so.
+ *
+ * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed.
  *
  * Hand shared buffers to the kernel through mg_read and its kin: read and write of what is elsewhere fail
  * with EFAULT, and fread and fwrite with a short count.
@@ -433,7 +437,8 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
  *
  * Locks, barriers, semaphores, conditions, read-write locks and onces have ids of their own each: lock 1 is
  * not semaphore 1. A deadline is a time of CLOCK_REALTIME, as pthread's; MG_EINVAL if tv_nsec is not
- * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point.
+ * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point,
+ * here or elsewhere in this interface, but those of mg_read and its kin, which are where their namesakes are.
  */
 
 /*
@@ -591,7 +596,8 @@ typedef uint64_t mg_thread;
  * pthread_exit or by (deferred) cancellation. The
  * main thread may end by pthread_exit: its node leaves when its other threads have ended.
  * Destructors of thread_local objects and of pthread_key_create run before its end: who joins it sees what they
- * wrote. Those that set their value anew have at least two more calls for that; pthreads have three.
+ * wrote. Those that set their value anew have at least two more calls for that; pthreads have three. A thread
+ * whose function has returned is not cancelled in its destructors: its result is what it returned.
  * `arg` should be shared memory or a number; `start` must be a function of the program itself: of
  * its executable, or of a library that is linked with libmultigrain and was loaded before mg_init
  * (MG_EINVAL if not; a node that is asked to start anything else ends the job).

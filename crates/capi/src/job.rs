@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ffi::{c_char, c_int, c_long, c_void};
 use std::io::Write;
 
-use multigrain_runtime::{Error, Runtime, Stats, runtime, when_threads_have_ended};
+use multigrain_runtime::{Error, Runtime, Stats, Uncancellable, runtime, when_threads_have_ended};
 
 use crate::status::{code, failed, with_runtime};
 
@@ -28,6 +28,7 @@ const ARENA_KIB: c_long = 32 << 10;
 /// Joins the job; prints one line if that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
+    let _uncancellable = Uncancellable::new();
     // SAFETY: sets a number that the allocator reads; from the main thread, as is said of this call.
     unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
     when_threads_have_ended(|| mi_thread_done());
@@ -56,6 +57,7 @@ std::thread_local! {
 /// A program that ends well without `mg_finalize` waits for the others here. The C library calls each function once,
 /// and ends the process for the next thread that calls exit(): that one is to wait as well.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
+    let _uncancellable = Uncancellable::new();
     if status == 0
         && !EXITS.replace(true)
         && let Ok(runtime) = runtime()
@@ -68,6 +70,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
 /// Waits for every node, then leaves.
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_finalize() -> c_int {
+    let _uncancellable = Uncancellable::new();
     code(runtime().and_then(Runtime::leave))
 }
 

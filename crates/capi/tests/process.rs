@@ -239,6 +239,42 @@ fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
     }
 }
 
+/// The library's handler wrote over what lies below the stack.
+#[test]
+fn an_alternate_stack_that_has_no_room_for_an_access_is_named() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "alternate");
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        for bytes in ["8192", "16384"] {
+            let ended = run(&launcher(), &setting, &program, &[bytes]);
+            assert_eq!(ended.code, Some(70), "{guard}, {bytes}: {ended:?}");
+            let line = format!("on the alternate stack of {bytes} bytes at 0x");
+            assert!(ended.err.contains(&line), "{guard}: {ended:?}");
+            assert!(ended.err.contains("give sigaltstack 64 KiB at least"), "{guard}: {ended:?}");
+        }
+        run_well(&launcher(), &setting, &program, &["65536"]);
+    }
+}
+
+/// What it printed went to shared memory, by the number of a descriptor that was the node's.
+#[test]
+fn no_descriptor_of_a_node_is_where_stdin_stdout_and_stderr_were_closed() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "closed");
+    for &guard in guards() {
+        for mask in ["0", "1", "2", "3", "4", "5", "6", "7"] {
+            for transport in ["unix", "tcp"] {
+                let setting = Setting { guard, transport, ..Setting::nodes(2) };
+                run_well(&launcher(), &setting, &program, &[mask]);
+            }
+            let mut alone = std::process::Command::new(&program);
+            let ended = alone.arg(mask).env("MULTIGRAIN_GUARD", guard).output().unwrap();
+            assert!(ended.status.success(), "{guard}, {mask}, without a launcher: {ended:?}");
+        }
+    }
+}
+
 #[test]
 fn a_node_whose_descriptors_the_program_closes_behind_its_back_ends_with_a_line() {
     let dir = TestDir::new();

@@ -18,6 +18,7 @@ compile_error!("multigrain-memory needs 64-bit Linux");
 
 mod areas;
 mod checksum;
+mod descriptor;
 pub mod diff;
 mod discard;
 mod error;

@@ -4,6 +4,8 @@
 //! Runs in signal context too: what /proc says is read into a buffer on the stack, and nothing is allocated.
 #![expect(unsafe_code, reason = "asks the kernel about mappings")]
 
+use std::os::fd::IntoRawFd;
+
 use multigrain_types::PAGE_BYTES;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
@@ -21,7 +23,10 @@ pub(crate) fn address_limit(bytes: usize) -> Option<u64> {
 fn used_addresses() -> Option<u64> {
     let file = open(c"/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut text = [0_u8; 32];
-    let length = read(&file, &mut text).ok()?;
+    let length = read(&file, &mut text);
+    // SAFETY: it is nobody's any more. Not the C library's close, in which a thread may be cancelled.
+    unsafe { rustix::io::close(file.into_raw_fd()) };
+    let length = length.ok()?;
     let digits = text.get(..length)?.split(|byte| !byte.is_ascii_digit()).next()?;
     let pages: u64 = core::str::from_utf8(digits).ok()?.parse().ok()?;
     pages.checked_mul(PAGE_BYTES as u64)

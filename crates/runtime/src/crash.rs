@@ -36,7 +36,7 @@ fn is_readable(address: usize) -> bool {
 }
 
 /// Where the thread's stack pointer was.
-fn stack_pointer(context: *const c_void) -> Option<usize> {
+pub(crate) fn stack_pointer(context: *const c_void) -> Option<usize> {
     if context.is_null() {
         return None;
     }

@@ -17,6 +17,7 @@ use multigrain_memory::Memory;
 use crate::child;
 use crate::errno::fail;
 use crate::launcher::Launcher;
+use crate::uncancellable::Uncancellable;
 
 /// The memory that is kept from the program, and the launcher that tells it so.
 #[derive(Debug)]
@@ -94,6 +95,7 @@ fn is_ours(address: *mut c_void, bytes: usize) -> bool {
 /// Locks all that is the program's own.
 #[unsafe(no_mangle)]
 extern "C" fn mlockall(flags: c_int) -> c_int {
+    let _uncancellable = Uncancellable::new();
     let Some(Protected { memory, .. }) = kept() else { return lock_all(flags) };
     let on_fault = flags & libc::MCL_ONFAULT;
     if flags & libc::MCL_CURRENT != 0 {

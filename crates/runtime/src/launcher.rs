@@ -182,7 +182,20 @@ fn tell_loss(control: Option<BorrowedFd<'_>>, peer: NodeId, why: &str) -> bool {
 
 /// One line on stderr.
 fn last_words(me: NodeId, why: &str) {
-    say(std::io::stderr(), format_args!("multigrain: {me}: {why}"));
+    say(Stderr, format_args!("multigrain: {me}: {why}"));
+}
+
+/// This node's stderr, written without the C library: no thread is cancelled as it says something.
+struct Stderr;
+
+impl std::io::Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(rustix::io::write(std::io::stderr(), bytes)?)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Writes a line at once: in pieces, a kill in between would cut it.

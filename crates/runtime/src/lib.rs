@@ -23,6 +23,7 @@
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
+//! uncancellable                                      : the same
 //! ```
 //!
 //! The path of a fault: [`trap`] -> [`driver`] -> `Node::step` in the faulting thread -> frames out -> [`receiver`]: the
@@ -97,6 +98,7 @@ mod threads;
 mod time_windows;
 mod trap;
 mod tsan;
+mod uncancellable;
 mod unsupported_atomics;
 
 pub use collective::{Collective, Combine, Party};
@@ -115,3 +117,4 @@ pub use segments::{Rights, SegmentOptions, SegmentSharing, SegmentStat, SegmentU
 pub use stats::Stats;
 pub use sync::{Patience, SyncId};
 pub use threads::{ThreadAttributes, ThreadHandle};
+pub use uncancellable::Uncancellable;

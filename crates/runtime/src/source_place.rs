@@ -5,6 +5,8 @@
 
 use core::ffi::{CStr, c_void};
 
+use crate::uncancellable::Uncancellable;
+
 /// A function at an address, perhaps one that was inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Symbol {
@@ -25,6 +27,7 @@ impl Symbol {
 
 /// The functions at a return address, the innermost of inlined ones first; none if nothing is known.
 pub(crate) fn symbols(behind: usize) -> Vec<Symbol> {
+    let _uncancellable = Uncancellable::new();
     let mut found = Vec::new();
     backtrace::resolve(core::ptr::without_provenance_mut(behind), |symbol| {
         found.push(Symbol {

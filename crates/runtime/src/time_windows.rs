@@ -27,6 +27,7 @@ use rustix::time::{
 use multigrain_protocol::time_window::{Estimator, window};
 use multigrain_protocol::{Kind, Turns};
 use multigrain_transport::TransportError;
+use multigrain_types::descriptor::above_standard;
 use multigrain_types::{MinipageId, ThreadId};
 
 use crate::error::Error;
@@ -174,6 +175,7 @@ fn read_ns(clock: ClockId) -> u64 {
 impl Windows {
     pub(crate) fn new() -> Result<Self, Error> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+            .and_then(|timer| above_standard(timer).map_err(Errno::from_raw_os_error))
             .map_err(|errno| TransportError::System { call: "timerfd_create", errno })?;
         let [any, measures, locks_pages] = [(); 3].map(|()| AtomicBool::new(false));
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;

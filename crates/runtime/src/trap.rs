@@ -133,6 +133,14 @@ impl Entry {
         if !driver.tables().knows(minipage) || driver.memory().limit(minipage.area()) < needed {
             return false;
         }
+        if let Some((start, bytes)) = signals::stack::without_room(context) {
+            driver.platform().fatal(&format!(
+                "a signal handler touched shared memory at {:#x} on the alternate stack of {bytes} bytes at \
+                 {start:#x}, which has no room for that: give sigaltstack 64 KiB at least, and let the handler use \
+                 no more than half of it",
+                trap.address
+            ));
+        }
         // SAFETY: the handler's own context.
         unsafe { unsupported_atomics::look(driver, minipage, trap.address, context) };
         let kind = if trap.write { Kind::Write } else { Kind::Read };

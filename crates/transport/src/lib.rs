@@ -15,6 +15,7 @@
 //! - `incoming`: the bytes of a link, cut anywhere, into frames for a [`Sink`] (`sink`);
 //! - `link/`: `trait Link`, and one file a backend: `unix`, `tcp`; [`Transport`]: which of them; over any of them `tls`, to which
 //!   `credentials` say who a node is, and `emulated`: a slower network, as [`Emulation`] says;
+//! - `descriptor`: file descriptors, above the standard ones;
 //! - `frame_header`: [`Header`] on the wire; `address`: where nodes listen;
 //! - [`interfaces`]: at which addresses hosts reach each other;
 //! - `boot`, `rendezvous`, `handshake`, `unauthenticated`: which links are made, who may join, and how others are turned away;
@@ -33,6 +34,7 @@ mod address;
 mod boot;
 mod counters;
 mod credentials;
+mod descriptor;
 mod emulation;
 mod error;
 mod frame_header;

@@ -12,6 +12,7 @@
 //! Invariant: all but that event is level-triggered; an arrival while muted wakes the service
 //! thread on release.
 
+use crate::descriptor;
 use crate::error::TransportError;
 use crate::link::Link;
 use crate::shim::{self, AtomicBool, Mutex, lock};
@@ -19,10 +20,8 @@ use crate::sleep::Timeout;
 use crate::suppression::{Inner, Receiver, Suppression};
 use core::mem::MaybeUninit;
 use multigrain_types::exit_codes::FATAL;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
@@ -49,18 +48,12 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new() -> Result<Self, TransportError> {
-        let set =
-            || epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"));
-        let event = || {
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .map_err(TransportError::system("eventfd"))
-        };
         let waiting = Self {
-            inner: set()?,
-            outer: set()?,
+            inner: descriptor::set()?,
+            outer: descriptor::set()?,
             front: OnceLock::new(),
-            inner_wake: event()?,
-            outer_wake: event()?,
+            inner_wake: descriptor::event()?,
+            outer_wake: descriptor::event()?,
             suppression: Mutex::new(Suppression::default()),
             rescan: AtomicBool::new(true),
         };
@@ -89,8 +82,7 @@ impl Waiting {
         &self,
         links: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), TransportError> {
-        let front =
-            epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
+        let front = descriptor::set()?;
         epoll::add(&front, &self.inner, EventData::new_u64(INNER), EventFlags::IN)
             .map_err(TransportError::system("epoll_ctl"))?;
         for link in links {
@@ -237,8 +229,9 @@ fn expect_own(done: rustix::io::Result<()>) {
             "multigrain: a file descriptor of this node is closed or another one's (epoll_ctl: {errno}): \
              the program may close only what it has opened; the job ends\n"
         );
-        // One write, for a line that is whole whoever else writes there.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        // One write, for a line that is whole whoever else writes there; not the C library's, in which a
+        // thread may be cancelled.
+        let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
         exit_now();
     }
 }

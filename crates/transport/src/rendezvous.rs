@@ -15,6 +15,7 @@ mod connections;
 mod pending;
 
 use crate::address::Address;
+use crate::descriptor;
 use crate::emulation::Emulation;
 use crate::error::TransportError;
 use crate::frame_header::{BYE, Header};
@@ -28,7 +29,6 @@ use core::task::Poll;
 use core::time::Duration;
 use multigrain_types::NodeId;
 use pending::{Pending, Progress, Received, Stage, may_change};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -115,8 +115,7 @@ impl Rendezvous {
         let listeners = sockets.into_iter().map(|socket| backends.listener(socket));
         let listeners = listeners.collect::<Result<Vec<_>, _>>();
         let listeners = listeners.map_err(TransportError::system("FIONBIO"))?;
-        let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(TransportError::system("eventfd"))?;
+        let wake_up = descriptor::event()?;
         let sources = listeners.iter().map(|listener| (listener.as_fd(), LISTENER));
         let connections = Connections::new(sources.chain([(wake_up.as_fd(), WAKE_UP)]))?;
         let states = peers.iter().map(|_| LinkState::Absent).collect();

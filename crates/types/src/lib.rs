@@ -6,6 +6,7 @@
 mod consistency;
 pub mod control;
 pub mod deadlock;
+pub mod descriptor;
 pub mod exit_codes;
 pub mod false_sharing;
 pub mod limits;

@@ -155,6 +155,31 @@ fn a_node_keeps_65536_results_and_starts_again_when_they_are_asked_for() {
     assert_eq!(ended.err.matches(line).count(), 1, "said once: {ended:?}");
 }
 
+/// A thread was cancelled as the library wrote a line or read a file, and the process aborted.
+#[test]
+fn no_call_is_a_cancellation_point() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "cancelled");
+    for setting in settings(&[1, 2], guards()) {
+        let ended = run(&launcher(), &setting, &program, &["calls"]);
+        assert_eq!(ended.code, Some(0), "{setting:?}: {ended:?}");
+        let came = ended.out.matches("came to its end").count();
+        assert_eq!(came, setting.nodes as usize, "{setting:?}: {ended:?}");
+        let held = ended.err.matches("a thread left the job holding lock 10").count();
+        assert_eq!(held, setting.nodes as usize, "{setting:?}: {ended:?}");
+    }
+}
+
+/// Its end was never told: who joined it was in a deadlock.
+#[test]
+fn a_thread_that_is_cancelled_in_its_destructors_ends_as_it_returned() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "cancelled");
+    for nodes in [1, 2] {
+        run_well(&launcher(), &Setting::nodes(nodes), &program, &["destructors"]);
+    }
+}
+
 #[test]
 fn a_failure_is_said_in_its_own_words() {
     run_in_every_way("words", &[1, 2], 1);

@@ -18,6 +18,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::uffd_ioctl::{Features, Register, Userfault};
 use super::{Guard, Vpages};
+use crate::descriptor::placed;
 use crate::error::MemoryError;
 use crate::names::GuardKind;
 use crate::privileged::{allocate, touch};
@@ -196,7 +197,8 @@ fn try_out(userfault: &Userfault) -> Result<(), (&'static str, Errno)> {
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < PAGE_BYTES as u64) {
         return Err(("ftruncate", Errno::FBIG));
     }
-    let file = memfd_create(c"multigrain-probe", MemfdFlags::CLOEXEC).map_err(|e| ("memfd", e))?;
+    let file =
+        placed(memfd_create(c"multigrain-probe", MemfdFlags::CLOEXEC)).map_err(|e| ("memfd", e))?;
     ftruncate(&file, PAGE_BYTES as u64).map_err(|e| ("ftruncate", e))?;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: the kernel picks the address, so no memory in use is replaced.

@@ -17,6 +17,8 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
+use crate::descriptor::placed;
+
 /// What the kernel does about accesses to registered pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Features {
@@ -68,7 +70,8 @@ impl Userfault {
     pub(crate) fn open(features: Features) -> Result<Self, (&'static str, Errno)> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(USER_MODE);
         // SAFETY: the descriptor is registered on views of this crate only.
-        let file = unsafe { userfaultfd(flags) }.map_err(|errno| ("userfaultfd", errno))?;
+        let opened = unsafe { userfaultfd(flags) };
+        let file = placed(opened).map_err(|errno| ("userfaultfd", errno))?;
         let userfault = Self { file };
         let mut api =
             uffdio_api { api: UFFD_API.into(), features: features.bits().into(), ioctls: 0 };

@@ -9,6 +9,7 @@ use rustix::mm::ProtFlags;
 use rustix::process::{Resource, getrlimit};
 
 use super::{Backing, Over, map_file};
+use crate::descriptor::placed;
 use crate::error::MemoryError;
 use crate::layout::{VIEWS_BASE, VIEWS_END, index};
 
@@ -35,10 +36,12 @@ impl Memfd {
             return Err(MemoryError::Ulimit { bytes, flag: "-f" });
         }
         let file =
-            memfd_create(c"multigrain", MemfdFlags::CLOEXEC).map_err(|errno| match errno {
-                Errno::PERM | Errno::NOSYS => MemoryError::NoObject { errno },
-                _ => system("memfd")(errno),
-            })?;
+            placed(memfd_create(c"multigrain", MemfdFlags::CLOEXEC)).map_err(
+                |errno| match errno {
+                    Errno::PERM | Errno::NOSYS => MemoryError::NoObject { errno },
+                    _ => system("memfd")(errno),
+                },
+            )?;
         ftruncate(&file, bytes).map_err(system("ftruncate"))?;
         Ok(Self { file, bytes })
     }

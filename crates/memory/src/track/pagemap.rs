@@ -15,6 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 
+use crate::descriptor::placed;
 use crate::layout::index;
 
 /// Regions a call has room for; a call that fills it is followed by another.
@@ -50,7 +51,7 @@ unsafe impl Ioctl for Scan<'_> {
 impl Pagemap {
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).map(Self)
+        placed(rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty())).map(Self)
     }
 
     pub(super) fn descriptor(&self) -> RawFd {

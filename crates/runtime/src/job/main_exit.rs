@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::pthread;
 use crate::receiver::slots::{self, Reserved};
 use crate::signals::SignalMask;
+use crate::uncancellable::Uncancellable;
 
 /// Between two looks at the threads of the process, which say nothing as they end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -51,6 +52,7 @@ unsafe extern "C" fn main_thread_ends(_: *mut c_void) {
         return;
     }
     let Some(runtime) = RUNTIME.get() else { return };
+    let _uncancellable = Uncancellable::new();
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = slots::disown();
     runtime.driver.has_helper();
     let masked = SignalMask::block_all();

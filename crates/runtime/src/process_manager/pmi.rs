@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use multigrain_types::descriptor::above_standard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
@@ -90,7 +91,8 @@ fn inherited(environment: Environment<'_>) -> Result<(u32, u32, OwnedFd), Error>
 fn connect(environment: Environment<'_>) -> Result<OwnedFd, Error> {
     let at = environment("PMI_PORT").unwrap_or_default().to_string_lossy().into_owned();
     match TcpStream::connect(&at) {
-        Ok(stream) => Ok(stream.into()),
+        Ok(stream) => above_standard(stream.into())
+            .map_err(|errno| Error::System(format!("fcntl: {}", Errno::from_raw_os_error(errno)))),
         Err(error) => {
             let why = format!("PMI_PORT: the process manager at {at} cannot be reached ({error})");
             Err(Error::Invalid(why))

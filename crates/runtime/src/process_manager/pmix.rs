@@ -9,6 +9,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::null_mut;
 use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::{ProcessManager, too_long};
@@ -94,6 +96,14 @@ pub(super) struct Pmix {
     own: Proc,
     nodes: u32,
     patience: Duration,
+    /// The library opens nothing in the places of closed standard descriptors.
+    _standard: Vec<OwnedFd>,
+}
+
+/// Those of stdin, stdout and stderr that are closed, by what can be written no more than they can.
+fn standard_places() -> Vec<OwnedFd> {
+    let opened = core::iter::from_fn(|| File::open("/dev/null").ok());
+    opened.map(OwnedFd::from).take_while(|one| one.as_raw_fd() <= 2).collect()
 }
 
 fn open() -> Result<Functions, String> {
@@ -161,6 +171,7 @@ impl Pmix {
     /// # Errors
     /// There is no library, or it fails: in words.
     pub(super) fn new(patience: Duration) -> Result<Self, String> {
+        let standard = standard_places();
         let functions = open()?;
         let mut own = MaybeUninit::<Proc>::zeroed();
         // SAFETY: a valid place, and no directives.
@@ -170,7 +181,7 @@ impl Pmix {
         }
         // SAFETY: zeros are valid, and so is what the library has put there.
         let own = unsafe { own.assume_init() };
-        let mut pmix = Self { functions, own, nodes: 0, patience };
+        let mut pmix = Self { functions, own, nodes: 0, patience, _standard: standard };
         let size = pmix.value(WILDCARD, JOB_SIZE)?;
         if size.kind != UINT32 {
             return Err("PMIx gives no number for the size of the job".to_owned());

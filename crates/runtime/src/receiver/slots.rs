@@ -26,6 +26,7 @@ use super::parking::{WAITING, Word};
 use crate::child;
 use crate::shim::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, thread_local};
 use crate::signals::{SignalMask, stack};
+use crate::uncancellable::Uncancellable;
 
 /// One for each thread that can wait.
 const SLOT_COUNT: usize = MAX_THREADS as usize;
@@ -135,6 +136,8 @@ unsafe extern "C" fn at_thread_end(value: *mut c_void) {
         return;
     }
     let Ok(index) = u32::try_from(value.addr().wrapping_sub(1)) else { return };
+    // As others of the program's may, a destructor can be the place where a thread is cancelled.
+    let _uncancellable = Uncancellable::new();
     if BEFORE_END.get().is_some_and(|before_end| before_end() == Round::Another) {
         at_exit_free(value);
     } else if held() == Some(ThreadId(index)) {

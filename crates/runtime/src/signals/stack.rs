@@ -13,6 +13,7 @@ use core::ptr::null_mut;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::handlers::crashes_have_a_stack;
+use crate::crash::stack_pointer;
 use crate::shim::thread_local;
 
 /// A program's own handler may run there as well.
@@ -21,6 +22,21 @@ const BYTES: usize = 64 << 10;
 thread_local! {
     /// This thread's; null for none. Constant and without destructor: usable in a trap.
     static LENT: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+}
+
+/// What this library's handler needs of an alternate stack below the program's handler that touches shared memory: half
+/// of what a thread needs in all.
+const ROOM_BYTES: usize = BYTES / 2;
+
+/// The alternate stack that the thread of this context was on, if it ends too near below where the thread was: its
+/// beginning and its bytes. The handler would write over what lies below. The kernel has put both into the context.
+pub(crate) fn without_room(context: *const c_void) -> Option<(usize, usize)> {
+    let pointer = stack_pointer(context)?;
+    // SAFETY: there is a pointer in it, so it is the kernel's own context of the signal being handled.
+    let alternate = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
+    let (start, bytes) = (alternate.ss_sp.addr(), alternate.ss_size);
+    let below = pointer.checked_sub(start)?;
+    (below <= bytes && below < ROOM_BYTES && bytes > 0).then_some((start, bytes))
 }
 
 /// Gives this thread a stack for its handler, if it has none. One that cannot be had does without.

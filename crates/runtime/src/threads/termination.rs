@@ -19,6 +19,7 @@ use crate::program::ThreadFunction;
 use crate::pthread;
 use crate::receiver::slots::{Reserved, Round};
 use crate::signals::{Set, SignalMask};
+use crate::uncancellable::Uncancellable;
 
 /// A thread of the program that runs.
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +109,12 @@ fn enter(beginning: Beginning) -> (Unwinding, u64) {
     (unsafe { core::mem::transmute::<ThreadFunction, Unwinding>(function) }, argument)
 }
 
-/// The thread's function has returned.
+/// The thread's function has returned. As with one that ends otherwise, nothing cancels it in a destructor any more: the
+/// C library would begin with the destructors anew, and leave out those that it has not come to, this library's among
+/// them, and nobody would learn of the end.
 #[inline(never)]
 fn returns(result: u64) {
+    core::mem::forget(Uncancellable::new());
     LIFE.set(LIFE.get().map(|life| Life { returned: Some(result), ..life }));
 }
 

@@ -10,6 +10,7 @@
 #![expect(unsafe_code, reason = "copies to raw memory")]
 
 use super::{Close, Link};
+use crate::descriptor::placed;
 use crate::emulation::Emulation;
 use crate::shim::{AtomicBool, Mutex, lock};
 use crate::span::{self, Span};
@@ -92,7 +93,7 @@ impl Emulated {
         };
         Ok(Self {
             link,
-            timer: timerfd_create(TimerfdClockId::Monotonic, flags)?,
+            timer: placed(timerfd_create(TimerfdClockId::Monotonic, flags))?,
             wire: Mutex::new(wire),
             takes_input: AtomicBool::new(true),
         })

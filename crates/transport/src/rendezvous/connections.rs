@@ -1,11 +1,12 @@
 //! The connections of a node that are no links yet, and the epoll set in which they wait with what else ends a wait.
 
 use super::pending::Pending;
+use crate::descriptor;
 use crate::error::TransportError;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +30,7 @@ impl Connections {
     pub(super) fn new<'a>(
         others: impl Iterator<Item = (BorrowedFd<'a>, u64)>,
     ) -> Result<Self, TransportError> {
-        let set =
-            epoll::create(CreateFlags::CLOEXEC).map_err(TransportError::system("epoll_create"))?;
+        let set = descriptor::set()?;
         for (source, key) in others {
             epoll::add(&set, source, EventData::new_u64(key), EventFlags::IN)
                 .map_err(TransportError::system("epoll_ctl"))?;
