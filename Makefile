@@ -38,7 +38,7 @@ STATIC_LIBS = -lutil -lrt -lpthread -lm -ldl -lc
 
 # The interface in C, C++ and Fortran, whose module a program compiles with its own compiler.
 HEADERS = include/multigrain.h include/multigrain.hpp include/multigrain.f90
-# Where they lie in the source, so that their links hold; check-install.sh has those that lead to the source alone.
+# Where they lie in the source, so that their links hold; those that lead to the source alone become text (plain-links.sh).
 DOCUMENTS = README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE $(HEADERS) \
 	$(wildcard docs/*.md docs/*.svg docs/adr/*.md docs/bench/* docs/tables/*)
 
@@ -56,7 +56,7 @@ BASH = share/bash-completion/completions/multigrain
 ZSH = share/zsh/site-functions/_multigrain
 FISH = share/fish/vendor_completions.d/multigrain.fish
 
-.PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install uninstall deb clean
+.PHONY: all apps demo test build-checks build-tests soak test-hosts-long mutants test-mutants build-mutants fuzz fuzz-short miri shuttle loom asan tsan check-install check-packaging install install-documents uninstall deb clean
 
 all:
 	$(RELEASE_FLAGS) $(CARGO) build --release -p multigrain-capi -p multigrain-cli
@@ -153,7 +153,7 @@ tsan: all
 	apps/sanitize.sh tsan $(APPS) $(RELEASE)/multigrain
 
 # Installs into a directory of its own, and uses what lies there.
-check-install: all
+check-install: all install-documents
 	MAKE="$(MAKE)" packaging/check-install.sh $(TARGET)/check-install
 
 install: all
@@ -172,14 +172,17 @@ install: all
 	$(RELEASE)/multigrain man $(TO)/share/man/man1
 	mv $(TO)/share/man/man1/*.3 $(TO)/share/man/man3
 	mv $(TO)/share/man/man1/*.7 $(TO)/share/man/man7
-	for file in $(DOCUMENTS); do \
-		install -D -m 644 $$file $(TO)/share/doc/multigrain/$$file || exit 1; \
-	done
 	install -D -m 644 packaging/completions/multigrain $(TO)/$(BASH)
 	install -D -m 644 packaging/completions/_multigrain $(TO)/$(ZSH)
 	install -D -m 644 packaging/completions/multigrain.fish $(TO)/$(FISH)
 	install -d $(dir $(MODULEFILE))
 	$(FILL) packaging/modulefile.in > $(MODULEFILE)
+
+install-documents:
+	for file in $(DOCUMENTS); do \
+		install -D -m 644 $$file $(TO)/share/doc/multigrain/$$file || exit 1; \
+	done
+	packaging/plain-links.sh $(TO)/share/doc/multigrain
 
 uninstall:
 	rm -f $(TO)/bin/multigrain $(HEADERS:%=$(TO)/%) $(TO_LIB)/libmultigrain.a \

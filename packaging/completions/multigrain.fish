@@ -44,7 +44,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l launcher-c
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l interface -d 'Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16 [default: a network that all hosts are in]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l ports -d 'The ports of TCP that nodes listen at, one each, as a firewall lets them through [default: any that is free]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l shared -d 'Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to almost 16T [default: 64G]' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 290 for 1024]' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l guard -d 'How accesses are noticed [default: auto]' -r -f -a "auto\t'Userfaultfd where the system allows it, else mprotect'
 uffd\t'Userfaultfd'
 mprotect\t'Mprotect and SIGSEGV'"
@@ -79,7 +79,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l stats -d 'Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that ended before, or whose job did, the file says so' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l tag-output -d 'Puts the node\'s rank before each line of output, as `[rank] ` [default: when N > 1]'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l no-tag-output -d 'Leaves the lines as the nodes wrote them'
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l summary -d 'Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it also names an allocation whose pages go to and fro because nodes use different parts of them. `mg_get_stats(3)` says what each counter counts. Faults "answered locally" found the minipage here; "views at most" is how many minipages share one page, in as many views'
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l summary -d 'Prints time and counters on stderr at the end [default: when stderr is a terminal]. Asked for, it also names an allocation whose pages go to and fro because nodes use different parts of them, from 500 such faults on that are a quarter of its faults; what is fetched ahead (`--learn on`) is no fault and not counted there. `mg_get_stats(3)` says what each counter counts. Faults "answered locally" found the minipage here; "views at most" is how many minipages share one page, in as many views'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l no-summary -d 'Prints no summary'
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s n -l nodes -d 'Processes to start, 1 to 1024 [default: 1, or one in each slot of the hosts]' -r
@@ -90,7 +90,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l launche
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l interface -d 'Where nodes of several hosts meet: an interface such as eth0, or a network such as 10.1.0.0/16 [default: a network that all hosts are in]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l ports -d 'The ports of TCP that nodes listen at, one each, as a firewall lets them through [default: any that is free]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l shared -d 'Size of the shared address space: bytes, or with a suffix K, M, G or T (powers of 1024); up to almost 16T [default: 64G]' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 290 for 1024]' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l boot-timeout -d 'How long nodes wait for each other at the start, in seconds [default: 30, and more for many nodes: 292 for 1024]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s v -l verbose -d 'Says also what is as it should be'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -l json -d 'Says everything as one JSON object'
 complete -c multigrain -n "__fish_multigrain_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

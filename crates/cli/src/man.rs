@@ -59,21 +59,28 @@ const SIGNALS: &str = "INT, QUIT, TERM, HUP, USR1 and USR2 are handed on to the 
     launcher. When a node fails, the others get SIGTERM and after half a second (--kill-after) SIGKILL. No \
     process of a job outlives it, not even if the launcher is killed.";
 
-/// One page per visible command, and those of the C interface.
+/// One page per visible command, nested ones too, and those of the C interface.
 pub(crate) fn write_pages(directory: &Path) -> Result<()> {
     make(directory)?;
     let mut main = crate::Cli::command().disable_help_subcommand(true);
     main.build();
-    let commands: Vec<Command> =
-        main.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
-    write_page(directory, "multigrain", main)?;
-    for command in commands {
-        let name = format!("multigrain-{}", command.get_name());
-        write_page(directory, &name, command)?;
-    }
+    write_command(directory, "multigrain", main)?;
     write(directory, "multigrain.7", &overview::page())?;
     for (name, page) in library::pages() {
         write(directory, &name, &page)?;
+    }
+    Ok(())
+}
+
+/// The page of a command, and those of the commands below it, to which it refers.
+fn write_command(directory: &Path, name: &str, command: Command) -> Result<()> {
+    let command = command.disable_help_subcommand(true);
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let below: Vec<Command> = visible.cloned().collect();
+    write_page(directory, name, command)?;
+    for command in below {
+        let name = format!("{name}-{}", command.get_name());
+        write_command(directory, &name, command)?;
     }
     Ok(())
 }

@@ -43,8 +43,8 @@ pub(crate) fn end_without_stack() {
 
 /// Ends the process with the mistake in one line, or as clap does where there is none: after `--help`, say.
 pub(crate) fn end(error: Error, words: &[OsString]) -> ! {
-    let error = with_hint(error);
     let words: Vec<&str> = words.iter().map_while(|word| word.to_str()).collect();
+    let error = with_hint(error, &words);
     match line(&error, &words) {
         Some(line) => {
             eprintln!("multigrain: {line}");
@@ -74,7 +74,13 @@ fn of_other_launchers(error: &Error, command: &Command, words: &[&str]) -> Optio
         return None;
     }
     if error.kind() == ErrorKind::MissingRequiredArgument {
-        return Some(format!("{} needs a program: {RUN}", command.get_name()));
+        let taken = words.split_last_chunk().and_then(|(_, [option, value])| {
+            let takes = option.starts_with('-') && !value.starts_with('-');
+            let is_one = *option == "-x" || value.contains('/');
+            (takes && is_one).then(|| format!(" ({option} took {value} for its own value)"))
+        });
+        let taken = taken.unwrap_or_default();
+        return Some(format!("{} needs a program{taken}: {RUN}", command.get_name()));
     }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -134,14 +140,19 @@ fn has_long(command: &Command, name: &str) -> bool {
 }
 
 /// Names the command that was meant where letters have changed places, which clap takes for no likeness.
-fn with_hint(mut error: Error) -> Error {
+fn with_hint(mut error: Error, words: &[&str]) -> Error {
     // Clap says how a word would be an argument of the program, which nobody meant before it.
     error.remove(ContextKind::Suggested);
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
     let commands = Cli::command();
-    let known = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let inner = |command, word: &&str| Command::find_subcommand(command, word).unwrap_or(command);
+    let known = words
+        .iter()
+        .fold(&commands, inner)
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
     let distance = |name: &str| strsim::damerau_levenshtein(name, given);
     let nearest = known.map(Command::get_name).min_by_key(|name| distance(name));
     if let Some(name) = nearest.filter(|name| distance(name) <= 2) {

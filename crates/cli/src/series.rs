@@ -100,8 +100,7 @@ impl Series {
     /// as JSON.
     pub(crate) fn end(self, command: &str, holds: bool) {
         if holds && self.done < self.all {
-            let (done, all, seconds) = (self.done, self.all, self.begin.elapsed().as_secs());
-            eprintln!("{done} of {all} within {seconds} s; --within 0 does all");
+            eprintln!("{}", cut_short(self.done, self.all, self.begin.elapsed()));
         }
         if self.json {
             let object = json!({
@@ -118,9 +117,20 @@ impl Series {
     }
 }
 
+/// What is said of a series that the limit has ended: a little before it where the next one would not have fitted.
+fn cut_short(done: u64, all: u64, elapsed: Duration) -> String {
+    format!("{done} of {all} within {:.0} s; --within 0 does all", elapsed.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_series_cut_short_is_rounded() {
+        let said = cut_short(1, 9, Duration::from_millis(2_981));
+        assert_eq!(said, "1 of 9 within 3 s; --within 0 does all");
+    }
 
     #[test]
     fn a_series_ends_at_its_number_or_its_limit() {

@@ -116,7 +116,11 @@ impl Config {
     fn read_links(&mut self, variables: &Variables<'_>) -> Result<(), Error> {
         if let Some(text) = variables.get("BOOT_SECONDS")? {
             let seconds = number("BOOT_SECONDS", &text, 0.0..=MOST_BOOT_SECONDS)?;
-            self.launch.boot = Some(Duration::from_secs_f64(seconds));
+            let boot = Duration::from_secs_f64(seconds);
+            if boot.is_zero() {
+                return Err(wrong("BOOT_SECONDS", &format!("{text}: it is above 0, such as 30")));
+            }
+            self.launch.boot = Some(boot);
         }
         if let Some(text) = variables.get("EMULATE")? {
             let network = text.parse::<Emulation>();
@@ -217,6 +221,8 @@ mod tests {
             ("MULTIGRAIN_CHUNK", "65537"),
             ("MULTIGRAIN_SHARED", "1098412116148224"),
             ("MULTIGRAIN_WAIT", "doze"),
+            ("MULTIGRAIN_BOOT_SECONDS", "0"),
+            ("MULTIGRAIN_BOOT_SECONDS", "1e-30"),
             ("MULTIGRAIN_EMULATE", "50"),
             ("MULTIGRAIN_TRANSPORT", "pigeon"),
         ] {

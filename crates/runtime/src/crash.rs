@@ -20,6 +20,12 @@ const NEAR_NULL: usize = 64 << 10;
 /// the pointer before.
 const NEAR_STACK: usize = 64 << 10;
 
+/// No stack is looked through for more than this: that of the main thread has arguments and environment above it, which may
+/// be megabytes.
+const MOST_STACK: usize = 16 << 20;
+
+const PAGE: usize = 4096;
+
 /// Nothing is mapped there, rather than protected (asm-generic/siginfo.h).
 const SEGV_MAPERR: c_int = 1;
 
@@ -48,6 +54,42 @@ pub(crate) fn stack_pointer(context: *const c_void) -> Option<usize> {
     // SAFETY: as above.
     let pointer = unsafe { (*context).uc_mcontext.sp };
     usize::try_from(pointer).ok()
+}
+
+/// Where the thread's control block is, which the C library has at the upper end of the stack of each thread that it
+/// starts. From the processor: what is stored in the block may be overwritten.
+fn thread_pointer() -> Option<usize> {
+    let mut pointer = 0_usize;
+    #[cfg(target_arch = "x86_64")]
+    {
+        const ARCH_GET_FS: c_int = 0x1003;
+        // SAFETY: the kernel writes a word there.
+        let got = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_FS, &raw mut pointer) };
+        (got == 0).then_some(pointer)
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: reads a register.
+        unsafe { core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack)) };
+        Some(pointer)
+    }
+}
+
+/// Whether the stack goes from the thread's stack pointer up to `address`, and ends there. A full stack ends at its lower
+/// end: the pointer is there too, where nothing is, or beyond the guard on the stack of another thread, and then the
+/// thread's own control block is higher than `address`.
+fn is_above_stack(address: usize, pointer: usize, memory: &Memory) -> bool {
+    // A look at shared memory may wait for other nodes.
+    let may_look = |address| !memory.reserves(address);
+    let (first, last) = (pointer / PAGE, address / PAGE);
+    if first >= last || address - pointer > MOST_STACK {
+        return false;
+    }
+    let is_full = thread_pointer().is_some_and(|own| own > address && own - address < MOST_STACK);
+    !is_full
+        && (first..last).all(|page| may_look(page * PAGE) && is_readable(page * PAGE + PAGE - 1))
+        && may_look(address)
+        && !is_readable(address)
 }
 
 /// Where the instruction begins that was refused.
@@ -81,6 +123,8 @@ pub(crate) enum Crash {
     AttachedToRead(usize),
     /// At the thread's own stack pointer, where its stack has ended.
     StackFull(usize),
+    /// Above all that is on the thread's stack.
+    StackOverrun(usize),
 }
 
 impl Crash {
@@ -104,8 +148,10 @@ impl Crash {
             _ => {
                 // SAFETY: both signals carry an address with these codes.
                 let address = unsafe { info.si_addr() }.addr();
-                let depth = stack_pointer(context).map(|pointer| pointer.abs_diff(address));
-                Some(if depth.is_some_and(|depth| depth < NEAR_STACK) {
+                let pointer = stack_pointer(context);
+                Some(if pointer.is_some_and(|pointer| is_above_stack(address, pointer, memory)) {
+                    Self::StackOverrun(address)
+                } else if pointer.is_some_and(|pointer| pointer.abs_diff(address) < NEAR_STACK) {
                     Self::StackFull(address)
                 } else if memory.reserves(address) {
                     let area = memory.translate(address).map(|minipage| minipage.area());
@@ -159,6 +205,11 @@ impl fmt::Display for Crash {
                 f,
                 "at address {address:#x}, beyond the end of its thread's stack: a recursion without end, or a \
                  larger stack is needed (ulimit -s, stack_bytes of mg_thread_attr)"
+            ),
+            Self::StackOverrun(address) => write!(
+                f,
+                "at address {address:#x}, where its thread's stack begins: something on the stack, a local \
+                 array perhaps, was accessed past its end"
             ),
             Self::Detached(address) => write!(
                 f,

@@ -111,12 +111,18 @@ impl FromStr for Ports {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let why = "a range of ports is FIRST-LAST, such as 30000-30100";
-        let wrong = || AddressError { text: text.to_owned(), why };
-        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
-        let port = |text: &str| text.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(wrong);
-        let (first, last) = (port(first)?, port(last)?);
-        if first > last { Err(wrong()) } else { Ok(Self { first, last }) }
+        let wrong = |why| AddressError { text: text.to_owned(), why };
+        let form = || wrong("a range of ports is FIRST-LAST, such as 30000-30100");
+        let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true if !text.is_empty() => Ok(text.parse::<u16>().ok().filter(|&port| port > 0)),
+            true | false => Err(form()),
+        };
+        let (first, last) = text.split_once('-').ok_or_else(form)?;
+        let (Some(first), Some(last)) = (number(first)?, number(last)?) else {
+            return Err(wrong("ports are numbers from 1 to 65535"));
+        };
+        let order = "the first port of a range is the lower one, as in 30000-30100";
+        if first > last { Err(wrong(order)) } else { Ok(Self { first, last }) }
     }
 }
 
@@ -149,10 +155,14 @@ mod tests {
     fn a_range_of_ports_reads_back_what_it_prints_and_others_are_refused() {
         assert_eq!("30000-30100".parse::<Ports>().unwrap().to_string(), "30000-30100");
         assert_eq!("7-7".parse::<Ports>().unwrap().all(), 7..=7);
-        for wrong in ["", "7", "0-7", "9-8", "1-70000", "x", "1-2-3", "-5", "5-"] {
-            let why = wrong.parse::<Ports>().unwrap_err().to_string();
-            assert!(why.contains("FIRST-LAST"), "{why}");
+        let why = |wrong: &str| wrong.parse::<Ports>().unwrap_err().to_string();
+        for wrong in ["", "7", "x", "1-2-3", "-5", "5-", "+5-9", "1-x"] {
+            assert!(why(wrong).contains("FIRST-LAST"), "{}", why(wrong));
         }
+        for wrong in ["0-7", "1-70000", "70000-99999999999999999999"] {
+            assert!(why(wrong).contains("from 1 to 65535"), "{}", why(wrong));
+        }
+        assert!(why("9-8").contains("the lower one"), "{}", why("9-8"));
     }
 
     #[test]

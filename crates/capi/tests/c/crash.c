@@ -1,4 +1,5 @@
-/* Accesses that end a node. The argument says where: null, global, unallocated, reserved, wild, far, code, stack, thread. */
+/* Accesses that end a node. The argument says where: null, global, unallocated, reserved, wild, far, code, stack, thread,
+ * overrun, thread-overrun. */
 #include "check.h"
 
 #include <sys/mman.h>
@@ -23,6 +24,24 @@ static void *overflow(void *arg)
     volatile int zero = 0;
 
     return (void *)((intptr_t)arg + deeper(&zero));
+}
+
+/* From a local upwards, to where the stack begins. */
+static void *overrun(void *arg)
+{
+    volatile char here[16];
+    volatile char *p = here;
+
+    (void)arg;
+    for (;;)
+        *p++ = 1;
+    return NULL;
+}
+
+/* Apart, for the register that p is in says which signal an impossible address gives. */
+__attribute__((noinline)) static void store(volatile int *p)
+{
+    *p = 1;
 }
 
 int main(int argc, char **argv)
@@ -51,13 +70,16 @@ int main(int argc, char **argv)
             ((void (*)(void))mg_malloc(64))();
         if (strcmp(where, "stack") == 0)
             overflow(NULL);
-        if (strcmp(where, "thread") == 0) {
+        if (strcmp(where, "overrun") == 0)
+            overrun(NULL);
+        if (strncmp(where, "thread", strlen("thread")) == 0) {
+            int over = strcmp(where, "thread-overrun") == 0;
             mg_thread thread;
 
-            OK(mg_thread_create(&thread, 1, overflow, NULL));
+            OK(mg_thread_create(&thread, 1, over ? overrun : overflow, NULL));
             OK(mg_thread_join(thread, NULL));
         }
-        *p = 1;
+        store(p);
     }
     OK(mg_barrier(1, 0));
     return mg_finalize();

@@ -219,9 +219,22 @@ fn the_line_about_a_crash_names_the_address_and_near_null_whose_globals_are() {
             // Where accesses wait in this signal's handler, it stands on the thread's own stack.
             let words = match guard {
                 "uffd" => "beyond the end of its thread's stack: a recursion without end",
-                _ => "and could not say where: its stack was full (ulimit -s, ulimit -v), or",
+                _ => {
+                    "and could not say where: its stack was full (ulimit -s, ulimit -v) or overrun, or"
+                }
             };
             assert!(said.contains("(SIGSEGV)") && said.contains(words), "{guard}: {said}");
+        }
+        for place in ["overrun", "thread-overrun"] {
+            let said = line(place);
+            // A thread's own data lie above its stack; without them the library may not come to say where.
+            let words = match place {
+                "overrun" => {
+                    ", where its thread's stack begins: something on the stack, a local array perhaps, was"
+                }
+                _ => "overrun",
+            };
+            assert!(said.contains(words), "{guard} {place}: {said}");
         }
     }
 }

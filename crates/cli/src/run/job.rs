@@ -434,6 +434,7 @@ impl<'a> Job<'a> {
             pid: facts.pid,
             host: facts.host.clone(),
             status: facts.end.map(|end| end.status),
+            joined: facts.joins(),
             stats: live.stats.take(),
         };
         Report {

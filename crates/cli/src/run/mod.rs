@@ -4,7 +4,7 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `error` | what the user asks for, and the error if it cannot be done |
+//! | `options`, `apps`, `host_slots`, `slurm`, `program`, `executable`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
 //! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
 //! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
@@ -29,6 +29,7 @@ mod error;
 mod escalation;
 mod event_source;
 mod events;
+mod executable;
 mod false_sharing;
 mod host_slots;
 mod hosts;

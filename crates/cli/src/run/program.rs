@@ -1,6 +1,7 @@
 //! Finds the program before anything is started, so that a mistake gives one line and not one for each node.
 
 use super::error::LaunchError;
+use super::executable;
 use rustix::fs::{Access, access};
 use std::env;
 use std::ffi::OsStr;
@@ -14,7 +15,11 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// The file to execute for `name`, by the rules of execvp.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, LaunchError> {
-    find_in(name, &env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()))
+    let path = find_in(name, &env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()))?;
+    if executable::lacks_interpreter(&path) {
+        return Err(LaunchError::NoInterpreter { path });
+    }
+    Ok(path)
 }
 
 fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
@@ -46,9 +51,13 @@ fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, LaunchError> {
 
 /// Says what was probably meant: a file here, or a number of nodes.
 fn missing(name: &OsStr) -> LaunchError {
+    if name.is_empty() {
+        let hint = "; it is empty: a variable of the shell that is not set?".to_owned();
+        return LaunchError::NoProgram { program: "''".to_owned(), hint };
+    }
     let program = name.to_string_lossy().into_owned();
     let here = Path::new(".").join(name);
-    let is_path = name.is_empty() || name.as_bytes().contains(&b'/');
+    let is_path = name.as_bytes().contains(&b'/');
     let hint = match fault_of(&here) {
         None if !is_path => format!(" in PATH; say ./{program} for the one in this directory"),
         Some(Fault::Unusable(why)) if !is_path => {
@@ -95,7 +104,7 @@ fn fault_of(file: &Path) -> Option<Fault> {
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
             Some(Fault::Unusable("is not executable; use chmod +x if it is a program"))
         }
-        Ok(_) => None,
+        Ok(_) => executable::refusal(file).map(Fault::Unusable),
     }
 }
 

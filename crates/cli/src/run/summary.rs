@@ -65,9 +65,11 @@ const TIMES: [(&str, &str); 5] = [
 /// Jobs of up to so many nodes get a line for each; larger ones the least, the mean and the most.
 const TIMED_NODES: usize = 16;
 
-/// Why a node has no counters.
+/// Why a node has no counters, if it called mg_init...
 const NO_STATS: &str =
     "a node sends its counters in mg_finalize, and this one did not come to its end";
+/// ...and if not.
+const NEVER_JOINED: &str = "a node counts from mg_init on, and this one never called it";
 
 /// How one node ended.
 pub(super) struct NodeReport {
@@ -76,6 +78,8 @@ pub(super) struct NodeReport {
     pub(super) host: Option<String>,
     /// None for a process that could not be killed.
     pub(super) status: Option<Status>,
+    /// It called mg_init, as far as is known here.
+    pub(super) joined: bool,
     /// As the node sent them at mg_finalize.
     pub(super) stats: Option<Map<String, Value>>,
 }
@@ -192,7 +196,7 @@ impl Report {
                 "stats": node.stats,
             });
             if node.stats.is_none() {
-                json["no_stats"] = NO_STATS.into();
+                json["no_stats"] = if node.joined { NO_STATS } else { NEVER_JOINED }.into();
             }
             if let Some(host) = &node.host {
                 json["host"] = host.as_str().into();
@@ -226,6 +230,7 @@ mod tests {
             pid: 1,
             host: None,
             status: Some(Status::Exited(0)),
+            joined: true,
             stats: serde_json::from_str(stats).ok(),
         };
         Report {
@@ -282,7 +287,9 @@ mod tests {
 
     #[test]
     fn the_file_holds_every_node() {
-        let json = report(&[r#"{"locks": 2, "views": 5}"#, ""]).json();
+        let mut report = report(&[r#"{"locks": 2, "views": 5}"#, "", ""]);
+        report.nodes[2].joined = false;
+        let json = report.json();
         assert_eq!(json["total"]["locks"], 2);
         assert_eq!((&json["total"]["views"], &json["largest"]["views"]), (&Value::Null, &json!(5)));
         assert_eq!(json["nodes"][0]["stats"]["locks"], 2);
@@ -290,6 +297,7 @@ mod tests {
         assert_eq!(json["nodes"][0].get("no_stats"), None);
         assert_eq!(json["nodes"][1]["stats"], Value::Null);
         assert!(json["nodes"][1]["no_stats"].as_str().unwrap().contains("mg_finalize"));
+        assert!(json["nodes"][2]["no_stats"].as_str().unwrap().contains("never called"));
         assert_eq!(json["wall_ms"], 1234);
     }
 }

@@ -151,6 +151,22 @@ fn a_mistyped_option_is_refused_and_not_run_as_a_program() {
         ("litmus --json --list", "the argument '--json' cannot be used with '--list'; see"),
         ("rn -n 2 true", "unrecognized subcommand 'rn'; a similar subcommand exists: 'run'; see"),
         ("bench foo", "unrecognized subcommand 'foo'; see multigrain bench --help"),
+        ("bench sim", "unrecognized subcommand 'sim'; see multigrain bench --help"),
+        ("bench nix", "unrecognized subcommand 'nix'; see multigrain bench --help"),
+        (
+            "bench csots",
+            "unrecognized subcommand 'csots'; a similar subcommand exists: 'costs'; see multigrain bench --help",
+        ),
+        (
+            "run --ports 70000-80000 true",
+            "invalid value '70000-80000' for '--ports <FIRST-LAST>': '70000-80000' will not do: ports are \
+             numbers from 1 to 65535; see",
+        ),
+        (
+            "run --ports 30-20 true",
+            "invalid value '30-20' for '--ports <FIRST-LAST>': '30-20' will not do: the first port of a range \
+             is the lower one, as in 30000-30100; see",
+        ),
     ] {
         assert_refused(words, line);
     }
@@ -196,6 +212,7 @@ fn what_stands_in_the_place_of_the_command_is_understood() {
     const RUN: &str = "a program is run by multigrain run -n 2 ./app";
     assert_refused("run", "run needs a program: multigrain run -n 2 ./app");
     assert_refused("run -n 2", "run needs a program: multigrain run -n 2 ./app");
+    assert_refused("run -x ./first", "run needs a program (-x took ./first for its own value): ");
     for word in ["./app", "/bin/true", "mpirun", "4"] {
         assert_refused(
             &format!("{word} -n 2 true"),
@@ -223,6 +240,17 @@ fn what_is_no_program_says_what_to_do() {
     file("script.rs", "#!/bin/sh\nexit 3\n", 0o755);
     file("not-in-path", "#!/bin/sh\n", 0o755);
     file("notes", "", 0o644);
+    file("noise", "\u{1}\u{2}\0 (", 0o755);
+    file("lines", "exit 4", 0o755);
+    let mut object = std::process::Command::new("cc");
+    object.current_dir(&here).args(["-c", "first.c", "-o", "first.o"]);
+    assert!(object.status().unwrap().success());
+    fs::set_permissions(here.join("first.o"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut other = fs::read(env!("CARGO_BIN_EXE_multigrain")).unwrap();
+    other[18] = 8; // MIPS
+    fs::write(here.join("other"), other).unwrap();
+    fs::set_permissions(here.join("other"), fs::Permissions::from_mode(0o755)).unwrap();
+    const NO: &str = "not a program this machine can execute";
     for (program, code, line) in [
         ("first.c", 126, "./first.c: is source; compile it"),
         ("./first.c", 126, "./first.c: is source; compile it"),
@@ -233,6 +261,10 @@ fn what_is_no_program_says_what_to_do() {
         ("not-in-path", 127, "not-in-path: no such program in PATH; say ./not-in-path for"),
         ("4", 127, "4: no such program; the number of nodes is -n: multigrain run -n 2 ./app"),
         ("./first", 127, "./first: no such program; give a path"),
+        ("", 127, "'': no such program; it is empty"),
+        ("./noise", 126, &format!("./noise: {NO}: neither")),
+        ("./first.o", 126, &format!("./first.o: {NO}: an object file; link it")),
+        ("./other", 126, &format!("./other: {NO}: it is for another kind of processor")),
     ] {
         let ended = run(multigrain().current_dir(&here).args(["run", "-n", "2", program]));
         assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{program}: {ended:?}");
@@ -240,6 +272,15 @@ fn what_is_no_program_says_what_to_do() {
     }
     let script = run(multigrain().current_dir(&here).args(["run", "./script.rs"]));
     assert_eq!(script.code, Some(3), "{script:?}");
+    let lines = run(multigrain().current_dir(&here).args(["run", "./lines"]));
+    assert_eq!(lines.code, Some(4), "text is run as shells do: {lines:?}");
+    let doctor = run(multigrain().current_dir(&here).args(["doctor", "./first.o"]));
+    assert_eq!(doctor.code, Some(78), "{doctor:?}");
+    assert!(doctor.out.contains("not a program this machine can execute"), "{doctor:?}");
+    file("orphan", "#!/no/such/interpreter -x\n", 0o755);
+    let doctor = run(multigrain().current_dir(&here).args(["doctor", "./orphan"]));
+    assert_eq!(doctor.code, Some(78), "{doctor:?}");
+    assert!(doctor.out.contains("the interpreter its first line"), "{doctor:?}");
     fs::remove_dir_all(here).unwrap();
 }
 
