@@ -8,6 +8,8 @@
 
 #![expect(unsafe_code, reason = "the other node's sink")]
 
+mod homes;
+
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -85,17 +87,21 @@ pub(crate) fn play_random(play: fn(), schedules: usize) {
 }
 
 fn explore(scene: Scene) {
+    explore_with(move |wait| play(Scene { wait, ..scene }));
+}
+
+/// Plays with both ways to wait, by both schedulers.
+fn explore_with(play: impl Fn(WaitMode) + Copy + Send + Sync + 'static) {
     let _alone = ALONE.lock().expect("the test before this one passed");
     let schedules = env::var("MULTIGRAIN_SCHEDULES").map_or(SCHEDULES, |text| {
         text.parse().expect("MULTIGRAIN_SCHEDULES is a number of schedules")
     });
     for wait in [WaitMode::Block, WaitMode::Adaptive] {
-        let scene = Scene { wait, ..scene };
         let mut config = shuttle::Config::new();
         config.stack_size = STACK_BYTES;
         config.silence_warnings = true;
-        Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || play(scene));
-        Runner::new(PctScheduler::new(PCT_DEPTH, schedules), config).run(move || play(scene));
+        Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || play(wait));
+        Runner::new(PctScheduler::new(PCT_DEPTH, schedules), config).run(move || play(wait));
     }
 }
 
@@ -209,33 +215,28 @@ impl Peer {
             }
             thread::yield_now();
         }
-        self.let_go();
-        self.depart();
-        self.mesh.leave();
-        while self.mesh.links_alive() > 0 {
-            self.mesh.receive(&mut self.received, Timeout::Forever);
-        }
-    }
-}
-
-impl Peer {
-    /// Everybody has come to the last barrier.
-    fn let_go(&self) {
-        let release =
-            SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
-        self.send(header_of(Message::Sync { id: LEAVING_BARRIER, body: release }), &[]);
-    }
-
-    /// Node 0 is above this one: nobody leaves before it answers.
-    fn depart(&mut self) {
-        self.send(Header { kind: Request::Departure.number(), ..Header::default() }, &[]);
-        while self.received.answers == self.requests {
-            self.mesh.receive(&mut self.received, Timeout::Forever);
-        }
+        let requests = self.requests;
+        leave_after(self.mesh, &mut self.received, |received| received.answers > requests);
     }
 
     fn send(&self, header: Header, body: &[u8]) {
         self.mesh.send_bytes(NodeId(0), header, body).unwrap();
+    }
+}
+
+/// Node 0 has come to the last barrier, and is let go. It is above this node: nobody leaves before it answers.
+fn leave_after<S: Sink>(mesh: Mesh, received: &mut S, is_answered: impl Fn(&S) -> bool) {
+    let release = SyncMessage::Barrier(BarrierMessage::Release { arrivals: 1, quiescent: false });
+    let release = header_of(Message::Sync { id: LEAVING_BARRIER, body: release });
+    mesh.send_bytes(NodeId(0), release, &[]).unwrap();
+    let depart = Header { kind: Request::Departure.number(), ..Header::default() };
+    mesh.send_bytes(NodeId(0), depart, &[]).unwrap();
+    while !is_answered(received) {
+        mesh.receive(received, Timeout::Forever);
+    }
+    mesh.leave();
+    while mesh.links_alive() > 0 {
+        mesh.receive(received, Timeout::Forever);
     }
 }
 

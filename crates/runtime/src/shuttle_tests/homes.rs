@@ -1,0 +1,135 @@
+//! The other node fetches from its new home as soon as the barrier that moves it lets it go, while this node's
+//! thread is still in the step that does so.
+
+use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
+use multigrain_protocol::{BarrierMessage, HlrcMessage, Kind, Message, SyncMessage};
+use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout, pair};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
+use shuttle::sync::mpsc;
+use shuttle::thread;
+use std::sync::Arc;
+
+use super::{BARRIER, explore_with, leave_after};
+use crate::area::{AreaRecord, Items, Origin};
+use crate::config::Config;
+use crate::driver::access::{For, Wanted};
+use crate::frames::{DriverFrame, OwnKind, header_of, words_of};
+use crate::job::Runtime;
+use crate::minipage_run::Run;
+use crate::receiver::WaitMode;
+use crate::receiver::slots;
+use crate::sync::LEAVING_BARRIER;
+
+const M: MinipageId = MinipageId::new(AreaId(0), 0);
+const BYTES: u64 = 4096;
+
+/// The home of the only minipage, until a barrier moves it to node 0, its only writer.
+struct FormerHome {
+    mesh: Mesh,
+    received: Received,
+}
+
+#[derive(Default)]
+struct Received {
+    messages: Vec<Message>,
+    answers: u64,
+}
+
+impl FormerHome {
+    fn live(mut self, served: &mpsc::Sender<()>) {
+        let arrive = BarrierMessage::Arrive { arrivals: 1, total: 2, quiescent: true };
+        self.send(Message::Sync { id: BARRIER.into(), body: SyncMessage::Barrier(arrive) }, &[]);
+        let mut leaving = false;
+        while !leaving {
+            self.mesh.receive(&mut self.received, Timeout::Forever);
+            for message in core::mem::take(&mut self.received.messages) {
+                match message {
+                    Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. } => {
+                        self.send(HlrcMessage::Data.about(M), &[0; BYTES as usize]);
+                    }
+                    Message::Hlrc { body: HlrcMessage::Diff { flush, .. }, .. } => {
+                        self.send(HlrcMessage::DiffAck { flush, count: 1 }.about(M), &[]);
+                    }
+                    Message::Hlrc { body: HlrcMessage::Data, .. } => served.send(()).unwrap(),
+                    Message::Sync { id: LEAVING_BARRIER, .. } => leaving = true,
+                    Message::Sync { .. } => {
+                        let (requester, epoch, waits) = (NodeId(1), 1, false);
+                        self.send(HlrcMessage::Fetch { requester, epoch, waits }.about(M), &[]);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        leave_after(self.mesh, &mut self.received, |received| received.answers > 0);
+    }
+
+    fn send(&self, message: Message, body: &[u8]) {
+        self.mesh.send_bytes(NodeId(0), header_of(message), body).unwrap();
+    }
+}
+
+// SAFETY: it names no place.
+unsafe impl Sink for Received {
+    fn place(&mut self, _: NodeId, _: &Header) -> Result<Destination, String> {
+        Ok(Destination::Buffer)
+    }
+
+    fn frame(&mut self, _: NodeId, header: &Header, _: Option<&[u8]>) -> Result<(), String> {
+        match OwnKind::of(header.kind) {
+            Some(OwnKind::Driver(DriverFrame::Answer)) => self.answers += 1,
+            // Write notices, and node 0's own departure.
+            Some(OwnKind::Request(_) | OwnKind::Driver(_)) => {}
+            None => {
+                let message = Message::from_words(&words_of(header));
+                self.messages.push(message.map_err(|error| error.to_string())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, _: NodeId, reason: LostReason) {
+        assert_eq!(reason, LostReason::Left);
+    }
+
+    fn refused(&mut self, line: String) {
+        panic!("{line}");
+    }
+}
+
+/// One schedule.
+fn play(wait: WaitMode) {
+    slots::forget_all();
+    let [ours, theirs] = pair(None);
+    let memory = multigrain_memory::Config::new(2 * BYTES, GuardChoice::Mprotect);
+    let config = Config { wait, learn: false, ..Config::single() };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
+    let shape = Shape::Pages { pages: 1 };
+    let area = Area { id: M.area(), base: VIEWS_BASE, file_offset: 0, bytes: BYTES, shape };
+    let items = Items { bytes: BYTES, count: 1, chunk: 1, array: false };
+    let (owner, consistency, origin) = (NodeId(1), Consistency::LazyRelease, Origin::Heap);
+    assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency, origin }), 0);
+
+    let service = {
+        let runtime = Arc::clone(&runtime);
+        thread::spawn(move || runtime.driver.serve_peers())
+    };
+    let (served, is_served) = mpsc::channel();
+    let received = Received::default();
+    let peer = thread::spawn(move || FormerHome { mesh: theirs, received }.live(&served));
+    let own = runtime.driver.my_slot().unwrap();
+    runtime.driver.fetch(own, Wanted::Run(Run::one(M), M), Kind::Write, For::Later);
+    let (page, _) = runtime.driver.memory().privileged(M);
+    // SAFETY: the page is mapped as long as the memory, and nobody else writes it.
+    unsafe { page.write(7) };
+    runtime.barrier(BARRIER, 0).unwrap();
+    is_served.recv().unwrap();
+    runtime.leave().unwrap();
+    service.join().unwrap();
+    peer.join().unwrap();
+}
+
+#[test]
+fn who_is_let_go_by_a_barrier_is_served_by_the_new_home_at_once() {
+    explore_with(play);
+}
