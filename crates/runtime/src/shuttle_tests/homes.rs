@@ -4,7 +4,7 @@
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
 use multigrain_protocol::{BarrierMessage, HlrcMessage, Kind, Message, SyncMessage};
 use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout, pair};
-use multigrain_types::{AreaId, Consistency, MinipageId, NodeId};
+use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, PAGE_BYTES};
 use shuttle::sync::mpsc;
 use shuttle::thread;
 use std::sync::Arc;
@@ -20,10 +20,15 @@ use crate::receiver::WaitMode;
 use crate::receiver::slots;
 use crate::sync::LEAVING_BARRIER;
 
-const M: MinipageId = MinipageId::new(AreaId(0), 0);
-const BYTES: u64 = 4096;
+/// Minipages whose home moves: the more, the longer the step takes.
+const COUNT: u32 = 16;
+const BYTES: u64 = PAGE_BYTES as u64;
 
-/// The home of the only minipage, until a barrier moves it to node 0, its only writer.
+fn minipage(index: u32) -> MinipageId {
+    MinipageId::new(AreaId(0), index)
+}
+
+/// The home of all minipages, until a barrier moves them to node 0, their only writer.
 struct FormerHome {
     mesh: Mesh,
     received: Received,
@@ -44,19 +49,22 @@ impl FormerHome {
             self.mesh.receive(&mut self.received, Timeout::Forever);
             for message in core::mem::take(&mut self.received.messages) {
                 match message {
-                    Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. } => {
-                        self.send(HlrcMessage::Data.about(M), &[0; BYTES as usize]);
+                    Message::Hlrc { body: HlrcMessage::Fetch { .. }, minipage } => {
+                        self.send(HlrcMessage::Data.about(minipage), &[0; PAGE_BYTES]);
                     }
-                    Message::Hlrc { body: HlrcMessage::Diff { flush, .. }, .. } => {
-                        self.send(HlrcMessage::DiffAck { flush, count: 1 }.about(M), &[]);
+                    Message::Hlrc { body: HlrcMessage::Diff { flush, .. }, minipage } => {
+                        self.send(HlrcMessage::DiffAck { flush, count: 1 }.about(minipage), &[]);
                     }
                     Message::Hlrc { body: HlrcMessage::Data, .. } => served.send(()).unwrap(),
                     Message::Sync { id: LEAVING_BARRIER, .. } => leaving = true,
                     Message::Sync { .. } => {
                         let (requester, epoch, waits) = (NodeId(1), 1, false);
-                        self.send(HlrcMessage::Fetch { requester, epoch, waits }.about(M), &[]);
+                        let fetch = HlrcMessage::Fetch { requester, epoch, waits };
+                        self.send(fetch.about(minipage(COUNT - 1)), &[]);
                     }
-                    other => panic!("{other:?}"),
+                    other @ (Message::Page { .. } | Message::Mgs { .. } | Message::Hlrc { .. }) => {
+                        panic!("{other:?}")
+                    }
                 }
             }
         }
@@ -100,13 +108,14 @@ unsafe impl Sink for Received {
 fn play(wait: WaitMode) {
     slots::forget_all();
     let [ours, theirs] = pair(None);
-    let memory = multigrain_memory::Config::new(2 * BYTES, GuardChoice::Mprotect);
+    let memory = multigrain_memory::Config::new(u64::from(COUNT) * BYTES, GuardChoice::Mprotect);
     let config = Config { wait, learn: false, ..Config::single() };
     let memory = Memory::new(&memory).unwrap();
     let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
     let shape = Shape::Pages { pages: 1 };
-    let area = Area { id: M.area(), base: VIEWS_BASE, file_offset: 0, bytes: BYTES, shape };
-    let items = Items { bytes: BYTES, count: 1, chunk: 1, array: false };
+    let bytes = u64::from(COUNT) * BYTES;
+    let area = Area { id: AreaId(0), base: VIEWS_BASE, file_offset: 0, bytes, shape };
+    let items = Items { bytes, count: 1, chunk: 1, array: false };
     let (owner, consistency, origin) = (NodeId(1), Consistency::LazyRelease, Origin::Heap);
     assert_eq!(runtime.adopt(AreaRecord { area, owner, items, consistency, origin }), 0);
 
@@ -118,10 +127,14 @@ fn play(wait: WaitMode) {
     let received = Received::default();
     let peer = thread::spawn(move || FormerHome { mesh: theirs, received }.live(&served));
     let own = runtime.driver.my_slot().unwrap();
-    runtime.driver.fetch(own, Wanted::Run(Run::one(M), M), Kind::Write, For::Later);
-    let (page, _) = runtime.driver.memory().privileged(M);
-    // SAFETY: the page is mapped as long as the memory, and nobody else writes it.
-    unsafe { page.write(7) };
+    for written in (0..COUNT).map(minipage) {
+        runtime.driver.fetch(own, Wanted::Run(Run::one(written), written), Kind::Write, For::Later);
+        let (page, _) = runtime.driver.memory().privileged(written);
+        // SAFETY: the page is mapped as long as the memory, and nobody else writes it.
+        unsafe { page.write(7) };
+    }
+    // So that the barrier is decided in this thread's own step, beside which the service thread receives.
+    runtime.driver.release().unwrap();
     runtime.barrier(BARRIER, 0).unwrap();
     is_served.recv().unwrap();
     runtime.leave().unwrap();
