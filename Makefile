@@ -153,10 +153,10 @@ tsan: all
 	apps/sanitize.sh tsan $(APPS) $(RELEASE)/multigrain
 
 # Installs into a directory of its own, and uses what lies there.
-check-install: all install-documents
+check-install: all
 	MAKE="$(MAKE)" packaging/check-install.sh $(TARGET)/check-install
 
-install: all
+install: all install-documents
 	install -d $(TO)/bin $(TO)/include $(TO_LIB)/pkgconfig $(TO_LIB)/cmake/Multigrain \
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7 $(TO)/share/doc/multigrain
 	install -m 755 $(RELEASE)/multigrain $(TO)/bin/multigrain

@@ -14,7 +14,8 @@
  * fair). The library finds a place for itself in sigaction, signal, sigprocmask, pthread_sigmask and their
  * older forms (sigset, sighold, sigblock and the like), and in sigsuspend: these three are never blocked, and
  * a program's handler for them, installed before mg_init or after it, gets what is not the library's; so it is in
- * threads of timers (SIGEV_THREAD; refused with ENOTSUP in a static program). Where a
+ * threads of timers (SIGEV_THREAD; refused with ENOTSUP in a static program). With the guard mprotect a stack that is
+ * full ends the process without the program's handler. Where a
  * mask comes another way, leave the three out of it: ppoll, pselect, epoll_pwait (if a handler that they let
  * through touches shared memory), pthread_attr_setsigmask_np, setcontext, and system calls of the program's own,
  * which must not replace the handlers of the three either.
@@ -32,7 +33,7 @@
  * give shared memory to madvise(MADV_REMOVE): it empties one node's copy. A thread that uses shared memory
  * needs a stack of 64 KiB, which is not in shared memory: the kernel needs it when an access traps. So does an
  * alternate stack (sigaltstack), if a handler that runs there touches shared memory: where less than 32 KiB of it
- * are left then, the node ends with a line that says so.
+ * are left then, the node ends with a line that says so (but with SS_AUTODISARM, where the system does not tell).
  *
  * The library's file descriptors lie above 2, also where stdin, stdout or stderr are closed.
  *
@@ -438,7 +439,9 @@ size_t mg_fwrite(const void *buffer, size_t size, size_t count, FILE *file);
  * Locks, barriers, semaphores, conditions, read-write locks and onces have ids of their own each: lock 1 is
  * not semaphore 1. A deadline is a time of CLOCK_REALTIME, as pthread's; MG_EINVAL if tv_nsec is not
  * below 10^9. What can be had at once is had, also when the deadline is over. No call is a cancellation point,
- * here or elsewhere in this interface, but those of mg_read and its kin, which are where their namesakes are.
+ * here or elsewhere in this interface, but those of mg_read and its kin, which are where their namesakes are, without
+ * mg_fread and mg_fwrite. A thread must not be cancelled asynchronously while it is in a
+ * call of this library, or in one of the C library's that this one finds a place in: that ends the process.
  */
 
 /*

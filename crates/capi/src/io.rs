@@ -6,7 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use multigrain_runtime::runtime;
+use multigrain_runtime::{Uncancellable, runtime};
 
 use crate::status::{failed, system_call_failed};
 
@@ -275,6 +275,7 @@ pub unsafe extern "C" fn mg_fwrite(
     count: usize,
     file: *mut libc::FILE,
 ) -> usize {
+    let _uncancellable = Uncancellable::new();
     let call = |from, bytes, _| {
         // SAFETY: it is given so many bytes, and a stream.
         let done = unsafe { libc::fwrite(from, 1, bytes, file) };
@@ -299,6 +300,8 @@ pub unsafe extern "C" fn mg_fread(
     count: usize,
     file: *mut libc::FILE,
 ) -> usize {
+    // The C library unwinds its own frame of it, and this library's cannot be unwound.
+    let _uncancellable = Uncancellable::new();
     let call = |to, bytes, _| {
         // SAFETY: it is given room for so many bytes, and a stream.
         let done = unsafe { libc::fread(to, 1, bytes, file) };

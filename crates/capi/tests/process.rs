@@ -19,10 +19,13 @@ fn a_handler_that_touches_shared_memory_inside_of_a_call_is_named() {
     let dir = TestDir::new();
     let program = compile(&dir, "late_handler");
     for &guard in guards() {
-        let ended = run(&launcher(), &Setting { guard, ..Setting::nodes(2) }, &program, &[]);
-        assert_eq!(ended.code, Some(70), "{guard}: {ended:?}");
-        let words = "failed: a signal handler touched shared memory at 0x";
-        assert!(ended.err.contains(words), "{guard}: {ended:?}");
+        for arguments in [&[][..], &["timed"]] {
+            let setting = Setting { guard, ..Setting::nodes(2) };
+            let ended = run(&launcher(), &setting, &program, arguments);
+            assert_eq!(ended.code, Some(70), "{guard}, {arguments:?}: {ended:?}");
+            let words = "failed: a signal handler touched shared memory at 0x";
+            assert!(ended.err.contains(words), "{guard}, {arguments:?}: {ended:?}");
+        }
     }
 }
 

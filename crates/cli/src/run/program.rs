@@ -99,6 +99,10 @@ fn fault_of(file: &Path) -> Option<Fault> {
         Ok(metadata) if metadata.is_dir() => {
             Some(Fault::Unusable("is a directory; name a program"))
         }
+        // Who opens a pipe by its name waits for somebody who writes.
+        Ok(metadata) if !metadata.is_file() => {
+            Some(Fault::Unusable("is a pipe, a socket or a device; name a program"))
+        }
         // A script says what runs it, whatever its name.
         Ok(_) if is_source(file) && !begins_with(file, b"#!") => Some(Fault::Unusable(SOURCE)),
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
@@ -111,6 +115,7 @@ fn fault_of(file: &Path) -> Option<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FileType, Mode};
 
     #[test]
     fn a_name_is_looked_up_in_the_path_and_a_path_is_not() {
@@ -129,5 +134,11 @@ mod tests {
         assert_eq!(code("/etc/passwd"), 126);
         assert_eq!(code("/tmp"), 126);
         assert_eq!(code("."), 126);
+        assert_eq!(code("/dev/null"), 126);
+        let pipe = std::env::temp_dir().join(format!("multigrain-pipe-{}", std::process::id()));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let refused = code(pipe.to_str().unwrap());
+        std::fs::remove_file(&pipe).unwrap();
+        assert_eq!(refused, 126);
     }
 }

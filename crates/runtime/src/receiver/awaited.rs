@@ -57,10 +57,9 @@ impl Awaited {
         self.call.store(0, Ordering::SeqCst);
     }
 
-    /// Whether the thread waits without a time: what it does besides is done by a handler of a signal.
+    /// Whether the thread waits: what it does besides is done by a handler of a signal.
     pub(crate) fn is_waiting(&self) -> bool {
-        let call = self.call.load(Ordering::SeqCst);
-        call != 0 && call & TIMED == 0
+        self.call.load(Ordering::SeqCst) != 0
     }
 
     /// The thread is about to wait with so many others at a barrier.
