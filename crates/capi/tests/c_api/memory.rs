@@ -140,3 +140,17 @@ fn touches_that_are_far_apart_cost_little() {
 fn a_million_minipages_work() {
     run_in_every_way("million", &[2], 1);
 }
+
+/// What is freed reads as zeros: a node that could write it said that it had, in four of five runs.
+#[test]
+fn memory_that_is_freed_was_written_by_nobody() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "freed_array");
+    let options = &["--check-races", "--chunk", "35", "--learn", "on"];
+    for &guard in guards() {
+        let setting = Setting { guard, options, consistency: "auto", ..Setting::nodes(7) };
+        for _ in 0..3 {
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}

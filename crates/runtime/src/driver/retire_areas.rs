@@ -59,6 +59,7 @@ impl Driver {
         self.engine.writes().forget(id);
         match self.tables().retire(id, || self.memory().retire_area(id)) {
             Ok(()) => {
+                self.races().forget_area(id);
                 lock(&self.retiring.waiting).push(id);
                 self.retiring.count.fetch_add(1, Ordering::SeqCst);
                 self.finish_retiring();

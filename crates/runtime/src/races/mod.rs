@@ -46,7 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clock::Clock;
 use multigrain_memory::diff::{self, Diff};
 use multigrain_transport::{Header, Payload};
-use multigrain_types::{Access, MinipageId, NodeId};
+use multigrain_types::{Access, AreaId, MinipageId, NodeId};
 
 use crate::allocation_sites::Sites;
 use crate::frames::DriverFrame;
@@ -144,6 +144,13 @@ impl<'a> Races<'a> {
             let since = open.clock.clone();
             let bytes = self.snapshot(minipage);
             open.watched.insert(minipage, Watched { bytes, since });
+        }
+    }
+
+    /// An area is taken away from this node, and its bytes are about to be freed: that is no write.
+    pub(crate) fn forget_area(&self, area: AreaId) {
+        if let Some(races) = self.checker {
+            lock(&races.open).watched.retain(|minipage, _| minipage.area() != area);
         }
     }
 
