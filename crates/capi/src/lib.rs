@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "the foreign interface")]
 
+mod allocator;
 pub mod collective;
 pub mod io;
 pub mod job;
@@ -16,4 +17,4 @@ pub mod sync;
 pub mod threads;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;

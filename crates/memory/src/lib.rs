@@ -16,6 +16,7 @@
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("multigrain-memory needs 64-bit Linux");
 
+pub mod address_reserve;
 mod areas;
 mod checksum;
 mod descriptor;

@@ -16,6 +16,7 @@ use multigrain_types::{AreaId, PAGE_BYTES, SegmentPolicy};
 use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
+use crate::address_reserve;
 use crate::error::MemoryError;
 use crate::guard::Guard;
 use crate::layout::Area;
@@ -167,6 +168,11 @@ impl Segment {
 
     fn map_views(&self, area: &Area, protection: ProtFlags) -> Result<(), MemoryError> {
         let bytes = area.view_bytes();
+        if !address_reserve::is_kept()
+            && let Some(limit) = address_limit(address_reserve::BYTES)
+        {
+            return Err(MemoryError::AddressLimit { id: area.id, views: area.views(), limit });
+        }
         let (first, over) = match &self.place {
             Place::Views => (ProtFlags::empty(), Over::Nothing),
             Place::Adopted { .. } => (protection, Over::Itself),

@@ -108,6 +108,7 @@ pub use deadlines::Deadline;
 pub use error::{Error, Unavailable, code as error_code};
 pub use heap::Policy;
 pub use job::{Runtime, runtime};
+pub use multigrain_memory::address_reserve;
 pub use program::ThreadFunction;
 pub use programs::Programs;
 pub use receiver::WaitMode;

@@ -1,0 +1,37 @@
+//! The library's own allocator: mimalloc, and under a limit of addresses what was kept back for it.
+
+use core::alloc::{GlobalAlloc, Layout};
+
+use mimalloc::MiMalloc;
+use multigrain_runtime::address_reserve;
+
+/// Asks once more where there was nothing, if addresses were kept back.
+pub(crate) struct Allocator;
+
+fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let place = allocate();
+    if place.is_null() && address_reserve::give() { allocate() } else { place }
+}
+
+// SAFETY: all is mimalloc's, which keeps to the rules.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        or_again(|| unsafe { MiMalloc.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        or_again(|| unsafe { MiMalloc.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's promise; what fails has left the place as it was.
+        or_again(|| unsafe { MiMalloc.realloc(place, layout, bytes) })
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.dealloc(place, layout) }
+    }
+}
