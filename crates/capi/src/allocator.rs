@@ -35,3 +35,23 @@ unsafe impl GlobalAlloc for Allocator {
         unsafe { MiMalloc.dealloc(place, layout) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    #[test]
+    fn where_there_is_nothing_the_reserve_is_given_and_asked_for_once_more() {
+        let asked = Cell::new(0);
+        let second = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 2 { core::ptr::dangling_mut() } else { core::ptr::null_mut() }
+        };
+        assert!(address_reserve::is_kept());
+        assert!(!or_again(second).is_null());
+        assert_eq!(asked.replace(9), 2);
+        assert!(or_again(second).is_null(), "no reserve is kept any more");
+        assert_eq!(asked.get(), 10);
+    }
+}

@@ -14,7 +14,7 @@ pub(crate) const BYTES: usize = 16 << 20;
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the reserve is kept, which it is from the first call on while there is room.
-pub(crate) fn is_kept() -> bool {
+pub fn is_kept() -> bool {
     if KEPT.load(Ordering::Acquire) != 0 {
         return true;
     }

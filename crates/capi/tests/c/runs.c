@@ -88,6 +88,35 @@ static void counts(void)
     OK(mg_barrier(0, 0));
 }
 
+/* The same from the end to the beginning, and by memcpy to a place that lies alike in its page. */
+static void down(void)
+{
+    int last = mg_nodes() - 1;
+    unsigned char *array = SHARE("down", 0, mg_malloc(PAGES * PAGE));
+    unsigned char *copy = MUST(aligned_alloc(PAGE, PAGES * PAGE));
+    struct mg_stats before;
+
+    for (int round = 1; round <= 3; round++) {
+        if (mg_node() == 0)
+            memset(array, round, PAGES * PAGE);
+        OK(mg_barrier(0, 0));
+        before = since(NONE_YET);
+        if (mg_node() == last && round == 1)
+            memcpy(copy, array, PAGES * PAGE);
+        for (size_t i = PAGES * PAGE; mg_node() == last && round == 2 && i-- > 0;)
+            copy[i] = array[i];
+        for (size_t i = PAGES * PAGE; mg_node() == last && round == 3 && i-- > 0;)
+            copy[i] = array[i] = 3;
+        if (mg_node() == last) {
+            few("faults of a scan that goes down", since(before).read_faults + since(before).write_faults, 24);
+            for (size_t i = 0; i < PAGES * PAGE; i++)
+                CHECK(copy[i] == round);
+        }
+        OK(mg_barrier(0, 0));
+    }
+    free(copy);
+}
+
 /* All nodes scan at once, each writes its words of every page; then objects that share pages. */
 static void together(size_t object)
 {
@@ -152,9 +181,10 @@ static void zeros(unsigned round)
 int main(int argc, char **argv)
 {
     OK(mg_init(&argc, &argv));
-    if (argc > 1 && strcmp(argv[1], "counts") == 0)
+    if (argc > 1 && strcmp(argv[1], "counts") == 0) {
         counts();
-    else if (argc > 1 && strcmp(argv[1], "zeros") == 0)
+        down();
+    } else if (argc > 1 && strcmp(argv[1], "zeros") == 0)
         for (unsigned round = 0; round < 100; round++)
             zeros(round);
     else
