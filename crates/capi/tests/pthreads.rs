@@ -102,6 +102,18 @@ fn who_joins_a_thread_sees_what_its_destructors_wrote() {
 }
 
 #[test]
+fn destructors_of_a_main_thread_that_ends_by_pthread_exit_use_shared_memory() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "main_destructor");
+    for nodes in [1, 3] {
+        for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
+            let setting = Setting { consistency, ..Setting::nodes(nodes) };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn a_process_whose_main_thread_ends_by_pthread_exit_lives_until_the_others_end_and_leaves() {
     let dir = TestDir::new();
     let program = compile(&dir, "ends");
