@@ -16,6 +16,7 @@ mod operand;
 mod quota;
 mod read_write;
 mod semaphore;
+mod small_map;
 mod tables;
 
 pub use barrier::Barrier;

@@ -4,12 +4,11 @@
 //! from their manager, units of semaphores that nobody has taken, threads that wait. A program makes up
 //! ids as it likes and a peer may be hostile; a manager keeps state for both, so both have a bound.
 
-use std::collections::BTreeMap;
-
 use multigrain_types::NodeId;
 
 use super::context::SyncContext;
 use super::input::SyncError;
+use super::small_map::SmallMap;
 use crate::effect::Effect;
 use crate::message::{
     BarrierMessage, ConditionMessage, Message, ReadWriteMessage, SemaphoreMessage, SyncMessage,
@@ -24,7 +23,7 @@ const MOST_WAITS: u32 = MAX_THREADS;
 
 /// The ids and threads of all nodes that have any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(super) struct Uses(BTreeMap<NodeId, Use>);
+pub(super) struct Uses(SmallMap<NodeId, Use>);
 
 /// Those of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -40,10 +39,10 @@ impl Uses {
             return;
         }
         if let Some(node) = before {
-            self.update(node, |of| of.ids = of.ids.saturating_sub(1));
+            self.0.update(node, |of| of.ids = of.ids.saturating_sub(1));
         }
         if let Some(node) = after {
-            self.update(node, |of| of.ids += 1);
+            self.0.update(node, |of| of.ids += 1);
         }
     }
 
@@ -86,7 +85,7 @@ impl Uses {
                 | ReadWriteMessage::Release { .. },
             ) => return,
         };
-        self.update(from, |of| of.waits = of.waits.saturating_add(waits));
+        self.0.update(from, |of| of.waits = of.waits.saturating_add(waits));
     }
 
     /// What the manager does about it lets threads go.
@@ -132,7 +131,7 @@ impl Uses {
                     | ReadWriteMessage::Release { .. },
                 ) => continue,
             };
-            self.update(to, |of| of.waits = of.waits.saturating_sub(waits));
+            self.0.update(to, |of| of.waits = of.waits.saturating_sub(waits));
         }
     }
 
@@ -141,7 +140,7 @@ impl Uses {
     /// # Errors
     /// [`SyncError::Limit`].
     pub(super) fn check_own(&self, me: NodeId) -> Result<(), SyncError> {
-        if self.of(me).ids < MOST_IDS {
+        if self.0.get(me).ids < MOST_IDS {
             return Ok(());
         }
         Err(SyncError::Limit(format!("this node uses {MOST_IDS} synchronization ids, {RULE}")))
@@ -152,7 +151,7 @@ impl Uses {
     /// # Errors
     /// [`SyncError::Limit`].
     pub(super) fn check_peer(&self, context: &SyncContext, from: NodeId) -> Result<(), SyncError> {
-        let Use { ids, waits } = self.of(from);
+        let Use { ids, waits } = self.0.get(from);
         if from == context.me {
             return Ok(());
         }
@@ -165,18 +164,6 @@ impl Uses {
             return Err(SyncError::Limit(text));
         }
         Ok(())
-    }
-
-    fn of(&self, node: NodeId) -> Use {
-        self.0.get(&node).copied().unwrap_or_default()
-    }
-
-    fn update(&mut self, node: NodeId, change: impl FnOnce(&mut Use)) {
-        let of = self.0.entry(node).or_default();
-        change(of);
-        if *of == Use::default() {
-            self.0.remove(&node);
-        }
     }
 }
 

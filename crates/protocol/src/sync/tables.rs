@@ -23,6 +23,7 @@ use super::lock::Lock;
 use super::quota::Uses;
 use super::read_write::ReadWrite;
 use super::semaphore::Semaphore;
+use super::small_map::SmallMap;
 use crate::effect::{Effect, Effects};
 use crate::message::{LockMessage, SyncMessage};
 use crate::mutant_macro::mutant;
@@ -43,7 +44,7 @@ pub struct SyncTables {
     conditions: BTreeMap<u64, Condition>,
     read_writes: BTreeMap<u64, ReadWrite>,
     /// How many locks each thread of this node holds, if any, and read-write locks.
-    holds: BTreeMap<ThreadId, u32>,
+    holds: SmallMap<ThreadId, u32>,
     here: Here,
     uses: Uses,
     idle: IdleTokens,
@@ -201,7 +202,7 @@ impl SyncTables {
     /// What a thread of this node holds, in the words of a program: locks and read-write locks.
     #[must_use]
     pub fn held_by(&self, thread: ThreadId) -> Vec<String> {
-        if !self.holds.contains_key(&thread) {
+        if self.holds.get(thread) == 0 {
             return Vec::new();
         }
         let locks = self.locks.iter().filter(|(_, lock)| lock.owner() == Some(thread));
@@ -330,23 +331,18 @@ impl SyncTables {
 
 /// Who holds a lock has changed.
 fn change_holder(
-    holds: &mut BTreeMap<ThreadId, u32>,
+    holds: &mut SmallMap<ThreadId, u32>,
     before: Option<ThreadId>,
     after: Option<ThreadId>,
 ) {
     if before == after {
         return;
     }
-    if let Some(thread) = before
-        && let Some(held) = holds.get_mut(&thread)
-    {
-        *held -= 1;
-        if *held == 0 {
-            holds.remove(&thread);
-        }
+    if let Some(thread) = before {
+        holds.update(thread, |held| *held = held.saturating_sub(1));
     }
     if let Some(thread) = after {
-        *holds.entry(thread).or_default() += 1;
+        holds.update(thread, |held| *held += 1);
     }
 }
 

@@ -191,7 +191,8 @@ impl SyncTables {
 
     /// A thread has ended: nobody else may unlock what it holds.
     fn abandon(&mut self, thread: ThreadId) {
-        if self.holds.remove(&thread).is_some() {
+        if self.holds.get(thread) > 0 {
+            self.holds.update(thread, |held| *held = 0);
             self.locks.values_mut().for_each(|lock| lock.abandon(thread));
             self.read_writes.values_mut().for_each(|lock| lock.abandon(thread));
             self.read_writes.retain(|_, lock| *lock != ReadWrite::default());
