@@ -6,6 +6,7 @@
  * wait. --how says how it is added:
  *   0  under lock 0 (a plain block)
  *   1  by an atomic addition (sequentially consistent memory)
+ *   2  by one where the word lives (the same memory)
  * The word is never set back; every sum that is read is checked.
  */
 #include "app.h"
@@ -39,6 +40,17 @@ static uint64_t add_atomically(uint64_t part)
     return sum;
 }
 
+static uint64_t add_where_it_lives(uint64_t part)
+{
+    uint64_t sum;
+
+    shm_add(atomic, part);
+    shm_barrier();
+    sum = __atomic_load_n(atomic, __ATOMIC_RELAXED);
+    shm_barrier();
+    return sum;
+}
+
 /* Each adds this worker's part and returns the sum of all parts so far, its barriers included. */
 static const struct way {
     const char *name;
@@ -46,13 +58,14 @@ static const struct way {
 } ways[] = {
     {"lock", add_under_lock},
     {"atomic", add_atomically},
+    {"fetch", add_where_it_lives},
 };
 
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static const struct app_option options[] = {
     {"rounds", "additions of each worker", &rounds, 1, 1L << 40},
-    {"how", "0: lock, 1: atomic", &how, 0, WAYS - 1},
+    {"how", "0: lock, 1: atomic, 2: where the word lives", &how, 0, WAYS - 1},
     {0},
 };
 

@@ -200,6 +200,22 @@ module multigrain_c
             integer(c_size_t), value :: count
             integer(c_int), value :: type, operation
         end function
+        integer(c_int) function c_fetch_op(word, type, operation, operand, before) bind(c, name="mg_fetch_op")
+            import
+            type(c_ptr), value :: word, operand, before
+            integer(c_int), value :: type, operation
+        end function
+        integer(c_int) function c_exchange(word, type, operand, before) bind(c, name="mg_exchange")
+            import
+            type(c_ptr), value :: word, operand, before
+            integer(c_int), value :: type
+        end function
+        integer(c_int) function c_compare_exchange(word, type, expected, operand, before) &
+                bind(c, name="mg_compare_exchange")
+            import
+            type(c_ptr), value :: word, expected, operand, before
+            integer(c_int), value :: type
+        end function
         integer(c_int) function c_sem_post(id, count) bind(c, name="mg_sem_post")
             import
             integer(c_int32_t), value :: id, count
@@ -463,11 +479,12 @@ module multigrain
 
     integer(c_int), parameter :: MG_ANY_NODE = -1
 
-    private :: error_unit, all_threads, judge, judge_pointer, judge_try, judge_bytes, c_string, fortran_string
+    private :: error_unit, all_threads, place_of, judge, judge_pointer, judge_try, judge_bytes, c_string, fortran_string
     private :: c_init, c_finalize, c_strerror, c_malloc, c_calloc, c_malloc_array, c_element, c_malloc_grain, &
         c_malloc_with, c_malloc_array_with, c_free, c_set_chunking, c_publish, c_lookup, c_prefetch_read, &
         c_prefetch_write, c_push, c_touch_read, c_touch_write, c_lock, c_trylock, c_unlock, c_barrier, c_sem_post, &
         c_broadcast, c_reduce, c_allreduce, c_scan, &
+        c_fetch_op, c_exchange, c_compare_exchange, &
         c_sem_wait, c_sem_trywait, c_cond_wait, c_cond_signal, c_cond_broadcast, c_rwlock_rdlock, c_rwlock_wrlock, &
         c_rwlock_unlock, c_thread_create, c_thread_join, c_thread_detach, c_strlen
     private :: c_memalign, c_realloc, c_usable_size, c_timedlock, c_sem_timedwait, c_cond_timedwait, c_rwlock_tryrdlock, &
@@ -892,6 +909,37 @@ contains
         integer(c_int), intent(out), optional :: ierr
         call judge('mg_scan', c_scan(id, all_threads(threads), place, values, values, count, type, operation), ierr)
     end subroutine
+
+    ! Atomic operations where the word lives; `before`, if given, points to where the value before goes.
+    subroutine mg_fetch_op(word, type, operation, operand, before, ierr)
+        type(c_ptr), intent(in) :: word, operand
+        integer(c_int), intent(in) :: type, operation
+        type(c_ptr), intent(in), optional :: before
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_fetch_op', c_fetch_op(word, type, operation, operand, place_of(before)), ierr)
+    end subroutine
+
+    subroutine mg_exchange(word, type, operand, before, ierr)
+        type(c_ptr), intent(in) :: word, operand
+        integer(c_int), intent(in) :: type
+        type(c_ptr), intent(in), optional :: before
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_exchange', c_exchange(word, type, operand, place_of(before)), ierr)
+    end subroutine
+
+    subroutine mg_compare_exchange(word, type, expected, operand, before, ierr)
+        type(c_ptr), intent(in) :: word, expected, operand
+        integer(c_int), intent(in) :: type
+        type(c_ptr), intent(in), optional :: before
+        integer(c_int), intent(out), optional :: ierr
+        call judge('mg_compare_exchange', c_compare_exchange(word, type, expected, operand, place_of(before)), ierr)
+    end subroutine
+
+    type(c_ptr) function place_of(before)
+        type(c_ptr), intent(in), optional :: before
+        place_of = c_null_ptr
+        if (present(before)) place_of = before
+    end function
 
     integer(c_int32_t) function all_threads(threads)
         integer(c_int32_t), intent(in), optional :: threads

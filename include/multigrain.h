@@ -587,6 +587,26 @@ int mg_rwlock_trywrlock_at(const void *rwlock);
 int mg_rwlock_unlock_at(const void *rwlock);
 int mg_once_at(const void *once, void (*f)(void));
 
+/*
+ * ---- Atomic operations where the word lives -----------------------------------------------------
+ *
+ * An atomic instruction on a word that other nodes use moves its minipage here, each time. These do as the instruction
+ * does, but where the word lives: on this node if it may write the word now, else by one message and its answer at the
+ * node that manages the minipage. So many nodes may count in one word without taking it from each other. They work
+ * beside atomic instructions and plain accesses to the same word, each in one order with all others.
+ *
+ * `word` is a multiple of its size (4 bytes of MG_INT32 and MG_FLOAT, else 8), in sequentially consistent memory; MG_EINVAL if
+ * not (of release-consistent memory: mg_allreduce, or a lock), for NULL, and for a word that ends beyond its allocation.
+ * MG_ENOTSHARED: it is none of shared memory. MG_EACCES: this node is not attached to write it. `operand`,
+ * `expected` and `before` point to a value of the type, in private or shared memory; `before` may be NULL.
+ */
+/* The word becomes what the operation makes of it and the operand, as in mg_reduce; `before` gets what it was. */
+int mg_fetch_op(void *word, enum mg_type type, enum mg_operation operation, const void *operand, void *before);
+/* It becomes `operand`. */
+int mg_exchange(void *word, enum mg_type type, const void *operand, void *before);
+/* It becomes `operand` if it is `expected`, bit for bit: then `before` gets what `expected` points to. */
+int mg_compare_exchange(void *word, enum mg_type type, const void *expected, const void *operand, void *before);
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 /* The node in the top 16 bits, a number on that node in the others; never 0. */

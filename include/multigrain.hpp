@@ -516,6 +516,41 @@ void scan(const party &of, mg_operation operation, T *data, std::size_t count = 
                   "mg_scan");
 }
 
+/* ---- Atomic operations where the word lives: of std::int32_t, std::int64_t, std::uint64_t, float and double ------- */
+
+namespace detail {
+
+/* A parameter of this type does not say what T is: fetch_add(word, 1) is of the word's type. */
+template <class T> struct same {
+    using type = T;
+};
+
+} // namespace detail
+
+/* Each gives the value before. */
+template <class T> T fetch_op(T *word, mg_operation operation, typename detail::same<T>::type operand)
+{
+    T before;
+    detail::check(mg_fetch_op(word, detail::type_of<T>(), operation, &operand, &before), "mg_fetch_op");
+    return before;
+}
+template <class T> T fetch_add(T *word, typename detail::same<T>::type operand)
+{
+    return fetch_op(word, MG_SUM, operand);
+}
+template <class T> T exchange(T *word, typename detail::same<T>::type operand)
+{
+    T before;
+    detail::check(mg_exchange(word, detail::type_of<T>(), &operand, &before), "mg_exchange");
+    return before;
+}
+template <class T> T compare_exchange(T *word, typename detail::same<T>::type expected, typename detail::same<T>::type operand)
+{
+    T before;
+    detail::check(mg_compare_exchange(word, detail::type_of<T>(), &expected, &operand, &before), "mg_compare_exchange");
+    return before;
+}
+
 class once_flag {
 public:
     constexpr once_flag() noexcept = default;

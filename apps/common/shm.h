@@ -58,6 +58,8 @@ void *shm_block(const char *name, size_t bytes, size_t grain);
 void *shm_plain(const char *name, size_t bytes);
 /* A zeroed block for atomics, sequentially consistent whatever the job is. */
 void *shm_atomics(const char *name, size_t bytes);
+/* Adds to a word of such a block, where the word lives. */
+void shm_add(uint64_t *word, uint64_t part);
 /*
  * `count` elements of `bytes` each, each a minipage of its own (or `chunk` neighbours in one);
  * their addresses go to out[0 .. count), which is private to the node. Not zeroed.

@@ -101,6 +101,11 @@ void *shm_atomics(const char *name, size_t bytes)
     return known_as(name, p);
 }
 
+void shm_add(uint64_t *word, uint64_t part)
+{
+    must(mg_fetch_op(word, MG_UINT64, MG_SUM, &part, NULL), "mg_fetch_op");
+}
+
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out)
 {
     void *array;

@@ -84,6 +84,11 @@ void *shm_atomics(const char *name, size_t bytes)
     return private_alloc(bytes);
 }
 
+void shm_add(uint64_t *word, uint64_t part)
+{
+    __atomic_fetch_add(word, part, __ATOMIC_RELAXED);
+}
+
 /* Elements start on cache lines, so that the hardware does not share falsely what DSM does not. */
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out)
 {

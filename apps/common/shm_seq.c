@@ -65,6 +65,11 @@ void *shm_atomics(const char *name, size_t bytes)
     return private_alloc(bytes);
 }
 
+void shm_add(uint64_t *word, uint64_t part)
+{
+    *word += part;
+}
+
 void shm_array(const char *name, size_t count, size_t bytes, unsigned chunk, void **out)
 {
     size_t stride = (bytes + 63) / 64 * 64;

@@ -18,13 +18,13 @@ struct Values {
     count: usize,
 }
 
-fn element(of: c_int) -> Result<Element, Error> {
+pub(crate) fn element(of: c_int) -> Result<Element, Error> {
     let all = [Element::Int32, Element::Int64, Element::Uint64, Element::Float, Element::Double];
     let found = usize::try_from(of).ok().and_then(|of| all.get(of));
     found.copied().ok_or_else(|| Error::Invalid(format!("{of} is no enum mg_type")))
 }
 
-fn operation(of: c_int) -> Result<Operation, Error> {
+pub(crate) fn operation(of: c_int) -> Result<Operation, Error> {
     let all = [Operation::Sum, Operation::Min, Operation::Max, Operation::And, Operation::Or];
     let found = usize::try_from(of).ok().and_then(|of| all.get(of));
     found.copied().ok_or_else(|| Error::Invalid(format!("{of} is no enum mg_operation")))

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "the foreign interface")]
 
 mod allocator;
+pub mod atomics;
 pub mod collective;
 pub mod io;
 pub mod job;

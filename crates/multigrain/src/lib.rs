@@ -91,6 +91,7 @@
 //! ```
 
 mod array;
+mod fetch;
 mod hints;
 mod job;
 mod memory;

@@ -30,7 +30,7 @@ pub enum Op {
 }
 
 impl Op {
-    fn operation(self) -> Operation {
+    pub(crate) fn operation(self) -> Operation {
         match self {
             Self::Sum => Operation::Sum,
             Self::Min => Operation::Min,
@@ -41,9 +41,13 @@ impl Op {
     }
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {
         const ELEMENT: super::Element;
+
+        /// Its bits, the low ones of a word.
+        fn to_word(self) -> u64;
+        fn from_word(word: u64) -> Self;
     }
 }
 
@@ -54,6 +58,17 @@ macro_rules! numbers {
     ($($number:ty = $element:ident;)*) => {$(
         impl sealed::Sealed for $number {
             const ELEMENT: Element = Element::$element;
+
+            fn to_word(self) -> u64 {
+                let mut word = [0; size_of::<u64>()];
+                word[..size_of::<$number>()].copy_from_slice(&self.to_le_bytes());
+                u64::from_le_bytes(word)
+            }
+
+            fn from_word(word: u64) -> Self {
+                let bytes = word.to_le_bytes();
+                Self::from_le_bytes(core::array::from_fn(|at| bytes[at]))
+            }
         }
         impl Number for $number {}
     )*};

@@ -241,6 +241,9 @@ kinds! {
         RaceJudged = 76, Any, Receipt;
         /// What the message that follows, of collective operation `subject`, brings or takes; no answer.
         Operand = 80, Any, Nothing;
+        /// To the manager of the word at address `subject`: do the atomic operation in the body; answered with the value
+        /// before, or with the code of "busy".
+        Atomic = 91, Any, Node;
     }
 }
 
@@ -319,6 +322,7 @@ mod tests {
             "SegmentRemove",
             "SegmentSet",
             "Departure",
+            "Atomic",
         ];
         let name = |number| match OwnKind::of(number)? {
             OwnKind::Request(kind) => Some(format!("{kind:?}")),

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "the other node's sink")]
 
 use multigrain_memory::{Area, GuardChoice, Memory, Shape, VIEWS_BASE};
+use multigrain_protocol::sync::{Element, Operation};
 use multigrain_protocol::{
     Attach, HlrcMessage, Input, Kind, Message, MgsMessage, PageMessage, Turns,
 };
@@ -11,6 +12,7 @@ use multigrain_transport::{Destination, Header, LostReason, Mesh, Sink, Timeout,
 use multigrain_types::{AreaId, Compression, Consistency, MinipageId, NodeId, Placement, ThreadId};
 
 use crate::area::{AreaRecord, Items, NamedSharing, Origin};
+use crate::atomic_op::{AtomicAction, AtomicOp};
 use crate::config::Config;
 use crate::directory::names;
 use crate::driver::sink::NodeSink;
@@ -237,6 +239,63 @@ fn give_back() {
 #[test]
 fn an_area_goes_from_nobody_before_who_has_made_it_lets_it_go() {
     play_random(give_back, 1);
+}
+
+/// Node 1 asks for atomic operations: on a word of node 0's, and on what node 0 must not touch for it.
+fn act_on_words() {
+    let [ours, theirs] = pair(None);
+    let runtime = node_of_two_pages(ours);
+    assert_eq!(runtime.adopt(page_of(NodeId(0), 0, Origin::Heap)), 0);
+    let relaxed = Consistency::LazyRelease;
+    let other = AreaRecord { consistency: relaxed, ..page_of(NodeId(0), 1, Origin::Heap) };
+    assert_eq!(runtime.adopt(other), 0);
+    let [own, lazy] = [0, 1].map(|id| VIEWS_BASE + id * multigrain_memory::VIEW_ALIGN);
+    let add = AtomicAction::Combine(Operation::Sum);
+    let add = AtomicOp::new(add, Element::Int64, 7).unwrap().to_bytes();
+    let asks = |thread, address: usize, body: &[u8]| {
+        let (kind, subject) = (DriverFrame::Atomic.number(), address as u64);
+        let header = Header { kind, thread, subject, ..Header::default() };
+        runtime.driver.serve_request(NodeId(1), &header, body).is_ok()
+    };
+    assert!(asks(0, own, &add) && asks(1, own + 4088, &add));
+    assert!(!asks(2, own + 4, &add), "not aligned");
+    assert!(!asks(3, own + 4096, &add), "behind its minipage");
+    assert!(!asks(4, 0, &add) && !asks(5, usize::MAX - 7, &add), "no shared memory");
+    assert!(!asks(6, lazy, &add), "of another consistency");
+    assert!(!asks(7, own, &add[1..]) && !asks(8, own, &[9; 18]), "no operation");
+    let mut codes = Codes::default();
+    while codes.0.len() < 2 {
+        theirs.receive(&mut codes, Timeout::Now);
+    }
+    assert_eq!(codes.0, [0, 0]);
+    let minipage = MinipageId::new(AreaId(0), 0);
+    let (place, _) = runtime.driver.memory().privileged(minipage);
+    let word = |at: usize| {
+        // SAFETY: it lies in the page, which nobody else uses.
+        unsafe { place.wrapping_add(at).cast::<u64>().read() }
+    };
+    assert_eq!((word(0), word(8), word(4088)), (7, 0, 7));
+}
+
+#[test]
+fn an_atomic_operation_of_another_node_is_for_a_word_that_this_one_manages() {
+    play_random(act_on_words, 1);
+}
+
+/// A word that node 1 manages is none that it may ask node 0 for.
+fn act_on_own_word() {
+    let [ours, _theirs] = pair(None);
+    let runtime = node_of_two_pages(ours);
+    assert_eq!(runtime.adopt(page_of(NodeId(1), 0, Origin::Heap)), 0);
+    let op = AtomicOp::new(AtomicAction::Exchange, Element::Int64, 7).unwrap();
+    let (kind, subject) = (DriverFrame::Atomic.number(), VIEWS_BASE as u64);
+    let header = Header { kind, subject, ..Header::default() };
+    assert!(runtime.driver.serve_request(NodeId(1), &header, &op.to_bytes()).is_err());
+}
+
+#[test]
+fn an_atomic_operation_goes_to_no_node_but_the_manager() {
+    play_random(act_on_own_word, 1);
 }
 
 /// Node 0 takes areas away from node 1, of which one is node 1's own and in use.

@@ -11,7 +11,7 @@
 //! ```text
 //! job  process_manager  trap                         : joining, leaving, and the calls of a program; faults come in
 //! unsupported_atomics                                : looks at the instructions that trap
-//! collective  sync  deadlines  deadlock              : services: what is asked of this node
+//! collective  sync  deadlines  deadlock  atomics     : services: what is asked of this node
 //! prefetch  threads  segments  heap  directory       : the same
 //! driver                                             : a step and what it waits for; requests between nodes
 //! engine                                             : the protocol's effects become protections, frames, wake-ups
@@ -20,6 +20,7 @@
 //! config  program  programs  secret                  : the same: what a node is told, and which program it runs
 //! receiver  time_windows  membership  frames         : the same: waiting, windows, who is in the job, formats
 //! area  minipage_run  segment_sharing  live_items    : what the tables hold
+//! atomic_op                                          : what is asked of a word
 //! interposed_mmap  interposed_mprotect  child        : between the program and the C library
 //! interposed_close  signals  pthread  errno          : the same
 //! launcher  crash  error  shim  tsan  source_place   : what all of them use
@@ -32,6 +33,8 @@
 
 mod allocation_sites;
 mod area;
+mod atomic_op;
+mod atomics;
 mod child;
 mod collective;
 mod compression;
@@ -101,6 +104,7 @@ mod tsan;
 mod uncancellable;
 mod unsupported_atomics;
 
+pub use atomic_op::{AtomicAction, AtomicOp};
 pub use collective::{Collective, Combine, Party};
 pub use compression::Compressed;
 pub use config::{Config, Launch};

@@ -347,6 +347,12 @@ impl Windows {
         lock(&self.open_windows).asked.locks((minipage, thread)) > 0
     }
 
+    /// Whether any thread has.
+    pub(crate) fn is_page_locked(&self, minipage: MinipageId) -> bool {
+        self.locks_pages.load(Ordering::Relaxed)
+            && lock(&self.open_windows).asked.is_locked(minipage)
+    }
+
     /// It unlocks it, once.
     pub(crate) fn unlock_page(&self, thread: ThreadId, minipage: MinipageId) {
         lock(&self.open_windows).asked.unlock((minipage, thread));

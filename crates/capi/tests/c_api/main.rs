@@ -62,6 +62,11 @@ fn collective_operations_combine_what_all_threads_bring() {
 }
 
 #[test]
+fn atomic_operations_are_exact_and_done_where_the_word_lives() {
+    run_in_every_way("fetch_op", &[1, 2, 4], 2);
+}
+
+#[test]
 fn threads_that_disagree_about_a_collective_operation_are_told() {
     let dir = TestDir::new();
     let program = compile(&dir, "collective");

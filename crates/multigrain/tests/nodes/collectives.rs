@@ -1,6 +1,6 @@
 //! Collective operations of all threads of a job, or of some.
 
-use multigrain::{Job, Op, Party, Result};
+use multigrain::{Consistency, Job, Op, Party, Policy, Result};
 
 use super::Scenario;
 
@@ -8,6 +8,7 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("broadcast", broadcast),
     ("sums for one and for all, and of those before", numbers),
     ("functions whose order counts", functions),
+    ("atomic operations where the number lives", atomic_operations),
 ];
 
 /// One thread a node.
@@ -74,4 +75,28 @@ fn functions(job: &Job) -> Result<()> {
     all.scan_with(&mut values, then)?;
     assert_eq!(values, [up_to(job.node()), [1, job.node() as u64 + 1]]);
     Ok(())
+}
+
+/// Under sequential consistency they are exact; elsewhere they are refused.
+fn atomic_operations(job: &Job) -> Result<()> {
+    let policy = Policy::new().consistency(Consistency::Sequential);
+    let half = job.share("half", || job.alloc_with(0.0, policy))?;
+    let most = job.share("most", || job.alloc_with(0_i32, policy))?;
+    let owner = job.share("owner", || job.alloc_with(0_u64, policy))?;
+    let guarded = job.share("guarded", || job.alloc_with(0_u64, policy))?;
+    let (me, nodes) = (job.node() as u64 + 1, job.nodes());
+    for round in 0..200 {
+        half.fetch_op(Op::Sum, 0.5)?;
+        most.fetch_op(Op::Max, round)?;
+        while owner.compare_exchange(0, me)? != 0 {}
+        guarded.set(guarded.get() + 1);
+        assert_eq!(owner.exchange(0)?, me);
+    }
+    job.barrier(0)?;
+    assert_eq!(half.get(), 100.0 * nodes as f64);
+    assert_eq!((most.get(), guarded.get()), (199, 200 * nodes as u64));
+    let relaxed = job.alloc_with(0_u64, Policy::new().consistency(Consistency::LazyRelease))?;
+    let refused = relaxed.fetch_op(Op::Sum, 1).unwrap_err();
+    assert!(refused.to_string().contains("release-consistent"), "{refused}");
+    job.barrier(0)
 }

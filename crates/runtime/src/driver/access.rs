@@ -174,7 +174,7 @@ impl Driver {
     fn retire(&self, thread: ThreadId, minipage: MinipageId, urgent: bool) {
         let released = urgent && !self.tables().manages(minipage);
         let turn_us = self.engine.windows().turn_us(minipage, released);
-        self.engine.step_sure(Input::Retired { thread, minipage, turn_us });
+        self.step_sure(Input::Retired { thread, minipage, turn_us });
     }
 
     /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
@@ -183,7 +183,7 @@ impl Driver {
         if for_.is_first_try() && self.keep_as_asked(thread, minipage) {
             return;
         }
-        self.engine.step_sure(Input::Resumed { thread, minipage });
+        self.step_sure(Input::Resumed { thread, minipage });
         let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
         let step = || urgent && single_step::is_ours() && with(|all| all.hold(minipage));
         let window = |since_ns, kind, stepped| {

@@ -16,6 +16,7 @@ pub(crate) mod access;
 mod answers;
 mod back_pressure;
 mod page_locks;
+pub(crate) mod remote_atomics;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
@@ -44,6 +45,7 @@ use crate::state_tables::SharedTables;
 use crate::stats::{Count, Counters};
 use crate::time_windows::now_ns;
 use answers::Answers;
+use remote_atomics::WaitingAtomics;
 use retire_areas::Retiring;
 use sink::NodeSink;
 use thread_registration::ThreadCounts;
@@ -99,6 +101,7 @@ pub(crate) struct Driver {
     receiver: Receiver,
     unanswered: Mutex<Unanswered>,
     answers: Answers,
+    atomics: WaitingAtomics,
     threads: ThreadCounts,
     retiring: Retiring,
     services: Box<dyn Services>,
@@ -112,6 +115,7 @@ impl Driver {
             receiver: Receiver::new(wait),
             unanswered: Mutex::default(),
             answers: Answers::default(),
+            atomics: WaitingAtomics::default(),
             threads: ThreadCounts::default(),
             retiring,
             services,

@@ -23,7 +23,7 @@ impl Driver {
             self.end_windows_on(minipage);
             slot.arm();
             let kind = Kind::Write;
-            self.engine.step_sure(Input::PinnedRetry { thread, minipage, kind });
+            self.step_sure(Input::PinnedRetry { thread, minipage, kind });
             self.wait_for(slot, Wait::Fault);
             self.engine.windows().lock_page(thread, minipage);
         }
@@ -45,7 +45,7 @@ impl Driver {
         }
         for minipage in minipages {
             self.engine.windows().unlock_page(thread, minipage);
-            self.engine.step_sure(Input::Retired { thread, minipage, turn_us: 0 });
+            self.step_sure(Input::Retired { thread, minipage, turn_us: 0 });
         }
         Ok(true)
     }
@@ -53,7 +53,7 @@ impl Driver {
     /// A thread ends, or its node leaves: it has nothing locked any more.
     pub(crate) fn unlock_pages_of(&self, thread: ThreadId) {
         for minipage in self.engine.windows().unlock_pages_of(thread) {
-            self.engine.step_sure(Input::Retired { thread, minipage, turn_us: 0 });
+            self.step_sure(Input::Retired { thread, minipage, turn_us: 0 });
         }
     }
 }

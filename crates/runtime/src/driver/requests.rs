@@ -36,7 +36,7 @@ impl Driver {
     }
 
     /// The same of any frame that is answered, without the acquire: this node may still look at what it has.
-    fn ask_node(
+    pub(super) fn ask_node(
         &self,
         to: NodeId,
         FrameRow { number: kind, awaits, .. }: FrameRow,
@@ -126,14 +126,14 @@ impl Driver {
         }
         self.end_epoch();
         slot.arm();
-        self.engine.step_sure(Input::Release { thread });
+        self.step_sure(Input::Release { thread });
         self.wait_for(slot, Wait::Other);
     }
 
     /// Before a node is told by other means: what it has to forget then.
     pub(crate) fn notify(&self, node: NodeId) {
         if self.tables().is_lazy() && node != self.me() {
-            self.engine.step_sure(Input::Notify { node });
+            self.step_sure(Input::Notify { node });
         }
     }
 
@@ -141,7 +141,7 @@ impl Driver {
     pub(crate) fn acquire(&self) {
         self.engine.end_interval();
         if self.tables().is_lazy() {
-            self.engine.step_sure(Input::Acquire);
+            self.step_sure(Input::Acquire);
         }
     }
 
@@ -155,7 +155,7 @@ impl Driver {
         if !named.into_iter().all(lazy) {
             return false;
         }
-        self.engine.step_sure(Input::WriteNotices { from, notices });
+        self.step_sure(Input::WriteNotices { from, notices });
         true
     }
 
@@ -189,6 +189,7 @@ impl Driver {
             OwnKind::Driver(DriverFrame::Operand) => {
                 self.engine.receive_operand(from, header.subject, body)
             }
+            OwnKind::Driver(DriverFrame::Atomic) => self.serve_atomic(asker, header.subject, body),
             OwnKind::Driver(DriverFrame::RaceClock) => {
                 let awaits = |thread| lock(&self.unanswered).awaits(thread, from);
                 self.races().receive_clock(from, header, body, awaits)

@@ -226,6 +226,7 @@ unsafe impl Sink for NodeSink<'_> {
                 }
                 if let Some(run) = run.filter(|run| run.count() > 1) {
                     self.driver.engine.step_received_run(from, message, run);
+                    self.driver.finish_atomics();
                     return Ok(());
                 }
                 if let (Message::Sync { .. }, Some(notices)) = (message, body)
@@ -244,6 +245,7 @@ unsafe impl Sink for NodeSink<'_> {
                     }
                 };
                 self.driver.engine.step_received(from, message, diff);
+                self.driver.finish_atomics();
                 Ok(())
             }
             None => self.driver.serve_request(from, header, body.unwrap_or_default()),

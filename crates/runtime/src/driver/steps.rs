@@ -19,6 +19,7 @@ pub(crate) struct Batch<'a>(&'a Driver);
 impl Batch<'_> {
     pub(crate) fn step(self, input: Input) {
         self.0.engine.step_batched(input);
+        self.0.finish_atomics();
     }
 }
 
@@ -29,16 +30,24 @@ impl Driver {
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::Limit`].
     pub(crate) fn step(&self, input: Input) -> Result<(), Error> {
-        self.engine.step(input)
+        let done = self.engine.step(input);
+        self.finish_atomics();
+        done
+    }
+
+    /// The same of one that no program can misuse.
+    pub(crate) fn step_sure(&self, input: Input) {
+        self.engine.step_sure(input);
+        self.finish_atomics();
     }
 
     /// One protocol step for each minipage of a run.
     pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
         if run.count() == 1 {
-            self.engine.step_sure(input(run.first()));
-        } else {
-            self.engine.step_run(run, input);
+            return self.step_sure(input(run.first()));
         }
+        self.engine.step_run(run, input);
+        self.finish_atomics();
     }
 
     /// A step of synchronization for which the thread is about to wait.
@@ -67,7 +76,7 @@ impl Driver {
 
     /// The same of a step that no program can misuse.
     pub(crate) fn tell_sure(&self, told: SyncInput) {
-        self.engine.step_sure(Input::Sync(told));
+        self.step_sure(Input::Sync(told));
         self.mesh().flush_deferred();
     }
 

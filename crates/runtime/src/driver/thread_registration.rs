@@ -136,7 +136,7 @@ impl Driver {
         self.threads.begins();
         slot.begin(now_ns());
         slot.arm();
-        self.engine.step_sure(Input::Sync(SyncInput::Begin { thread }));
+        self.step_sure(Input::Sync(SyncInput::Begin { thread }));
         self.wait_for(slot, Wait::Other);
     }
 
@@ -152,7 +152,7 @@ impl Driver {
             self.counters().add(stats::Count::EndedThreads, now_ns().saturating_sub(since_ns));
             self.threads.ends();
             self.warn_of_held(thread, "a thread ended");
-            self.engine.step_sure(Input::Sync(SyncInput::End { thread }));
+            self.step_sure(Input::Sync(SyncInput::End { thread }));
         }
     }
 

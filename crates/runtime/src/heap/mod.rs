@@ -430,7 +430,7 @@ impl Heap {
 /// Invalidates all other copies of what was freed. Where nobody will use it again, this only brings
 /// states that were used to rest.
 fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
-    let reclaim = |minipage| driver.engine().step_sure(Input::Reclaim { minipage });
+    let reclaim = |minipage| driver.step_sure(Input::Reclaim { minipage });
     let Freed { area, minipages, returned } = freed;
     if *returned {
         driver.tables().used(*area, minipages.clone()).for_each(reclaim);

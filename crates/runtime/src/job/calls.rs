@@ -3,6 +3,8 @@
 use multigrain_protocol::Kind;
 
 use super::Runtime;
+use crate::atomic_op::AtomicOp;
+use crate::atomics;
 use crate::deadlines::Deadline;
 use crate::directory::names::Names;
 use crate::error::Error;
@@ -170,6 +172,19 @@ impl Runtime {
     /// segment that this node is not attached to, or only to read where that is not enough.
     pub fn touch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
         self.prefetcher.touch(self.member()?, address, bytes, kind)
+    }
+}
+
+/// Atomic operations.
+impl Runtime {
+    /// Does an atomic operation on a word of sequentially consistent memory, where the word lives; the value before.
+    /// Many nodes may use it so without moving its minipage, beside plain accesses and atomic instructions.
+    ///
+    /// # Errors
+    /// [`Error::NotShared`]; [`Error::Invalid`] for an address that is not aligned, a word that ends beyond its allocation, or
+    /// memory of another consistency; [`Error::Denied`] in a segment that this node is not attached to write.
+    pub fn fetch_op(&self, address: usize, op: AtomicOp) -> Result<u64, Error> {
+        atomics::fetch_op(self.member()?, &self.prefetcher, address, op)
     }
 }
 

@@ -242,7 +242,7 @@ fn open_ahead(driver: &Driver, minipage: MinipageId) {
         return;
     }
     for run in driver.engine().writes().trapped(minipage) {
-        driver.engine().step_run(run, |minipage| Input::OpenAhead { minipage });
+        driver.step_run(run, |minipage| Input::OpenAhead { minipage });
     }
 }
 

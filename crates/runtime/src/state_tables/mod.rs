@@ -345,10 +345,14 @@ impl SharedTables {
         area.placement.manager(minipage, area.record.owner, self.nodes)
     }
 
+    /// Who keeps the directory entry of a minipage; none if it is unknown here.
+    pub(crate) fn manager(&self, minipage: MinipageId) -> Option<NodeId> {
+        self.area(minipage.area()).map(|area| self.manager_of(area, minipage))
+    }
+
     /// Whether this node keeps the directory entry of a known minipage.
     pub(crate) fn manages(&self, minipage: MinipageId) -> bool {
-        let area = self.area(minipage.area());
-        area.is_some_and(|area| self.manager_of(area, minipage) == self.me)
+        self.manager(minipage) == Some(self.me)
     }
 
     /// What a minipage promises; sequential if it is unknown here.

@@ -65,6 +65,12 @@ impl RequestedWindows {
         self.locked.get(&kept).copied().unwrap_or_default()
     }
 
+    /// Whether any thread has locked a minipage.
+    pub(super) fn is_locked(&self, minipage: MinipageId) -> bool {
+        let all = (minipage, ThreadId(0))..=(minipage, ThreadId(u32::MAX));
+        self.locked.range(all).next().is_some()
+    }
+
     /// Unlocks it, once; false if it is not locked.
     pub(super) fn unlock(&mut self, kept: ThreadsMinipage) -> bool {
         let Some(count) = self.locked.get_mut(&kept) else { return false };

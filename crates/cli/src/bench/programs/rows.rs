@@ -101,7 +101,7 @@ const ALLOC: Row = Row {
 };
 
 /// All rows, in the order in which they are measured.
-pub(super) static ROWS: [Row; 26] = [
+pub(super) static ROWS: [Row; 27] = [
     Row {
         name: "counter",
         what: "one counter under one lock, a hand-over from node to node",
@@ -140,6 +140,13 @@ pub(super) static ROWS: [Row; 26] = [
         what: "the same by an atomic addition",
         input: &["--how", "1"],
         quick: &["--how", "1", "--rounds", "20"],
+        ..REDUCE
+    },
+    Row {
+        name: "reduce-fetch",
+        what: "the same by an atomic addition where the word lives",
+        input: &["--how", "2"],
+        quick: &["--how", "2", "--rounds", "20"],
         ..REDUCE
     },
     Row {

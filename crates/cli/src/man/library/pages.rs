@@ -1,5 +1,6 @@
 //! What a page of section 3 has beside the header's text: which functions share a page, return values, errors.
 
+mod atomics;
 mod segments;
 
 /// One page.
@@ -45,7 +46,7 @@ const AREAS: (&str, &str) = (
 
 /// All pages.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
-    PAGES.iter().chain(segments::PAGES)
+    PAGES.iter().chain(segments::PAGES).chain(atomics::PAGES)
 }
 
 /// Those that are not in a file of their own.
