@@ -312,6 +312,42 @@ fn ports_that_are_taken_are_counted() {
     assert!(ended.err.contains("the first port of a range is the lower one"), "{ended:?}");
 }
 
+/// A program whose loader, library or end is missing is found before any node starts; by `run`, too, where that costs no more
+/// than a look at the file.
+#[test]
+fn a_program_that_cannot_be_loaded_prevents_a_job() {
+    let directory = directory("loaders");
+    let script = format!(
+        "set -e; cd {}; echo 'int part(void) {{ return 0; }}' > part.c; \
+         printf 'int part(void);\\nint main(void) {{ return part(); }}\\n' > whole.c; \
+         cc -shared -fPIC part.c -o libpart.so; cc whole.c -L. -lpart -o no-library; \
+         cc -Dpart=own whole.c -x c <(echo 'int own(void) {{ return 0; }}') \
+             -Wl,--dynamic-linker=/no/loader.so -o no-loader; \
+         cc whole.c -L. -lpart -Wl,-rpath,$PWD -o cut; \
+         truncate -s $(($(stat -c %s cut) / 2)) cut; \
+         cc whole.c -L. -lpart -Wl,-rpath,$PWD -o good",
+        directory.display()
+    );
+    let built = behind(&script);
+    assert_eq!(built.code, Some(0), "{built:?}");
+    let says = |command: &str| behind(&format!("cd {}; {command}", directory.display()));
+    assert_eq!(says("$D ./good").code, Some(0));
+    for (program, why, code) in [
+        ("no-library", "libpart.so: cannot open shared object file", 127),
+        ("no-loader", "the interpreter its first line or its ELF header names is missing", 127),
+        ("cut", "its end is missing; copy or link it again", 126),
+    ] {
+        let ended = says(&format!("$D ./{program}"));
+        let start = format!("prevents: this host: program: ./{program}: ");
+        assert!(line(&ended, &start).contains(why), "{ended:?}");
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let ended = says(&format!("${{D% doctor}} run -n 2 ./{program}"));
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let lines = ended.err.lines().filter(|line| line.contains(why)).count();
+        assert!(lines == 1 || (lines == 2 && program == "no-library"), "{ended:?}");
+    }
+}
+
 #[test]
 fn json_has_every_finding() {
     let ended = behind("$D --json -n 2");

@@ -84,9 +84,11 @@ fn look(args: &DoctorArgs) -> Result<Findings, LaunchError> {
     };
     let Some(shares) = shares else {
         let mut findings = host::examine(&needs(all));
-        findings.extend(args.program.as_ref().map(|path| match program::find(path.as_os_str()) {
-            Ok(_) => Finding::fine("program", "can be executed"),
-            Err(error) => Finding::prevents("program", error.to_string(), "no node can start", ""),
+        findings.extend(args.program.as_ref().map(|path| {
+            match program::loadable(path.as_os_str()) {
+                Ok(_) => Finding::fine("program", "can be executed"),
+                Err(why) => Finding::prevents("program", why, "no node can start", ""),
+            }
         }));
         return Ok(vec![("this host".to_owned(), findings)]);
     };

@@ -1,6 +1,7 @@
 //! Whether the kernel can execute a file. Of one that it cannot, execvp makes a script of /bin/sh, as shells do: right for
 //! text without a first line, and for all else an error of syntax in the middle of it.
 
+use super::elf;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
@@ -24,9 +25,10 @@ const MACHINES: [u16; 2] = [62, 3];
 #[cfg(target_arch = "aarch64")]
 const MACHINES: [u16; 2] = [183, 40];
 
-/// Whether the file that a script's first line names is missing.
+/// Whether the file that a script's first line or an ELF header names is missing.
 pub(super) fn lacks_interpreter(file: &Path) -> bool {
     let interpreter = beginning(file).and_then(|begin| interpreter_of(&begin));
+    let interpreter = interpreter.or_else(|| elf::loader_of(file));
     interpreter.is_some_and(|interpreter| !interpreter.exists())
 }
 
@@ -47,7 +49,8 @@ fn beginning(file: &Path) -> Option<Vec<u8>> {
 /// Why the kernel will not execute a file that may be executed; what cannot be read is for the kernel to say.
 pub(super) fn refusal(file: &Path) -> Option<&'static str> {
     let bytes = file.metadata().ok().filter(fs::Metadata::is_file)?.len();
-    let why = refusal_of(&beginning(file)?, bytes)?;
+    let why = refusal_of(&beginning(file)?, bytes);
+    let why = why.or_else(|| elf::is_cut_off(file, bytes).then_some(CUT_OFF))?;
     (!others_are_registered()).then_some(why)
 }
 

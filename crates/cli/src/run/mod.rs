@@ -24,6 +24,7 @@ mod control;
 mod deadlock;
 mod descriptor_limit;
 mod doctor;
+mod elf;
 mod environment;
 mod error;
 mod escalation;

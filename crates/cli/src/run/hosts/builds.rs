@@ -1,15 +1,13 @@
 //! Build ids of the program and of the Multigrain library it would be run with: all hosts must have the same.
 
+use super::super::elf;
 use super::messages::Built;
-use object::read::{Object, ObjectSection, ReadCache};
-use std::ffi::OsStr;
+use object::read::{Object, ReadCache};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The library's name, to which a version may be added.
 const LIBRARY: &str = "libmultigrain.so";
@@ -85,11 +83,7 @@ fn of(path: &Path) -> io::Result<String> {
 
 /// The library that the program's own loader finds for it; none for a program that is linked without it.
 fn library_of(program: &Path, variables: &[(String, String)]) -> Option<PathBuf> {
-    let loader = loader_of(program)?;
-    let mut command = Command::new(loader);
-    command.arg("--list").arg(program).envs(variables.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stderr(Stdio::null());
-    let listed = command.output().ok()?.stdout;
+    let listed = elf::listed_libraries(program, variables)?.stdout;
     let listed = String::from_utf8_lossy(&listed);
     listed.lines().find_map(|line| {
         let (name, place) = line.trim().split_once(" => ")?;
@@ -97,15 +91,6 @@ fn library_of(program: &Path, variables: &[(String, String)]) -> Option<PathBuf>
         let version = name.strip_prefix(LIBRARY)?;
         (version.is_empty() || version.starts_with('.')).then(|| PathBuf::from(path))
     })
-}
-
-/// The dynamic loader that an ELF file names.
-fn loader_of(program: &Path) -> Option<PathBuf> {
-    let cache = ReadCache::new(File::open(program).ok()?);
-    let file = object::File::parse(&cache).ok()?;
-    let name = file.section_by_name(".interp")?.data().ok()?;
-    let name = name.split(|&byte| byte == 0).next()?;
-    Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
 #[cfg(test)]
@@ -141,7 +126,7 @@ mod tests {
         assert_ne!(own, shell);
         let text = of(Path::new("/etc/passwd")).unwrap();
         assert!(text.starts_with("contents "), "{text}");
-        assert!(loader_of(&exe).unwrap().is_absolute());
+        assert!(elf::loader_of(&exe).unwrap().is_absolute());
         assert_eq!(library_of(&exe, &[]), None, "it is linked statically");
         assert!(of(Path::new("/no/such")).is_err());
     }

@@ -24,7 +24,7 @@ pub(super) fn examine(examination: &Examination) -> Result<Examined, String> {
         let directory = Path::new(OsStr::from_bytes(&examination.directory));
         std::env::set_current_dir(directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;
-        let path = program::find(program).map_err(|error| error.to_string())?;
+        let path = program::loadable(program)?;
         builds::of_program(&path, &[]).map_err(|error| format!("{}: {error}", path.display()))
     });
     Ok(Examined { findings, whereabouts, files, time })

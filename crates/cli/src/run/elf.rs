@@ -1,0 +1,64 @@
+//! What an ELF file says of itself: its loader, whether all of it is there, and what its loader says of its libraries.
+
+use object::LittleEndian;
+use object::elf::{FileHeader64, PT_INTERP, PT_LOAD};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What the kernel maps of a program of 64 bits, and its loader.
+struct Segments {
+    /// The last byte that is mapped from the file, and one.
+    end: u64,
+    loader: Option<PathBuf>,
+}
+
+impl Segments {
+    /// None of a file that is no such program, or whose headers are not all there.
+    fn of(program: &Path) -> Option<Self> {
+        let cache = ReadCache::new(File::open(program).ok()?);
+        let header = FileHeader64::<LittleEndian>::parse(&cache).ok()?;
+        let mut found = Self { end: 0, loader: None };
+        for segment in header.program_headers(LittleEndian, &cache).ok()? {
+            let kind = segment.p_type(LittleEndian);
+            if kind == PT_LOAD || kind == PT_INTERP {
+                let (begin, bytes) = segment.file_range(LittleEndian);
+                found.end = found.end.max(begin.saturating_add(bytes));
+            }
+            if let Ok(Some(name)) = segment.interpreter(LittleEndian, &cache) {
+                found.loader = Some(PathBuf::from(OsStr::from_bytes(name)));
+            }
+        }
+        Some(found)
+    }
+}
+
+/// Whether a program of so many bytes ends before what the kernel maps of it.
+pub(super) fn is_cut_off(program: &Path, bytes: u64) -> bool {
+    Segments::of(program).is_some_and(|segments| segments.end > bytes)
+}
+
+/// The dynamic loader that a program names.
+pub(super) fn loader_of(program: &Path) -> Option<PathBuf> {
+    Segments::of(program)?.loader
+}
+
+/// What the program's own loader lists, without running any of the program; none for one without a loader.
+pub(super) fn listed_libraries(program: &Path, variables: &[(String, String)]) -> Option<Output> {
+    let mut command = Command::new(loader_of(program)?);
+    command.arg("--list").arg(program).envs(variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).output().ok()
+}
+
+/// Why the program cannot be loaded here, in the words of its loader.
+pub(super) fn refused_by_loader(program: &Path) -> Option<String> {
+    let Output { status, stderr, .. } = listed_libraries(program, &[])?;
+    let said = String::from_utf8_lossy(&stderr);
+    let line = said.lines().find(|line| !line.trim().is_empty()).filter(|_| !status.success())?;
+    let named = format!("{}: ", program.display());
+    Some(line.strip_prefix(&*named).unwrap_or(line).to_owned())
+}
