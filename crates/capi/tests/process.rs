@@ -247,6 +247,7 @@ fn a_program_that_closes_all_descriptors_keeps_those_of_its_node() {
 fn an_alternate_stack_that_has_no_room_for_an_access_is_named() {
     let dir = TestDir::new();
     let program = compile(&dir, "alternate");
+    let mut named = 0;
     for &guard in guards() {
         let setting = Setting { guard, ..Setting::nodes(2) };
         for bytes in ["8192", "16384"] {
@@ -257,7 +258,17 @@ fn an_alternate_stack_that_has_no_room_for_an_access_is_named() {
             assert!(ended.err.contains("give sigaltstack 64 KiB at least"), "{guard}: {ended:?}");
         }
         run_well(&launcher(), &setting, &program, &["65536"]);
+        // There is room for no handler, or for the first one alone. Which of them can say so is for the kernel.
+        for bytes in ["2048", "3000", "4096", "6000"] {
+            let ended = run(&launcher(), &setting, &program, &[bytes]);
+            assert_eq!(ended.code, Some(139), "{guard}, {bytes}: {ended:?}");
+            let small = format!("the alternate stack of {bytes} bytes has no room");
+            named += usize::from(ended.err.contains(&small));
+            let any = ended.err.contains("an alternate stack had no room for a handler");
+            assert!(any || ended.err.contains(&small), "{guard}, {bytes}: {ended:?}");
+        }
     }
+    assert!(named > 0, "none named its stack");
 }
 
 /// What it printed went to shared memory, by the number of a descriptor that was the node's.

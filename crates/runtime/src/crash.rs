@@ -101,11 +101,28 @@ fn instruction_at(context: *const c_void) -> usize {
     unsafe { instruction(context) }
 }
 
+/// Bytes of the thread's alternate stack, if it has one of less than the processor's state takes there.
+fn small_alternate_stack(context: *const c_void) -> Option<usize> {
+    /// What older systems need, and the least that any `sigaltstack` takes.
+    const LEAST: usize = 2048;
+    if context.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so the kernel's own context of the signal being handled.
+    let stack = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
+    // SAFETY: looks it up in what the kernel gave the process.
+    let needed = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
+    let needed = usize::try_from(needed).unwrap_or_default().max(LEAST);
+    (stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size < needed).then_some(stack.ss_size)
+}
+
 /// Where an access went that the processor refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     /// The processor does not say: an address that is none, or misaligned for its instruction.
     Unknown,
+    /// A handler could not be called: its alternate stack, of so many bytes, holds less than the kernel puts there first.
+    SmallStack(usize),
     /// In a job of one node, NULL has no more to it than elsewhere.
     At(usize),
     /// Through a NULL pointer, with other nodes in the job.
@@ -144,7 +161,9 @@ impl Crash {
         match info.si_code {
             // Somebody's kill.
             ..=0 => None,
-            libc::SI_KERNEL => Some(Self::Unknown),
+            libc::SI_KERNEL => {
+                Some(small_alternate_stack(context).map_or(Self::Unknown, Self::SmallStack))
+            }
             _ => {
                 // SAFETY: both signals carry an address with these codes.
                 let address = unsafe { info.si_addr() }.addr();
@@ -189,6 +208,11 @@ impl fmt::Display for Crash {
             Self::Unknown => f.write_str(
                 "at an address that cannot be: a damaged pointer, or one misaligned for its \
                  instruction",
+            ),
+            Self::SmallStack(bytes) => write!(
+                f,
+                "as a signal came: the alternate stack of {bytes} bytes has no room for the processor's state; give \
+                 sigaltstack 64 KiB"
             ),
             Self::At(address) => write!(f, "at address {address:#x}"),
             Self::NearNull(address) => write!(
