@@ -113,7 +113,9 @@ fn small_alternate_stack(context: *const c_void) -> Option<usize> {
     // SAFETY: looks it up in what the kernel gave the process.
     let needed = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
     let needed = usize::try_from(needed).unwrap_or_default().max(LEAST);
-    (stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size < needed).then_some(stack.ss_size)
+    // A thread that never had one may have no flag that says so, but it has a size of 0.
+    let has_one = stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size > 0;
+    (has_one && stack.ss_size < needed).then_some(stack.ss_size)
 }
 
 /// Where an access went that the processor refused.
