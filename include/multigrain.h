@@ -104,6 +104,8 @@ const char *mg_version(void);
  * program closes none that it has not opened. So a program that a node starts cannot join the node's job;
  * mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is a job of one node. If a node dies
  * while the job starts, mg_init ends this process, so that the launcher can say in one line who it was.
+ * A program may fork before, or call daemon(): of its processes the first that calls mg_init is the node, and
+ * the others get MG_EINVAL.
  */
 int mg_init(int *argc, char ***argv);
 /*
@@ -227,7 +229,8 @@ void *mg_malloc_array_with(size_t count, size_t bytes, enum mg_consistency consi
  * 1 MiB at once, smaller ones and parts that the library divides among small allocations if their node
  * has not a few to keep. What is touched after that is an address of nobody: SIGSEGV. MG_EPERM: it is
  * free already. What goes back so leaves about 180 bytes on each node until the job ends: who frees large
- * blocks for ever should use them again.
+ * blocks for ever should use them again. What the library knew of the minipages, about 1 KiB for each that was
+ * touched far from others, it keeps for later ones.
  */
 int mg_free(void *p);
 /*

@@ -73,7 +73,7 @@ complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l encrypt -d
 on\t'Wherever it is TCP'
 off\t'Nowhere, for closed networks'"
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l emulate -d 'Gives every link the latency of another network, one way, and its bandwidth in bits a second: `50us`, `10G` or `50us,10G`. Up to 100ms, and from 1M to 1000G' -r
-complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l timeout -d 'Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races)' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l timeout -d 'Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races). Output that its reader does not take within a second after that is lost' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l kill-after -d 'How long nodes may take to end after SIGTERM before they are killed, in seconds [default: 5 after a SIGTERM that is handed on, 0.5 where the launcher ends the job]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -s x -l env -d 'Sets a variable for every node; without a value it passes the variable on, as happens to the whole environment on this host, and to what begins with MULTIGRAIN_ on others. May be repeated' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand run" -l stats -d 'Writes the counters of every node to this file, as JSON. Nodes send them in mg_finalize: of one that ended before, or whose job did, the file says so' -r -F

@@ -85,6 +85,17 @@ fn a_child_of_a_node_is_outside_of_the_job() {
 }
 
 #[test]
+fn who_forks_before_it_joins_has_one_node_which_is_the_first_that_joins() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "fork_first");
+    for nodes in [1, 3] {
+        for how in ["child", "daemon", "both", "both-late"] {
+            run_well(&launcher(), &Setting::nodes(nodes), &program, &[how]);
+        }
+    }
+}
+
+#[test]
 fn a_child_that_touches_shared_memory_ends_with_one_line() {
     let dir = TestDir::new();
     let program = compile(&dir, "fork");

@@ -4,18 +4,22 @@
 //! another wrapper; `MULTIGRAIN_SECRET_FD` is its number. It holds a line with the job's secret, and one with the
 //! node's credentials, which is empty where it needs none. The contents are copied, not taken out, since the
 //! program may be one of several that a script runs in sequence. As the node joins, it closes the pipe and
-//! forgets the number, so that no program that it starts can join in its place.
+//! forgets the number, so that no program that it starts can join in its place. Who took a copy of the number
+//! before, by fork, finds the pipe locked as long as the process that joined lives.
 
 #![expect(
     unsafe_code,
     reason = "a descriptor is taken over by its number, and the environment changed"
 )]
 
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 use multigrain_transport::Credentials;
-use rustix::io::{Errno, read};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, open};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, read};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
+use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
 
 use crate::error::Error;
 
@@ -35,7 +39,8 @@ impl Admission {
     /// From the pipe, which is closed.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the descriptor is something else, and stays.
+    /// [`Error::Invalid`]: the descriptor is something else, and stays; or another process
+    /// of this node has joined.
     pub(crate) fn of_pipe(fd: RawFd) -> Result<Self, Error> {
         // SAFETY: a pipe is read without being changed, and anything else refuses to be.
         let pipe = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -48,9 +53,17 @@ impl Admission {
         let text = copy(pipe).map_err(|errno| wrong(&errno.to_string()))?;
         let found =
             Self::of_text(&text).ok_or_else(|| wrong("it does not hold the job's secret"))?;
+        let lockable = writable(fd);
         // SAFETY: it is the pipe that the launcher gave this process, and nothing else here uses it.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
-        Ok(found)
+        // Closing a descriptor of the pipe ends the locks that this process has on it.
+        match lockable.map(claim) {
+            Some(Err(other)) => Err(Error::Invalid(format!(
+                "process {} of this node has called mg_init: only one process of a node joins the job",
+                other.as_raw_nonzero()
+            ))),
+            _ => Ok(found),
+        }
     }
 
     fn of_text(text: &[u8]) -> Option<Self> {
@@ -63,6 +76,29 @@ impl Admission {
         };
         Some(Self { secret: hex_secret(secret)?, credentials })
     }
+}
+
+/// A pipe opened anew, as its lock needs it; none where there is no /proc, or the process is another user by now.
+fn writable(pipe: RawFd) -> Option<OwnedFd> {
+    let options = OFlags::RDWR | OFlags::CLOEXEC;
+    let opened = open(format!("/proc/self/fd/{pipe}"), options, Mode::empty()).ok()?;
+    // The program may have closed its stdin, stdout or stderr.
+    fcntl_dupfd_cloexec(opened, 3).ok()
+}
+
+/// Locks the pipe for this process until its end; children have no part in that.
+///
+/// # Errors
+/// The process that has it.
+fn claim(pipe: OwnedFd) -> Result<(), Pid> {
+    static CLAIM: OnceLock<OwnedFd> = OnceLock::new();
+    if fcntl_lock(pipe.as_fd(), FlockOperation::NonBlockingLockExclusive).is_err() {
+        let holder = fcntl_getlk(pipe.as_fd(), &Flock::from(FlockType::WriteLock));
+        return holder.ok().flatten().and_then(|held| held.pid).map_or(Ok(()), Err);
+    }
+    // A second one fails to join for other reasons.
+    drop(CLAIM.set(pipe));
+    Ok(())
 }
 
 /// What lies in a pipe, and stays there.

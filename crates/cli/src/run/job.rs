@@ -1,8 +1,7 @@
 //! A running job: one event loop, from the first output to the last process gone.
 //!
-//! [`Job::next_phase`] has the phases of a job and what ends each of them. No phase depends on a node's
-//! cooperation: every wait for one is bounded in time, and the last resort is SIGKILL ([`super::escalation`]). How long a
-//! reader of the output is waited for is said in [`super::output_patience`].
+//! [`super::phase`] has the table of a job's phases: what ends each of them, and how long the launcher waits. Here is
+//! what it sees, and what it does. The last resort is SIGKILL ([`super::escalation`]).
 
 use super::control::Channel;
 use super::escalation::{Terminated, kill_after};
@@ -10,6 +9,7 @@ use super::event_source::Source;
 use super::hosts::{Agents, Order as ToAgents, PATIENCE};
 use super::leftovers;
 use super::output::{Format, Pipe};
+use super::phase::{self, Action, Next, Output, Phase, Situation};
 use super::progress::{self, Line};
 use super::reports::Reports;
 use super::signals::Signals;
@@ -33,10 +33,6 @@ use std::time::{Duration, Instant};
 
 /// How long processes that outlive their node may go on writing after a good end.
 const LINGER_WAIT: Duration = Duration::from_millis(500);
-/// How long pipes may stay open in silence after everybody who wrote to them was killed.
-const SILENCE_WAIT: Duration = Duration::from_millis(500);
-/// How long hosts may take to say that nothing is left there.
-const SWEEP_WAIT: Duration = Duration::from_secs(3);
 /// When the progress line appears, and how often it is drawn.
 const FIRST_LINE: Duration = Duration::from_millis(300);
 const LINE_PERIOD: Duration = Duration::from_millis(250);
@@ -58,25 +54,6 @@ pub(super) struct Settings<'a> {
     pub(super) stats: Option<File>,
     /// A child that is not of the job.
     pub(super) warden: &'a mut Warden,
-}
-
-/// Where a job is. Times are since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing has gone wrong.
-    Running,
-    /// The nodes were asked to end (SIGTERM).
-    Ending { kill_at: Duration },
-    /// The nodes were killed.
-    Killed { until: Duration },
-    /// All nodes ended well; processes they left behind may still write.
-    Lingering { until: Duration },
-    /// Everybody else was killed; what they wrote is being read.
-    Swept { since: Duration },
-    /// All is said; the writer writes the rest.
-    Draining { since: Duration },
-    /// The launcher may exit.
-    Done,
 }
 
 /// Who holds the nodes.
@@ -114,13 +91,15 @@ pub(super) struct Job<'a> {
     pub(super) course: Course,
 }
 
-/// Where a job is, and when it goes on by itself.
+/// Where a job is, and when it goes on by itself. Times are since its start.
 pub(super) struct Course {
-    pub(super) phase: Phase,
-    look_at: Option<Duration>,
+    phase: Phase,
+    /// When the phase may end though no event comes.
+    wake_at: Option<Duration>,
+    judge_at: Option<Duration>,
     draw_at: Duration,
     reap_at: Option<Duration>,
-    pub(super) verdict: Verdict,
+    verdict: Verdict,
     /// When the last node ended.
     wall: Option<Duration>,
 }
@@ -183,7 +162,8 @@ impl<'a> Job<'a> {
             facts: Facts { nodes: facts, ..Facts::default() },
             course: Course {
                 phase: Phase::Running,
-                look_at: None,
+                wake_at: None,
+                judge_at: None,
                 draw_at: FIRST_LINE,
                 reap_at: None,
                 verdict: Verdict { code: 0, line: None },
@@ -281,81 +261,83 @@ impl<'a> Job<'a> {
         self.reports.due(now).iter().for_each(|line| self.writer.say(line));
         self.look_elsewhere();
         self.draw(now);
-        while let Some(next) = self.next_phase(now) {
-            self.course.phase = next;
+        loop {
+            if self.course.phase == Phase::Running {
+                self.judge(now);
+            }
+            match phase::next(self.course.phase, &self.situation(now)) {
+                Next::Do(action) => self.course.phase = self.carry_out(action, now),
+                Next::Wait(until) => {
+                    self.course.wake_at = until;
+                    break;
+                }
+            }
         }
     }
 
-    /// The table of phases: when each of them ends, what is done then, and which follows.
-    fn next_phase(&mut self, now: Duration) -> Option<Phase> {
-        let all_ended = self.facts.nodes.iter().all(|node| node.end.is_some());
-        let silent = self.nodes.iter().all(|live| live.stdout.is_none() && live.stderr.is_none());
-        self.writer.look(now);
-        let patient = self.is_patient(now);
-        match self.course.phase {
-            Phase::Running => self.look(now),
-            Phase::Ending { .. } | Phase::Killed { .. } if all_ended => Some(self.sweep(now)),
-            Phase::Ending { kill_at } if now >= kill_at || self.user.hurries() => {
+    /// What the table of phases needs to know.
+    fn situation(&mut self, now: Duration) -> Situation {
+        let user = [Signal::USR1, Signal::USR2].map(Signal::as_raw);
+        let signalled = self.facts.forwarded.is_some_and(|signal| !user.contains(&signal));
+        let limits = self.course.judge_at.into_iter().chain(self.settings.timeout);
+        Situation {
+            now,
+            judge_at: limits.chain(self.user.kill_at()).min(),
+            all_ended: self.facts.nodes.iter().all(|node| node.end.is_some()),
+            output: Output {
+                silent: self
+                    .nodes
+                    .iter()
+                    .all(|live| live.stdout.is_none() && live.stderr.is_none()),
+                held_back: self.writer.is_held_back() || self.agents.is_paused(),
+                node_wrote_at: self.writer.last(),
+                read_at: self.writer.look(now),
+                written: self.writer.is_finished(),
+            },
+            hosts_swept: self.agents.are_swept(),
+            ended: self.facts.ended_by.is_some(),
+            failed: signalled || self.course.verdict.code != 0,
+            hurries: self.user.hurries(),
+        }
+    }
+
+    /// Does what is due; the phase that follows.
+    fn carry_out(&mut self, action: Action, now: Duration) -> Phase {
+        match action {
+            Action::Kill => {
                 self.signal_nodes(Signal::KILL);
                 let far = if self.agents.is_empty() { Duration::ZERO } else { PATIENCE };
-                Some(Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far })
+                Phase::Killed { until: now + leftovers::kill_wait(self.nodes.len()) + far }
             }
-            Phase::Killed { until } if now >= until => {
-                self.writer.say("some nodes cannot be killed; they are left behind");
-                Some(self.sweep(now))
-            }
-            Phase::Lingering { until } => {
-                let over = now >= until && !self.is_held_back();
-                (silent || over || !patient).then(|| self.sweep(now))
-            }
-            Phase::Swept { since } => {
-                let quiet = now >= since.max(self.writer.last()) + SILENCE_WAIT;
-                let over = quiet && (!self.is_held_back() || !patient);
-                let swept = self.agents.are_swept() || (over && now >= since + SWEEP_WAIT);
-                ((swept && (silent || over)) || self.user.hurries()).then(|| self.close(now))
-            }
-            Phase::Draining { since } => {
-                let over = !patient && now >= since + self.drain_wait();
-                if over && !self.writer.is_finished() {
-                    if self.give_up_at().is_some_and(|at| now >= at) {
-                        write_if_possible("output was lost: nobody reads it");
-                    }
-                    self.course.verdict.line.iter().for_each(|line| write_if_possible(line));
+            Action::Sweep { alive } => {
+                if alive {
+                    let line = left_behind(&self.facts.nodes);
+                    self.writer.say(&line);
                 }
-                (over || self.writer.is_finished()).then_some(Phase::Done)
+                self.sweep(now)
             }
-            Phase::Ending { .. } | Phase::Killed { .. } | Phase::Done => None,
+            Action::Close => self.close(now),
+            Action::Exit { unwritten, unread } => {
+                if unread {
+                    write_if_possible("output was lost: nobody reads it");
+                }
+                let unsaid = self.course.verdict.line.iter().filter(|_| unwritten);
+                unsaid.for_each(|line| write_if_possible(line));
+                Phase::Done
+            }
         }
     }
 
     /// When [`Self::advance`] has to be called again, if no event comes.
     fn deadline(&self) -> Option<Duration> {
-        let patient = self.is_patient(self.now());
-        let give_up_at = self.give_up_at().filter(|_| patient);
-        let phase = match self.course.phase {
-            Phase::Running => {
-                let ends = self.course.look_at.into_iter().chain(self.settings.timeout);
-                ends.chain(self.user.kill_at()).min()
-            }
-            Phase::Ending { kill_at: until } | Phase::Killed { until } => Some(until),
-            Phase::Lingering { until } if !self.is_held_back() => Some(until),
-            Phase::Swept { since } if !self.is_held_back() || !patient => {
-                Some(since.max(self.writer.last()) + SILENCE_WAIT)
-            }
-            Phase::Draining { since } if !patient => Some(since + self.drain_wait()),
-            Phase::Lingering { .. }
-            | Phase::Swept { .. }
-            | Phase::Draining { .. }
-            | Phase::Done => None,
-        };
         let line = self.line_wanted().then_some(self.course.draw_at);
         let beat = self.agents.period().map(|period| self.now() + period);
         let own = self.course.reap_at.into_iter().chain(self.reports.next()).chain(beat);
-        phase.into_iter().chain(own).chain(line).chain(give_up_at).min()
+        self.course.wake_at.into_iter().chain(own).chain(line).min()
     }
 
-    /// Running: asks for the verdict.
-    fn look(&mut self, now: Duration) -> Option<Phase> {
+    /// Running: asks for the verdict, which ends that phase.
+    fn judge(&mut self, now: Duration) {
         if let Some(limit) = self.settings.timeout.filter(|&limit| now >= limit) {
             if self.facts.ended_by.is_none() {
                 self.facts.waiting = self.reports.deadlock.waiting();
@@ -366,17 +348,12 @@ impl<'a> Job<'a> {
         if killed {
             self.facts.ended_by.get_or_insert(EndedBy::Signal(Signal::TERM.as_raw()));
         }
-        let verdict = match judge(&self.facts, now) {
-            Decision::Running => {
-                self.course.look_at = None;
-                return None;
-            }
-            Decision::Wait(until) => {
-                self.course.look_at = Some(until);
-                return None;
-            }
-            Decision::Over(verdict) => verdict,
+        let decision = judge(&self.facts, now);
+        self.course.judge_at = match decision {
+            Decision::Wait(until) => Some(until),
+            Decision::Running | Decision::Over(_) => None,
         };
+        let Decision::Over(verdict) = decision else { return };
         let good = verdict.code == 0 || self.facts.ended_well();
         let unsaid = self.reports.end(!good);
         let lines = unsaid.iter().chain(&verdict.line);
@@ -384,12 +361,13 @@ impl<'a> Job<'a> {
         self.course.verdict = verdict;
         if good {
             self.course.wall = Some(now);
-            return Some(Phase::Lingering { until: now + LINGER_WAIT });
+            self.course.phase = Phase::Lingering { until: now + LINGER_WAIT };
+            return;
         }
         self.signal_nodes(Signal::TERM);
         let patience = kill_after(Terminated::ByLauncher, self.settings.kill_after);
         let wait = if killed { Duration::ZERO } else { patience };
-        Some(Phase::Ending { kill_at: now + wait })
+        self.course.phase = Phase::Ending { kill_at: now + wait };
     }
 
     /// All nodes have ended: nobody else of the job stays.
@@ -466,4 +444,20 @@ impl<'a> Job<'a> {
             self.course.draw_at = now + LINE_PERIOD;
         }
     }
+}
+
+/// What is said of nodes that have not died of SIGKILL.
+fn left_behind(nodes: &[NodeFacts]) -> String {
+    let alive = nodes.iter().enumerate().filter(|(_, node)| node.end.is_none());
+    let names: Vec<String> = alive
+        .map(|(rank, node)| match node.pid {
+            0 => format!("node {rank}"),
+            pid => format!("node {rank} (pid {pid})"),
+        })
+        .collect();
+    format!(
+        "killed, and not gone: {}; what does not die of SIGKILL waits for a device or a file system that does not \
+         answer, or for a processor. Left behind",
+        names.join(", ")
+    )
 }

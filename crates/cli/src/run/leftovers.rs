@@ -17,10 +17,10 @@ pub(super) const REAP_WAIT: Duration = Duration::from_secs(1);
 /// From SIGKILL until what nodes have left is believed not to die.
 pub(super) const KILL_WAIT: Duration = Duration::from_millis(1500);
 
-/// From SIGKILL until nodes are believed not to die. Each of many closes as many links; and on a host where 25 others want each
-/// processor, 3 of them took more than 1.7 s.
+/// From SIGKILL until nodes are believed not to die. A node that is dying needs a processor to give its memory back, and each
+/// of many closes as many links: on hosts where 25 others want each processor it has taken above 4 s.
 pub(super) fn kill_wait(nodes: usize) -> Duration {
-    Duration::from_millis(4000 + 50 * nodes as u64)
+    Duration::from_secs(30) + Duration::from_millis(50) * u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
 /// Whether the numbers in /proc are those of this process's PID namespace.

@@ -7,8 +7,8 @@
 //! | `options`, `apps`, `host_slots`, `slurm`, `program`, `executable`, `error` | what the user asks for, and the error if it cannot be done |
 //! | `environment`, `listen` | what a node starts with: variables and listening sockets |
 //! | `signals`, `containment`, `cgroup`, `warden`, `agent_lines`, `agent_chunks`, `descriptor_limit`, `spawn`, `stdin` | processes, and that none of them is left over |
-//! | `job`, `event_source`, `events`, `user_requests` | the event loop: phases of a job, what each event does, the user's interrupts |
-//! | `control`, `output`, `writer`, `progress`, `output_patience` | messages and output of nodes, how they are printed, and how long a reader is waited for |
+//! | `phase`, `job`, `event_source`, `events`, `user_requests` | the table of a job's phases; the event loop: what each event does, the user's interrupts |
+//! | `control`, `output`, `writer`, `progress` | messages and output of nodes, and how they are printed |
 //! | `reports`: `deadlock`, `refused_connections`, `races` | what nodes report: deadlocks, refused connections, races |
 //! | `hosts/`, `remote_nodes` | nodes on other hosts: their agents, and what the event loop does for them |
 //! | `doctor` | whether hosts meet the needs of a job |
@@ -39,7 +39,7 @@ mod leftovers;
 mod listen;
 mod options;
 mod output;
-mod output_patience;
+mod phase;
 mod program;
 mod progress;
 mod quantity;

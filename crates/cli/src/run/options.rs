@@ -125,7 +125,8 @@ pub(super) struct LinkArgs {
 // How long a job may take.
 #[derive(Debug, Args)]
 pub(super) struct LimitArgs {
-    /// Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races).
+    /// Ends the job after this many seconds, with exit code 124 (66 if --check-races has reported races). Output that its
+    /// reader does not take within a second after that is lost.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) timeout: Option<Duration>,
 

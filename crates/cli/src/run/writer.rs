@@ -149,11 +149,6 @@ impl Writer {
         self.progress.1
     }
 
-    /// What the last [`Self::look`] gave.
-    pub(super) fn progress_at(&self) -> Duration {
-        self.progress.1
-    }
-
     /// Why stdout takes nothing more: EPIPE where nobody reads it.
     pub(super) fn stdout_error(&self) -> Option<Errno> {
         self.shared.lock().stdout_error
