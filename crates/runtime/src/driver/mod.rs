@@ -8,21 +8,24 @@
 //!  of services ---+                                          +-> Driver::serve -> Services
 //! ```
 //!
-//! Steps of this node's own ([`steps`]), faults ([`access`]), requests between nodes ([`requests`]) and threads that begin and end
+//! Steps of this node's own ([`steps`]), faults ([`fetch`], [`access`]), requests between nodes ([`requests`]) and threads that begin and end
 //! ([`thread_registration`]) enter here; nothing below knows where they came from. What a request means is known to the
 //! services above, which the driver only knows as [`Services`].
 
 pub(crate) mod access;
 mod answers;
 mod back_pressure;
+pub(crate) mod fetch;
 mod page_locks;
 pub(crate) mod remote_atomics;
 mod requests;
 mod retire_areas;
 pub(crate) mod sink;
+mod stepping;
 pub(crate) mod steps;
 mod thread_registration;
 mod unanswered;
+mod window_ends;
 
 use core::fmt;
 

@@ -212,14 +212,13 @@ impl World for RealWorld<'_> {
             // Contents are read where they are sent.
             return self.send(to, message);
         }
-        match (&mut self.gathered, message.minipage()) {
-            (Some(gathered), Some(minipage)) if message.goes_in_runs() => {
-                return gathered.send((to, true), (minipage, message), 0);
-            }
-            _ => self.carry_out_run(),
+        if let (Some(gathered), Some(minipage)) = (&mut self.gathered, message.minipage())
+            && message.goes_in_runs()
+        {
+            return gathered.send((to, true), (minipage, message), 0);
         }
         let context = SendContext { later: true, ..SendContext::default() };
-        let (mesh, header) = (self.platform().mesh(), header_of(message));
+        let (mesh, header) = (self.at_once().mesh(), header_of(message));
         let sent = match self.send_timing(message, context, None) {
             SendTiming::Now => return self.send(to, message),
             SendTiming::Defer => mesh.defer(to, header),
@@ -236,28 +235,29 @@ impl World for RealWorld<'_> {
 
     fn send(&mut self, to: NodeId, message: Message) {
         self.engine.races().on_departure(to, message);
-        match message.minipage() {
-            Some(minipage) if self.gathered.is_some() && message.goes_in_runs() => {
-                return self.gather(to, minipage, message);
-            }
-            _ => self.carry_out_run(),
+        if let Some(minipage) = message.minipage()
+            && self.gathered.is_some()
+            && message.goes_in_runs()
+        {
+            return self.gather(to, minipage, message);
         }
+        let platform = self.at_once();
         if let Message::Page { minipage, .. } = message {
             let run = (message.attach() == Attach::Page && !self.is_zero(minipage))
                 .then_some(Run::one(minipage));
             return self.send_contents(to, header_of(message), run);
         }
         if matches!(message, Message::Sync { .. }) && core::mem::take(&mut self.asks_lock) {
-            self.platform().counters().add(Count::LockMessages, 1);
+            platform.counters().add(Count::LockMessages, 1);
         }
         let header = header_of(message);
         let mut context = SendContext { batching: self.batches, ..SendContext::default() };
         let page = match (message.attach(), message.minipage()) {
             (Attach::Page, Some(minipage)) => {
-                let (ptr, len) = self.platform().memory().privileged(minipage);
+                let (ptr, len) = platform.memory().privileged(minipage);
                 context.page_bytes = len;
                 if let Message::Hlrc { .. } = message {
-                    context.backlog_bytes = self.platform().mesh().waiting_bytes(to);
+                    context.backlog_bytes = platform.mesh().waiting_bytes(to);
                 }
                 Some((minipage, ptr, len))
             }
@@ -267,9 +267,9 @@ impl World for RealWorld<'_> {
             (Attach::Nothing | Attach::Page | Attach::Diff, _) => None,
         };
         if self.send_timing(message, context, None) != SendTiming::Now {
-            self.platform().defer_with(to, header, |out| {
+            platform.defer_with(to, header, |out| {
                 if let Some((_, ptr, len)) = page {
-                    self.platform().counters().add(Count::PageBytesSent, len as u64);
+                    platform.counters().add(Count::PageBytesSent, len as u64);
                     // SAFETY: the privileged view is readable for the length of the minipage.
                     unsafe { append(ptr, len, out) };
                 }
@@ -279,7 +279,7 @@ impl World for RealWorld<'_> {
         if let Message::Sync { .. } = message
             && let Some((_, notices)) = self.notices.take_if(|(of, _)| *of == to)
         {
-            return self.platform().send_frame(to, header, Payload::Bytes(&notices));
+            return platform.send_frame(to, header, Payload::Bytes(&notices));
         }
         self.send_contents(to, header, page.map(|(minipage, ..)| Run::one(minipage)));
     }
@@ -298,12 +298,12 @@ impl World for RealWorld<'_> {
     }
 
     fn reprotect(&mut self, minipage: MinipageId, access: Access) {
-        self.carry_out_run();
+        let platform = self.at_once();
         if access == Access::ReadWrite {
             self.engine.races().watch(minipage);
         }
-        if let Err(error) = self.platform().memory().reprotect(minipage, access) {
-            self.platform().fatal(&error.to_string());
+        if let Err(error) = platform.memory().reprotect(minipage, access) {
+            platform.fatal(&error.to_string());
         }
         self.count_opened(access);
     }
@@ -339,9 +339,9 @@ impl World for RealWorld<'_> {
 
 impl ReleaseWorld for RealWorld<'_> {
     fn track(&mut self, minipage: MinipageId, from: Access) {
-        self.carry_out_run();
-        if let Err(error) = self.platform().memory().track(minipage, from) {
-            self.platform().fatal(&error.to_string());
+        let platform = self.at_once();
+        if let Err(error) = platform.memory().track(minipage, from) {
+            platform.fatal(&error.to_string());
         }
         self.count_opened(Access::ReadWrite);
     }
@@ -374,7 +374,6 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_unwritten(&mut self, minipage: MinipageId) -> bool {
-        self.carry_out_run();
         self.close_as_its_twin(minipage)
     }
 
@@ -409,12 +408,10 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn merge_diffs(&mut self, minipage: MinipageId, open: bool) {
-        self.carry_out_run();
         self.merge_pending(minipage, open);
     }
 
     fn forward_diff(&mut self, to: NodeId, message: Message) {
-        self.carry_out_run();
         self.pass_pending(to, message);
     }
 
@@ -426,14 +423,12 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        self.carry_out_run();
-        let (page, len) = self.platform().memory().privileged(minipage);
+        let (page, len) = self.at_once().memory().privileged(minipage);
         // SAFETY: the privileged view is readable for the length of the minipage.
         if !unsafe { is_zero(page, len) } {
             return false;
         }
-        self.protect(minipage, Access::ReadWrite, Access::NoAccess);
-        self.carry_out_run();
+        self.protect_at_once(minipage, Access::ReadWrite, Access::NoAccess);
         // A thread may have written between the look and the closing.
         // SAFETY: as above.
         let zero = unsafe { is_zero(page, len) };

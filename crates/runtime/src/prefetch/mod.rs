@@ -15,7 +15,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::driver::Driver;
-use crate::driver::access::{For, Wanted};
+use crate::driver::fetch::{For, Wanted};
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};

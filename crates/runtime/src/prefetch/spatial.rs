@@ -21,7 +21,7 @@ use multigrain_types::{Access, MinipageId, ThreadId};
 
 use super::in_use_together;
 use crate::driver::Driver;
-use crate::driver::access::{For, Wanted};
+use crate::driver::fetch::{For, Wanted};
 use crate::driver::steps::Batch;
 use crate::minipage_run::Run;
 use crate::receiver::slots::Slot;

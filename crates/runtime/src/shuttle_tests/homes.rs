@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{BARRIER, explore_with, leave_after};
 use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
-use crate::driver::access::{For, Wanted};
+use crate::driver::fetch::{For, Wanted};
 use crate::frames::{DriverFrame, OwnKind, header_of, words_of};
 use crate::job::Runtime;
 use crate::minipage_run::Run;

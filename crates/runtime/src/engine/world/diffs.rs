@@ -2,7 +2,7 @@
 //! ParADE).
 
 use multigrain_memory::diff::{self, Diff, DiffError, Others};
-use multigrain_protocol::{Message, World as _};
+use multigrain_protocol::Message;
 use multigrain_types::{Access, MinipageId, NodeId};
 
 use super::RealWorld;
@@ -70,20 +70,18 @@ impl<'a> RealWorld<'a> {
 
     /// Closes a minipage that was opened ahead if nobody has written it; true if it did.
     pub(super) fn close_as_its_twin(&mut self, minipage: MinipageId) -> bool {
-        let (page, _) = self.platform().memory().privileged(minipage);
+        let (page, _) = self.at_once().memory().privileged(minipage);
         // SAFETY: the privileged view is readable for the length of the minipage.
         let differs = || unsafe { self.engine.twins.differs(minipage, page) };
         let is_closed = self.is_closed(minipage);
         let mut written = differs();
         if !written {
-            self.protect(minipage, Access::ReadWrite, Access::ReadOnly);
-            self.carry_out_run();
+            self.protect_at_once(minipage, Access::ReadWrite, Access::ReadOnly);
             // A thread may have written between the look and the closing.
             // SAFETY: as above.
             written = !is_closed && unsafe { self.engine.twins.differs(minipage, page) };
             if written {
-                self.protect(minipage, Access::ReadOnly, Access::ReadWrite);
-                self.carry_out_run();
+                self.protect_at_once(minipage, Access::ReadOnly, Access::ReadWrite);
             }
         }
         self.engine.writes.closed(minipage, written);
@@ -92,6 +90,7 @@ impl<'a> RealWorld<'a> {
 
     /// Merges all diffs of a round; `open`: threads of this node may be writing the minipage.
     pub(super) fn merge_pending(&mut self, minipage: MinipageId, open: bool) {
+        self.at_once();
         let pending = lock(&self.engine.pending_diffs).take(minipage);
         let mut diffs: Vec<&[u8]> = pending.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
@@ -105,8 +104,9 @@ impl<'a> RealWorld<'a> {
     /// Sends the oldest diff on to where the home has moved.
     pub(super) fn pass_pending(&mut self, to: NodeId, message: Message) {
         let Some(minipage) = message.minipage() else { return };
+        let platform = self.at_once();
         self.buffer_received();
         let oldest = lock(&self.engine.pending_diffs).take_oldest(minipage);
-        self.platform().defer_with(to, header_of(message), |out| out.extend(oldest));
+        platform.defer_with(to, header_of(message), |out| out.extend(oldest));
     }
 }

@@ -6,13 +6,14 @@
 //! the messages, those about one minipage in the order in which its step sent them. Before a step does anything
 //! else, what was gathered is carried out.
 
-use multigrain_protocol::{Attach, Message};
+use multigrain_protocol::{Attach, Message, World as _};
 use multigrain_types::{Access, MinipageId, NodeId};
 use smallvec::SmallVec;
 
 use super::RealWorld;
 use crate::frames::header_of_run;
 use crate::minipage_run::{MAX_RUN_BYTES, Run};
+use crate::platform::Platform;
 
 /// A change of protection of neighbours.
 #[derive(Debug)]
@@ -92,8 +93,20 @@ impl RunEffects {
     }
 }
 
-impl RealWorld<'_> {
-    /// Does what was gathered, before anything that is not: that keeps its place behind it.
+impl<'a> RealWorld<'a> {
+    /// The platform for an effect that does not go with those of its run: what was gathered before it is carried out first.
+    pub(super) fn at_once(&mut self) -> &'a Platform {
+        self.carry_out_run();
+        &self.engine.platform
+    }
+
+    /// A protection that the step looks behind.
+    pub(super) fn protect_at_once(&mut self, minipage: MinipageId, from: Access, to: Access) {
+        self.protect(minipage, from, to);
+        self.carry_out_run();
+    }
+
+    /// Does what was gathered.
     pub(in crate::engine) fn carry_out_run(&mut self) {
         let Some(gathered) = self.gathered.as_mut().map(core::mem::take) else { return };
         for Protection { run, from, to } in gathered.protections {

@@ -1,0 +1,121 @@
+//! Fetches: the protocol is stepped for who needs a minipage, who waits for it, and resumes.
+//!
+//! Role: an instruction that trapped, a call that is about to access memory, and a prefetch all come here; they
+//! differ in what they keep when they resume ([`For`]): an instruction that lost the minipage before holds it until it
+//! is complete ([`super::access`]), an instruction or a call has a time window where nodes compete
+//! ([`crate::time_windows`]), a prefetch has neither.
+
+use multigrain_protocol::{Input, Kind};
+use multigrain_types::{MinipageId, ThreadId};
+
+use super::steps::Batch;
+use super::{Driver, Wait, access};
+use crate::minipage_run::Run;
+use crate::receiver::slots::Slot;
+
+/// What is fetched: what a thread waits for, and what comes with it.
+pub(crate) enum Wanted<'a> {
+    /// One minipage of a run; the others are asked for in the same frame.
+    Run(Run, MinipageId),
+    /// One minipage. If a message asks for it, others that this asks for travel with that.
+    With(MinipageId, &'a mut dyn FnMut(Batch<'_>)),
+}
+
+/// What wants a minipage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// An instruction that trapped, and may have lost the minipage before.
+    Instruction {
+        /// Whether it did.
+        pinned: bool,
+        /// When it trapped.
+        since_ns: u64,
+        /// What for.
+        kind: Kind,
+    },
+    /// A call of the program, which is about to access it.
+    Call {
+        /// When it was made.
+        since_ns: u64,
+        /// What for.
+        kind: Kind,
+    },
+    /// An access that this node foresees.
+    Later,
+}
+
+impl For {
+    /// Whether it is an instruction that was not granted the minipage before.
+    pub(crate) fn is_first_try(self) -> bool {
+        matches!(self, Self::Instruction { pinned: false, .. })
+    }
+}
+
+impl Driver {
+    /// Steps the protocol for a thread that needs access to a minipage, asks for what else is wanted with it, and waits for
+    /// the one; true if no message was needed.
+    pub(crate) fn fetch(
+        &self,
+        (thread, slot): (ThreadId, &Slot),
+        wanted: Wanted<'_>,
+        kind: Kind,
+        for_: For,
+    ) -> bool {
+        let needs = |minipage| match for_ {
+            For::Instruction { pinned: true, .. } => Input::PinnedRetry { thread, minipage, kind },
+            For::Instruction { pinned: false, .. } | For::Call { .. } | For::Later => {
+                Input::Fault { thread, minipage, kind }
+            }
+        };
+        slot.arm();
+        let (needed, at_once) = match wanted {
+            Wanted::Run(run, needed) => {
+                self.step_run(run, |minipage| {
+                    if minipage == needed {
+                        needs(minipage)
+                    } else {
+                        Input::Prefetch { minipage, kind }
+                    }
+                });
+                (needed, slot.word.is_woken_at_once())
+            }
+            Wanted::With(needed, others) => self.batch(|batch| {
+                batch.step(needs(needed));
+                let at_once = slot.word.is_woken_at_once();
+                if !at_once {
+                    others(batch);
+                }
+                (needed, at_once)
+            }),
+        };
+        self.wait_for(slot, Wait::Fault);
+        self.resume((thread, slot), needed, for_);
+        at_once
+    }
+
+    /// A thread that is about to retry its access says so. Told to hold the minipage, it does so if
+    /// it comes back here when it is through.
+    fn resume(&self, (thread, slot): (ThreadId, &Slot), minipage: MinipageId, for_: For) {
+        if for_.is_first_try() && self.keep_as_asked(thread, minipage) {
+            return;
+        }
+        self.step_sure(Input::Resumed { thread, minipage });
+        let Some((turns, urgent)) = slot.take_told_to_hold() else { return };
+        let step = || urgent && access::hold(minipage);
+        let window = |since_ns, kind, stepped| {
+            let since = (since_ns, self.tables().manages(minipage), kind);
+            self.engine.windows().begin((thread, minipage), since, (turns, urgent), stepped)
+        };
+        let kept = match for_ {
+            For::Instruction { pinned, since_ns, kind } => {
+                let stepped = pinned && step();
+                window(since_ns, kind, stepped) || stepped || step()
+            }
+            For::Call { since_ns, kind } => window(since_ns, kind, false),
+            For::Later => false,
+        };
+        if !kept {
+            self.retire(thread, minipage, urgent);
+        }
+    }
+}

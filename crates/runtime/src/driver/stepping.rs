@@ -1,0 +1,125 @@
+//! Instructions that are single-stepped: the trap flag, in the frame that a trap's handler returns to, raises SIGTRAP right
+//! behind the instruction. Until then asynchronous signals stay blocked: a handler would run before the
+//! instruction, for any length of time.
+//!
+//! Where that is impossible (another architecture, a SIGTRAP handler of the program, a debugger that was there
+//! first), nothing is stepped ([`is_possible`]).
+
+#![expect(unsafe_code, reason = "reads and writes the frame a signal handler returns to")]
+
+#[cfg_attr(target_arch = "x86_64", path = "single_step_x86.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "single_step_other.rs")]
+mod single_step;
+
+use core::cell::Cell;
+use core::ffi::c_void;
+
+/// Which instruction: the registers it begins with. It has them again whenever it is retried, and
+/// the same instruction in the next turn of a loop hardly ever has.
+pub(super) type Instruction = u64;
+
+thread_local! {
+    /// The instructions that are stepped, the innermost last: a program's handler of a signal that one
+    /// of them raised itself may need another.
+    static STEPPED: Cell<Stepped> = const { Cell::new(Stepped::NONE) };
+}
+
+/// Handlers that are left by `siglongjmp` leave theirs behind: of so many, the oldest are forgotten.
+const DEEPEST: usize = 4;
+
+/// Where an instruction lies, and its stack.
+type StackFrame = [i64; 2];
+
+/// An instruction that is stepped.
+#[derive(Clone, Copy)]
+struct Step {
+    place: StackFrame,
+    /// The signals that its thread had blocked.
+    blocked: u64,
+    /// The program steps through itself.
+    by_program: bool,
+}
+
+impl Step {
+    const NONE: Self = Self { place: [0; 2], blocked: 0, by_program: false };
+}
+
+/// Instructions that are stepped.
+#[derive(Clone, Copy)]
+struct Stepped {
+    steps: [Step; DEEPEST],
+    count: usize,
+}
+
+impl Stepped {
+    const NONE: Self = Self { steps: [Step::NONE; DEEPEST], count: 0 };
+
+    fn push(mut self, step: Step) -> Self {
+        if self.count == DEEPEST {
+            self.steps.rotate_left(1);
+            self.count -= 1;
+        }
+        self.steps[self.count] = step;
+        self.count += 1;
+        self
+    }
+
+    fn pop() -> Option<Step> {
+        let mut stepped = STEPPED.with(Cell::get);
+        stepped.count = stepped.count.checked_sub(1)?;
+        STEPPED.with(|place| place.set(stepped));
+        Some(stepped.steps[stepped.count])
+    }
+}
+
+/// Whether the instruction that trapped is stepped by this runtime, perhaps beside the program.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+pub(super) unsafe fn is_stepped_here(context: *const c_void) -> bool {
+    let Stepped { steps, count } = STEPPED.with(Cell::get);
+    let Some(innermost) = count.checked_sub(1).map(|last| steps[last].place) else { return false };
+    // SAFETY: as the caller says.
+    let place = unsafe { single_step::place(context) };
+    // SAFETY: as the caller says.
+    place == innermost && unsafe { single_step::is_stepped(context) }
+}
+
+/// Which instruction trapped; none where nothing can be stepped.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+pub(super) unsafe fn instruction(context: *const c_void) -> Option<Instruction> {
+    // SAFETY: as the caller says.
+    unsafe { single_step::instruction(context) }
+}
+
+/// Whether an instruction can be stepped now: SIGTRAP's handler is the runtime's.
+pub(super) fn is_possible() -> bool {
+    single_step::is_ours()
+}
+
+/// The instruction that the handler returns to is stepped.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+pub(super) unsafe fn begin(context: *mut c_void) {
+    // SAFETY: as the caller says.
+    let place = unsafe { single_step::place(context) };
+    // SAFETY: as the caller says.
+    let by_program = unsafe { single_step::is_stepped(context) };
+    // SAFETY: as the caller says.
+    let step = Step { place, by_program, blocked: unsafe { single_step::step(context) } };
+    STEPPED.with(|stepped| stepped.set(stepped.get().push(step)));
+}
+
+/// The innermost step is over; whether the program steps itself there. None if nothing is stepped.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler.
+pub(super) unsafe fn end(context: *mut c_void) -> Option<bool> {
+    let Step { blocked, by_program, .. } = Stepped::pop()?;
+    // SAFETY: as the caller says.
+    unsafe { single_step::end_step(context, blocked, by_program) };
+    Some(by_program)
+}
