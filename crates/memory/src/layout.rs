@@ -216,6 +216,22 @@ impl Area {
         Some(low_half(found as u64))
     }
 
+    /// The minipage that holds the byte at `address` in its own view, and the byte's offset in it; None outside of the area,
+    /// and in a vpage before its minipage.
+    #[must_use]
+    pub fn locate_byte(&self, address: usize) -> Option<(u32, usize)> {
+        let minipage = self.locate(address)?;
+        let from_base = address - self.base;
+        let first = match self.shape {
+            Shape::Sub { slot, .. } => {
+                let view = from_base / self.view_bytes();
+                (from_base & !(PAGE_BYTES - 1)) + view * slot as usize
+            }
+            Shape::Pages { pages } => minipage as usize * pages as usize * PAGE_BYTES,
+        };
+        Some((minipage, from_base.checked_sub(first)?))
+    }
+
     /// Checks every rule of the layout, for areas received from peers and before mapping.
     ///
     /// # Errors

@@ -136,10 +136,13 @@ impl Items {
 impl AreaRecord {
     /// Address of item `index`: its first minipage, and its place in the chunk.
     pub(crate) fn item_address(&self, index: usize) -> usize {
-        let chunk = self.items.chunk as usize;
-        let minipage = (index / chunk) as u64 * self.items.span(self.area.shape);
+        let (chunk_index, in_chunk) = match self.items.chunk as usize {
+            1 => (index, 0),
+            chunk => (index / chunk, index % chunk),
+        };
+        let minipage = chunk_index as u64 * self.items.span(self.area.shape);
         let minipage = u32::try_from(minipage).unwrap_or(u32::MAX);
-        let within = usize::try_from(self.items.bytes).unwrap_or(0) * (index % chunk);
+        let within = usize::try_from(self.items.bytes).unwrap_or(0) * in_chunk;
         self.area.address(minipage) + within
     }
 
@@ -158,14 +161,16 @@ impl AreaRecord {
 
     /// The item that begins at an address of the area, and its first minipage; None if none does.
     pub(crate) fn item_at(&self, address: usize) -> Option<(u32, u32)> {
-        let minipage = self.area.locate(address)?;
-        // The vpage begins before its minipage does.
-        let within = address.checked_sub(self.area.address(minipage))? as u64;
-        let span = u32::try_from(self.items.span(self.area.shape)).unwrap_or(u32::MAX);
-        let index = (minipage / span)
-            .saturating_mul(self.items.chunk)
-            .saturating_add(u32::try_from(within / self.items.bytes).unwrap_or(u32::MAX));
-        (self.item_address(index as usize) == address).then_some((index, minipage))
+        let (minipage, offset) = self.area.locate_byte(address)?;
+        let Items { bytes, chunk, .. } = self.items;
+        if chunk == 1 {
+            let span = u32::try_from(self.items.span(self.area.shape)).unwrap_or(u32::MAX);
+            let begins = offset == 0 && minipage.is_multiple_of(span);
+            return begins.then_some((minipage / span, minipage));
+        }
+        let (in_chunk, rest) = (offset as u64 / bytes, offset as u64 % bytes);
+        let in_chunk = u32::try_from(in_chunk).ok().filter(|&nth| nth < chunk && rest == 0)?;
+        Some((minipage.saturating_mul(chunk).saturating_add(in_chunk), minipage))
     }
 
     /// Whether as an area of one allocation it has room for `bytes`, and is not twice the size.

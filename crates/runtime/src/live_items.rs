@@ -3,16 +3,18 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// One item that a thread keeps; an area has fewer than so many items.
-const LOAN: u64 = 1 << 40;
+/// The bits of 64 items that follow each other, on a line of its own: threads take neighbours.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Word(AtomicU64);
 
 /// The allocated items of one area.
 #[derive(Debug)]
 pub(crate) struct LiveItems {
-    bits: Box<[AtomicU64]>,
-    /// How many are allocated, and in units of [`LOAN`] how many are free that a thread keeps for itself: in one
-    /// word, for an item goes from one to the other while others look.
-    counts: AtomicU64,
+    bits: Box<[Word]>,
+    /// Items of a slab that are not in its inventory: they are allocated, or a thread keeps them for itself. Threads that
+    /// allocate and free what they keep do not meet here.
+    out: AtomicU64,
     /// Bytes that each is counted with.
     bytes: AtomicU64,
     /// How many areas there are of its kind: of one slab.
@@ -24,50 +26,50 @@ impl LiveItems {
     pub(crate) fn new((items, bytes): (u64, u64), areas: Arc<AtomicUsize>) -> Self {
         let words = usize::try_from(items.div_ceil(64)).unwrap_or(0);
         Self {
-            bits: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            counts: AtomicU64::new(0),
+            bits: (0..words).map(|_| Word::default()).collect(),
+            out: AtomicU64::new(0),
             bytes: AtomicU64::new(bytes),
             areas,
         }
     }
 
     fn word(&self, index: u32) -> Option<(&AtomicU64, u64)> {
-        Some((self.bits.get(index as usize / 64)?, 1 << (index % 64)))
+        Some((&self.bits.get(index as usize / 64)?.0, 1 << (index % 64)))
     }
 
     /// An item that nobody else has is allocated.
     pub(crate) fn allocate(&self, index: u32) {
-        self.counts.fetch_add(1, Ordering::AcqRel);
         if let Some((word, bit)) = self.word(index) {
-            word.fetch_or(bit, Ordering::AcqRel);
+            word.fetch_or(bit, Ordering::SeqCst);
         }
     }
 
-    /// An item is free: whether it was the last one. `None` if it was free already.
+    /// An item is free: whether it may have been the last one. `None` if it was free already. Of two threads that free the last
+    /// two at the same time, one is told, and [`Self::is_empty`] tells it so: all are in one order.
     pub(crate) fn free(&self, index: u32) -> Option<bool> {
         let (word, bit) = self.word(index)?;
-        let was = word.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
-        was.then(|| self.counts.fetch_sub(1, Ordering::AcqRel) % LOAN == 1)
+        let was = word.fetch_and(!bit, Ordering::SeqCst);
+        (was & bit != 0).then_some(was == bit)
     }
 
-    /// Whether no item is allocated, and no thread keeps one.
+    /// Whether all items are in the inventory.
     pub(crate) fn is_unused(&self) -> bool {
-        self.counts.load(Ordering::Acquire) == 0
+        self.out.load(Ordering::Acquire) == 0
     }
 
     /// Whether no item is allocated.
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts.load(Ordering::Acquire).is_multiple_of(LOAN)
+        self.bits.iter().all(|word| word.0.load(Ordering::SeqCst) == 0)
     }
 
-    /// A thread keeps an item, before it is free; or a free one.
-    pub(crate) fn lend(&self) {
-        self.counts.fetch_add(LOAN, Ordering::AcqRel);
+    /// An item leaves the inventory.
+    pub(crate) fn take_out(&self) {
+        self.out.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A thread keeps an item no more, after it is allocated; or gives it back.
-    pub(crate) fn end_loan(&self) {
-        self.counts.fetch_sub(LOAN, Ordering::AcqRel);
+    /// An item is in the inventory again.
+    pub(crate) fn put_back(&self) {
+        self.out.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Bytes that each item is counted with.
@@ -89,39 +91,34 @@ impl LiveItems {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::AtomicBool;
+    use std::sync::Barrier;
 
     #[test]
     fn an_item_is_free_once_and_the_last_one_is_known() {
         let live = LiveItems::new((70, 8), Arc::default());
-        live.allocate(3);
-        live.allocate(69);
-        assert_eq!((live.free(69), live.free(69), live.free(4)), (Some(false), None, None));
-        live.lend();
-        assert_eq!((live.free(3), live.free(3), live.free(70)), (Some(true), None, None));
-        assert!(live.is_empty() && !live.is_unused());
-        live.end_loan();
-        assert!(live.is_unused());
+        [3, 5, 69].into_iter().for_each(|index| live.allocate(index));
+        assert_eq!((live.free(3), live.free(3), live.free(4)), (Some(false), None, None));
+        assert_eq!((live.free(5), live.is_empty()), (Some(true), false));
+        assert_eq!((live.free(69), live.free(70)), (Some(true), None));
+        assert!(live.is_empty());
     }
 
     #[test]
-    fn an_item_that_goes_from_allocated_to_kept_and_back_is_in_use_all_the_time() {
-        let live = LiveItems::new((1, 8), Arc::default());
-        live.allocate(0);
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|threads| {
-            threads.spawn(|| {
-                for _ in 0..1_000_000 {
-                    live.lend();
-                    assert_eq!(live.free(0), Some(true));
-                    live.allocate(0);
-                    live.end_loan();
-                }
-                ended.store(true, Ordering::Release);
+    fn one_of_two_threads_that_free_the_last_items_learns_that_none_is_left() {
+        for _ in 0..2_000 {
+            let live = LiveItems::new((128, 8), Arc::default());
+            [0, 127].into_iter().for_each(|index| live.allocate(index));
+            let start = Barrier::new(2);
+            let last = |index| {
+                start.wait();
+                live.free(index).unwrap() && live.is_empty()
+            };
+            let told = std::thread::scope(|threads| {
+                let other = threads.spawn(|| last(0));
+                let here = last(127);
+                here | other.join().unwrap()
             });
-            while !ended.load(Ordering::Acquire) {
-                assert!(!live.is_unused());
-            }
-        });
+            assert!(told);
+        }
     }
 }

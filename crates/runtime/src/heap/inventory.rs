@@ -11,7 +11,7 @@ use std::sync::Arc;
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, MinipageId};
 
-use super::slab::{Slab, SlabKey};
+use super::slab::{Place, Slab, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::error::Error;
 use crate::live_items::LiveItems;
@@ -79,13 +79,12 @@ impl Inventory {
         let areas = Arc::clone(self.slab(key).shared_areas());
         let none = || LiveItems::new((record.items.count, key.item_bytes()), areas);
         let (_, live) = self.live.entry(record.area.id).or_insert_with(|| (key, Arc::new(none())));
+        live.take_out();
         live.allocate(index);
         let live = Arc::clone(live);
         counters.add(Count::SharedBytes, key.item_bytes());
-        if !used && index % key.chunk() == 0 {
-            counters.add(Count::Minipages, key.span().into());
-            let view = record.area.view(index / key.chunk());
-            counters.at_least(Count::Views, u64::from(view) + 1);
+        if !used {
+            count_first_use(counters, key, record, index);
         }
         live
     }
@@ -175,6 +174,7 @@ impl Inventory {
         let span = u32::try_from(record.items.span(record.area.shape)).unwrap_or(u32::MAX);
         let (key, live) = self.live.get(&id).ok_or_else(|| Error::free_twice(address))?;
         live.free(index).ok_or_else(|| Error::free_twice(address))?;
+        live.put_back();
         let key = *key;
         counters.subtract(Count::SharedBytes, record.items.bytes);
         let minipages = minipage..minipage + span;
@@ -188,7 +188,7 @@ impl Inventory {
             return Ok(Freed { area: id, minipages, returned: false });
         }
         // Its neighbours in the minipage are in use: the item alone is free.
-        self.slab(key).give(id, index);
+        self.slab(key).give(Place { area: id, index, used: true });
         Ok(Freed { area: id, minipages: 0..0, returned: false })
     }
 
@@ -229,26 +229,22 @@ impl Inventory {
     }
 
     /// Lends a thread items of a slab that were used before, up to so many.
-    pub(super) fn lend(&mut self, key: SlabKey, most: usize, to: &mut Vec<(AreaId, u32)>) {
+    pub(super) fn lend(&mut self, key: SlabKey, most: usize, to: &mut Vec<Place>) {
         let Some(slab) = self.slabs.get_mut(&key) else { return };
-        for item in slab.take_used(most) {
-            if let Some((_, live)) = self.live.get(&item.0) {
-                live.lend();
+        for item in slab.take_several(most) {
+            if let Some((_, live)) = self.live.get(&item.area) {
+                live.take_out();
                 to.push(item);
             }
         }
     }
 
     /// A thread gives items back that it was lent or has freed.
-    pub(super) fn take_back(
-        &mut self,
-        key: SlabKey,
-        items: impl IntoIterator<Item = (AreaId, u32)>,
-    ) {
-        for (area, index) in items {
-            if let Some((_, live)) = self.live.get(&area) {
-                live.end_loan();
-                self.slab(key).give(area, index);
+    pub(super) fn take_back(&mut self, key: SlabKey, items: impl IntoIterator<Item = Place>) {
+        for item in items {
+            if let Some((_, live)) = self.live.get(&item.area) {
+                live.put_back();
+                self.slab(key).give(item);
             }
         }
     }
@@ -276,8 +272,17 @@ impl Inventory {
                 }
                 left.remove();
             }
-            self.slab(key).give(area, index);
+            self.slab(key).give(Place { area, index, used: true });
         }
+    }
+}
+
+/// An item is given to the program that never was before.
+pub(super) fn count_first_use(counters: &Counters, key: SlabKey, record: &AreaRecord, index: u32) {
+    if index.is_multiple_of(key.chunk()) {
+        counters.add(Count::Minipages, key.span().into());
+        let view = record.area.view(index / key.chunk());
+        counters.at_least(Count::Views, u64::from(view) + 1);
     }
 }
 

@@ -157,8 +157,8 @@ impl Heap {
 
     /// An item of a slab, and whether it was used before.
     fn slab_item(&self, driver: &Driver, key: SlabKey) -> Result<(usize, bool), Error> {
-        if let Some(address) = self.take_kept(driver, key) {
-            return Ok((address, true));
+        if let Some(taken) = self.take_kept(driver, key) {
+            return Ok(taken);
         }
         let mut emptied = false;
         'again: loop {

@@ -133,6 +133,15 @@ fn rounded(bytes: usize, align: usize) -> u32 {
     u32::try_from(bytes.next_multiple_of(align)).unwrap_or(u32::MAX)
 }
 
+/// Where an item of a slab is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) area: AreaId,
+    pub(super) index: u32,
+    /// Whether it was ever given to the program.
+    pub(super) used: bool,
+}
+
 /// The items of one key on this node.
 #[derive(Debug)]
 pub(crate) struct Slab {
@@ -141,8 +150,8 @@ pub(crate) struct Slab {
     areas: Arc<AtomicUsize>,
     /// The areas items are cut from, and how far; several if threads found it full at the same time.
     fresh: Vec<Fresh>,
-    /// Items that were used before.
-    free: Vec<(AreaId, u32)>,
+    /// Items that were taken before.
+    free: Vec<Place>,
 }
 
 #[derive(Debug)]
@@ -169,8 +178,8 @@ impl Slab {
 
     /// An item of the slab.
     pub(crate) fn take(&mut self) -> Taken {
-        if let Some((area, index)) = self.free.pop() {
-            return Taken::Item { area, index, used: true, populate: None };
+        if let Some(Place { area, index, used }) = self.free.pop() {
+            return Taken::Item { area, index, used, populate: None };
         }
         self.fresh.retain(|fresh| fresh.next < fresh.items);
         let Some(fresh) = self.fresh.first_mut() else {
@@ -210,21 +219,42 @@ impl Slab {
         &self.areas
     }
 
-    /// Up to so many of the items that were used before.
-    pub(super) fn take_used(&mut self, most: usize) -> impl Iterator<Item = (AreaId, u32)> {
-        self.free.drain(self.free.len().saturating_sub(most)..)
+    /// Up to so many items for a thread to keep, the last one first: such as were taken before, or else fresh
+    /// ones of one minipage, of pages that need not be populated first.
+    pub(super) fn take_several(&mut self, most: usize) -> Vec<Place> {
+        if !self.free.is_empty() {
+            return self.free.split_off(self.free.len().saturating_sub(most));
+        }
+        let one_minipage = self.key.span() == 1;
+        let mut fresh = self.fresh.iter_mut().filter(|fresh| fresh.next < fresh.items);
+        let Some(fresh) = fresh.next().filter(|_| one_minipage) else { return Vec::new() };
+        let ready = match self.key.shape() {
+            Shape::Sub { per_page, .. } => {
+                let items = u64::from(fresh.populated) * u64::from(per_page);
+                u32::try_from(items * u64::from(self.key.chunk)).unwrap_or(u32::MAX)
+            }
+            Shape::Pages { .. } => u32::MAX,
+        };
+        // Threads meet in no word of bits (`live_items`), if they can have whole ones.
+        let most = (fresh.next / 64 * 64 + 64 - fresh.next)
+            .min(u32::try_from(2 * most).unwrap_or(u32::MAX));
+        let end = fresh.items.min(ready).min(fresh.next.saturating_add(most));
+        let run = fresh.next..end.max(fresh.next);
+        fresh.next = run.end;
+        let area = fresh.area;
+        run.rev().map(|index| Place { area, index, used: false }).collect()
     }
 
     /// An area of which no item is in use is the slab's no more.
     pub(super) fn remove(&mut self, area: AreaId) {
         self.areas.fetch_sub(1, Ordering::Relaxed);
         self.fresh.retain(|fresh| fresh.area != area);
-        self.free.retain(|(of, _)| *of != area);
+        self.free.retain(|free| free.area != area);
     }
 
     /// An item is free again.
-    pub(super) fn give(&mut self, area: AreaId, index: u32) {
-        self.free.push((area, index));
+    pub(super) fn give(&mut self, place: Place) {
+        self.free.push(place);
     }
 }
 
@@ -324,6 +354,43 @@ mod tests {
         }
         assert_eq!(populated as u64, 2 * FIRST_PAGES);
         assert!(matches!(slab.take(), Taken::Full { .. }));
+    }
+
+    #[test]
+    fn a_thread_gets_neighbours_in_order_and_of_populated_pages_alone() {
+        let key = single(1024);
+        let mut slab = Slab::new(key);
+        let bytes = key.area_bytes(1);
+        let area = multigrain_memory::Area {
+            id: AreaId(0),
+            base: multigrain_memory::VIEWS_BASE,
+            file_offset: 0,
+            bytes,
+            shape: key.shape(),
+        };
+        slab.add(AreaRecord {
+            area,
+            owner: multigrain_types::NodeId(0),
+            items: key.items(bytes),
+            consistency: SEQUENTIAL,
+            origin: Origin::Heap,
+        });
+        assert_eq!(slab.take_several(8), [], "nothing is populated");
+        let Taken::Item { index: 0, populate: Some(pages), .. } = slab.take() else { panic!() };
+        let ready = pages.end * 4;
+        let mut next = 1;
+        while next < ready {
+            let mut some: Vec<u32> = slab.take_several(24).iter().map(|item| item.index).collect();
+            some.reverse();
+            let end = (next + 48).min(ready).min(next / 64 * 64 + 64);
+            assert_eq!(some, (next..end).collect::<Vec<_>>());
+            next += u32::try_from(some.len()).unwrap();
+        }
+        assert_eq!(slab.take_several(8), [], "the next ones are not populated");
+        slab.give(Place { area: AreaId(0), index: 5, used: true });
+        slab.give(Place { area: AreaId(0), index: 7, used: false });
+        assert_eq!(slab.take_several(1), [Place { area: AreaId(0), index: 7, used: false }]);
+        assert!(matches!(slab.take(), Taken::Item { index: 5, used: true, populate: None, .. }));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A thread takes the next *cache* in turn at its first call; if there are more threads than caches, some share
 //! one. A cache keeps an item only if its minipage is this node's alone, so that nothing has to be reclaimed; the
-//! items of one slab are a *magazine*. It also keeps a few areas of one allocation. A full magazine returns half
+//! items of one slab are a *magazine*. It also keeps a few areas of one allocation, and knows the areas that it has met last, so
+//! that threads that allocate and free meet nowhere but in the bits of what is allocated. A full magazine returns half
 //! of its items to the inventory; an empty one is filled from there. An area of which nothing is allocated is
 //! taken out of all caches before it goes back to the directory.
 //!
@@ -18,8 +19,8 @@ use multigrain_protocol::coherence::Holder;
 use multigrain_types::{AreaId, Consistency, MinipageId};
 
 use super::Heap;
-use super::inventory::LARGEST_KEPT_BYTES;
-use super::slab::SlabKey;
+use super::inventory::{LARGEST_KEPT_BYTES, count_first_use};
+use super::slab::{Place, SlabKey};
 use crate::area::{AreaRecord, Items};
 use crate::directory;
 use crate::driver::Driver;
@@ -39,6 +40,9 @@ const MAGAZINES: usize = 16;
 const BLOCKS: usize = 4;
 const BLOCK_BYTES: u64 = 1 << 20;
 
+/// Areas that a cache knows.
+const KNOWN: usize = 8;
+
 /// The caches of a node.
 #[derive(Debug)]
 pub(super) struct ThreadCaches(Box<[ThreadCache]>);
@@ -53,6 +57,30 @@ struct ThreadCache(Mutex<Contents>);
 pub(super) struct Contents {
     magazines: Vec<Magazine>,
     blocks: Vec<AreaRecord>,
+    known: KnownAreas,
+}
+
+/// What is allocated of the areas met last. An id is never another area's, so what is known of one that has gone says
+/// what is so: nothing of it is allocated.
+#[derive(Debug, Default)]
+struct KnownAreas(Vec<(AreaId, Arc<LiveItems>)>);
+
+impl KnownAreas {
+    /// What of an area of this node is allocated, once anything was.
+    fn live(&mut self, driver: &Driver, id: AreaId, number: usize) -> Option<&Arc<LiveItems>> {
+        let at = match self.0.iter().position(|(known, _)| *known == id) {
+            Some(at) => at,
+            None => {
+                let live = driver.tables().live(id, number)?;
+                if self.0.len() == KNOWN {
+                    self.0.remove(0);
+                }
+                self.0.push((id, live));
+                self.0.len() - 1
+            }
+        };
+        Some(&self.0[at].1)
+    }
 }
 
 /// Items of one slab.
@@ -61,7 +89,7 @@ struct Magazine {
     key: SlabKey,
     /// Of the slab, which it is known by.
     areas: Arc<AtomicUsize>,
-    items: Vec<(AreaId, u32)>,
+    items: Vec<Place>,
 }
 
 impl Default for ThreadCaches {
@@ -90,8 +118,8 @@ impl Magazine {
 }
 
 impl Heap {
-    /// An item that this thread has kept, or may keep from now on.
-    pub(super) fn take_kept(&self, driver: &Driver, key: SlabKey) -> Option<usize> {
+    /// An item that this thread has kept, or may keep from now on, and whether it was used before.
+    pub(super) fn take_kept(&self, driver: &Driver, key: SlabKey) -> Option<(usize, bool)> {
         if driver.races().are_checked() {
             return None;
         }
@@ -101,14 +129,15 @@ impl Heap {
             let most = magazine.most() / 2;
             self.inventory(driver).lend(key, most, &mut magazine.items);
         }
-        let (id, index) = magazine.items.pop()?;
-        let live = driver.tables().live(id, number)?;
-        live.allocate(index);
-        live.end_loan();
+        let Place { area, index, used } = magazine.items.pop()?;
+        kept.known.live(driver, area, number)?.allocate(index);
         driver.counters().add_shared(number, key.item_bytes());
         tsan::take(Token::Free);
-        let record = driver.tables().area(id)?.record;
-        Some(record.item_address(index as usize))
+        let record = &driver.tables().area(area)?.record;
+        if !used {
+            count_first_use(driver.counters(), key, record, index);
+        }
+        Some((record.item_address(index as usize), used))
     }
 
     /// From now on this thread keeps items of that slab.
@@ -131,59 +160,34 @@ impl Heap {
         if record.owner != driver.me() || driver.races().are_checked() {
             return None;
         }
-        let live = &driver.tables().live(record.area.id, number())?;
+        let (mut kept, number) = self.caches.mine();
+        let Contents { magazines, blocks, known } = &mut *kept;
+        let live = known.live(driver, record.area.id, number)?;
         if is_block(live) {
             let block = address == record.area.base && !record.items.array;
-            return block.then(|| self.keep_block(driver, record, live))?;
+            return block.then(|| keep_block(driver, (record, live), blocks, number))?;
         }
+        let same = |magazine: &&mut Magazine| Arc::ptr_eq(&magazine.areas, live.areas());
+        let magazine = magazines.iter_mut().find(same)?;
         let (index, minipage) = record.item_at(address)?;
         if record.items.chunk == 1 && !is_own(driver, record, minipage) {
             return None;
         }
-        let (mut kept, number) = self.caches.mine();
-        let same = |magazine: &&mut Magazine| Arc::ptr_eq(&magazine.areas, live.areas());
-        let magazine = kept.magazines.iter_mut().find(same)?;
-        live.lend();
-        let Some(last) = live.free(index) else {
-            live.end_loan();
+        let Some(may_be_last) = live.free(index) else {
             return Some(Err(Error::free_twice(address)));
         };
         tsan::give(Token::Free);
         driver.counters().add_shared(number, live.bytes().wrapping_neg());
-        magazine.items.push((record.area.id, index));
+        magazine.items.push(Place { area: record.area.id, index, used: true });
         if magazine.items.len() > magazine.most() {
             let half = magazine.items.drain(..magazine.items.len() / 2);
             self.inventory(driver).take_back(magazine.key, half);
         }
+        let may_end = may_be_last && is_spare(record, live);
         drop(kept);
-        if last && self.end_if_unused(driver, record) {
+        if may_end && self.end_if_unused(driver, record) {
             self.give_back(driver, record.area.id);
         }
-        Some(Ok(()))
-    }
-
-    fn keep_block(
-        &self,
-        driver: &Driver,
-        record: &AreaRecord,
-        live: &LiveItems,
-    ) -> Option<Result<(), Error>> {
-        let area = record.area;
-        let mut used = driver.tables().used(area.id, 0..area.minipages());
-        if !record.consistency.is_sequential() || used.next().is_some() {
-            return None;
-        }
-        let (mut kept, number) = self.caches.mine();
-        let bytes: u64 = kept.blocks.iter().map(|block| block.area.bytes).sum();
-        if kept.blocks.len() >= BLOCKS || bytes + area.bytes > BLOCK_BYTES {
-            return None;
-        }
-        if live.free(0).is_none() {
-            return Some(Err(Error::free_twice(area.base)));
-        }
-        tsan::give(Token::Free);
-        driver.counters().add_shared(number, live.bytes().wrapping_neg());
-        kept.blocks.push(*record);
         Some(Ok(()))
     }
 
@@ -204,8 +208,9 @@ impl Heap {
             alike && block.holds(bytes)
         };
         let at = kept.blocks.iter().rposition(fits)?;
-        let live = driver.tables().live(kept.blocks[at].area.id, number)?;
-        let block = kept.blocks.swap_remove(at);
+        let Contents { blocks, known, .. } = &mut *kept;
+        let live = known.live(driver, blocks[at].area.id, number)?;
+        let block = blocks.swap_remove(at);
         live.set_bytes(items.bytes);
         live.allocate(0);
         driver.counters().add_shared(number, items.bytes);
@@ -216,9 +221,7 @@ impl Heap {
     /// Nothing of an area may be allocated any more: whether it is to go back to the directory, out of all caches.
     pub(super) fn end_if_unused(&self, driver: &Driver, record: &AreaRecord) -> bool {
         let Some(live) = driver.tables().live(record.area.id, number()) else { return false };
-        let spare =
-            record.area.bytes > LARGEST_KEPT_BYTES || live.areas().load(Ordering::Relaxed) > 1;
-        if !spare || is_block(&live) || !live.is_empty() {
+        if !is_spare(record, &live) || is_block(&live) || !live.is_empty() {
             return false;
         }
         let mut caches = self.caches.all();
@@ -227,9 +230,12 @@ impl Heap {
         if !live.is_empty() {
             return false;
         }
-        for magazine in caches.iter_mut().flat_map(|kept| &mut kept.magazines) {
-            let items = magazine.items.extract_if(.., |(area, _)| *area == record.area.id);
-            inventory.take_back(magazine.key, items);
+        for kept in &mut caches {
+            for magazine in &mut kept.magazines {
+                let items = magazine.items.extract_if(.., |item| item.area == record.area.id);
+                inventory.take_back(magazine.key, items);
+            }
+            kept.known.0.retain(|(area, _)| *area != record.area.id);
         }
         inventory.end_unused(record)
     }
@@ -247,10 +253,11 @@ impl Heap {
         let mut unused = Vec::new();
         for kept in &mut caches {
             for magazine in &mut kept.magazines {
-                unused.extend(magazine.items.iter().map(|(area, _)| *area));
+                unused.extend(magazine.items.iter().map(|item| item.area));
                 inventory.take_back(magazine.key, magazine.items.drain(..));
             }
             unused.extend(kept.blocks.drain(..).map(|record| record.area.id));
+            kept.known.0.clear();
         }
         unused.sort_unstable();
         unused.dedup();
@@ -283,14 +290,43 @@ fn is_block(live: &LiveItems) -> bool {
     live.areas().load(Ordering::Relaxed) == 0
 }
 
+/// Whether an area of which nothing is allocated goes back: it is large, or its slab has others.
+fn is_spare(record: &AreaRecord, live: &LiveItems) -> bool {
+    record.area.bytes > LARGEST_KEPT_BYTES || live.areas().load(Ordering::Relaxed) > 1
+}
+
+/// Keeps an area of one allocation, if no other node can have a copy of any of its minipages and there is room.
+fn keep_block(
+    driver: &Driver,
+    (record, live): (&AreaRecord, &LiveItems),
+    blocks: &mut Vec<AreaRecord>,
+    number: usize,
+) -> Option<Result<(), Error>> {
+    let area = record.area;
+    let bytes: u64 = blocks.iter().map(|block| block.area.bytes).sum();
+    if blocks.len() >= BLOCKS || bytes + area.bytes > BLOCK_BYTES {
+        return None;
+    }
+    if driver.tables().used(area.id, 0..area.minipages()).next().is_some() {
+        return None;
+    }
+    if live.free(0).is_none() {
+        return Some(Err(Error::free_twice(area.base)));
+    }
+    tsan::give(Token::Free);
+    driver.counters().add_shared(number, live.bytes().wrapping_neg());
+    blocks.push(*record);
+    Some(Ok(()))
+}
+
 /// Whether no other node can have a copy of a minipage of this node's, nor ask for one unless the program uses
-/// what it has freed.
+/// what it has freed: no state of it has come into being here, under whatever consistency, or its holder is as at first.
 fn is_own(driver: &Driver, record: &AreaRecord, minipage: u32) -> bool {
-    if !record.consistency.is_sequential() || record.items.span(record.area.shape) > 1 {
+    if record.items.span(record.area.shape) > 1 {
         return false;
     }
     let tables = driver.tables();
-    let untouched = tables.used(record.area.id, minipage..minipage + 1).next().is_none();
     let id = MinipageId::new(record.area.id, minipage);
-    untouched || *tables.lock(id).holder() == Holder::owner()
+    tables.used(record.area.id, minipage..minipage + 1).next().is_none()
+        || (record.consistency.is_sequential() && *tables.lock(id).holder() == Holder::owner())
 }
