@@ -99,13 +99,14 @@ const char *mg_version(void);
  * Joins the job that `multigrain run` started, or a process manager (mpiexec, mpirun, srun); without any, a
  * job of one node. If it cannot, it says why in one line on stderr, and returns a code. Under a process
  * manager the program is executed anew before main, to have its addresses fixed. Both arguments may be NULL.
- * Call once, before any other call, from the main thread, while no other thread uses the environment: where
- * the job's secret is found is taken out of it, and the descriptor that it comes by is closed; until then the
- * program closes none that it has not opened. So a program that a node starts cannot join the node's job;
+ * Call once, before any other call, while no other thread uses the environment: where the job's secret is
+ * found is taken out of it, and the descriptor that it comes by is closed; until then the program closes none
+ * that it has not opened. So a program that a node starts cannot join the node's job;
  * mg_init says so there, unless MULTIGRAIN_RANK is unset, and then it is a job of one node. If a node dies
  * while the job starts, mg_init ends this process, so that the launcher can say in one line who it was.
  * A program may fork before, or call daemon(): of its processes the first that calls mg_init is the node, and
- * the others get MG_EINVAL.
+ * the others get MG_EINVAL. Any thread may call this; if it is not the main thread, main returns or calls exit(),
+ * for its end by pthread_exit is not noticed then.
  */
 int mg_init(int *argc, char ***argv);
 /*

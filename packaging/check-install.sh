@@ -16,12 +16,12 @@ trap 'rm -rf "$dir"' EXIT
 
 say() { echo "check-install: $*"; }
 
-# README's code block of a language ($1), by number ($2).
+# The code block of a language ($1), by number ($2), of README, or of another document ($3).
 block() {
     awk -v language="$1" -v number="$2" '
         /^```/ && inside { inside = 0; next }
         $0 == "```" language { inside = ++count == number; next }
-        inside' "$top/README.md"
+        inside' "$top/${3:-README.md}"
 }
 
 # What stdin says, at $1, in an environment of PATH and HOME; what would make cargo build anew stays as it is.
@@ -63,6 +63,25 @@ say "pkg-config, shared"
 cc -D_GNU_SOURCE "$program" -o "$dir/shared" $(pkg-config --cflags --libs multigrain)
 readelf -d "$dir/shared" | grep -q 'NEEDED.*libmultigrain\.so\.0\]'
 "$prefix/bin/multigrain" run -n 2 "$dir/shared"
+
+say "PORTING: the whole program, with pthreads and ported to C and C++"
+block c 1 docs/PORTING.md > "$dir/work/threads.c"
+block c 2 docs/PORTING.md > "$dir/work/ported.c"
+block cpp 1 docs/PORTING.md > "$dir/work/ported.cpp"
+cc -Wall -Wextra -Werror -pthread "$dir/work/threads.c" -o "$dir/work/threads"
+# shellcheck disable=SC2046 # words, not one argument
+cc -Wall -Wextra -Werror "$dir/work/ported.c" -o "$dir/work/ported_c" $(pkg-config --cflags --libs multigrain)
+# shellcheck disable=SC2046
+c++ -std=c++17 -Wall -Wextra -Werror "$dir/work/ported.cpp" -o "$dir/work/ported_cpp" \
+    $(pkg-config --cflags --libs multigrain)
+"$dir/work/threads" > "$dir/work/expected"
+test "$(wc -l < "$dir/work/expected")" = 8
+for ported in ported_c ported_cpp; do
+    for nodes in 1 4; do
+        "$prefix/bin/multigrain" run --no-tag-output -n $nodes "$dir/work/$ported" > "$said"
+        cmp "$said" "$dir/work/expected" || failed "PORTING's $ported is wrong on $nodes nodes"
+    done
+done
 
 say "pkg-config, C++"
 # shellcheck disable=SC2046

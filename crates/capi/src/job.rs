@@ -29,7 +29,7 @@ const ARENA_KIB: c_long = 32 << 10;
 #[unsafe(no_mangle)]
 pub extern "C" fn mg_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
     let _uncancellable = Uncancellable::new();
-    // SAFETY: sets a number that the allocator reads; from the main thread, as is said of this call.
+    // SAFETY: sets a number that the allocator reads; nobody uses that before the join.
     unsafe { mi_option_set_default(ARENA_RESERVE, ARENA_KIB) };
     when_threads_have_ended(|| mi_thread_done());
     // Before this node has joined: from then on a peer may start a thread here that calls exit(0).

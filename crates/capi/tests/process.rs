@@ -96,6 +96,20 @@ fn who_forks_before_it_joins_has_one_node_which_is_the_first_that_joins() {
 }
 
 #[test]
+fn any_thread_may_join_and_any_may_leave() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "other_thread");
+    for &guard in guards() {
+        for nodes in [1, 3] {
+            for who in ["main", "other", "exit"] {
+                let setting = Setting { guard, ..Setting::nodes(nodes) };
+                run_well(&launcher(), &setting, &program, &[who]);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_child_that_touches_shared_memory_ends_with_one_line() {
     let dir = TestDir::new();
     let program = compile(&dir, "fork");
