@@ -17,7 +17,9 @@ use std::sync::{Arc, Once};
 
 use multigrain_memory::Twins;
 use multigrain_protocol::sync::Operand;
-use multigrain_protocol::{Input, Kind, Message, Node, Violation, World as _};
+use multigrain_protocol::{
+    Cell as _, HlrcMessage, Input, Kind, Message, Node, Tables as _, Violation, World as _,
+};
 use multigrain_types::false_sharing::Shared;
 use multigrain_types::{MinipageId, NodeId, ThreadId};
 
@@ -204,33 +206,41 @@ impl Engine {
 
     /// One step for each minipage of a run, under the locks of them all.
     pub(crate) fn step_run(&self, run: Run, input: impl Fn(MinipageId) -> Input) {
-        self.sure(self.steps_of_run(run, self.platform.me(), input));
+        self.sure(self.steps_of_run(run, self.platform.me(), false, input));
     }
 
     /// The steps of a message about a run that has arrived.
     pub(crate) fn step_received_run(&self, from: NodeId, message: Message, run: Run) {
         let input = |minipage| Input::Message { from, message: message.about(minipage) };
-        if let Err(error) = self.steps_of_run(run, from, input) {
+        let fetches = matches!(message, Message::Hlrc { body: HlrcMessage::Fetch { .. }, .. });
+        if let Err(error) = self.steps_of_run(run, from, fetches, input) {
             self.platform.fatal(&format!("{error} (at a message of {from})"));
         }
     }
 
+    /// `fetches`: another node asks for what may be fresh.
     fn steps_of_run(
         &self,
         run: Run,
         from: NodeId,
+        fetches: bool,
         input: impl Fn(MinipageId) -> Input,
     ) -> Result<(), Error> {
         let states = self.platform.tables().lock_run(run);
         let (me, nodes) = (self.platform.me(), self.platform.nodes());
         let mut node = Node { me, nodes, tables: &states };
         let mut world = RealWorld::of_run(self, from);
+        if fetches && self.platform.tables().consistency_of(run.first()).is_lazy() {
+            let fresh = |minipage: &MinipageId| (&states).minipage(*minipage).copy().is_fresh();
+            world.close_zeros(run.minipages().filter(fresh));
+        }
         let done = {
             #[cfg(feature = "mutants")]
             let mut world = mutants::MutantWorld::new(&mut world);
             run.minipages().try_for_each(|minipage| node.step(input(minipage), &mut world))
         };
         world.carry_out_run();
+        world.reopen_zeros();
         drop(states);
         world.finish();
         done.map_err(|violation| self.judge(from, violation))

@@ -5,6 +5,7 @@
 mod contents;
 mod diffs;
 mod run_effects;
+mod zeros;
 
 use std::sync::Arc;
 
@@ -24,8 +25,9 @@ use crate::platform::Platform;
 use crate::receiver::slots;
 use crate::shim::lock;
 use crate::stats::Count;
-use contents::{append, is_zero};
+use contents::append;
 use run_effects::RunEffects;
+use zeros::ClosedZeros;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -46,6 +48,8 @@ pub(super) struct RealWorld<'a> {
     closed: Option<Closed>,
     /// What the steps of a run want done.
     gathered: Option<RunEffects>,
+    /// Which minipages of a run are closed before their steps.
+    zeros: ClosedZeros,
     /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
     woken: SmallVec<[ThreadId; 4]>,
 }
@@ -70,6 +74,7 @@ impl<'a> RealWorld<'a> {
             asks_lock: false,
             closed: None,
             gathered: None,
+            zeros: ClosedZeros::default(),
             woken: SmallVec::new(),
         }
     }
@@ -423,18 +428,6 @@ impl ReleaseWorld for RealWorld<'_> {
     }
 
     fn close_if_zero(&mut self, minipage: MinipageId) -> bool {
-        let (page, len) = self.at_once().memory().privileged(minipage);
-        // SAFETY: the privileged view is readable for the length of the minipage.
-        if !unsafe { is_zero(page, len) } {
-            return false;
-        }
-        self.protect_at_once(minipage, Access::ReadWrite, Access::NoAccess);
-        // A thread may have written between the look and the closing.
-        // SAFETY: as above.
-        let zero = unsafe { is_zero(page, len) };
-        if !zero {
-            self.protect(minipage, Access::NoAccess, Access::ReadWrite);
-        }
-        zero
+        self.close_zero(minipage)
     }
 }
