@@ -59,11 +59,20 @@ fn scans_get_their_minipages_in_runs() {
     for setting in settings(&[1, 2, 3], guards()) {
         let setting = Setting { options: &["--learn", "on"], ..setting };
         run_well(&launcher(), &setting, &program, &["counts"]);
-        if setting.nodes == 2 && setting.guard == "mprotect" {
-            run_well(&launcher(), &setting, &program, &["zeros"]);
-        }
         for consistency in ["sequential", "eager-release", "lazy-release", "auto"] {
-            run_well(&launcher(), &Setting { consistency, ..setting.clone() }, &program, &[]);
+            let setting = Setting { consistency, ..setting.clone() };
+            run_well(&launcher(), &setting, &program, &[]);
+            let released: &[&str] = match consistency {
+                "sequential" => &[],
+                "eager-release" => &["released", "eager"],
+                _ => &["released"],
+            };
+            if !released.is_empty() {
+                run_well(&launcher(), &setting, &program, released);
+            }
+            if setting.nodes == 2 && setting.guard == "mprotect" {
+                run_well(&launcher(), &setting, &program, &["zeros"]);
+            }
         }
     }
 }

@@ -58,16 +58,22 @@ impl Prefetcher {
         kind: Kind,
         for_: For,
     ) -> bool {
-        if self.learns && kind == Kind::Write && matches!(for_, For::Instruction { .. }) {
-            open_ahead(driver, minipage);
+        let learns = self.learns && matches!(for_, For::Instruction { .. });
+        if learns && kind == Kind::Write && open_ahead(driver, minipage) {
+            return driver.fetch(
+                (thread, slot),
+                Wanted::Run(Run::one(minipage), minipage),
+                kind,
+                for_,
+            );
         }
         let reads = self.learns && kind == Kind::Read;
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
-        let (run, wanted) = match for_ {
-            For::Instruction { .. } if self.learns => scanned(driver, minipage, kind),
-            For::Instruction { .. } | For::Call { .. } | For::Later => (Run::one(minipage), kind),
+        let (run, wanted) = match learns {
+            true => scanned(driver, minipage, kind),
+            false => (Run::one(minipage), kind),
         };
         let alone = run.count() == 1 && wanted == kind;
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
@@ -234,16 +240,19 @@ fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
     Streams::need(minipage, kind, most, alone)
 }
 
-/// A thread is about to write a minipage: what else this node is likely to write is opened with it.
+/// A thread is about to write a minipage: what else this node is likely to write is opened with it, for it was written
+/// before, or came ahead with this one in a scan that writes; true for the latter.
 /// Not in a critical section: what is opened there is closed too soon.
-fn open_ahead(driver: &Driver, minipage: MinipageId) {
+fn open_ahead(driver: &Driver, minipage: MinipageId) -> bool {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
     if !lazy || critical_section::has_lock() || driver.races().are_checked() {
-        return;
+        return false;
     }
-    for run in driver.engine().writes().trapped(minipage) {
-        driver.step_run(run, |minipage| Input::OpenAhead { minipage });
-    }
+    let open = |run| driver.step_run(run, |minipage| Input::OpenAhead { minipage });
+    driver.engine().writes().trapped(minipage).into_iter().for_each(open);
+    let ahead = Streams::got_ahead(minipage);
+    ahead.flatten().into_iter().for_each(open);
+    ahead.is_some()
 }
 
 /// How many minipages may be asked for at once with one of them, that one counted.

@@ -83,6 +83,23 @@ impl Streams {
         })
     }
 
+    /// Whether this thread has got a minipage ahead that it writes now, and those that came with it and lie ahead of it.
+    pub(super) fn got_ahead(minipage: MinipageId) -> Option<Option<Run>> {
+        STREAMS.with(|cell| cell.get().ahead_of(minipage))
+    }
+
+    fn ahead_of(&self, minipage: MinipageId) -> Option<Option<Run>> {
+        self.scans.iter().flatten().find_map(|scan| {
+            let back = scan.back(minipage, Kind::Write)?;
+            let index = minipage.index();
+            let first = match scan.direction {
+                Direction::Up => index + 1,
+                Direction::Down => index + 1 - back,
+            };
+            Some(Run::new(MinipageId::new(minipage.area(), first), back - 1))
+        })
+    }
+
     /// What this thread has scanned says nothing about what comes.
     pub(super) fn forget() {
         STREAMS.with(|cell| cell.set(Self { miss_penalty: cell.get().miss_penalty, ..Self::NONE }));
@@ -145,17 +162,7 @@ impl Streams {
     fn give_up(&mut self, minipage: MinipageId, kind: Kind) -> bool {
         let mut given_up = false;
         for place in &mut self.scans {
-            let lost = place.is_some_and(|scan| {
-                let (next, index) = (scan.next.index(), minipage.index());
-                let back = match scan.direction {
-                    Direction::Up => next.wrapping_sub(index),
-                    Direction::Down => index.wrapping_sub(next),
-                };
-                scan.kind == kind
-                    && scan.next.area() == minipage.area()
-                    && (1..=scan.window).contains(&back)
-            });
-            if lost {
+            if place.is_some_and(|scan| scan.back(minipage, kind).is_some()) {
                 *place = None;
                 given_up = true;
             }
@@ -180,6 +187,17 @@ impl Streams {
 }
 
 impl Stream {
+    /// How far the scan is beyond a minipage, if it has got that ahead.
+    fn back(self, minipage: MinipageId, kind: Kind) -> Option<u32> {
+        let (next, index) = (self.next.index(), minipage.index());
+        let back = match self.direction {
+            Direction::Up => next.wrapping_sub(index),
+            Direction::Down => index.wrapping_sub(next),
+        };
+        let same = self.kind == kind && self.next.area() == minipage.area();
+        (same && (1..=self.window).contains(&back)).then_some(back)
+    }
+
     /// The scan with one hit more, if it needs this minipage next.
     fn hit(self, minipage: MinipageId, kind: Kind) -> Option<Self> {
         // It began at the one before `next`.
@@ -308,6 +326,31 @@ mod tests {
         }
         let reads: Vec<_> = (0..24).filter(|&time| asked[time] == Kind::Read).collect();
         assert_eq!(reads, [0, 1, 10, 19]);
+    }
+
+    #[test]
+    fn what_came_ahead_lies_between_what_is_written_and_the_next_that_is_needed() {
+        let minipage = |index| MinipageId::new(AreaId(1), index);
+        let mut streams = Streams::default();
+        for index in [10, 11, 12] {
+            need(&mut streams, 1, index, Kind::Write);
+        }
+        // 13 and 14 came with 12.
+        assert_eq!(streams.ahead_of(minipage(13)), Some(Run::new(minipage(14), 1)));
+        assert_eq!(
+            streams.ahead_of(minipage(14)),
+            Some(None),
+            "nothing behind, and no scan of its own"
+        );
+        for index in [15, 12, 11] {
+            assert_eq!(streams.ahead_of(minipage(index)), None, "{index}");
+        }
+        let mut down = Streams::default();
+        for index in [90, 89, 88] {
+            down.needed(minipage(index), Kind::Write, most(64), false);
+        }
+        assert_eq!(down.ahead_of(minipage(87)), Some(Run::new(minipage(86), 1)));
+        assert_eq!(down.ahead_of(minipage(86)), Some(None));
     }
 
     #[test]

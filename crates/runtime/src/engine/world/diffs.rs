@@ -90,11 +90,15 @@ impl<'a> RealWorld<'a> {
 
     /// Merges all diffs of a round; `open`: threads of this node may be writing the minipage.
     pub(super) fn merge_pending(&mut self, minipage: MinipageId, open: bool) {
-        self.at_once();
         let pending = lock(&self.engine.pending_diffs).take(minipage);
         let mut diffs: Vec<&[u8]> = pending.iter().map(Vec::as_slice).collect();
         diffs.extend(self.take_held(minipage));
         self.engine.races().close_watched(minipage);
+        // A round without writers, as that of a page that is fetched for the first time, goes on with its run.
+        if diffs.is_empty() {
+            return;
+        }
+        self.at_once();
         let others = if open { Others::Write } else { Others::Read };
         for diff in diffs {
             self.merge(minipage, diff, others);
