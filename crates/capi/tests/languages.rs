@@ -73,6 +73,18 @@ fn cpp_threads_take_typed_arguments_to_any_node() {
 }
 
 #[test]
+fn a_race_of_a_cpp_program_names_its_own_function_and_not_that_of_a_library() {
+    let dir = TestDir::new();
+    let program = cpp(&dir, "unlocked", "-std=c++17");
+    let options = &["--check-races=all"];
+    let setting = Setting { consistency: "lazy-release", options, ..Setting::nodes(2) };
+    let ended = run(&launcher(), &setting, &program, &[]);
+    assert_eq!(ended.code, Some(66), "{ended:?}");
+    let place = "made by node 0 in grid::Table::Table(unsigned long), unlocked.cpp:";
+    assert_eq!(ended.err.matches(place).count(), 2, "{ended:?}");
+}
+
+#[test]
 fn an_exception_that_leaves_a_function_which_the_interface_calls_reaches_its_caller() {
     run_cpp_in_every_way("callbacks", &[1, 3]);
 }

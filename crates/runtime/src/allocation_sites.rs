@@ -16,7 +16,7 @@ const MOST_SMALL: usize = 4096;
 const DEPTH: usize = 48;
 /// What stands above a program's own functions on the stack of an allocation: by name, and where
 /// inlined functions have lost most of it, by file.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 12] = [
     "std::",
     "core::",
     "alloc::",
@@ -25,9 +25,21 @@ const NAMES: [&str; 8] = [
     "multigrain_capi::",
     "backtrace::",
     "mg_",
+    // Of C++.
+    "mg::",
+    "gnu_cxx::",
+    "operator new",
+    "void* operator new",
 ];
-const FILES: [&str; 5] =
-    ["/rustc/", "/backtrace-", "crates/runtime/src/", "crates/capi/src/", "crates/multigrain/src/"];
+const FILES: [&str; 7] = [
+    "/rustc/",
+    "/backtrace-",
+    "crates/runtime/src/",
+    "crates/capi/src/",
+    "crates/multigrain/src/",
+    "/multigrain.hpp",
+    "/include/c++/",
+];
 
 /// This node's allocations, by their addresses.
 #[derive(Debug, Default)]
@@ -196,6 +208,24 @@ mod tests {
         }
         let bare = frame(Some(false), &[symbol("main", "", 0)], "app+0x10");
         assert_eq!(caller_among([bare].into_iter()).unwrap(), "main");
+    }
+
+    #[test]
+    fn the_caller_in_a_program_of_cpp_is_no_container_or_allocator() {
+        let libraries = [
+            symbol(
+                "mg::allocator<int>::allocate(unsigned long)",
+                "/usr/include/multigrain.hpp",
+                186,
+            ),
+            symbol("int* something<int>()", "/usr/include/c++/12/bits/alloc_traits.h", 464),
+            symbol("std::vector<int, mg::allocator<int> >::resize(unsigned long)", "", 0),
+            symbol("__gnu_cxx::thing()", "", 0),
+            symbol("void* operator new(unsigned long)", "", 0),
+            symbol("Table::fill()", "table.cpp", 12),
+        ];
+        let frames = [frame(Some(false), &libraries, "")];
+        assert_eq!(caller_among(frames.into_iter()).unwrap(), "Table::fill(), table.cpp:12");
     }
 
     #[test]

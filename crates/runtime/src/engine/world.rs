@@ -27,7 +27,6 @@ use crate::shim::lock;
 use crate::stats::Count;
 use contents::append;
 use run_effects::RunEffects;
-use zeros::ClosedZeros;
 
 /// The runtime as the protocol sees it, for the length of one step.
 pub(super) struct RealWorld<'a> {
@@ -48,8 +47,6 @@ pub(super) struct RealWorld<'a> {
     closed: Option<Closed>,
     /// What the steps of a run want done.
     gathered: Option<RunEffects>,
-    /// Which minipages of a run are closed before their steps.
-    zeros: ClosedZeros,
     /// Threads to wake when the step is done, and no lock of it is held: they would run into that.
     woken: SmallVec<[ThreadId; 4]>,
 }
@@ -74,7 +71,6 @@ impl<'a> RealWorld<'a> {
             asks_lock: false,
             closed: None,
             gathered: None,
-            zeros: ClosedZeros::default(),
             woken: SmallVec::new(),
         }
     }

@@ -11,6 +11,7 @@ use multigrain_types::{Access, MinipageId, NodeId};
 use smallvec::SmallVec;
 
 use super::RealWorld;
+use super::zeros::ClosedZeros;
 use crate::frames::header_of_run;
 use crate::minipage_run::{MAX_RUN_BYTES, Run};
 use crate::platform::Platform;
@@ -42,6 +43,8 @@ pub(super) struct RunEffects {
     messages: Vec<JoinedMessage>,
     /// The minipage of the last message, and that message's place: a later one about it comes behind.
     last: Option<(MinipageId, usize)>,
+    /// Which of its minipages are closed before their steps.
+    pub(super) zeros: ClosedZeros,
 }
 
 impl RunEffects {
@@ -108,11 +111,14 @@ impl<'a> RealWorld<'a> {
 
     /// Does what was gathered.
     pub(in crate::engine) fn carry_out_run(&mut self) {
-        let Some(gathered) = self.gathered.as_mut().map(core::mem::take) else { return };
-        for Protection { run, from, to } in gathered.protections {
+        let Some(gathered) = &mut self.gathered else { return };
+        let zeros = core::mem::take(&mut gathered.zeros);
+        let RunEffects { protections, messages, .. } =
+            core::mem::replace(gathered, RunEffects { zeros, ..RunEffects::default() });
+        for Protection { run, from, to } in protections {
             self.change_protection(run, from, to);
         }
-        for joined in &gathered.messages {
+        for joined in &messages {
             self.send_run(joined);
         }
     }

@@ -27,19 +27,19 @@ impl RealWorld<'_> {
         }
         for run in runs {
             self.change_protection(run, Access::ReadWrite, Access::NoAccess);
-            self.zeros.0.extend(run.minipages());
+            if let Some(gathered) = &mut self.gathered {
+                gathered.zeros.0.extend(run.minipages());
+            }
         }
     }
 
     /// A step closes a minipage if it is zero; whether it is. One of a run was not, unless it is closed already.
     pub(super) fn close_zero(&mut self, minipage: MinipageId) -> bool {
         let (read_write, none) = (Access::ReadWrite, Access::NoAccess);
-        if self.zeros.0.remove(&minipage) {
-            self.count_change(minipage, read_write, none);
-        } else if self.gathered.is_some() || !self.is_zero(minipage) {
-            return false;
-        } else {
-            self.protect(minipage, read_write, none);
+        match self.gathered.as_mut().map(|gathered| gathered.zeros.0.remove(&minipage)) {
+            Some(true) => self.count_change(minipage, read_write, none),
+            None if self.is_zero(minipage) => self.protect(minipage, read_write, none),
+            Some(false) | None => return false,
         }
         // A thread may have written between the look and the closing.
         let zero = self.is_zero(minipage);
@@ -51,7 +51,8 @@ impl RealWorld<'_> {
 
     /// The steps have been made: those that no step has closed are as before.
     pub(in crate::engine) fn reopen_zeros(&mut self) {
-        for minipage in core::mem::take(&mut self.zeros.0) {
+        let Some(gathered) = &mut self.gathered else { return };
+        for minipage in core::mem::take(&mut gathered.zeros.0) {
             self.change_protection(Run::one(minipage), Access::NoAccess, Access::ReadWrite);
         }
     }
