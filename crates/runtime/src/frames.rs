@@ -200,6 +200,8 @@ kinds! {
         AreaReturn = 78, ToFirst, Node;
         /// From node 0 to all: area `subject` is no more; answered with [`Request::AreaMapped`].
         AreaRetire = 79, FromFirst, Nothing;
+        /// To a node: the sender finds no room; answered with areas of which nothing is allocated, which the sender returns.
+        AreaSpare = 92, Any, Node;
         /// To node 0: the name in the body is that of a segment that the sender is about to make.
         SegmentName = 81, ToFirst, Node;
         /// To node 0: it is made, or could not be; which, in the body.
@@ -323,6 +325,7 @@ mod tests {
             "SegmentSet",
             "Departure",
             "Atomic",
+            "AreaSpare",
         ];
         let name = |number| match OwnKind::of(number)? {
             OwnKind::Request(kind) => Some(format!("{kind:?}")),

@@ -98,6 +98,21 @@ fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
 }
 
 #[test]
+fn memory_that_is_free_is_to_be_had_by_any_node_for_any_use() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "spare");
+    for &guard in guards() {
+        for consistency in ["sequential", "lazy-release"] {
+            for nodes in [1, 2, 8] {
+                let options = &["--shared", "64M"];
+                let setting = Setting { guard, consistency, options, ..Setting::nodes(nodes) };
+                run_well(&launcher(), &setting, &program, &[]);
+            }
+        }
+    }
+}
+
+#[test]
 fn areas_that_come_and_go_leave_next_to_nothing() {
     let dir = TestDir::new();
     let program = compile(&dir, "given_back");

@@ -196,12 +196,9 @@ impl Inventory {
     fn ends(&mut self, id: AreaId, bytes: u64) -> bool {
         let Some((key, live)) = self.live.get(&id) else { return false };
         let (key, unused) = (*key, live.is_unused());
-        let slab = self.slab(key);
-        let ends = unused && (bytes > LARGEST_KEPT_BYTES || slab.areas() > 1);
+        let ends = unused && (bytes > LARGEST_KEPT_BYTES || self.slab(key).areas() > 1);
         if ends {
-            slab.remove(id);
-            self.live.remove(&id);
-            self.returning.retain(|(area, _), _| *area != id);
+            self.forget_slab_area(id);
         }
         ends
     }
@@ -221,11 +218,39 @@ impl Inventory {
             self.single.remove(&id);
             return true;
         }
+        self.take_block(id);
+        false
+    }
+
+    /// A thread keeps an area of one allocation no more, which is free.
+    pub(super) fn take_block(&mut self, id: AreaId) {
+        let Some(block) = self.single.get_mut(&id) else { return };
         self.kept += block.record.area.bytes;
         block.state = AreaState::Free;
         let use_again = (block.record.consistency, block.record.area.shape);
         self.free.entry(use_again).or_default().insert(id);
-        false
+    }
+
+    /// Takes out up to so many areas of which nothing is allocated.
+    pub(super) fn take_spare(&mut self, most: usize) -> Vec<AreaId> {
+        let blocks = self.free.values().flatten().copied();
+        let unused = self.live.iter().filter(|(_, (_, live))| live.is_unused()).map(|(&id, _)| id);
+        let spare: Vec<_> = blocks.chain(unused).take(most).collect();
+        for &id in &spare {
+            match self.single.remove(&id) {
+                Some(block) => self.kept -= block.record.area.bytes,
+                None => self.forget_slab_area(id),
+            }
+        }
+        self.free.values_mut().for_each(|free| free.retain(|id| self.single.contains_key(id)));
+        spare
+    }
+
+    fn forget_slab_area(&mut self, id: AreaId) {
+        if let Some((key, _)) = self.live.remove(&id) {
+            self.slab(key).remove(id);
+            self.returning.retain(|(area, _), _| *area != id);
+        }
     }
 
     /// Lends a thread items of a slab that were used before, up to so many.

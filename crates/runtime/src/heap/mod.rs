@@ -21,6 +21,7 @@ mod policy;
 mod resize;
 mod returned_areas;
 mod segment;
+mod shortage;
 mod slab;
 mod thread_cache;
 // Miri has no memory objects, and no schedule of shuttle runs these.
@@ -38,6 +39,7 @@ use multigrain_types::{AreaId, Consistency, MinipageId, PAGE_BYTES, SegmentPolic
 pub use policy::Policy;
 use policy::{ArrayCut, bounded, is_paged};
 use returned_areas::ReturnedAreas;
+use shortage::Shortage;
 use slab::SlabKey;
 use thread_cache::ThreadCaches;
 
@@ -160,7 +162,7 @@ impl Heap {
         if let Some(taken) = self.take_kept(driver, key) {
             return Ok(taken);
         }
-        let mut emptied = false;
+        let mut shortage = Shortage::new();
         'again: loop {
             let mut grow = {
                 let mut heap = self.inventory(driver);
@@ -188,9 +190,7 @@ impl Heap {
                 let made = directory::new_area(driver, shape, grow, items, key.consistency());
                 match (made, key.smaller(grow)) {
                     (Err(Error::NoMemory(_)), Some(smaller)) => grow = smaller,
-                    (Err(Error::NoMemory(_)), None) if !emptied => {
-                        emptied = true;
-                        self.empty_thread_caches(driver);
+                    (Err(Error::NoMemory(_)), None) if shortage.relieve(self, driver) => {
                         continue 'again;
                     }
                     (made, _) => break made?,
@@ -286,13 +286,8 @@ impl Heap {
             tsan::take(Token::Free);
             return Ok((record.area.base, true));
         }
-        let make = || directory::new_area(driver, shape, bytes, items, consistency);
-        let mut made = make();
-        if let Err(Error::NoMemory(_)) = made {
-            self.empty_thread_caches(driver);
-            made = make();
-        }
-        let record = made?;
+        let record = self
+            .with_room(driver, || directory::new_area(driver, shape, bytes, items, consistency))?;
         if let Shape::Sub { .. } = shape {
             let pages = u32::try_from(record.area.bytes / PAGE_BYTES as u64)
                 .map_err(|_| Error::Limit(format!("an array of {bytes} bytes is too large")))?;
@@ -389,7 +384,7 @@ impl Heap {
             .ok()
             .and_then(|address| record_at(driver, address).map(|record| (address, record)))
             .filter(|(_, record)| record.owner == driver.me())
-            .ok_or(Error::NotShared(0))
+            .ok_or_else(|| gone_or_foreign(driver, address))
             .and_then(|(address, record)| {
                 let freed =
                     self.inventory(driver).begin_free(driver.counters(), address, &record)?;
@@ -442,6 +437,14 @@ fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
         minipages.clone().for_each(|index| inventory.end_free(MinipageId::new(*area, index)));
     } else {
         minipages.clone().map(|index| MinipageId::new(*area, index)).for_each(reclaim);
+    }
+}
+
+/// Why this node has no allocation at an address that another one took for its own: it may have gone meanwhile.
+fn gone_or_foreign(driver: &Driver, address: u64) -> Error {
+    match usize::try_from(address) {
+        Ok(address) if driver.memory().is_retired(address) => Error::free_twice(address),
+        Ok(_) | Err(_) => Error::NotShared(0),
     }
 }
 

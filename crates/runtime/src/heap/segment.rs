@@ -26,13 +26,9 @@ impl Heap {
             .map_err(|_| Error::Limit(format!("a minipage of {grain} bytes is too large")))?;
         let shape = Shape::Pages { pages };
         let items = Items { bytes: bytes as u64, count: 1, chunk: 1, array: false };
-        let make = || directory::new_segment(driver, shape, items, consistency, sharing);
-        let mut made = make();
-        if let Err(Error::NoMemory(_)) = made {
-            self.empty_thread_caches(driver);
-            made = make();
-        }
-        let record = made?;
+        let record = self.with_room(driver, || {
+            directory::new_segment(driver, shape, items, consistency, sharing)
+        })?;
         let live = self.inventory(driver).enter_area(driver.counters(), record);
         driver.tables().enter_live(record.area.id, &live);
         driver.races().note_allocation(record.area.base, bytes);

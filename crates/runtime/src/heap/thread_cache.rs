@@ -246,28 +246,22 @@ impl Heap {
         directory::return_area(driver, id);
     }
 
-    /// There is no room: what caches keep goes back to the inventory, and what is unused then to the directory.
-    pub(super) fn empty_thread_caches(&self, driver: &Driver) {
+    /// Up to so many areas of which nothing is allocated, and which nobody keeps any more: they are to go back to the
+    /// directory. What caches keep goes back to the inventory.
+    pub(super) fn spare_areas(&self, driver: &Driver, most: usize) -> Vec<AreaId> {
         let mut caches = self.caches.all();
         let mut inventory = self.inventory(driver);
-        let mut unused = Vec::new();
         for kept in &mut caches {
             for magazine in &mut kept.magazines {
-                unused.extend(magazine.items.iter().map(|item| item.area));
                 inventory.take_back(magazine.key, magazine.items.drain(..));
             }
-            unused.extend(kept.blocks.drain(..).map(|record| record.area.id));
+            kept.blocks.drain(..).for_each(|record| inventory.take_block(record.area.id));
             kept.known.0.clear();
         }
-        unused.sort_unstable();
-        unused.dedup();
-        let records = unused.into_iter().filter_map(|id| driver.tables().area(id));
-        let returned: Vec<_> = records
-            .map(|states| states.record)
-            .filter(|record| inventory.end_unused(record))
-            .collect();
+        let spare = inventory.take_spare(most);
         drop((inventory, caches));
-        returned.iter().for_each(|record| self.give_back(driver, record.area.id));
+        spare.iter().for_each(|&id| self.returned.add(id));
+        spare
     }
 }
 

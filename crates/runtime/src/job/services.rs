@@ -46,6 +46,10 @@ impl Services for Shared {
             Request::AreaMapped => directory.serve_mapped(driver, asker.node, subject, value),
             Request::AreaReturn => directory.serve_return(driver, lets_go, asker, subject),
             Request::AreaRetire => crate::directory::serve_retire(driver, lets_go, subject),
+            Request::AreaSpare => {
+                heap.serve_spare(driver, asker);
+                true
+            }
             Request::Free => {
                 driver.acquire();
                 heap.serve_free(driver, asker, subject);
