@@ -98,6 +98,20 @@ fn freed_memory_goes_back_to_the_system_and_to_all_nodes() {
 }
 
 #[test]
+fn memory_that_a_node_frees_and_another_makes_again_is_written_in_order() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "handed_on");
+    let options = &["--check-races"];
+    for (nodes, threads) in [(2, 2), (4, 3)] {
+        let setting =
+            Setting { threads, consistency: "lazy-release", options, ..Setting::nodes(nodes) };
+        for _ in 0..5 {
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn memory_that_is_free_is_to_be_had_by_any_node_for_any_use() {
     let dir = TestDir::new();
     let program = compile(&dir, "spare");

@@ -386,8 +386,13 @@ impl Heap {
             .filter(|(_, record)| record.owner == driver.me())
             .ok_or_else(|| gone_or_foreign(driver, address))
             .and_then(|(address, record)| {
-                let freed =
-                    self.inventory(driver).begin_free(driver.counters(), address, &record)?;
+                let freed = {
+                    // Where it can be allocated again, its next user follows who has freed it.
+                    let mut inventory = self.inventory(driver);
+                    let freed = inventory.begin_free(driver.counters(), address, &record)?;
+                    driver.races().keep(Ordered::Freed(address), asker, Request::Free);
+                    freed
+                };
                 let returned = freed.returned || self.end_if_unused(driver, &record);
                 if returned {
                     self.returned.add(record.area.id);
@@ -396,10 +401,6 @@ impl Heap {
             });
         let (code, returned) = match freed {
             Ok(freed) => {
-                let object = usize::try_from(address).map(Ordered::Freed);
-                object
-                    .into_iter()
-                    .for_each(|freed| driver.races().keep(freed, asker, Request::Free));
                 reclaim(driver, self, &freed);
                 (0, freed.returned)
             }

@@ -131,6 +131,8 @@ impl Races<'_> {
 
     /// What is written here from now on comes after all that the clock knows of.
     fn merge(&self, races: &Checker, clock: &Clock) {
+        // What another thread of this node has merged a moment ago is not new, and its watch not yet renewed.
+        let _renewed = lock(&races.merging);
         if lock(&races.open).receive(self.platform.me(), clock) {
             self.renew_watch(races);
         }

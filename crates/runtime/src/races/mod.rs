@@ -19,13 +19,14 @@
 //!
 //! - Writes get their clock and end their watch in one critical section, and a release does so for what is open,
 //!   under the minipages' locks, before its epoch ends: no write is dated later than the release that carries it.
-//! - A clock is merged before the watch is renewed: no write that follows an acquire is dated before it.
+//! - A clock is merged before the watch is renewed: no write that follows an acquire is dated before it; also not that
+//!   of a thread whose acquire brings nothing new while another one is renewing.
 //!   So what the judge calls a race was not ordered by anything this runtime knows of.
 //! - A release leaves when all judges have what was written before it ([`Races::end_epoch`]). So a
 //!   judge receives writes in an order that agrees with synchronization, and the last writes of each
 //!   byte suffice to find that the byte was raced for.
 //!
-//! Order of locks: minipage, then `open`, then the others, of which none is taken under another.
+//! Order of locks: `merging`, minipage, then `open`, then the others, of which none is taken under another.
 //!
 //! What it means that nothing is reported, and what not: docs/TOOLS.md.
 
@@ -60,6 +61,8 @@ use written::Written;
 /// What a node that checks for races knows.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
+    /// Held from the merge of a clock until the watch is renewed.
+    merging: Mutex<()>,
     open: Mutex<OpenWrites>,
     orders: Mutex<Orders>,
     judge: Mutex<Judge>,

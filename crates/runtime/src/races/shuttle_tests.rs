@@ -10,6 +10,7 @@ use multigrain_transport::{Destination, Header, LostReason, Sink, Timeout, pair}
 use multigrain_types::{AreaId, Consistency, MinipageId, NodeId, ThreadId};
 use shuttle::thread;
 
+use super::clock::Clock;
 use crate::area::{AreaRecord, Items, Origin};
 use crate::config::Config;
 use crate::frames::{DriverFrame, header_of};
@@ -136,4 +137,39 @@ fn write_and_merge() {
 #[test]
 fn a_merge_into_a_page_that_is_written_here_closes_it_first() {
     play_random(write_and_merge, 1);
+}
+
+/// Two threads of node 0 have answers of node 1 that bring the same clock, while a page is watched.
+fn follow_together() {
+    slots::forget_all();
+    let [ours, _theirs] = pair(None);
+    let memory = multigrain_memory::Config::new(4096, GuardChoice::Mprotect);
+    let config = Config { check_races: true, ..Config::single() };
+    let memory = Memory::new(&memory).unwrap();
+    let runtime = Arc::new(Runtime::assemble(&config, 2, memory, ours, None).unwrap());
+    let minipage = adopt(&runtime, NodeId(0));
+    let cell = runtime.driver.tables().lock(minipage);
+    runtime.driver.races().watch(minipage);
+    drop(cell);
+    let clock = Clock::from([0, 1]).to_bytes();
+    let kind = DriverFrame::Answer.number();
+    let followers: Vec<_> = [1, 2]
+        .map(|thread| {
+            let header = Header { thread, value: kind.into(), ..Header::default() };
+            let came = runtime.driver.races().receive_clock(NodeId(1), &header, &clock, |_| true);
+            assert!(came);
+            let runtime = Arc::clone(&runtime);
+            thread::spawn(move || {
+                runtime.driver.races().answered(NodeId(1), ThreadId(thread));
+                let watched = runtime.driver.races().is_watched(minipage);
+                assert!(!watched, "what is written from now on comes after what was followed");
+            })
+        })
+        .into();
+    followers.into_iter().for_each(|follower| follower.join().unwrap());
+}
+
+#[test]
+fn who_follows_what_another_thread_is_following_waits_until_the_watch_is_renewed() {
+    play_random(follow_together, 20);
 }
