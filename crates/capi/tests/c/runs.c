@@ -238,7 +238,7 @@ int main(int argc, char **argv)
     } else if (argc > 1 && strcmp(argv[1], "released") == 0)
         released(argc > 2);
     else if (argc > 1 && strcmp(argv[1], "zeros") == 0)
-        for (unsigned round = 0; round < 25; round++)
+        for (unsigned round = 0; round < 10; round++)
             zeros(round);
     else
         for (size_t object = 512; object <= 4 * PAGE; object *= 4)

@@ -115,13 +115,11 @@ fn memory_that_a_node_frees_and_another_makes_again_is_written_in_order() {
 fn memory_that_is_free_is_to_be_had_by_any_node_for_any_use() {
     let dir = TestDir::new();
     let program = compile(&dir, "spare");
+    let options = &["--shared", "64M"];
     for &guard in guards() {
-        for consistency in ["sequential", "lazy-release"] {
-            for nodes in [1, 2, 8] {
-                let options = &["--shared", "64M"];
-                let setting = Setting { guard, consistency, options, ..Setting::nodes(nodes) };
-                run_well(&launcher(), &setting, &program, &[]);
-            }
+        for (nodes, consistency) in [(1, "sequential"), (2, "lazy-release"), (8, "sequential")] {
+            let setting = Setting { guard, consistency, options, ..Setting::nodes(nodes) };
+            run_well(&launcher(), &setting, &program, &[]);
         }
     }
 }
