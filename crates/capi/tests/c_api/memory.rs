@@ -125,6 +125,20 @@ fn memory_that_is_free_is_to_be_had_by_any_node_for_any_use() {
 }
 
 #[test]
+fn a_node_that_it_says_nothing_to_costs_a_node_little() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "own_memory");
+    let of = |nodes| {
+        let options = &["--no-tag-output"];
+        let ended = run(&launcher(), &Setting { options, ..Setting::nodes(nodes) }, &program, &[]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.out.trim().parse::<u32>().unwrap()
+    };
+    let [few, many] = [2, 66].map(of);
+    assert!(many <= few + 5 * 64, "{few} KiB of 2 nodes, {many} KiB of 66");
+}
+
+#[test]
 fn areas_that_come_and_go_leave_next_to_nothing() {
     let dir = TestDir::new();
     let program = compile(&dir, "given_back");

@@ -9,8 +9,6 @@ use crate::frame_header::Header;
 use crate::span::Span;
 use std::collections::VecDeque;
 
-/// Room that is there from the start, in pieces.
-const READY_PIECES: usize = 256;
 /// Pieces that are offered to the link at once.
 pub(super) const AT_ONCE: usize = 16;
 
@@ -50,13 +48,7 @@ pub(super) enum Cause {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self {
-            pieces: VecDeque::with_capacity(READY_PIECES),
-            sent: 0,
-            spare: Vec::new(),
-            bytes: 0,
-            answers: 0,
-        }
+        Self { pieces: VecDeque::new(), sent: 0, spare: Vec::new(), bytes: 0, answers: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
