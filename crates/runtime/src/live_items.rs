@@ -8,6 +8,15 @@ use std::sync::Arc;
 #[repr(align(64))]
 struct Word(AtomicU64);
 
+/// What is known of a slab without the inventory's lock, under which it changes.
+#[derive(Debug, Default)]
+pub(crate) struct SlabCounts {
+    /// How many areas it has.
+    pub(crate) areas: AtomicUsize,
+    /// Items of these areas that the inventory has.
+    pub(crate) free: AtomicUsize,
+}
+
 /// The allocated items of one area.
 #[derive(Debug)]
 pub(crate) struct LiveItems {
@@ -17,19 +26,19 @@ pub(crate) struct LiveItems {
     out: AtomicU64,
     /// Bytes that each is counted with.
     bytes: AtomicU64,
-    /// How many areas there are of its kind: of one slab.
-    areas: Arc<AtomicUsize>,
+    /// Of its slab.
+    slab: Arc<SlabCounts>,
 }
 
 impl LiveItems {
     /// An area of `items` items of `bytes` bytes each, all free.
-    pub(crate) fn new((items, bytes): (u64, u64), areas: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new((items, bytes): (u64, u64), slab: Arc<SlabCounts>) -> Self {
         let words = usize::try_from(items.div_ceil(64)).unwrap_or(0);
         Self {
             bits: (0..words).map(|_| Word::default()).collect(),
             out: AtomicU64::new(0),
             bytes: AtomicU64::new(bytes),
-            areas,
+            slab,
         }
     }
 
@@ -82,9 +91,9 @@ impl LiveItems {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// How many areas there are of its kind.
-    pub(crate) fn areas(&self) -> &Arc<AtomicUsize> {
-        &self.areas
+    /// What its slab has; nothing if it is of none.
+    pub(crate) fn slab(&self) -> &Arc<SlabCounts> {
+        &self.slab
     }
 }
 

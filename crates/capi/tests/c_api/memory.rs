@@ -125,6 +125,18 @@ fn memory_that_is_free_is_to_be_had_by_any_node_for_any_use() {
 }
 
 #[test]
+fn threads_that_make_and_free_one_item_make_no_area_for_it() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "pairs");
+    for consistency in ["sequential", "lazy-release", "auto"] {
+        for _ in 0..4 {
+            let setting = Setting { consistency, ..Setting::nodes(1) };
+            run_well(&launcher(), &setting, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn a_node_that_it_says_nothing_to_costs_a_node_little() {
     let dir = TestDir::new();
     let program = compile(&dir, "own_memory");

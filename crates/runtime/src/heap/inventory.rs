@@ -76,8 +76,8 @@ impl Inventory {
         record: &AreaRecord,
         (index, used): (u32, bool),
     ) -> Arc<LiveItems> {
-        let areas = Arc::clone(self.slab(key).shared_areas());
-        let none = || LiveItems::new((record.items.count, key.item_bytes()), areas);
+        let slab = Arc::clone(self.slab(key).counts());
+        let none = || LiveItems::new((record.items.count, key.item_bytes()), slab);
         let (_, live) = self.live.entry(record.area.id).or_insert_with(|| (key, Arc::new(none())));
         live.take_out();
         live.allocate(index);

@@ -1,13 +1,14 @@
 //! Slabs: items of one size, in areas of growing size.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
 use multigrain_types::{AreaId, Consistency, PAGE_BYTES};
 
 use crate::area::{AreaRecord, Items};
+use crate::live_items::SlabCounts;
 
 /// Pages of a slab's first area; later ones double.
 const FIRST_PAGES: u64 = 16;
@@ -146,8 +147,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(crate) struct Slab {
     key: SlabKey,
-    /// How many areas it has.
-    areas: Arc<AtomicUsize>,
+    counts: Arc<SlabCounts>,
     /// The areas items are cut from, and how far; several if threads found it full at the same time.
     fresh: Vec<Fresh>,
     /// Items that were taken before.
@@ -173,11 +173,17 @@ pub(crate) enum Taken {
 
 impl Slab {
     pub(super) fn new(key: SlabKey) -> Self {
-        Self { key, areas: Arc::default(), fresh: Vec::new(), free: Vec::new() }
+        Self { key, counts: Arc::default(), fresh: Vec::new(), free: Vec::new() }
     }
 
     /// An item of the slab.
     pub(crate) fn take(&mut self) -> Taken {
+        let taken = self.take_one();
+        self.count_free();
+        taken
+    }
+
+    fn take_one(&mut self) -> Taken {
         if let Some(Place { area, index, used }) = self.free.pop() {
             return Taken::Item { area, index, used, populate: None };
         }
@@ -199,7 +205,7 @@ impl Slab {
 
     /// A new area of this slab.
     pub(crate) fn add(&mut self, record: AreaRecord) {
-        self.areas.fetch_add(1, Ordering::Relaxed);
+        self.counts.areas.fetch_add(1, Ordering::Relaxed);
         self.fresh.push(Fresh {
             area: record.area.id,
             items: u32::try_from(record.items.count).unwrap_or(u32::MAX),
@@ -207,21 +213,34 @@ impl Slab {
             pages: u32::try_from(record.area.bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX),
             populated: 0,
         });
+        self.count_free();
+    }
+
+    /// What is free here has changed.
+    fn count_free(&self) {
+        let fresh = self.fresh.iter().map(|fresh| (fresh.items - fresh.next) as usize);
+        self.counts.free.store(self.free.len() + fresh.sum::<usize>(), Ordering::Relaxed);
     }
 
     /// How many areas it has.
     pub(super) fn areas(&self) -> usize {
-        self.areas.load(Ordering::Relaxed)
+        self.counts.areas.load(Ordering::Relaxed)
     }
 
-    /// The same, for callers that do not have the slab.
-    pub(super) fn shared_areas(&self) -> &Arc<AtomicUsize> {
-        &self.areas
+    /// For callers that do not have the slab.
+    pub(super) fn counts(&self) -> &Arc<SlabCounts> {
+        &self.counts
     }
 
     /// Up to so many items for a thread to keep, the last one first: such as were taken before, or else fresh
     /// ones of one minipage, of pages that need not be populated first.
     pub(super) fn take_several(&mut self, most: usize) -> Vec<Place> {
+        let taken = self.take_neighbours(most);
+        self.count_free();
+        taken
+    }
+
+    fn take_neighbours(&mut self, most: usize) -> Vec<Place> {
         if !self.free.is_empty() {
             return self.free.split_off(self.free.len().saturating_sub(most));
         }
@@ -247,14 +266,16 @@ impl Slab {
 
     /// An area of which no item is in use is the slab's no more.
     pub(super) fn remove(&mut self, area: AreaId) {
-        self.areas.fetch_sub(1, Ordering::Relaxed);
+        self.counts.areas.fetch_sub(1, Ordering::Relaxed);
         self.fresh.retain(|fresh| fresh.area != area);
         self.free.retain(|free| free.area != area);
+        self.count_free();
     }
 
     /// An item is free again.
     pub(super) fn give(&mut self, place: Place) {
         self.free.push(place);
+        self.count_free();
     }
 }
 

@@ -25,7 +25,7 @@ use crate::area::{AreaRecord, Items};
 use crate::directory;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::live_items::LiveItems;
+use crate::live_items::{LiveItems, SlabCounts};
 use crate::shim::{Mutex, MutexGuard, lock};
 use crate::tsan::{self, Token};
 
@@ -88,7 +88,7 @@ impl KnownAreas {
 struct Magazine {
     key: SlabKey,
     /// Of the slab, which it is known by.
-    areas: Arc<AtomicUsize>,
+    slab: Arc<SlabCounts>,
     items: Vec<Place>,
 }
 
@@ -112,8 +112,7 @@ impl ThreadCaches {
 
 impl Magazine {
     fn most(&self) -> usize {
-        let most = MAGAZINE_BYTES / self.key.item_bytes().max(1);
-        usize::try_from(most).unwrap_or(MAGAZINE_ITEMS).clamp(4, MAGAZINE_ITEMS)
+        magazine_items(self.key.item_bytes())
     }
 }
 
@@ -145,8 +144,8 @@ impl Heap {
         let (mut kept, _) = self.caches.mine();
         let known = kept.magazines.iter().any(|magazine| magazine.key == key);
         if !known && kept.magazines.len() < MAGAZINES {
-            let areas = Arc::clone(live.areas());
-            kept.magazines.push(Magazine { key, areas, items: Vec::new() });
+            let slab = Arc::clone(live.slab());
+            kept.magazines.push(Magazine { key, slab, items: Vec::new() });
         }
     }
 
@@ -167,7 +166,7 @@ impl Heap {
             let block = address == record.area.base && !record.items.array;
             return block.then(|| keep_block(driver, (record, live), blocks, number))?;
         }
-        let same = |magazine: &&mut Magazine| Arc::ptr_eq(&magazine.areas, live.areas());
+        let same = |magazine: &&mut Magazine| Arc::ptr_eq(&magazine.slab, live.slab());
         let magazine = magazines.iter_mut().find(same)?;
         let (index, minipage) = record.item_at(address)?;
         if record.items.chunk == 1 && !is_own(driver, record, minipage) {
@@ -281,12 +280,23 @@ fn number() -> usize {
 
 /// Whether an area is one allocation, and of no slab.
 fn is_block(live: &LiveItems) -> bool {
-    live.areas().load(Ordering::Relaxed) == 0
+    live.slab().areas.load(Ordering::Relaxed) == 0
 }
 
-/// Whether an area of which nothing is allocated goes back: it is large, or its slab has others.
+/// Whether an area of which nothing is allocated goes back: it is large, or its slab has others, and a magazine's items besides
+/// its own that no thread keeps. Else the next allocation would make it anew.
 fn is_spare(record: &AreaRecord, live: &LiveItems) -> bool {
-    record.area.bytes > LARGEST_KEPT_BYTES || live.areas().load(Ordering::Relaxed) > 1
+    let slab = live.slab();
+    let items = usize::try_from(record.items.count).unwrap_or(usize::MAX);
+    let enough = items.saturating_add(magazine_items(live.bytes()));
+    record.area.bytes > LARGEST_KEPT_BYTES
+        || (slab.areas.load(Ordering::Relaxed) > 1 && slab.free.load(Ordering::Relaxed) >= enough)
+}
+
+/// How many items of so many bytes a magazine has.
+fn magazine_items(bytes: u64) -> usize {
+    let most = MAGAZINE_BYTES / bytes.max(1);
+    usize::try_from(most).unwrap_or(MAGAZINE_ITEMS).clamp(4, MAGAZINE_ITEMS)
 }
 
 /// Keeps an area of one allocation, if no other node can have a copy of any of its minipages and there is room.
