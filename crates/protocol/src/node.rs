@@ -9,7 +9,7 @@
 //! | `sync_effects` | synchronization messages, behind what they release |
 //! | `flush` | a flush, and an acquire |
 //! | `migrate` | homes migrate at a quiescent barrier |
-//! | `tables` | where states are kept; `owned_state_tables`: in plain maps |
+//! | `state_tables` | where states are kept; `owned_state_tables`: in plain maps |
 //! | `refusal` | why an event is refused |
 
 mod apply;

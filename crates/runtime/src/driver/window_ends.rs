@@ -1,5 +1,5 @@
 //! Where time windows begin that the program asked for, and where windows of minipages and of locks end before or at
-//! their time (ADR 17, ADR 20).
+//! their time (ADR 17, 41 and 51).
 
 use multigrain_protocol::sync::SyncInput;
 use multigrain_types::{MinipageId, ThreadId};
