@@ -392,7 +392,7 @@ impl SyncMessage {
 
     /// Whether what this node wrote must be seen by the node that acts on it (a release leaves the node).
     #[must_use]
-    pub fn is_release(self) -> bool {
+    pub fn carries_release(self) -> bool {
         match self {
             Self::Lock(LockMessage::Grant)
             | Self::Barrier(

@@ -43,7 +43,7 @@ pub trait World {
 
     /// What release consistency needs of this world; `None` if none of its minipages is release
     /// consistent.
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         None
     }
 

@@ -190,7 +190,8 @@ kinds! {
         Publish = 68, ToFirst, Node;
         /// To node 0: wait for the name in the body.
         Lookup = 69, ToFirst, Name;
-        /// Start a thread: `subject` is the function, `value` its argument; attributes, if any, in the body.
+        /// Start a thread: `subject` is the function, `value` its argument; in the body the address of its code, the signal mask, and
+        /// attributes if any.
         ThreadStart = 70, Any, Node;
         /// Wait for the end of thread `subject`.
         ThreadJoin = 71, Any, Thread;

@@ -17,6 +17,9 @@ pub const FATAL: u8 = 70;
 /// A node that ends because it lost a peer (EX_TEMPFAIL): a consequence, the launcher looks for the cause.
 pub const PEER_LOST: u8 = 75;
 
+/// Something would keep a job from running, says `multigrain doctor` (EX_CONFIG).
+pub const PREVENTED: u8 = 78;
+
 /// The time of `--timeout` was over.
 pub const TIME_OUT: u8 = 124;
 

@@ -1,7 +1,7 @@
 //! Ids and words shared by every layer of Multigrain.
 //!
 //! Role: the smallest common vocabulary, so that `memory`, `transport` and `protocol` agree on
-//! names without seeing each other. It knows nothing of pages, sockets or messages.
+//! names without seeing each other. It does nothing with memory or sockets.
 
 mod consistency;
 pub mod control;

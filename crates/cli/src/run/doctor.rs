@@ -13,14 +13,12 @@ use super::{abort_on_panic, environment, program};
 use crate::host::{self, Finding, Level, Needs};
 use clap::Args;
 use multigrain_runtime::Config;
+use multigrain_types::exit_codes::PREVENTED;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// Something would keep the job from running.
-const PREVENTED: u8 = 78;
 
 /// Checks this host, or all hosts of a job, and says what to change.
 ///

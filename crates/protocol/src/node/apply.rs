@@ -19,7 +19,9 @@ pub(super) type LocalMessages = SmallVec<[Message; 2]>;
 /// # Panics
 /// If it has none: then no minipage of it may be release consistent.
 pub(super) fn released(world: &mut impl World) -> &mut dyn ReleaseWorld {
-    world.release().expect("a world with release consistent minipages implements ReleaseWorld")
+    world
+        .release_world()
+        .expect("a world with release consistent minipages implements ReleaseWorld")
 }
 
 /// Applies the effects of what came from `from` in order; messages to the node itself go to

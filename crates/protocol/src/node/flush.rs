@@ -17,7 +17,7 @@ pub(super) fn flush(
     guard: &mut impl SyncCell,
     world: &mut impl World,
 ) -> Result<(), Violation> {
-    let written = world.release().map(|world| world.written()).unwrap_or_default();
+    let written = world.release_world().map(|world| world.written()).unwrap_or_default();
     for minipage in mutant!("tracked-homes-not-scanned": Vec::new(), else written) {
         let found = Local::Lazy(CopyEvent::Flush(FlushEvent::FoundWritten));
         run(place, minipage, &mut guard.minipage(minipage), found, world)?;
@@ -30,7 +30,7 @@ pub(super) fn flush(
             && !(cell.tracked() && cell.copy().home().is_none())
     };
     let closing: Vec<MinipageId> = minipages.iter().copied().filter(&mut closes).collect();
-    if let Some(world) = world.release() {
+    if let Some(world) = world.release_world() {
         world.closing(&closing);
     }
     for minipage in minipages {
@@ -41,7 +41,7 @@ pub(super) fn flush(
         };
         run(place, minipage, &mut cell, local, world)?;
     }
-    if let Some(world) = world.release() {
+    if let Some(world) = world.release_world() {
         world.send_batched();
     }
     guard.tracker().sent();
@@ -60,7 +60,7 @@ pub(super) fn acquire(
         let flush = cell.tracker().next_flush();
         run(place, minipage, &mut cell, Local::Lazy(CopyEvent::Notice { flush }), world)?;
     }
-    if let Some(world) = world.release() {
+    if let Some(world) = world.release_world() {
         world.send_batched();
     }
     Ok(())

@@ -106,7 +106,7 @@ fn post(
         body,
         SyncMessage::Barrier(BarrierMessage::Arrive { .. } | BarrierMessage::Combine { .. })
     );
-    if body.is_release() && (to != place.me || arrives) {
+    if body.carries_release() && (to != place.me || arrives) {
         flush(place, guard, world)?;
         mutant!("grant-before-acks" => {
             guard.tracker().follow(ready);
@@ -137,7 +137,7 @@ pub(super) fn deliver(
             Ready::Wake { thread } => world.wake(thread),
             Ready::Send { to, id, body } if to == place.me => own.push_back((id, body)),
             Ready::Send { to, id, body } => {
-                if body.is_release()
+                if body.carries_release()
                     && let Some(notices) =
                         tracker.log_mut().notices_for(to, place.nodes, Some(body))
                 {

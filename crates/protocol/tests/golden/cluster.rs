@@ -301,7 +301,7 @@ impl World for TestWorld<'_> {
         self.note("competing");
     }
 
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         Some(self)
     }
 }

@@ -138,7 +138,7 @@ impl World for MutantWorld<'_, '_> {
         self.real.competing(minipage);
     }
 
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         Some(self)
     }
 }

@@ -333,7 +333,7 @@ impl World for RealWorld<'_> {
         self.platform().counters().add(Count::Competing, 1);
     }
 
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         Some(self)
     }
 }

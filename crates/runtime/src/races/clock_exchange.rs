@@ -41,7 +41,7 @@ impl Races<'_> {
     pub(crate) fn on_departure(&self, to: NodeId, message: Message) {
         let Some(races) = self.checker else { return };
         if let Message::Sync { id, body } = message
-            && body.is_release()
+            && body.carries_release()
         {
             let clock = lock(&races.orders).on_departure(to, id, body);
             self.send_clock(races, to, &header_of(message), clock);
@@ -51,7 +51,7 @@ impl Races<'_> {
     /// The synchronization engines are about to take this message, perhaps from their own node.
     pub(crate) fn on_receive(&self, from: NodeId, id: u64, body: SyncMessage) {
         let Some(races) = self.checker else { return };
-        if !body.is_release() {
+        if !body.carries_release() {
             return;
         }
         let followed = {

@@ -1,4 +1,4 @@
-//! Release consistency checked: the real `Node::step` of every node over minipages of all three
+//! Release consistency checked: the real `Node::step` of every node over minipages of all four
 //! consistencies, driven by programs without data races.
 //!
 //! The main property: a read returns the last write that happens before it. Since

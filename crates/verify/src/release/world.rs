@@ -204,7 +204,7 @@ impl World for Stage<'_> {
 
     fn competing(&mut self, _: MinipageId) {}
 
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         Some(self)
     }
 }
