@@ -109,7 +109,7 @@ impl World for Watched {
         self.effects += 1;
     }
 
-    fn release(&mut self) -> Option<&mut dyn ReleaseWorld> {
+    fn release_world(&mut self) -> Option<&mut dyn ReleaseWorld> {
         Some(self)
     }
 }
