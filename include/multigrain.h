@@ -256,7 +256,8 @@ void *mg_lookup(const char *name);
 /*
  * Asks for read or write copies of [p, p + bytes) without waiting. MG_EINVAL, as of mg_push, mg_touch_read and
  * mg_touch_write: the range ends beyond its allocation (of an array of elements that share pages: beyond its
- * element), and nothing is done; 0 bytes are none.
+ * element), and nothing is done; 0 bytes are none. MG_EACCES: they are in a segment that this node is not attached to,
+ * or only to read where they are to be written.
  */
 int mg_prefetch_read(const void *p, size_t bytes);
 int mg_prefetch_write(void *p, size_t bytes);
@@ -412,8 +413,9 @@ int mg_write_unlock(const void *p, size_t bytes);
  * bytes of shared ones pass through memory of the library, 4 MiB at a time, while other nodes may use
  * them. A partial transfer means what it means there. (For all others: mg_touch_read, mg_touch_write.)
  * A shared buffer that ends beyond its allocation is refused before anything is done: -1 and EFAULT, of
- * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL. After other failures it gives
- * MG_ESYS, and mg_strerror(mg_last_error()) is the call and what errno means.
+ * mg_fread and mg_fwrite 0 items and EFAULT, and mg_last_error gives MG_EINVAL; MG_EACCES where it is in a
+ * segment that this node is not attached to, or only to read what would be written. After other failures it
+ * gives MG_ESYS, and mg_strerror(mg_last_error()) is the call and what errno means.
  */
 
 ssize_t mg_read(int file, void *buffer, size_t bytes);

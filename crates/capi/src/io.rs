@@ -6,6 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use multigrain_protocol::Kind;
 use multigrain_runtime::{Uncancellable, runtime};
 
 use crate::status::{failed, system_call_failed};
@@ -32,18 +33,18 @@ enum Buffer {
     /// Of this process: the system judges it.
     Private,
     Shared,
-    /// It begins in an allocation of shared memory, and ends beyond it.
+    /// It begins in an allocation of shared memory, and ends beyond it; or this node may not access it so.
     Refused,
 }
 
 impl Buffer {
     /// `errno` and the last error say why one is refused.
-    fn of(buffer: *const c_void, bytes: usize) -> Self {
+    fn of(buffer: *const c_void, bytes: usize, kind: Kind) -> Self {
         let Ok(runtime) = runtime() else { return Self::Private };
         if bytes == 0 || !runtime.is_shared(buffer.addr()) {
             return Self::Private;
         }
-        match runtime.check_range(buffer.addr(), bytes) {
+        match runtime.check_range(buffer.addr(), bytes, kind) {
             Ok(()) => Self::Shared,
             Err(error) => {
                 failed(&error);
@@ -76,7 +77,7 @@ unsafe fn pass_on(
     bytes: usize,
     mut call: impl FnMut(*const c_void, usize, usize) -> isize,
 ) -> isize {
-    match Buffer::of(buffer, bytes) {
+    match Buffer::of(buffer, bytes, Kind::Read) {
         Buffer::Private => return or_failed(name, call(buffer, bytes, 0)),
         Buffer::Refused => return -1,
         Buffer::Shared => {}
@@ -116,7 +117,7 @@ unsafe fn fetch(
     mut call: impl FnMut(*mut c_void, usize, usize) -> isize,
     more: impl Fn() -> bool,
 ) -> isize {
-    match Buffer::of(buffer, bytes) {
+    match Buffer::of(buffer, bytes, Kind::Write) {
         Buffer::Private => return or_failed(name, call(buffer, bytes, 0)),
         Buffer::Refused => return -1,
         Buffer::Shared => {}

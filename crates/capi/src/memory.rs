@@ -179,7 +179,7 @@ pub unsafe extern "C" fn mg_publish(name: *const c_char, p: *const c_void) -> c_
                 "NULL cannot be published: look-ups return it for failure".into(),
             ));
         }
-        runtime.check_range(p.addr(), 0)?;
+        runtime.check_range(p.addr(), 0, Kind::Read)?;
         runtime.publish(name, p.addr())
     })
 }
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn mg_lookup(name: *const c_char) -> *mut c_void {
         // SAFETY: the caller gives NULL or a C string.
         let name = unsafe { bytes_of(name) }?;
         let address = runtime.lookup(name)?;
-        runtime.check_range(address, 0)?;
+        runtime.check_range(address, 0, Kind::Read)?;
         Ok(address)
     }))
 }

@@ -10,6 +10,7 @@ use core::any::TypeId;
 use core::ptr::NonNull;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use multigrain_protocol::Kind;
 use multigrain_runtime::Error;
 
 use crate::Result;
@@ -51,7 +52,7 @@ impl Job {
     /// A name of something else, of an improper length, or beginning with a zero byte.
     pub fn lookup<'job, H: Handle<'job>>(&'job self, name: &str) -> Result<H> {
         let address = self.runtime().lookup(&typed(name)?)?;
-        self.runtime().check_range(address, size_of::<Description>())?;
+        self.runtime().check_range(address, size_of::<Description>(), Kind::Read)?;
         let place = pointer::<Description>(address);
         // SAFETY: such names are given by `publish` alone, for live descriptions.
         let description = unsafe { words::load(place.as_ptr()) };
@@ -87,7 +88,7 @@ impl Job {
     /// # Errors
     /// An address that is private to this node; a name that is empty, longer than 63 bytes or begins with a zero byte.
     pub fn publish_ptr<T>(&self, name: &str, address: NonNull<T>) -> Result<()> {
-        self.runtime().check_range(address.addr().get(), 0)?;
+        self.runtime().check_range(address.addr().get(), 0, Kind::Read)?;
         self.runtime().publish(raw(name)?, address.addr().get())
     }
 
@@ -97,7 +98,7 @@ impl Job {
     /// A name that is empty, longer than 63 bytes or begins with a zero byte.
     pub fn lookup_ptr<T>(&self, name: &str) -> Result<NonNull<T>> {
         let address = self.runtime().lookup(raw(name)?)?;
-        self.runtime().check_range(address, 0)?;
+        self.runtime().check_range(address, 0, Kind::Read)?;
         NonNull::new(core::ptr::with_exposed_provenance_mut(address))
             .ok_or_else(|| Error::Invalid(format!("{name:?} is NULL")))
     }

@@ -4,7 +4,6 @@
 #![expect(unsafe_code, reason = "a word is reached by its address")]
 
 use multigrain_protocol::Kind;
-use multigrain_types::Access;
 
 use crate::atomic_op::AtomicOp;
 use crate::driver::Driver;
@@ -24,15 +23,11 @@ pub(crate) fn fetch_op(
         let line = format!("an atomic operation on {address:#x}, no multiple of {bytes}");
         return Err(Error::Invalid(line));
     }
-    Heap::check_range(driver, address, bytes)?;
+    Heap::check_range(driver, address, bytes, Kind::Write)?;
     let minipage = driver.memory().translate(address).ok_or(Error::NotShared(address))?;
     if !driver.tables().is_sequential(minipage.area()) {
         let what = "is release-consistent: there a lock, or mg_reduce, combines values";
         return Err(Error::Invalid(format!("{address:#x}, which {what}")));
-    }
-    if driver.memory().limit(minipage.area()) < Access::ReadWrite {
-        let line = format!("this node is not attached to write the segment at {address:#x}");
-        return Err(Error::Denied(line));
     }
     // A race is looked for where an access traps.
     if let Some(word) = driver.word(address, bytes).filter(|_| !driver.races().are_checked()) {

@@ -1,7 +1,9 @@
 /* Named segments: created, attached, detached, removed, with rights and policies. */
 #include "check.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #define PAGE 4096
 
@@ -109,6 +111,25 @@ static void life(void)
 }
 
 /* What a segment holds is there when nobody is attached. */
+/* What would write into a segment that is attached to read is refused, as write(2) refuses such a buffer. */
+static void reads_only(char *text)
+{
+    int file = memfd_create("reads_only", MFD_CLOEXEC);
+
+    CHECK(file >= 0 && mg_pwrite(file, text, PAGE, 0) == PAGE);
+    errno = 0;
+    CHECK(mg_pread(file, text, PAGE, 0) == -1 && errno == EFAULT);
+    CHECK(mg_last_error() == MG_EACCES && strstr(mg_strerror(MG_EACCES), "not attached to write"));
+    errno = 0;
+    CHECK(mg_read(file, text, PAGE) == -1 && errno == EFAULT);
+    CODE(mg_prefetch_write(text, PAGE), MG_EACCES);
+    CODE(mg_touch_write(text, PAGE), MG_EACCES);
+    CODE(mg_write_lock(text, PAGE), MG_EACCES);
+    OK(mg_prefetch_read(text, PAGE));
+    CHECK(text[0] == 'k');
+    CHECK(close(file) == 0);
+}
+
 static void kept(void)
 {
     const int writer = nodes - 1, reader = nodes > 1 ? nodes - 2 : 0;
@@ -130,6 +151,7 @@ static void kept(void)
         for (int i = 0; i < 3 * PAGE; i++)
             CHECK(text[i] == 'k');
         CHECK(stat_of("kept").access == 1);
+        reads_only(text);
         CHECK(mg_segment_attach("kept", 0) == text);
         text[PAGE] = 'm'; /* what it was attached to read, and is to write now */
         OK(mg_segment_detach(text));

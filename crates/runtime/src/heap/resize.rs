@@ -4,6 +4,7 @@
 use core::num::NonZeroUsize;
 
 use multigrain_memory::VIEW_ALIGN;
+use multigrain_protocol::Kind;
 use multigrain_types::{Access, PAGE_BYTES};
 
 use super::{Heap, Policy, consistency_for, not_its_begin, record_at};
@@ -79,19 +80,31 @@ impl Heap {
         Ok(new)
     }
 
-    /// Checks that a range lies in one allocation.
+    /// Checks that a range lies in one allocation, and that this node may access it so.
     ///
     /// # Errors
     /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it; [`Error::Denied`] in a segment
-    /// that this node is not attached to.
-    pub(crate) fn check_range(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
+    /// that this node is not attached to, or only to read where that is not enough.
+    pub(crate) fn check_range(
+        driver: &Driver,
+        address: usize,
+        bytes: usize,
+        kind: Kind,
+    ) -> Result<(), Error> {
         let record = record_at(driver, address);
-        let id = record.as_ref().map(|record| record.area.id);
-        if id.is_some_and(|id| driver.memory().limit(id) == Access::NoAccess) {
-            return Err(Error::Denied(format!(
-                "address {address:#x} is in a named segment that this node is not attached to: mg_segment_attach comes \
-                 first"
-            )));
+        match record.as_ref().map(|record| driver.memory().limit(record.area.id)) {
+            Some(Access::NoAccess) => {
+                return Err(Error::Denied(format!(
+                    "address {address:#x} is in a named segment that this node is not attached to: mg_segment_attach \
+                     comes first"
+                )));
+            }
+            Some(Access::ReadOnly) if kind == Kind::Write => {
+                return Err(Error::Denied(format!(
+                    "this node is not attached to write the segment at {address:#x}"
+                )));
+            }
+            _ => {}
         }
         let left = record.and_then(|record| record.bytes_from(address));
         match left {

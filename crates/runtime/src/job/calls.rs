@@ -127,12 +127,14 @@ impl Runtime {
         self.driver.memory().translate(address).is_some()
     }
 
-    /// Checks that a range lies in one allocation, or for an array of minipages that share pages, in one.
+    /// Checks that a range lies in one allocation, or for an array of minipages that share pages, in one, and that this
+    /// node may access it so.
     ///
     /// # Errors
-    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it.
-    pub fn check_range(&self, address: usize, bytes: usize) -> Result<(), Error> {
-        Heap::check_range(self.member()?, address, bytes)
+    /// [`Error::NotShared`] if it begins in none, [`Error::Invalid`] if it ends beyond it; [`Error::Denied`] in a segment
+    /// that this node is not attached to, or only to read where that is not enough.
+    pub fn check_range(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
+        Heap::check_range(self.member()?, address, bytes, kind)
     }
 
     /// Sets the chunking level of later allocations of this node; 1 is off.
@@ -150,7 +152,7 @@ impl Runtime {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
+    /// As [`Runtime::touch`].
     pub fn prefetch(&self, address: usize, bytes: usize, kind: Kind) -> Result<(), Error> {
         Prefetcher::prefetch(self.member()?, address, bytes, kind)
     }

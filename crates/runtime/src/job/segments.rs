@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use multigrain_memory::Minipages;
+use multigrain_protocol::Kind;
 use multigrain_types::Access;
 
 use super::Runtime;
@@ -94,15 +95,11 @@ impl Runtime {
 
     fn lockable(&self, address: usize, bytes: usize) -> Result<Minipages, Error> {
         let driver = self.member()?;
-        Heap::check_range(driver, address, bytes)?;
+        Heap::check_range(driver, address, bytes, Kind::Write)?;
         let minipages = driver.memory().translate_range(address, bytes.max(1));
         let Some(id) = minipages.clone().next().map(|minipage| minipage.area()) else {
             return Err(Error::NotShared(address));
         };
-        if driver.memory().limit(id) < Access::ReadWrite {
-            let line = format!("this node is not attached to write the segment at {address:#x}");
-            return Err(Error::Denied(line));
-        }
         if !driver.tables().is_sequential(id) {
             let line = "a write lock of release consistent memory, whose pages many nodes may write at a time";
             return Err(Error::Invalid(line.into()));

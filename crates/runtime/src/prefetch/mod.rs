@@ -120,14 +120,14 @@ impl Prefetcher {
     /// 4.3.1, the prefetch calls of LU).
     ///
     /// # Errors
-    /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
+    /// As [`Prefetcher::touch`].
     pub(crate) fn prefetch(
         driver: &Driver,
         address: usize,
         bytes: usize,
         kind: Kind,
     ) -> Result<(), Error> {
-        each_run(driver, address, bytes, |run| {
+        each_run(driver, address, bytes, kind, |run| {
             driver.step_run(run, |minipage| Input::Prefetch { minipage, kind });
             driver.apply_back_pressure_to_all();
         })
@@ -139,7 +139,7 @@ impl Prefetcher {
     /// # Errors
     /// [`Error::NotShared`]; [`Error::Invalid`] for a range that ends beyond its allocation.
     pub(crate) fn push(driver: &Driver, address: usize, bytes: usize) -> Result<(), Error> {
-        each_run(driver, address, bytes, |run| {
+        each_run(driver, address, bytes, Kind::Read, |run| {
             driver.step_run(run, |minipage| Input::Push { minipage });
             driver.apply_back_pressure_to_all();
         })
@@ -159,15 +159,9 @@ impl Prefetcher {
         kind: Kind,
     ) -> Result<(), Error> {
         let mut candidates = Vec::new();
-        each_run(driver, address, bytes, |run| {
+        each_run(driver, address, bytes, kind, |run| {
             candidates.extend(run.minipages().map(|minipage| (minipage, kind)));
         })?;
-        let needed = if kind == Kind::Write { Access::ReadWrite } else { Access::ReadOnly };
-        let first = candidates.first().map(|(minipage, _)| minipage.area());
-        if first.is_some_and(|area| driver.memory().limit(area) < needed) {
-            let line = format!("this node is not attached to write the segment at {address:#x}");
-            return Err(Error::Denied(line));
-        }
         // A thread that waits for nothing keeps its turn (ADR 17).
         if candidates.iter().all(|&wanted| is_here(driver, wanted)) {
             return Ok(());
@@ -305,9 +299,10 @@ fn each_run(
     driver: &Driver,
     address: usize,
     bytes: usize,
+    kind: Kind,
     mut act: impl FnMut(Run),
 ) -> Result<(), Error> {
-    Heap::check_range(driver, address, bytes)?;
+    Heap::check_range(driver, address, bytes, kind)?;
     let mut minipages = driver.memory().translate_range(address, bytes).peekable();
     while let Some(first) = minipages.next() {
         let most = may_go_together(driver, first).from;

@@ -4,6 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
+use multigrain_protocol::Kind;
 use multigrain_types::{Access, AreaId, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +100,7 @@ impl Segments {
             }
             None
         } else {
-            Heap::check_range(driver, address, bytes)?;
+            Heap::check_range(driver, address, bytes, Kind::Read)?;
             let mut all = driver.memory().translate_range(address, bytes).map(|one| one.index());
             let first = all.next().ok_or(Error::NotShared(address))?;
             Some(first..all.last().unwrap_or(first) + 1)
