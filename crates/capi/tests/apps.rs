@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
+use support::c::compile;
 use support::{Setting, TestDir, run_well, workspace};
 
 /// The Multigrain build of an application, and the launcher.
@@ -227,6 +228,12 @@ fn the_summary_names_the_allocation_whose_pages_go_to_and_fro_for_nothing() {
     let few = ["--handovers", "1000"].map(OsStr::new);
     let (said, _) = summarized(&launcher, &dir, &[summary, counter.as_os_str(), few[0], few[1]]);
     assert!(said.contains("  faults ") && !said.contains("  sharing "), "{said}");
+    // Counters side by side, in one cache line.
+    let beside = compile(&dir, "beside");
+    let (said, _) = summarized(&launcher, &dir, &[summary, beside.as_os_str()]);
+    let line = said.lines().find(|line| line.starts_with("  sharing ")).unwrap_or("");
+    let names = ["most often at its byte ", "would avoid up to 9"];
+    assert!(names.iter().all(|name| line.contains(name)), "{said}");
     // It costs, so nobody pays who has not asked.
     let (_, stats) = summarized(&launcher, &dir, &[program, small[0], small[1]]);
     assert!(stats["nodes"][0]["stats"]["sharing"].is_null(), "{stats}");

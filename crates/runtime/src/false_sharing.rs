@@ -2,11 +2,13 @@
 //!
 //! Role: when this node loses a sequentially consistent minipage, its contents are kept; when it traps
 //! there again, the cache line of the trap is compared with them. If it is the same, no other node has
-//! written it, and the minipage was lost for the sake of another part (ADR 36). An upgrade right after such a
-//! fetch is of the same kind. What cannot be known counts as true sharing, so the counts are exact lower bounds.
+//! written it, and the minipage was lost for the sake of another part (ADR 36); if only the place of the trap is, for
+//! that of a neighbour. An upgrade right after such a fetch is of the same kind. What cannot be known counts as true
+//! sharing.
 
 #![expect(unsafe_code, reason = "page bytes are read from the privileged view")]
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
@@ -20,6 +22,8 @@ use crate::shim::{Mutex, lock};
 
 /// What processors share by, and so what is compared.
 const LINE_BYTES: usize = 64;
+/// The place of a trap: a number or a pointer.
+const WORD_BYTES: usize = 8;
 /// Contents that are kept; of minipages lost beyond it, traps count as true sharing.
 const MOST_KEPT_BYTES: usize = 64 << 20;
 /// Allocations that are reported: finding where the program made one takes a while.
@@ -43,15 +47,30 @@ struct Uses {
 struct Use {
     /// What was here when it was lost, while it is elsewhere.
     kept: Option<Box<[u8]>>,
-    /// Whether the last fetch was for a part that nobody else had written.
-    is_apart: bool,
+    /// What the last fetch was for.
+    part: Part,
     /// The interval of the last trap, reading and writing.
     intervals: [Option<u64>; 2],
     losses: u64,
     faults: u64,
     apart: u64,
+    beside: u64,
     again: u64,
     writes: bool,
+    /// An address where most of `apart` and `beside` trapped, if there is one, and how many more than elsewhere
+    /// (the vote of Boyer and Moore).
+    majority: (usize, u64),
+}
+
+/// What a trap was for: the least that nobody else has written there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// What others write, as far as is known.
+    #[default]
+    Shared,
+    /// A word in a cache line of which others write another part.
+    Word,
+    Line,
 }
 
 /// A place where a thread trapped, and what its cache line held when this node lost the minipage, if it
@@ -59,6 +78,7 @@ struct Use {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trapped {
     minipage: MinipageId,
+    address: usize,
     kind: Kind,
     /// Where in the minipage the line begins, and its bytes: fewer at the end of a minipage.
     line: Option<(usize, [u8; LINE_BYTES], usize)>,
@@ -70,7 +90,7 @@ impl FalseSharing {
         self.intervals.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A minipage is about to be opened, or closed for this node; its lock is held.
+    /// A minipage has just been opened, or closed for this node; its lock is held.
     pub(crate) fn on_change(&self, minipage: MinipageId, to: Access, platform: &Platform) {
         let mut uses = lock(&self.uses);
         let Uses { by_minipage, kept_bytes } = &mut *uses;
@@ -86,8 +106,8 @@ impl FalseSharing {
         }
         *kept_bytes += len;
         let mut kept = vec![0; len].into_boxed_slice();
-        // SAFETY: the privileged view is readable for the length of the minipage. A thread that still writes
-        // makes a byte differ from what comes back, which counts as another node's write.
+        // SAFETY: the privileged view is readable for the length of the minipage, in which no thread of this node
+        // writes any more: what differed from what comes back would count as another node's write.
         unsafe { core::ptr::copy_nonoverlapping(page, kept.as_mut_ptr(), len) };
         entry.kept = Some(kept);
     }
@@ -110,23 +130,30 @@ impl FalseSharing {
         };
         let uses = lock(&self.uses);
         let kept = uses.by_minipage.get(&minipage).and_then(|entry| entry.kept.as_deref());
-        Trapped { minipage, kind, line: kept.and_then(line_of) }
+        Trapped { minipage, address, kind, line: kept.and_then(line_of) }
     }
 
     /// It has what it trapped for.
     pub(crate) fn served(&self, trapped: Trapped, platform: &Platform) {
-        let Trapped { minipage, kind, line } = trapped;
-        let is_same = line.map(|(start, line, len)| {
+        let Trapped { minipage, address, kind, line } = trapped;
+        let part = line.map(|(start, line, len)| {
             let (page, _) = platform.memory().privileged(minipage);
             let now = |at: usize| {
                 let byte = page.wrapping_add(start + at);
                 // SAFETY: a byte of the minipage, and the privileged view is readable there.
                 unsafe { byte.read_volatile() }
             };
-            line[..len].iter().enumerate().all(|(at, &byte)| now(at) == byte)
+            let is_same = |mut range: Range<usize>| range.all(|at| now(at) == line[at]);
+            let word = address % LINE_BYTES / WORD_BYTES * WORD_BYTES;
+            match () {
+                () if is_same(0..len) => Part::Line,
+                () if is_same(word..len.min(word + WORD_BYTES)) => Part::Word,
+                () => Part::Shared,
+            }
         });
         let interval = self.intervals.load(Ordering::Relaxed);
-        lock(&self.uses).by_minipage.entry(minipage).or_default().count(is_same, kind, interval);
+        let mut uses = lock(&self.uses);
+        uses.by_minipage.entry(minipage).or_default().count(part, (address, kind), interval);
     }
 
     /// What is known of each allocation, those that went to and fro most often first.
@@ -141,8 +168,8 @@ impl FalseSharing {
             };
             let (moves, shared) = all.entry(base).or_default();
             *moves += entry.losses + entry.faults;
-            entry.add_to(shared);
             (shared.base, shared.bytes) = (base, bytes);
+            entry.add_to(shared);
         }
         let mut all: Vec<(u64, Shared)> = all.into_values().collect();
         all.sort_by_key(|(moves, _)| core::cmp::Reverse(*moves));
@@ -157,23 +184,39 @@ impl FalseSharing {
 }
 
 impl Use {
-    /// One trap. `is_same`: whether its line is as before, if the minipage had been lost and was kept. If not, a
-    /// write inherits the classification of the read fetch before it.
-    fn count(&mut self, is_same: Option<bool>, kind: Kind, interval: u64) {
-        self.is_apart = is_same.unwrap_or(self.is_apart && kind == Kind::Write);
+    /// One trap. `part`: what is there as before, if the minipage had been lost and was kept. If not, a write inherits
+    /// the classification of the read fetch before it.
+    fn count(&mut self, part: Option<Part>, (address, kind): (usize, Kind), interval: u64) {
+        let inherited = if kind == Kind::Write { self.part } else { Part::Shared };
+        self.part = part.unwrap_or(inherited);
         let last = &mut self.intervals[usize::from(kind == Kind::Write)];
         self.again += u64::from(*last == Some(interval));
         *last = Some(interval);
         self.faults += 1;
-        self.apart += u64::from(self.is_apart);
-        self.writes |= self.is_apart && kind == Kind::Write;
+        match self.part {
+            Part::Shared => return,
+            Part::Word => self.beside += 1,
+            Part::Line => self.apart += 1,
+        }
+        self.writes |= kind == Kind::Write;
+        let (place, votes) = &mut self.majority;
+        match () {
+            () if *votes == 0 => (*place, *votes) = (address, 1),
+            () if *place == address => *votes += 1,
+            () => *votes -= 1,
+        }
     }
 
     fn add_to(&self, shared: &mut Shared) {
         shared.faults += self.faults;
         shared.apart += self.apart;
+        shared.beside += self.beside;
         shared.again += self.again;
         shared.writes |= self.writes;
+        let (place, votes) = self.majority;
+        if votes > shared.place.map_or(0, |(_, votes)| votes) {
+            shared.place = Some(((place as u64).saturating_sub(shared.base), votes));
+        }
     }
 }
 
@@ -184,14 +227,17 @@ mod tests {
     #[test]
     fn a_write_after_a_fetch_for_a_part_of_one_s_own_is_of_the_same_kind() {
         let mut entry = Use::default();
-        entry.count(None, Kind::Write, 1);
+        entry.count(None, (0, Kind::Write), 1);
         assert_eq!(entry.apart, 0);
-        entry.count(Some(true), Kind::Read, 1);
-        entry.count(None, Kind::Write, 1);
+        entry.count(Some(Part::Line), (0, Kind::Read), 1);
+        entry.count(None, (0, Kind::Write), 1);
         assert_eq!((entry.faults, entry.apart, entry.writes), (3, 2, true));
-        entry.count(Some(false), Kind::Read, 1);
-        entry.count(None, Kind::Write, 1);
-        assert_eq!((entry.faults, entry.apart), (5, 2));
+        entry.count(Some(Part::Shared), (0, Kind::Read), 1);
+        entry.count(None, (0, Kind::Write), 1);
+        assert_eq!((entry.faults, entry.apart, entry.beside), (5, 2, 0));
+        entry.count(Some(Part::Word), (0, Kind::Read), 1);
+        entry.count(None, (0, Kind::Write), 1);
+        assert_eq!((entry.faults, entry.apart, entry.beside), (7, 2, 2));
     }
 
     #[test]
@@ -200,8 +246,22 @@ mod tests {
         for (kind, interval) in
             [(Kind::Read, 1), (Kind::Write, 1), (Kind::Read, 1), (Kind::Write, 2), (Kind::Write, 2)]
         {
-            entry.count(Some(true), kind, interval);
+            entry.count(Some(Part::Line), (0, kind), interval);
         }
         assert_eq!((entry.faults, entry.apart, entry.again), (5, 5, 2));
+    }
+
+    #[test]
+    fn the_place_of_most_traps_is_known_where_there_is_one() {
+        let mut entry = Use::default();
+        let mut shared = Shared { base: 4096, ..Shared::default() };
+        for address in [4100, 5000, 5000, 4200, 5000, 5000] {
+            entry.count(Some(Part::Word), (address, Kind::Read), 1);
+        }
+        entry.count(Some(Part::Shared), (4100, Kind::Read), 1);
+        entry.add_to(&mut shared);
+        assert_eq!(shared.place, Some((904, 2)));
+        Use::default().add_to(&mut shared);
+        assert_eq!(shared.place, Some((904, 2)));
     }
 }

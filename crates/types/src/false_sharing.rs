@@ -16,10 +16,16 @@ pub struct Shared {
     /// Of them, those at a place that was as this node had left it when it lost the minipage: nobody else
     /// had written that cache line. With parts in minipages of their own they had not been.
     pub apart: u64,
+    /// Others of them, those at a place of 8 bytes that nobody else had written, in a cache line that somebody had:
+    /// counters side by side, or the head and the tail of a queue.
+    pub beside: u64,
+    /// Where most of `apart` and `beside` trapped, in bytes from its begin, and how many more than elsewhere in
+    /// its minipage; none if there is no such place.
+    pub place: Option<(u64, u64)>,
     /// Of them, those that found the minipage lost again since a trap of the same kind in the same interval
     /// between two synchronizations of this node (releases and acquires of its threads). Under lazy release
     /// they had not been.
     pub again: u64,
-    /// Whether this node wrote it where `apart` counts.
+    /// Whether this node wrote it where `apart` or `beside` counts.
     pub writes: bool,
 }

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 const WORTH_SAYING: u64 = 500;
 const PERCENT_WORTH_SAYING: u64 = 25;
 
+/// A place is named where one in so many of those traps was.
+const PLACE_PARTS: u64 = 8;
+
 /// What all nodes together know of an allocation.
 #[derive(Default)]
 struct All {
@@ -28,7 +31,7 @@ pub(super) fn line<'a>(stats: impl Iterator<Item = &'a Map<String, Value>>) -> O
         let of_node: Vec<Shared> = serde_json::from_value(shared.clone()).unwrap_or_default();
         of_node.into_iter().for_each(|shared| all.entry(shared.base).or_default().add(shared));
     }
-    let worst = all.into_values().max_by_key(|all| all.sum.apart)?;
+    let worst = all.into_values().max_by_key(All::spared)?;
     worst.is_worth_saying().then(|| worst.line())
 }
 
@@ -38,10 +41,17 @@ impl All {
         (sum.base, sum.bytes) = (node.base, sum.bytes.max(node.bytes));
         sum.faults = sum.faults.saturating_add(node.faults);
         sum.apart = sum.apart.saturating_add(node.apart);
+        sum.beside = sum.beside.saturating_add(node.beside);
+        sum.place = [sum.place, node.place].into_iter().flatten().max_by_key(|(_, more)| *more);
         sum.again = sum.again.saturating_add(node.again);
         sum.made = sum.made.take().or(node.made);
-        self.apart += usize::from(node.apart > 0);
+        self.apart += usize::from(node.apart > 0 || node.beside > 0);
         self.writers += usize::from(node.writes);
+    }
+
+    /// Traps for a part of which nobody else wrote the place of the trap.
+    fn spared(&self) -> u64 {
+        self.sum.apart.saturating_add(self.sum.beside)
     }
 
     fn percent(&self, part: u64) -> u64 {
@@ -50,25 +60,38 @@ impl All {
     }
 
     fn is_worth_saying(&self) -> bool {
-        let Shared { apart, .. } = self.sum;
+        let spared = self.spared();
         self.apart > 1
             && self.writers > 0
-            && apart >= WORTH_SAYING
-            && self.percent(apart) >= PERCENT_WORTH_SAYING
+            && spared >= WORTH_SAYING
+            && self.percent(spared) >= PERCENT_WORTH_SAYING
     }
 
     fn line(&self) -> String {
         let sum = &self.sum;
         let made = sum.made.as_ref().map_or(String::new(), |made| format!(" ({made})"));
-        let (apart, again) = (self.percent(sum.apart), self.percent(sum.again));
+        let again = self.percent(sum.again);
+        let avoided = match (self.percent(sum.apart), self.percent(self.spared())) {
+            (least, most) if least == most => format!("at least {least} %"),
+            (0, most) => format!("up to {most} %"),
+            // Neighbours in a cache line may be of one thing, or of several.
+            (least, most) => format!("{least} to {most} %"),
+        };
+        let place = match sum.place {
+            // More traps there than at all other places of its minipage together.
+            Some((place, more)) if more * PLACE_PARTS >= self.spared() => {
+                format!(", most often at its byte {}", quantity("faults", place))
+            }
+            _ => String::new(),
+        };
         let lazy = if again >= PERCENT_WORTH_SAYING {
             format!(", --consistency lazy-release at least {again} %")
         } else {
             String::new()
         };
         format!(
-            "  {:<8}{:>12} faults on the allocation of {}{made}: {} nodes use different parts of its \
-             minipages; a minipage for each part (mg_malloc_array) would avoid at least {apart} %{lazy}\n",
+            "  {:<8}{:>12} faults on the allocation of {}{made}{place}: {} nodes use different parts of its \
+             minipages; a minipage for each part (mg_malloc_array) would avoid {avoided}{lazy}\n",
             "sharing",
             quantity("faults", sum.faults),
             quantity("bytes", sum.bytes),
@@ -87,7 +110,16 @@ mod tests {
 
     fn node(faults: u64, apart: u64, made: Option<&str>) -> Shared {
         let made = made.map(str::to_owned);
-        Shared { base: 4096, bytes: 1 << 20, made, faults, apart, again: faults / 2, writes: true }
+        Shared {
+            base: 4096,
+            bytes: 1 << 20,
+            made,
+            faults,
+            apart,
+            again: faults / 2,
+            writes: true,
+            ..Shared::default()
+        }
     }
 
     fn line_of(nodes: &[Shared]) -> Option<String> {
@@ -104,6 +136,18 @@ mod tests {
             "  sharing       12,400 faults on the allocation of 1.0 MiB (main, lu.c:88): 2 nodes use \
              different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid at \
              least 93 %, --consistency lazy-release at least 50 %\n"
+        );
+    }
+
+    #[test]
+    fn counters_side_by_side_are_named_with_their_place() {
+        let counter =
+            |place| Shared { beside: 3000, place: Some((place, 2900)), ..node(3100, 0, None) };
+        assert_eq!(
+            line_of(&[counter(16), counter(24)]).unwrap(),
+            "  sharing        6,200 faults on the allocation of 1.0 MiB, most often at its byte 24: 2 nodes use \
+             different parts of its minipages; a minipage for each part (mg_malloc_array) would avoid up to 96 %, \
+             --consistency lazy-release at least 50 %\n"
         );
     }
 

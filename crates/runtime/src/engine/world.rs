@@ -125,12 +125,6 @@ impl<'a> RealWorld<'a> {
         if to == Access::ReadWrite {
             self.engine.races().watch(minipage);
         }
-        if (from == Access::NoAccess || to == Access::NoAccess)
-            && let Some(sharing) = &self.engine.sharing
-            && self.platform().tables().consistency_of(minipage).is_sequential()
-        {
-            sharing.on_change(minipage, to, self.platform());
-        }
         if to < from {
             self.engine.windows.revoked(minipage);
         }
@@ -146,6 +140,12 @@ impl<'a> RealWorld<'a> {
                 self.platform().memory().protect_run(run.first(), run.count(), from, to)
         {
             self.platform().fatal(&error.to_string());
+        }
+        if (from == Access::NoAccess || to == Access::NoAccess)
+            && let Some(sharing) = &self.engine.sharing
+            && self.platform().tables().consistency_of(run.first()).is_sequential()
+        {
+            run.minipages().for_each(|minipage| sharing.on_change(minipage, to, self.platform()));
         }
         self.count_opened(to);
         if to != Access::ReadWrite {
