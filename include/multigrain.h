@@ -215,7 +215,7 @@ void *mg_malloc_grain(size_t bytes, size_t grain);
  *   larger ones are contiguous, begin a page, and each of their pages is a minipage. A release
  *   costs by the minipages written since the last one: many small ones would make it dear.
  * With a grain, an allocation of up to the grain is one minipage of its own, and a larger one is
- * divided into minipages of the grain, rounded up to whole pages.
+ * divided into minipages of the grain, rounded up to whole pages. A release-consistent minipage has 512 KiB at most.
  */
 void *mg_malloc_with(size_t bytes, size_t grain, enum mg_consistency consistency);
 /*
@@ -309,7 +309,8 @@ struct mg_segment_policy {
     size_t size;                     /* sizeof(struct mg_segment_policy); later versions append */
     enum mg_consistency consistency; /* what a program may rely on; MG_DEFAULT: as the job has it */
     enum mg_placement placement;     /* who manages it */
-    size_t grain;                    /* bytes of a minipage, rounded up to whole pages; 0: a page */
+    size_t grain;                    /* bytes of a minipage, rounded up to whole pages; 0: a page. Release
+                                      * consistent: 512 KiB at most */
     uint64_t window_us;              /* time window, see mg_segment_set; 0: as contention suggests */
     enum mg_compression compression; /* of pages that are sent, where that makes them shorter */
 };

@@ -2,7 +2,7 @@
 //!
 //! Role: an index over the areas of all segments, with look-ups in O(1) that take no lock and
 //! allocate nothing, for signal context. An id is claimed, then mapped, then perhaps retired for good; the
-//! other fields of a mapped or retired entry do not change any more.
+//! other fields of a mapped or retired entry do not change any more, but for what its node may have of it (segments).
 #![expect(unsafe_code, reason = "promises that a record of atomics is valid when zeroed")]
 
 use core::ops::Range;

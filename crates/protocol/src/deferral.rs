@@ -11,7 +11,7 @@
 //! | message                                          | goes                                           |
 //! |--------------------------------------------------|------------------------------------------------|
 //! | sequentially consistent or of synchronization    | now                                            |
-//! | the same, and nobody waits for it (ADR 3)        | deferred, to go with the next frame            |
+//! | its ack, and nobody waits for it (ADR 3)         | deferred, to go with the next frame            |
 //! | release consistent, and nobody waits for it      | in a batch                                     |
 //! | acknowledgement of a diff, and nobody waits      | merged into one of the same flush (ADR 13); or in a batch |
 //! | with a diff                                      | in a batch: a flush has many                   |

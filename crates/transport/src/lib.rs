@@ -2,8 +2,9 @@
 //!
 //! Role: to carry frames (a fixed header and perhaps a payload) from node to node, in order per
 //! link, with as few system calls and copies as there can be. A payload goes straight from the
-//! sender's memory to the socket and from the socket to the place the receiver names (Millipage
-//! 2.3.1: no buffer in the middle).
+//! sender's memory to the socket (Millipage 2.3.1: no buffer in the middle), and from the socket to the place the
+//! receiver names, but for what comes in the same read as its header: up to 8 KiB, which a copy costs less than a
+//! system call (ADR 7). What is batched, encoded or encrypted has a buffer.
 //!
 //! What it must not know: any protocol. Kinds, subjects and values are opaque here.
 //!

@@ -1,7 +1,7 @@
 //! Unauthenticated connections: how many there may be and for how long, how they are turned away, and those that come after
 //! boot.
 //!
-//! Role: called at meetings for their bounds, and by the receiving thread when the listener is readable. Bounded: at most
+//! Role: called by `rendezvous` for its bounds, and by the receiving thread when the listener is readable. Bounded: at most
 //! [`REFUSED_AT_ONCE`] connections per event, no system call here sleeps, and a flood of connections is no
 //! flood of lines.
 #![expect(unsafe_code, reason = "links receive into raw memory")]

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Model-checks the protocols: all interleavings of small programs on 1 to 4 nodes.
 ///
-/// Names that begin with eager/, lazy/, tracked/, auto/, mixed/, starts/ and trees/ are jobs on release
+/// Names that begin with eager/, lazy/, tracked/, auto/, ahead/, mixed/, starts/ and trees/ are jobs on release
 /// consistent memory, or of threads that start others. Exits with 1 if a property does not hold, or
 /// if a configuration has another number of states than the source says.
 #[derive(Debug, Args)]
@@ -177,7 +177,7 @@ fn write_proof(args: &CheckArgs, reports: &[Report], elapsed: Duration) -> Resul
          that covers all holders, bounded queues, locks and barriers that hold; none is a deadlock, \
          and from each the programs can end. Litmus tests end with the outcomes of sequential \
          consistency, all of them and no others. On release consistent memory (eager/, lazy/, tracked/, auto/, \
-         mixed/, starts/, trees/) every read returns the last write that happens before it, page tables and twins \
+         ahead/, mixed/, starts/, trees/) every read returns the last write that happens before it, page tables and twins \
          agree with the engines, queues are bounded, and at the end nothing is owed and every home \
          is current.\n\n\
          | configuration | states | depth | outcomes |\n|---|--:|--:|--:|\n",

@@ -6,7 +6,7 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use std::fs;
 
 /// From which version on the guard uffd works.
-const OF_GUARD: (u32, u32) = (5, 19);
+const OF_GUARD: (u32, u32) = (6, 4);
 /// Who decides whether shared memory gets huge pages.
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 

@@ -9,7 +9,7 @@ const WHAT: &[&str] = &[
     "Multigrain is software distributed shared memory: a program of threads runs as N processes, the nodes, on one \
      host or on many, and reads and writes memory that all of them share, by ordinary pointers, which have the same \
      value on every node. Page protection finds the accesses, and a protocol keeps the nodes' copies coherent.",
-    "The unit that is protected, fetched and invalidated is the minipage, of 8 bytes up to 1 GiB. Several minipages \
+    "The unit that is protected, fetched and invalidated is the minipage, of 4 bytes up to 1 GiB. Several minipages \
      may lie in one physical page, each protected on its own, so that variables that happen to lie side by side \
      cause no false sharing.",
 ];
@@ -46,7 +46,7 @@ const CONSISTENCIES: &[(&str, &str)] = &[
 ];
 
 const LIMITS: &[(&str, &str)] = &[
-    ("system", "Linux on x86-64; 5.19 or newer for the guard uffd, any for mprotect."),
+    ("system", "Linux on x86-64; 6.4 or newer for the guard uffd, 5.3 for mprotect."),
     ("nodes", "1 to 1,024, which have the same program and library in the same place."),
     ("threads", "4,096 of a node that use shared memory."),
     (

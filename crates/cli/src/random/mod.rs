@@ -1,6 +1,7 @@
 //! `multigrain random`: random programs without data races on real nodes.
 //!
-//! A seed gives a program that uses everything the interface has. It is race free by construction
+//! A seed gives a program that allocates and frees, reads and writes, locks, waits for conditions, semaphores and barriers, starts and
+//! joins threads, prefetches and pushes. It is race free by construction
 //! and what it writes does not depend on who comes first, so a reference that executes it
 //! sequentially says what every read must find, and what all memory holds in the end.
 //!

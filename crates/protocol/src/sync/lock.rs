@@ -21,7 +21,8 @@
 //! take the lock again at once. If it does, no message is needed. The window ends, and the token travels:
 //!
 //! - when the runtime's clock says so ([`SyncInput::LockWindowOver`]);
-//! - when the lock was taken [`RETURNS`] times since a successor is known.
+//! - when the lock was taken [`RETURNS`] times since a successor is known;
+//! - when the successor asks whether it has to wait (`Probe`), for a thread of it that tries.
 //!
 //! So a successor waits no longer than one window for a thread that does not come back.
 //!

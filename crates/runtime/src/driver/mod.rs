@@ -5,7 +5,7 @@
 //! trap, call -> Driver -> Engine::step -> frames, protections, wake-ups
 //!                 ^  |
 //!    requests     |  +-> Receiver::wait -> Mesh -> NodeSink -+-> Engine::step_received
-//!  of services ---+                                          +-> Driver::serve -> Services
+//!  of services ---+                                          +-> Driver::serve_request -> Services
 //! ```
 //!
 //! Steps of this node's own ([`steps`]), faults ([`fetch`], [`access`]), requests between nodes ([`requests`]) and threads that begin and end

@@ -2,7 +2,7 @@
 //!
 //! A request names the slot of the waiting thread; the reply brings it a code and a value. These are
 //! not coherence: they are rare, and may allocate. Which there are, who may make them and where their answers come from is
-//! in the table of [`crate::frames`]: here no request is known by its kind.
+//! in the table of [`crate::frames`]: here the requests of services are not known by their kinds.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::release::WriteNotices;

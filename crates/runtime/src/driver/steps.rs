@@ -1,7 +1,7 @@
 //! Steps of this node's own, by whether their thread waits behind them: that says when what they deferred leaves.
 //!
-//! The rule is in the head of `multigrain_protocol::deferral`; this is its part for threads of this node. Nothing else
-//! lets deferred frames go but a look for deadlocks.
+//! The rule is in the head of `multigrain_protocol::deferral`; this is its part for threads of this node. The other
+//! occasions on which deferred frames go are in the second table there.
 
 use multigrain_protocol::Input;
 use multigrain_protocol::sync::SyncInput;

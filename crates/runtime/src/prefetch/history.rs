@@ -6,8 +6,8 @@
 //! and answer at once; a fault later has to interrupt a node that computes. So a node that has seen
 //! its intervals repeat fetches the next interval's minipages together as it leaves the barrier.
 //!
-//! This only moves copies ahead of time: the protocol is the same, and a wrong guess costs messages
-//! and nothing else. Every [`RELEARN`]th interval nothing is fetched ahead, so that a pattern the
+//! The protocol is the same: a wrong guess costs messages, and may take a minipage from a node that still
+//! writes it. Every [`RELEARN`]th interval nothing is fetched ahead, so that a pattern the
 //! program no longer follows is forgotten.
 
 use multigrain_protocol::Kind;

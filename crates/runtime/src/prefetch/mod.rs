@@ -27,7 +27,8 @@ use history::AccessHistory;
 use migratory::Migratory;
 use streams::Streams;
 
-/// What moves copies ahead of time. A wrong guess costs messages and nothing else.
+/// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
+/// a node that still writes it; what any access reads stays the same.
 #[derive(Debug)]
 pub(crate) struct Prefetcher {
     /// Whether anything is fetched that nobody asked for.
@@ -236,7 +237,7 @@ fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
 
 /// A thread is about to write a minipage: what else this node is likely to write is opened with it, for it was written
 /// before, or came ahead with this one in a scan that writes; true for the latter.
-/// Not in a critical section: what is opened there is closed too soon.
+/// Not while it holds a lock: what is opened there is closed too soon.
 fn open_ahead(driver: &Driver, minipage: MinipageId) -> bool {
     let lazy = driver.tables().consistency_of(minipage).is_lazy();
     if !lazy || critical_section::has_lock() || driver.races().are_checked() {

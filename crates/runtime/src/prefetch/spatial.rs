@@ -9,8 +9,7 @@
 //! message, and so are the answers. Each minipage may have a lock of its own in the program: that changes
 //! nothing, since with the first lock all earlier holders have published their writes.
 //!
-//! As with the access history, this only moves copies ahead of time: a wrong guess costs bytes and
-//! nothing else.
+//! The protocol is the same: a wrong guess costs bytes, and may move a home (ADR 11).
 
 use core::ops::Range;
 use core::sync::atomic::Ordering;

@@ -20,7 +20,7 @@ const POLL_FOR: Duration = Duration::from_micros(60);
 /// How a thread waits for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WaitMode {
-    /// Poll without a pause; needs a core per thread.
+    /// Poll, and yield the core only where nothing comes for a while; needs a core per thread.
     Spin,
     /// Poll and yield the core between polls.
     Yield,

@@ -4,7 +4,7 @@
 //! of it records are sealed and opened in place here (`traffic`, `records`): rustls has no way to do so without
 //! allocating several times a message (ADR 38). One version, one cipher suite, no resumption, no early data.
 //!
-//! An unauthenticated connection costs a handshake's first answer, and what `boot` allows connections that are not authenticated.
+//! An unauthenticated connection costs a handshake's first answer, and what `rendezvous` allows connections that are not authenticated.
 
 mod handshake;
 mod pinned;
