@@ -10,9 +10,9 @@ const BESIDE_LINKS: u64 = 256;
 /// Of the launcher or an agent: a node's control channel, pipes, process descriptor and socket; and its own.
 const OF_EACH_NODE: u64 = 5;
 const OWN: u64 = 32;
-/// Threads of a node beside those of the program, at most: four, one that makes links in large jobs, and one for
-/// deadlines (`runtime/src/job/helpers.rs`, `deadlines.rs`).
-const OWN_THREADS: u64 = 6;
+/// Threads of a node beside those of the program, at most: four, one that makes links in large jobs, one for
+/// deadlines, and one where the main thread ends first (`runtime/src/job/helpers.rs`, `deadlines.rs`, `job/main_exit.rs`).
+const OWN_THREADS: u64 = 7;
 /// Kernels allow as many mappings unless they are told otherwise.
 const USUAL_MAPPINGS: u64 = 65_530;
 

@@ -2,7 +2,7 @@
 
 use super::error::LaunchError;
 use super::{elf, executable};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -98,6 +98,10 @@ fn begins_with(file: &Path, bytes: &[u8]) -> bool {
     File::open(file).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == bytes
 }
 
+fn is_on_noexec(file: &Path) -> bool {
+    statvfs(file).is_ok_and(|of| of.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
 enum Fault {
     Missing,
     Unusable(&'static str),
@@ -118,6 +122,9 @@ fn fault_of(file: &Path) -> Option<Fault> {
         }
         // A script says what runs it, whatever its name.
         Ok(_) if is_source(file) && !begins_with(file, b"#!") => Some(Fault::Unusable(SOURCE)),
+        Ok(_) if is_on_noexec(file) => Some(Fault::Unusable(
+            "lies in a file system that is mounted noexec; copy it to another one",
+        )),
         Ok(_) if access(file, Access::EXEC_OK).is_err() => {
             Some(Fault::Unusable("is not executable; use chmod +x if it is a program"))
         }

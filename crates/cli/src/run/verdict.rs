@@ -335,6 +335,11 @@ fn of_failure(facts: &Facts, rank: usize, status: Status) -> Verdict {
                               (ulimit -s, ulimit -v)",
                 }
                 .to_owned(),
+                None if signal == libc::SIGABRT && !facts.nodes[rank].is_ready() => {
+                    " before mg_init had ended, or without mg_init: by the program itself, or it was refused memory \
+                     (ulimit -v, ulimit -d)"
+                        .to_owned()
+                }
                 None if signal == libc::SIGBUS && facts.nodes[rank].is_ready() => {
                     " and could not say where: somebody sent the signal, or the stack lay in shared memory, or the \
                      program blocks it in a way of its own (a system call, the mask of ppoll or pselect)"

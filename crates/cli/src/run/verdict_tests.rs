@@ -135,6 +135,10 @@ fn a_crash_before_mg_init_says_so_and_what_it_may_be() {
         "{line}"
     );
     assert!(line.ends_with("(ulimit -s, ulimit -v); the job ends"), "{line}");
+    let mut facts = job(2).kill(1, 5, libc::SIGABRT);
+    assert!(over(&facts, 6).1.ends_with("(SIGABRT); the job ends"));
+    facts.nodes[1].init = Init::NotBegun;
+    assert!(over(&facts, 6).1.ends_with("refused memory (ulimit -v, ulimit -d); the job ends"));
 }
 
 #[test]
