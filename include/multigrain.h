@@ -204,7 +204,7 @@ int mg_elements(void *array, size_t count, void **out);
 /*
  * One contiguous block divided into minipages of `grain` bytes; grain is rounded up to whole
  * pages. grain >= bytes makes the whole block one minipage. MG_ELIMIT: a minipage, of whatever call, has
- * 1 GiB at most. In a job that is not sequential the grain is its consistency's (mg_malloc_with).
+ * 1 GiB at most. A release-consistent minipage has 512 KiB at most.
  */
 void *mg_malloc_grain(size_t bytes, size_t grain);
 /*

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::c::{compile, guards, launcher};
-use support::{Setting, TestDir, run, run_well};
+use support::{Setting, TestDir, not_tried, run, run_well};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -150,8 +150,7 @@ fn first_accesses_to_fresh_memory_across_two_minipages_take_few_faults() {
 fn a_job_under_gdb_runs_to_its_end_with_breakpoints_and_without() {
     let _alone = alone();
     if Command::new("gdb").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no gdb");
-        return;
+        return not_tried("there is no gdb");
     }
     let dir = TestDir::new();
     let program = compile(&dir, "share");

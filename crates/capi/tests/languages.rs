@@ -8,7 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::{Setting, TestDir, run, run_well, settings, workspace};
+use support::{Setting, TestDir, not_tried, run, run_well, settings, workspace};
 
 fn built() -> PathBuf {
     support::build(&["multigrain-capi", "multigrain-cli"])
@@ -129,7 +129,7 @@ fn what_a_cpp_closure_captures_is_refused_by_the_compiler() {
 fn fortran(dir: &TestDir, name: &str) -> Option<PathBuf> {
     let there = Command::new("gfortran").arg("--version").output().is_ok();
     if !there {
-        eprintln!("no gfortran: the Fortran module is not tested");
+        not_tried("there is no gfortran");
         return None;
     }
     let modules = format!("-J{}", dir.path().display());

@@ -51,6 +51,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "A node ended itself, and its line says why: barriers that disagree, or shared memory touched after mg_finalize.",
     ),
     ("75", "A node lost a peer that did not fail itself: it hangs or cannot be reached."),
+    ("78", "Of `multigrain doctor`: something would keep a job from running."),
     ("124", "The time of --timeout was over."),
     ("125", "The launcher itself failed: too few file descriptors, or stdout on a full disk."),
     ("126", "The program cannot be executed."),
@@ -65,7 +66,8 @@ mod tests {
 
     #[test]
     fn every_code_has_its_meaning() {
-        let codes = [WRONG_USE, DEADLOCK, RACES, FATAL, PEER_LOST, TIME_OUT, LAUNCHER_FAILED];
+        let codes =
+            [WRONG_USE, DEADLOCK, RACES, FATAL, PEER_LOST, PREVENTED, TIME_OUT, LAUNCHER_FAILED];
         for code in codes.into_iter().chain([NOT_EXECUTABLE, NOT_FOUND]) {
             let code = code.to_string();
             assert!(MEANINGS.iter().any(|(of, _)| *of == code), "{code}");

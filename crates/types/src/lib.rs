@@ -1,7 +1,8 @@
 //! Ids and words shared by every layer of Multigrain.
 //!
-//! Role: the smallest common vocabulary, so that `memory`, `transport` and `protocol` agree on
-//! names without seeing each other. It does nothing with memory or sockets.
+//! Role: the common vocabulary, so that `memory`, `transport` and `protocol` agree on names without seeing each
+//! other, and what a node and the launcher say to each other: deadlocks ([`deadlock`], with their proof),
+//! false sharing, exit codes. It does nothing with memory or sockets.
 
 mod consistency;
 pub mod control;

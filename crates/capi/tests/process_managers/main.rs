@@ -7,7 +7,7 @@ mod server;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use server::{Manners, Space, manage, serve};
 use support::c::compile;
-use support::{TestDir, assert_gone};
+use support::{TestDir, assert_gone, not_tried};
 
 /// No job here takes longer, unless it hangs.
 const SECONDS: &str = "60";
@@ -187,13 +187,6 @@ fn what_a_node_starts_is_told_that_it_is_no_node() {
         let line = "a node started this program, and only `multigrain run` makes nodes";
         assert_eq!(text(&output.stderr).matches(line).count(), 1, "{output:?}");
     }
-}
-
-/// Says that a test cannot be tried here, and why. Not by `eprintln!`, which the harness keeps to itself where a test
-/// passes.
-fn not_tried(why: &str) {
-    let test = std::thread::current();
-    let _ = writeln!(std::io::stderr(), "not tried: {}: {why}", test.name().unwrap_or_default());
 }
 
 /// Two network namespaces with a cable between them.

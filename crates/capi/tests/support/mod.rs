@@ -5,6 +5,7 @@
 pub(crate) mod c;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -13,6 +14,13 @@ use std::time::{Duration, Instant};
 
 /// No job of the tests takes longer, unless it hangs.
 const JOB_SECONDS: u32 = 120;
+
+/// Says that a test cannot be tried here, and why. Not by `eprintln!`, which the harness keeps to itself where a test
+/// passes.
+pub(crate) fn not_tried(why: &str) {
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stderr(), "not tried: {}: {why}", test.name().unwrap_or_default());
+}
 
 /// Where this test's profile is built: the directory above the one of the test itself.
 pub(crate) fn profile_dir() -> PathBuf {

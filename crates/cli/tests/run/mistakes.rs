@@ -1,7 +1,7 @@
 //! Mistakes of the user, and hosts that a job cannot run on: one line each, before anything is started.
 
 use super::SOON;
-use crate::support::{Ended, assert_gone_within, multigrain, run, unique_time};
+use crate::support::{Ended, assert_gone_within, multigrain, not_tried, run, unique_time};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -91,7 +91,7 @@ fn in_namespaces(prepare: &str, arguments: &str) -> Option<Ended> {
     let namespaces = ["--user", "--map-root-user", "--net", "--mount"];
     let allowed = Command::new("unshare").args(namespaces).arg("true").output();
     if !allowed.is_ok_and(|tried| tried.status.success()) {
-        eprintln!("no namespaces here");
+        not_tried("no namespaces may be made");
         return None;
     }
     let script = format!("{prepare}; exec {} {arguments}", env!("CARGO_BIN_EXE_multigrain"));

@@ -10,12 +10,13 @@ mod streams;
 use core::ops::Range;
 
 use multigrain_memory::{GROUP_PAGES, Shape};
-use multigrain_protocol::{Cell, Input, Kind};
+use multigrain_protocol::{Cell, Engine, Input, Kind};
 use multigrain_types::{Access, MinipageId, ThreadId};
 
 use crate::area::AreaRecord;
 use crate::driver::Driver;
 use crate::driver::fetch::{For, Wanted};
+use crate::driver::steps::Batch;
 use crate::error::Error;
 use crate::heap::Heap;
 use crate::minipage_run::{MAX_RUN, MAX_RUN_BYTES, Run};
@@ -25,7 +26,7 @@ use crate::shim::{Mutex, lock};
 use crate::time_windows::now_ns;
 use history::AccessHistory;
 use migratory::Migratory;
-use streams::Streams;
+use streams::{Ahead, Streams};
 
 /// What moves copies ahead of time. A wrong guess costs messages, and may take a minipage from
 /// a node that still writes it; what any access reads stays the same.
@@ -72,9 +73,22 @@ impl Prefetcher {
         if let Some(page) = reads.then(|| spatial::page_of(driver.tables(), minipage)).flatten() {
             return spatial::fetch(driver, (thread, slot), minipage, &page, for_);
         }
-        let (run, wanted) = match learns {
+        let (ahead, wanted) = match learns {
             true => scanned(driver, minipage, kind),
-            false => (Run::one(minipage), kind),
+            false => (Ahead::Run(Run::one(minipage)), kind),
+        };
+        let run = match ahead {
+            Ahead::Run(run) => run,
+            Ahead::Strided { step, count } => {
+                let mut ask_for_others = |batch: Batch<'_>| {
+                    for steps in 1..=count {
+                        let minipage = streams::beyond(minipage, step, steps);
+                        batch.step(Input::Prefetch { minipage, kind: wanted });
+                    }
+                };
+                let wants = Wanted::With(minipage, &mut ask_for_others);
+                return driver.fetch((thread, slot), wants, wanted, for_);
+            }
         };
         let alone = run.count() == 1 && wanted == kind;
         if alone && for_.is_first_try() && self.is_migratory(driver, minipage, kind) {
@@ -189,7 +203,7 @@ impl Prefetcher {
         let mut rest = if candidates.len() > 1 { candidates.as_slice() } else { &[] };
         driver.batch(|batch| {
             while let Some(&(first, kind)) = rest.first() {
-                let most = may_go_together(driver, first).from;
+                let most = may_go_together(driver, first).steps(first.index(), 1);
                 let mut run = Run::one(first);
                 while let Some(&(next, same)) = rest.get(run.count() as usize)
                     && same == kind
@@ -226,13 +240,23 @@ fn is_here(driver: &Driver, (minipage, kind): (MinipageId, Kind)) -> bool {
 }
 
 /// What a thread gets that needs a minipage, and what for: those behind it, or before it, too, if it scans.
-fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Run, Kind) {
-    let most = may_go_together(driver, minipage);
-    if most == Reach::ALONE {
-        return (Run::one(minipage), kind);
+fn scanned(driver: &Driver, minipage: MinipageId, kind: Kind) -> (Ahead, Kind) {
+    let reach = may_go_together(driver, minipage);
+    if reach.most == 1 || reach.together.len() == 1 || is_coming(driver, minipage) {
+        return (Ahead::Run(Run::one(minipage)), kind);
     }
     let alone = driver.tables().consistency_of(minipage).is_sequential();
-    Streams::need(minipage, kind, most, alone)
+    Streams::need(minipage, kind, reach, alone)
+}
+
+/// Whether a minipage has been asked for: it was foreseen rightly, and is waited for.
+fn is_coming(driver: &Driver, minipage: MinipageId) -> bool {
+    let mut cell = driver.tables().lock(minipage);
+    match Engine::of(cell.consistency()) {
+        Engine::Sequential => cell.holder().is_fetching(),
+        Engine::Eager => cell.client().may_receive(),
+        Engine::Lazy => !cell.copy().is_idle(),
+    }
 }
 
 /// A thread is about to write a minipage: what else this node is likely to write is opened with it, for it was written
@@ -250,34 +274,37 @@ fn open_ahead(driver: &Driver, minipage: MinipageId) -> bool {
     ahead.is_some()
 }
 
-/// How many minipages may be asked for at once with one of them, that one counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Minipages that may be asked for at once with one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Reach {
-    /// From it on.
-    from: u32,
-    /// Up to it.
-    up_to: u32,
+    /// Where they lie in its area.
+    together: Range<u32>,
+    /// At once, that one counted; at least one.
+    most: u32,
 }
 
 impl Reach {
-    /// A run is not possible.
-    const ALONE: Self = Self { from: 1, up_to: 1 };
+    /// How many of them there are in steps from this one on, itself counted.
+    fn steps(&self, index: u32, step: i32) -> u32 {
+        let room = match step {
+            ..0 => index.saturating_sub(self.together.start),
+            _ => self.together.end.saturating_sub(index).saturating_sub(1),
+        };
+        (room / step.unsigned_abs().max(1)).saturating_add(1).min(self.most)
+    }
 }
 
-/// How many minipages from this one on, or up to this one, may be asked for at once.
+/// Which minipages may be asked for at once with this one.
 fn may_go_together(driver: &Driver, minipage: MinipageId) -> Reach {
-    let Some(area) = driver.memory().area(minipage.area()) else { return Reach::ALONE };
+    let index = minipage.index();
+    let area = driver.memory().area(minipage.area());
     // With races checked each access is a matter of its own.
-    if driver.races().are_checked() {
-        return Reach::ALONE;
-    }
-    let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(minipage.index()).max(1);
-    let most = u32::try_from(by_bytes).unwrap_or(MAX_RUN).min(MAX_RUN);
-    let (index, together) = (minipage.index(), in_use_together(driver, minipage));
-    Reach {
-        from: together.end.saturating_sub(index).min(most).max(1),
-        up_to: (index + 1).saturating_sub(together.start).min(most).max(1),
-    }
+    let Some(area) = area.filter(|_| !driver.races().are_checked()) else {
+        return Reach { together: index..index.saturating_add(1), most: 1 };
+    };
+    let by_bytes = MAX_RUN_BYTES / area.minipage_bytes(index).max(1);
+    let most = u32::try_from(by_bytes).unwrap_or(MAX_RUN).clamp(1, MAX_RUN);
+    Reach { together: in_use_together(driver, minipage), most }
 }
 
 /// Minipages around this one that are handed out by its owner, or made ready for that, if this one is. What lies
@@ -306,7 +333,7 @@ fn each_run(
     Heap::check_range(driver, address, bytes, kind)?;
     let mut minipages = driver.memory().translate_range(address, bytes).peekable();
     while let Some(first) = minipages.next() {
-        let most = may_go_together(driver, first).from;
+        let most = may_go_together(driver, first).steps(first.index(), 1);
         let mut run = Run::one(first);
         while run.count() < most
             && let Some(longer) = minipages.peek().and_then(|&next| run.with(next))

@@ -1,6 +1,8 @@
-//! Sequential read-ahead: a thread that has needed three neighbouring minipages in order gets the next two with the
+//! Read-ahead: a thread that has needed three neighbouring minipages in order gets the next two with the
 //! third, and twice as many each time it needs the one behind the last it got. It may go up or down: the C
-//! library's memcpy goes down where the two places lie alike in their pages.
+//! library's memcpy goes down where the two places lie alike in their pages. A *strided* scan has steps of more than
+//! one minipage: a column of a matrix, or the rows that are dealt out to a node. Four that it missed in equal steps begin one, for
+//! steps of any length are found among those that a thread needs here and there, too.
 //!
 //! This is the read-ahead of files, for reads and for writes. Each thread follows a few scans at once: a loop over
 //! two arrays makes two. A fault elsewhere ends no scan, but if there are too many the one unused for longest is
@@ -26,24 +28,30 @@ const MOST: usize = 4;
 const CONFIRMED: u8 = 2;
 /// Minipages that the first guess is about, beside the one that is needed.
 const FIRST_WINDOW: u32 = 2;
+/// The most that a guess of a strided scan is about: each is asked for by a frame of its own.
+const MOST_STRIDED: u32 = 64;
+/// Minipages that a thread needed and no scan foresaw, among which equal steps are looked for.
+const MISSES: usize = 12;
 
 /// What is read and then written, as far as it was seen, is asked for to write at once; one time in so many it
 /// is not, to see whether it still is written.
 const RELEARN: u8 = 8;
 
-/// Which way a scan goes.
+/// What a thread gets that needs a minipage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Up,
-    Down,
+pub(super) enum Ahead {
+    /// A run that it is in.
+    Run(Run),
+    /// It and so many in steps from it on.
+    Strided { step: i32, count: u32 },
 }
 
 /// One scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stream {
     next: MinipageId,
-    /// Up until its first hit, which may be on either side of where it began.
-    direction: Direction,
+    /// 1 until its first hit, which may be on either side of where it began.
+    step: i32,
     kind: Kind,
     hits: u8,
     /// Minipages fetched ahead last.
@@ -57,6 +65,8 @@ struct Stream {
 pub(super) struct Streams {
     /// The last used first.
     scans: [Option<Stream>; MOST],
+    /// The last first.
+    misses: [Option<(MinipageId, Kind)>; MISSES],
     /// Hits beyond [`CONFIRMED`] before a guess.
     miss_penalty: u8,
 }
@@ -70,20 +80,26 @@ thread_local! {
 }
 
 impl Streams {
-    const NONE: Self = Self { scans: [None; MOST], miss_penalty: 0 };
+    const NONE: Self = Self { scans: [None; MOST], misses: [None; MISSES], miss_penalty: 0 };
 
-    /// This thread needs a minipage: what it gets, that one included, if up to `most` may be had, and what
+    /// This thread needs a minipage: what it gets, that one included, of those within reach, and what
     /// for. `alone`: only one node may write it at a time, so what is needed again was taken away.
-    pub(super) fn need(minipage: MinipageId, kind: Kind, most: Reach, alone: bool) -> (Run, Kind) {
+    pub(super) fn need(
+        minipage: MinipageId,
+        kind: Kind,
+        reach: Reach,
+        alone: bool,
+    ) -> (Ahead, Kind) {
         STREAMS.with(|cell| {
             let mut streams = cell.get();
-            let needed = streams.needed(minipage, kind, most, alone);
+            let needed = streams.needed(minipage, kind, reach, alone);
             cell.set(streams);
             needed
         })
     }
 
-    /// Whether this thread has got a minipage ahead that it writes now, and those that came with it and lie ahead of it.
+    /// Whether this thread has got a minipage ahead that it writes now, and those that came with it and lie next to each
+    /// other ahead of it.
     pub(super) fn got_ahead(minipage: MinipageId) -> Option<Option<Run>> {
         STREAMS.with(|cell| cell.get().ahead_of(minipage))
     }
@@ -92,9 +108,10 @@ impl Streams {
         self.scans.iter().flatten().find_map(|scan| {
             let back = scan.back(minipage, Kind::Write)?;
             let index = minipage.index();
-            let first = match scan.direction {
-                Direction::Up => index + 1,
-                Direction::Down => index + 1 - back,
+            let first = match scan.step {
+                1 => index + 1,
+                -1 => index + 1 - back,
+                _ => return Some(None),
             };
             Some(Run::new(MinipageId::new(minipage.area(), first), back - 1))
         })
@@ -109,9 +126,9 @@ impl Streams {
         &mut self,
         minipage: MinipageId,
         kind: Kind,
-        most: Reach,
+        reach: Reach,
         alone: bool,
-    ) -> (Run, Kind) {
+    ) -> (Ahead, Kind) {
         let scan = self.take(minipage, kind);
         match scan {
             Some(scan) if scan.window > 0 => self.miss_penalty /= 2,
@@ -121,9 +138,8 @@ impl Streams {
             Some(_) | None => {}
         }
         let confirmed = CONFIRMED + if alone { self.miss_penalty } else { 0 };
-        let direction = Direction::Up;
-        let first = Stream { next: minipage, direction, kind, hits: 0, window: 0, assumed: 0 };
-        let mut stream = scan.unwrap_or(first);
+        let first = Stream { next: minipage, step: 1, kind, hits: 0, window: 0, assumed: 0 };
+        let mut stream = scan.or_else(|| self.strided(minipage, kind)).unwrap_or(first);
         // A scan that writes, at the same place: this thread has written all that it has read.
         let written = (kind == Kind::Read && stream.hits >= confirmed && stream.assumed < RELEARN)
             .then(|| self.take(minipage, Kind::Write))
@@ -133,29 +149,47 @@ impl Streams {
             true => (stream.window * 2).max(FIRST_WINDOW),
             false => 0,
         };
-        let most = match stream.direction {
-            Direction::Up => most.from,
-            Direction::Down => most.up_to,
-        };
-        let count = (stream.window + 1).min(most.max(1));
+        let most = if stream.step.unsigned_abs() > 1 { MOST_STRIDED + 1 } else { u32::MAX };
+        let count = (stream.window + 1).min(reach.steps(minipage.index(), stream.step)).min(most);
         stream.window = count - 1;
         // At either end of an area it wraps to a minipage that nobody needs next.
-        let (first, next) = match stream.direction {
-            Direction::Up => (minipage.index(), minipage.index().wrapping_add(count)),
-            Direction::Down => (
-                minipage.index().saturating_sub(stream.window),
-                minipage.index().wrapping_sub(count),
-            ),
-        };
-        stream.next = MinipageId::new(minipage.area(), next);
+        stream.next = beyond(minipage, stream.step, count);
         if let Some(writes) = written {
-            let Stream { next, direction, window, .. } = stream;
-            self.put(Stream { next, direction, window, ..writes });
+            let Stream { next, step, window, .. } = stream;
+            self.put(Stream { next, step, window, ..writes });
         }
         self.put(stream);
-        let run = Run::new(MinipageId::new(minipage.area(), first), count);
-        let kind = if written.is_some() { Kind::Write } else { kind };
-        (run.unwrap_or(Run::one(minipage)), kind)
+        let first = match stream.step {
+            -1 => beyond(minipage, -1, stream.window),
+            _ => minipage,
+        };
+        let ahead = match (stream.step, count) {
+            (1 | -1, _) | (_, 1) => {
+                Ahead::Run(Run::new(first, count).unwrap_or(Run::one(minipage)))
+            }
+            (step, _) => Ahead::Strided { step, count: stream.window },
+        };
+        (ahead, if written.is_some() { Kind::Write } else { kind })
+    }
+
+    /// A scan with longer steps that this minipage, which no scan foresaw, is the fourth of.
+    fn strided(&mut self, minipage: MinipageId, kind: Kind) -> Option<Stream> {
+        let index = |miss: Option<(MinipageId, Kind)>| {
+            let (before, same) = miss.filter(|(before, _)| before.area() == minipage.area())?;
+            (same == kind).then_some(i64::from(before.index()))
+        };
+        let here = i64::from(minipage.index());
+        let found = (0..MISSES).find_map(|last| {
+            let step = here - index(self.misses[last])?;
+            let mut before = self.misses[last + 1..].iter().map(|&miss| index(miss));
+            let in_order = [2, 3]
+                .iter()
+                .all(|steps| before.by_ref().any(|earlier| earlier == Some(here - steps * step)));
+            i32::try_from(step).ok().filter(|step| in_order && step.unsigned_abs() > 1)
+        });
+        self.misses.rotate_right(1);
+        self.misses[0] = Some((minipage, kind));
+        found.map(|step| Stream { next: minipage, step, kind, hits: 3, window: 0, assumed: 0 })
     }
 
     /// Gives up the scans that got a minipage ahead which is needed again; false if there are none.
@@ -186,31 +220,33 @@ impl Streams {
     }
 }
 
+/// The minipage so many steps from one on.
+pub(super) fn beyond(minipage: MinipageId, step: i32, count: u32) -> MinipageId {
+    let distance = step.wrapping_mul(count.cast_signed());
+    MinipageId::new(minipage.area(), minipage.index().wrapping_add_signed(distance))
+}
+
 impl Stream {
     /// How far the scan is beyond a minipage, if it has got that ahead.
     fn back(self, minipage: MinipageId, kind: Kind) -> Option<u32> {
-        let (next, index) = (self.next.index(), minipage.index());
-        let back = match self.direction {
-            Direction::Up => next.wrapping_sub(index),
-            Direction::Down => index.wrapping_sub(next),
-        };
         let same = self.kind == kind && self.next.area() == minipage.area();
-        (same && (1..=self.window).contains(&back)).then_some(back)
+        let is = |back: &u32| beyond(minipage, self.step, *back) == self.next;
+        if same { (1..=self.window).find(is) } else { None }
     }
 
     /// The scan with one hit more, if it needs this minipage next.
     fn hit(self, minipage: MinipageId, kind: Kind) -> Option<Self> {
         // It began at the one before `next`.
         let before = self.next.index().checked_sub(2) == Some(minipage.index());
-        let direction = if self.next == minipage {
-            self.direction
+        let step = if self.next == minipage {
+            self.step
         } else if self.hits == 0 && before && self.next.area() == minipage.area() {
-            Direction::Down
+            -1
         } else {
             return None;
         };
         let hits = self.hits.saturating_add(1);
-        (self.kind == kind).then_some(Self { hits, direction, ..self })
+        (self.kind == kind).then_some(Self { hits, step, ..self })
     }
 }
 
@@ -219,13 +255,18 @@ mod tests {
     use super::*;
     use multigrain_types::AreaId;
 
-    /// So many of them from it on, and as many up to it.
+    /// So many at once.
     fn most(count: u32) -> Reach {
-        Reach { from: count, up_to: count }
+        Reach { together: 0..u32::MAX, most: count }
+    }
+
+    fn run_of(ahead: Ahead) -> Run {
+        let Ahead::Run(run) = ahead else { panic!("{ahead:?}") };
+        run
     }
 
     fn need(streams: &mut Streams, area: u32, index: u32, kind: Kind) -> u32 {
-        streams.needed(MinipageId::new(AreaId(area), index), kind, most(64), true).0.count()
+        run_of(streams.needed(MinipageId::new(AreaId(area), index), kind, most(64), true).0).count()
     }
 
     /// Needs whatever it has not got from `first` on: how many it got each time.
@@ -283,9 +324,10 @@ mod tests {
         let mut streams = Streams::default();
         scan(&mut streams, 0, 3);
         let last = MinipageId::new(AreaId(1), 5);
-        assert_eq!(streams.needed(last, Kind::Read, most(2), true).0, Run::new(last, 2).unwrap());
+        let (ahead, _) = streams.needed(last, Kind::Read, most(2), true);
+        assert_eq!(run_of(ahead), Run::new(last, 2).unwrap());
         let next = MinipageId::new(AreaId(1), 7);
-        assert_eq!(streams.needed(next, Kind::Read, Reach::ALONE, true).0, Run::one(next));
+        assert_eq!(run_of(streams.needed(next, Kind::Read, most(1), true).0), Run::one(next));
     }
 
     #[test]
@@ -296,8 +338,8 @@ mod tests {
         need(&mut streams, 1, 0, Kind::Read);
         let (mut next, mut runs) = (99, Vec::new());
         loop {
-            let most = Reach { from: 100 - next, up_to: (next + 1).min(32) };
-            let (run, _) = streams.needed(minipage(next), Kind::Read, most, true);
+            let reach = Reach { together: 0..100, most: 32 };
+            let run = run_of(streams.needed(minipage(next), Kind::Read, reach, true).0);
             assert_eq!(run.end(), next + 1);
             runs.push(run.count());
             match run.first().index().checked_sub(1) {
@@ -315,17 +357,76 @@ mod tests {
         let mut asked = Vec::new();
         for _ in 0..24 {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (run, kind) = streams.needed(minipage, Kind::Read, most(4), true);
+            let (ahead, kind) = streams.needed(minipage, Kind::Read, most(4), true);
             if kind == Kind::Read {
                 // The thread writes what it has read.
                 let (writable, _) = streams.needed(minipage, Kind::Write, most(4), true);
-                assert_eq!(writable, run);
+                assert_eq!(writable, ahead);
             }
             asked.push(kind);
-            next += run.count();
+            next += run_of(ahead).count();
         }
         let reads: Vec<_> = (0..24).filter(|&time| asked[time] == Kind::Read).collect();
         assert_eq!(reads, [0, 1, 10, 19]);
+    }
+
+    /// Needs whatever it has not got in steps from `first` on: how many it got each time.
+    fn stride(streams: &mut Streams, first: u32, step: i32, times: usize) -> Vec<u32> {
+        let mut next = MinipageId::new(AreaId(1), first);
+        let mut counts = Vec::new();
+        for _ in 0..times {
+            let ahead = streams.needed(next, Kind::Read, most(1024), true).0;
+            let count = match ahead {
+                Ahead::Run(run) => run.count(),
+                Ahead::Strided { step: learnt, count } => {
+                    assert_eq!(learnt, step);
+                    count + 1
+                }
+            };
+            counts.push(count);
+            next = beyond(next, step, count);
+        }
+        counts
+    }
+
+    #[test]
+    fn equal_steps_are_a_scan_from_the_fourth_on() {
+        for step in [2, -2, 5, 100, -63] {
+            let mut streams = Streams::default();
+            let counts = stride(&mut streams, 100_000, step, 9);
+            assert_eq!(counts, [1, 1, 1, 3, 5, 9, 17, 33, 65], "{step}");
+        }
+        // Beside another one, and what is needed here and there.
+        let mut streams = Streams::default();
+        for index in 0..4 {
+            let strided = |first: u32, step: u32, kind| {
+                let minipage = MinipageId::new(AreaId(1), first + step * index);
+                (minipage, kind, Ahead::Strided { step: step.cast_signed(), count: 2 })
+            };
+            for (minipage, kind, ahead) in
+                [strided(5000, 7, Kind::Read), strided(80, 3, Kind::Write)]
+            {
+                let (got, _) = streams.needed(minipage, kind, most(1024), true);
+                assert_eq!(got == ahead, index == 3, "{minipage:?}");
+            }
+            need(&mut streams, 2, 99 * index * index, Kind::Read);
+        }
+    }
+
+    #[test]
+    fn a_strided_scan_asks_for_nothing_beyond_what_is_in_use_together() {
+        let mut streams = Streams::default();
+        for index in [10, 20, 30] {
+            need(&mut streams, 1, index, Kind::Read);
+        }
+        let reach = |end| Reach { together: 5..end, most: 64 };
+        let minipage = |index| MinipageId::new(AreaId(1), index);
+        let (ahead, _) = streams.needed(minipage(40), Kind::Read, reach(51), true);
+        assert_eq!(ahead, Ahead::Strided { step: 10, count: 1 });
+        let (ahead, _) = streams.needed(minipage(60), Kind::Read, reach(65), true);
+        assert_eq!(ahead, Ahead::Run(Run::one(minipage(60))));
+        assert_eq!(reach(65).steps(60, -10), 6);
+        assert_eq!(reach(65).steps(60, i32::MIN), 1);
     }
 
     #[test]
@@ -359,11 +460,11 @@ mod tests {
         let mut next = 0;
         let mut need = |streams: &mut Streams, writes: bool| {
             let minipage = MinipageId::new(AreaId(1), next);
-            let (run, kind) = streams.needed(minipage, Kind::Read, most(4), true);
+            let (ahead, kind) = streams.needed(minipage, Kind::Read, most(4), true);
             if writes && kind == Kind::Read {
                 streams.needed(minipage, Kind::Write, most(4), true);
             }
-            next += run.count();
+            next += run_of(ahead).count();
             kind
         };
         (0..4).for_each(|_| {
