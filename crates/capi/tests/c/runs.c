@@ -147,8 +147,8 @@ static void strided(bool sequential)
         }
         if (mg_node() == last) {
             /* One that is on its way may be waited for. */
-            few("read faults of a strided scan", since(before).read_faults, PAGES / step / 2);
-            few("write faults of a strided scan", since(before).write_faults, sequential ? PAGES / step / 2 : taken);
+            few("read faults of a strided scan", since(before).read_faults, PAGES / step * 3 / 4);
+            few("write faults of a strided scan", since(before).write_faults, sequential ? PAGES / step * 3 / 4 : taken);
         }
         OK(mg_barrier(0, 0));
         if (mg_node() == 0)
