@@ -172,21 +172,19 @@ impl Streams {
         (ahead, if written.is_some() { Kind::Write } else { kind })
     }
 
-    /// A scan with longer steps that this minipage, which no scan foresaw, is the fourth of.
+    /// A scan with longer steps that this minipage, which no scan foresaw, is the fourth of: the last three of its area and
+    /// kind lie behind it in equal steps.
     fn strided(&mut self, minipage: MinipageId, kind: Kind) -> Option<Stream> {
-        let index = |miss: Option<(MinipageId, Kind)>| {
-            let (before, same) = miss.filter(|(before, _)| before.area() == minipage.area())?;
-            (same == kind).then_some(i64::from(before.index()))
-        };
+        let alike =
+            |&&(before, of): &&(MinipageId, Kind)| before.area() == minipage.area() && of == kind;
+        let mut before = self.misses.iter().flatten().filter(alike);
+        let mut back = || before.next().map(|(before, _)| i64::from(before.index()));
         let here = i64::from(minipage.index());
-        let found = (0..MISSES).find_map(|last| {
-            let step = here - index(self.misses[last])?;
-            let mut before = self.misses[last + 1..].iter().map(|&miss| index(miss));
-            let in_order = [2, 3]
-                .iter()
-                .all(|steps| before.by_ref().any(|earlier| earlier == Some(here - steps * step)));
-            i32::try_from(step).ok().filter(|step| in_order && step.unsigned_abs() > 1)
-        });
+        let last = [back(), back(), back()];
+        let step = last[0].and_then(|last| i32::try_from(here - last).ok()).unwrap_or_default();
+        let are_equal =
+            (1..).zip(last).all(|(steps, at)| at == Some(here - steps * i64::from(step)));
+        let found = (are_equal && step.unsigned_abs() > 1).then_some(step);
         self.misses.rotate_right(1);
         self.misses[0] = Some((minipage, kind));
         found.map(|step| Stream { next: minipage, step, kind, hits: 3, window: 0, assumed: 0 })
