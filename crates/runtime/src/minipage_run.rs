@@ -64,6 +64,21 @@ impl Run {
     }
 }
 
+/// Minipages that come in order, neighbours together.
+pub(crate) fn runs_of(
+    minipages: impl IntoIterator<Item = MinipageId>,
+) -> impl Iterator<Item = Run> {
+    let mut minipages = minipages.into_iter().peekable();
+    core::iter::from_fn(move || {
+        let mut run = Run::one(minipages.next()?);
+        while let Some(longer) = minipages.peek().and_then(|&next| run.with(next)) {
+            run = longer;
+            minipages.next();
+        }
+        Some(run)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +107,15 @@ mod tests {
         assert_eq!(run.with(minipage(5)), None);
         assert_eq!(run.with(MinipageId::new(AreaId(4), 6)), None);
         assert_eq!(Run::new(minipage(5), MAX_RUN).unwrap().with(minipage(5 + MAX_RUN)), None);
+    }
+
+    #[test]
+    fn minipages_in_order_are_runs_of_neighbours() {
+        let runs: Vec<_> = runs_of([1, 2, 3, 7, 9, 10].map(minipage)).collect();
+        let run = |first, count| Run::new(minipage(first), count).unwrap();
+        assert_eq!(runs, [run(1, 3), run(7, 1), run(9, 2)]);
+        let counts: Vec<_> = runs_of((0..MAX_RUN + 5).map(minipage)).map(Run::count).collect();
+        assert_eq!(counts, [MAX_RUN, 5]);
+        assert_eq!(runs_of([]).next(), None);
     }
 }

@@ -89,6 +89,17 @@ static void counts(void)
             FAIL("%llu bytes for %zu pages", (unsigned long long)sent.page_bytes_sent, PAGES / 8);
     }
     OK(mg_barrier(0, 0));
+    /* All others' copies go by runs as well. */
+    if (mg_node() == last)
+        for (size_t page = 0; page < PAGES; page++)
+            CHECK(array[page * PAGE / sizeof(uint64_t)] == word(page * PAGE / sizeof(uint64_t), 2));
+    OK(mg_barrier(0, 0));
+    if (mg_node() == 0) {
+        before = since(NONE_YET);
+        OK(mg_free(array));
+        few("messages of a free", since(before).messages_sent, 16);
+    }
+    OK(mg_barrier(0, 0));
 }
 
 /* The same from the end to the beginning, and by memcpy to a place that lies alike in its page. */

@@ -49,6 +49,7 @@ use crate::directory;
 use crate::driver::Driver;
 use crate::error::{Error, code as error_code};
 use crate::frames::{Asker, Request};
+use crate::minipage_run::runs_of;
 use crate::races::Ordered;
 use crate::shim::{Mutex, MutexGuard, lock};
 use crate::tsan::{self, Token};
@@ -426,10 +427,10 @@ impl Heap {
 /// Invalidates all other copies of what was freed. Where nobody will use it again, this only brings
 /// states that were used to rest.
 fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
-    let reclaim = |minipage| driver.step_sure(Input::Reclaim { minipage });
+    let reclaim = |run| driver.step_run(run, |minipage| Input::Reclaim { minipage });
     let Freed { area, minipages, returned } = freed;
     if *returned {
-        driver.tables().used(*area, minipages.clone()).for_each(reclaim);
+        runs_of(driver.tables().used(*area, minipages.clone())).for_each(reclaim);
     } else if driver.tables().used(*area, minipages.clone()).next().is_none()
         && driver.tables().is_sequential(*area)
     {
@@ -437,7 +438,8 @@ fn reclaim(driver: &Driver, heap: &Heap, freed: &Freed) {
         let mut inventory = heap.inventory(driver);
         minipages.clone().for_each(|index| inventory.end_free(MinipageId::new(*area, index)));
     } else {
-        minipages.clone().map(|index| MinipageId::new(*area, index)).for_each(reclaim);
+        let minipages = minipages.clone().map(|index| MinipageId::new(*area, index));
+        runs_of(minipages).for_each(reclaim);
     }
 }
 

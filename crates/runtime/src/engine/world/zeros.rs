@@ -7,7 +7,7 @@ use multigrain_protocol::World as _;
 use multigrain_types::{Access, MinipageId};
 
 use super::RealWorld;
-use crate::minipage_run::Run;
+use crate::minipage_run::{Run, runs_of};
 
 /// Minipages of a run that are zero, and that no thread of this node can reach, though by their states they are
 /// writable: their steps have yet to close them.
@@ -18,13 +18,8 @@ impl RealWorld<'_> {
     /// Closes those of these minipages that are zero; they are in order, writable by their states, and locked until
     /// [`RealWorld::reopen_zeros`].
     pub(in crate::engine) fn close_zeros(&mut self, minipages: impl Iterator<Item = MinipageId>) {
-        let mut runs: Vec<Run> = Vec::new();
-        for minipage in minipages.filter(|&minipage| self.is_zero(minipage)) {
-            match runs.last_mut().and_then(|last| Some((last.with(minipage)?, last))) {
-                Some((longer, last)) => *last = longer,
-                None => runs.push(Run::one(minipage)),
-            }
-        }
+        let runs: Vec<Run> =
+            runs_of(minipages.filter(|&minipage| self.is_zero(minipage))).collect();
         for run in runs {
             self.change_protection(run, Access::ReadWrite, Access::NoAccess);
             if let Some(gathered) = &mut self.gathered {
