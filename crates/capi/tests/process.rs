@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::c::{compile, guards, launcher, source};
-use support::{Ended, Setting, TestDir, run, run_well};
+use support::{Ended, Setting, TestDir, not_tried, run, run_well};
 
 /// Far below the time that a job of the tests may take: nothing hangs.
 const SOON: Duration = Duration::from_secs(20);
@@ -323,6 +323,23 @@ fn a_node_whose_descriptors_the_program_closes_behind_its_back_ends_with_a_line(
     assert!(!ended.err.contains("panicked") && !ended.err.contains("backtrace"), "{ended:?}");
     let what = "a file descriptor of this node is closed or another one's";
     assert!(ended.err.contains(what), "{ended:?}");
+}
+
+#[test]
+fn what_a_program_maps_under_an_unlimited_stack_is_its_own() {
+    let dir = TestDir::new();
+    let program = compile(&dir, "unlimited");
+    let script = format!("ulimit -s unlimited || exit 77; exec {}", program.display());
+    for &guard in guards() {
+        let setting = Setting { guard, ..Setting::nodes(2) };
+        let ended = run(&launcher(), &setting, Path::new("/bin/sh"), &["-c", &script]);
+        if ended.code == Some(77) {
+            return not_tried("this user may not lift the limit of the stack");
+        }
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        // It has tried to unmap what is shared.
+        assert_eq!(ended.err.matches("is refused").count(), 2, "{ended:?}");
+    }
 }
 
 #[test]

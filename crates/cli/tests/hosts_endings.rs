@@ -203,6 +203,7 @@ fn mistakes_get_one_line_that_names_host_and_remedy() {
     }
     for (options, code, said) in [
         ("--hostfile /no/such", 2, "--hostfile /no/such: No such file"),
+        ("--hostfile /dev/zero", 2, "--hostfile /dev/zero, line 1: it is too long"),
         ("--hosts a -n 2", 2, "2 nodes need 2 slots, and the hosts have 1"),
         ("--hosts a,b --transport unix", 2, "Unix sockets do not lead to other hosts"),
         (

@@ -5,6 +5,7 @@
 //! that is never held while a view is touched.
 
 mod limit;
+mod views;
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -19,7 +20,7 @@ use crate::checksum::checksum;
 use crate::discard::Discard;
 use crate::error::MemoryError;
 use crate::guard::{Guard, GuardChoice, Vpages, choose};
-use crate::layout::{Area, VIEWS_BASE, VIEWS_END};
+use crate::layout::Area;
 use crate::names::{GuardKind, SegmentId};
 use crate::object::Object;
 use crate::privileged::discard;
@@ -60,6 +61,8 @@ pub struct Memory {
     note: String,
     tracker: Option<Tracker>,
     discard: Discard,
+    /// Addresses that are kept for views.
+    views: Range<usize>,
 }
 
 impl Memory {
@@ -88,7 +91,8 @@ impl Memory {
         }
         let (guard, note) = choose(guard)?;
         let (areas, segments, discard) = (Areas::new()?, Segments::new(), Discard::default());
-        Ok(Self { areas, segments, guard, note, tracker: None, discard })
+        let views = views::addresses()?;
+        Ok(Self { areas, segments, guard, note, tracker: None, discard, views })
     }
 
     /// The same memory, where writes to areas can be tracked ([`Memory::track_area`]).
@@ -468,8 +472,7 @@ impl Memory {
     #[must_use]
     pub fn keeps(&self, range: &Range<usize>) -> bool {
         let overlaps = |kept: &Range<usize>| kept.start < range.end && range.start < kept.end;
-        overlaps(&(VIEWS_BASE..VIEWS_END))
-            || self.segments.iter().any(|segment| segment.keeps(overlaps))
+        overlaps(&self.views) || self.segments.iter().any(|segment| segment.keeps(overlaps))
     }
 
     /// Unlocks all that is mapped here, so that nothing of it is allocated before it is used.
@@ -500,7 +503,7 @@ impl Memory {
     /// Whether shared memory may lie at `address`, whatever does.
     #[must_use]
     pub fn reserves(&self, address: usize) -> bool {
-        (VIEWS_BASE..VIEWS_END).contains(&address) || self.segments.adopted(address)
+        self.views.contains(&address) || self.segments.adopted(address)
     }
 
     /// The area and the index of the minipage whose vpage holds `address`.

@@ -3,8 +3,15 @@
 //! A host has a slot for each node it may run. Ranks fill the slots of the first host, then those of the
 //! next. A host that is named again has the slots of both entries.
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
+
+/// Bytes of a file of hosts that are read: some have no end.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+/// And of a line.
+const MOST_LINE_BYTES: usize = 1024;
 
 /// A host and its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +55,15 @@ impl HostList {
     /// The line that makes no sense, in words.
     pub(super) fn of_file(path: &Path) -> Result<Self, String> {
         let at = |why: String| format!("--hostfile {}{why}", path.display());
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| at(format!(": {error}; name a file of hosts")))?;
+        let mut text = String::new();
+        let file = File::open(path).map(|file| file.take(MOST_FILE_BYTES));
+        let read = file.and_then(|mut file| file.read_to_string(&mut text));
+        read.map_err(|error| at(format!(": {error}; name a file of hosts")))?;
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
+            if line.len() > MOST_LINE_BYTES {
+                return Err(at(format!(", line {number}: it is too long; name a file of hosts")));
+            }
             let line = line.split('#').next().unwrap_or_default();
             let mut words = line.split_whitespace();
             let Some(name) = words.next() else { continue };
