@@ -165,7 +165,7 @@ water\t''
 lu\t''
 tsp\t''
 jacobi\t''"
-complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l nodes -d 'Numbers of nodes, 1 to 1024' -r
+complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l nodes -d 'Numbers of nodes, 1 to 1024, separated by commas' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l costs -d 'Takes the costs from a saved `bench costs --json`, instead of measuring for some seconds' -r -F
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l latency-us -d 'One way through the network [default: 0, nodes on one machine]' -r
 complete -c multigrain -n "__fish_multigrain_using_subcommand scale" -l bandwidth-gbit -d 'Of a node\'s wire [default: as measured between two nodes here]' -r

@@ -29,6 +29,10 @@ use std::process::ExitCode;
 /// One memory over many processes, shared at the grain you choose.
 #[derive(Debug, Parser)]
 #[command(name = "multigrain", version, max_term_width = 100)]
+#[command(
+    after_help = "A first program: man 7 multigrain. Porting one: PORTING.md beside the installed README. Slow: run --summary. Wrong: run \
+                        --check-races."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

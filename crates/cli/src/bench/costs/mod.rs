@@ -18,7 +18,8 @@ use clap::{Args, ValueEnum};
 /// What faults, fetches, messages, locks and barriers cost here, next to the physical floor.
 ///
 /// The floor is measured in turn with each operation, in the same processes, over the same kind of
-/// socket, with the same waiting. Each line names it.
+/// socket, with the same waiting. Each line names it. Criteria at the end are bars for a quiet machine: one that
+/// fails, as some do with --quick, does not change the exit code.
 #[derive(Debug, Args)]
 pub(super) struct CostsArgs {
     /// Prints one JSON object.
