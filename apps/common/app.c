@@ -327,7 +327,7 @@ static void print_result(const char *verdict)
 {
     const struct shm_counts *c = &run.total.counts;
 
-    printf("result app=%s nodes=%d threads=%d ms=%.2f check=%s views=%llu barriers=%llu locks=%llu",
+    printf("result app=%s nodes=%d threads=%d ms=%.4f check=%s views=%llu barriers=%llu locks=%llu",
            run.app->name, shm_nodes(), shm_threads(), run.elapsed_ms, verdict,
            (unsigned long long)c->views, (unsigned long long)c->barriers,
            (unsigned long long)c->locks);

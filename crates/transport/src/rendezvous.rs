@@ -477,6 +477,11 @@ impl Rendezvous {
                 if let Poll::Ready(Err(reason)) = one.link.authenticate() {
                     return Err(TransportError::Untrusted { peer, reason });
                 }
+                // Over TLS a peer cannot say that others pushed us out before it received our HELLO.
+                if one.have == 0 && one.link.proves_rank() {
+                    self.reach_later(peer, Errno::CONNREFUSED)?;
+                    return Ok(Progress::Gone);
+                }
                 let why = "it closed the connection".to_owned();
                 Err(TransportError::Handshake { peer, why })
             }

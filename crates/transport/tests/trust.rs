@@ -185,6 +185,62 @@ fn intrude(address: SocketAddr, own: Option<&Credentials>) {
     to_the_end(&socket);
 }
 
+/// The next connection, which must come within this time.
+fn accept_within(listener: &TcpListener, time: Duration) -> TcpStream {
+    let until = Instant::now() + time;
+    listener.set_nonblocking(true).unwrap();
+    loop {
+        match listener.accept() {
+            Ok((accepted, _)) => {
+                accepted.set_nonblocking(false).unwrap();
+                return accepted;
+            }
+            Err(_) => assert!(Instant::now() < until, "nobody connects"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Passes on what one end sends, until either ends.
+fn pass_on(mut from: TcpStream, mut to: TcpStream) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+    })
+}
+
+#[test]
+fn a_node_that_is_cut_off_behind_its_hello_connects_again() {
+    let mut team = Team::new(2);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let between = listener.local_addr().unwrap();
+    let zero = team.boot(0);
+    let there = team.address(0);
+    team.addresses[0] = format!("tcp:{between}").parse().unwrap();
+    let one = team.boot(1);
+    let mut passing = Vec::new();
+    for is_cut in [true, true, false] {
+        let mut client = accept_within(&listener, PATIENCE);
+        let mut server = TcpStream::connect(there).unwrap();
+        passing.push(pass_on(server.try_clone().unwrap(), client.try_clone().unwrap()));
+        let mut said = [0; 16 << 10];
+        let first = client.read(&mut said).unwrap();
+        server.write_all(&said[..first]).unwrap();
+        // What it says next, with its HELLO, never comes.
+        if is_cut {
+            assert!(client.read(&mut said).unwrap() > 0);
+            client.shutdown(Shutdown::Both).unwrap();
+            server.shutdown(Shutdown::Both).unwrap();
+        } else {
+            passing.push(pass_on(client, server));
+        }
+    }
+    for node in [one, zero] {
+        node.join().unwrap().0.unwrap();
+    }
+    passing.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 #[test]
 fn nodes_with_certificates_of_one_job_meet_and_talk() {
     let mut team = Team::new(3);
